@@ -10,7 +10,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeController;
 use super::commands::State;
-use super::identify::{ABORTS_MAX, CONTROLLER_ID, FORMAT_SHIFTS};
+use super::identify::{ABORTS_MAX, CONTROLLER_ID};
 use super::logs::Wear;
 use super::namespaces::Namespace;
 use super::prp::{self, Rest};
@@ -267,9 +267,9 @@ impl<D: Device> NvmeController<D> {
             0 => {
                 let mut wanted = IdentifyNamespace::new_zeroed();
                 self.copy_from_host(entry, wanted.as_mut_bytes(), bus)?;
-                let format = FORMAT_SHIFTS.get(usize::from(wanted.format_index()));
+                let format = self.namespaces.format(usize::from(wanted.format_index()));
                 let invalid_format = NvmeStatus::FORMAT_INVALID.with_do_not_retry();
-                let shift = *format.ok_or(invalid_format)?;
+                let shift = format.ok_or(invalid_format)?;
                 // Metadata and protection are not offered (S1-46).
                 if wanted.format & 0x10 != 0 || wanted.protection != 0 {
                     return Err(invalid_format);
@@ -351,7 +351,7 @@ impl<D: Device> NvmeController<D> {
         let dword10 = entry.dword10.get();
         let format = (dword10 & 0xf | (dword10 >> 12 & 3) << 4) as usize;
         let invalid_format = NvmeStatus::FORMAT_INVALID.with_do_not_retry();
-        let shift = *FORMAT_SHIFTS.get(format).ok_or(invalid_format)?;
+        let shift = self.namespaces.format(format).ok_or(invalid_format)?;
         // Metadata and protection (S1-46), and erasing by keys, are not offered.
         if dword10 >> 4 & 0x1f != 0 {
             return Err(invalid_format);

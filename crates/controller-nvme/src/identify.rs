@@ -210,7 +210,9 @@ impl<D: Device> NvmeController<D> {
         if self.has_field(Field::DeallocatedReads) {
             structure.deallocate = 1 | 1 << 3;
         }
-        for (place, shift) in structure.lba_format.iter_mut().zip(FORMAT_SHIFTS) {
+        // A format whose place stays zero is not available (NVM 1.0c, figure 98: LBADS below 9).
+        for (index, shift) in self.namespaces.formats() {
+            let place = &mut structure.lba_format[index];
             place.data_shift = shift;
             place.performance = u8::from(shift == 9);
         }

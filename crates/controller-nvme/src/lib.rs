@@ -1,6 +1,7 @@
 //! The NVMe controller between the host and a [`Device`].
 //!
-//! Key types: [`NvmeController`] (a [`PciDevice`]) and [`NvmeControllerConfig`] (the `[nvme]` table). It does
+//! Key types: [`NvmeController`] (a [`PciDevice`]), [`NvmeSetup`] (the `[nvme]` table, and what it must know of the
+//! device), [`BehindLink`] (a device that has no link to the host, as an NVMe controller has one). The controller does
 //! what NVM Express base 2.0c and NVM command set 1.0c ask of an I/O controller: registers, queues,
 //! arbitration, admin and I/O commands, asynchronous events, interrupts.
 //!
@@ -30,6 +31,7 @@
 mod admin;
 mod admin_queues;
 mod arbiter;
+mod behind_link;
 mod commands;
 mod control;
 mod datasets;
@@ -59,9 +61,10 @@ use ssdyno_engine::FifoResource;
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
-use ssdyno_device::nvme::NvmeControllerConfig;
+use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup};
 use ssdyno_device::{Config, Contents, Device, HostLink, LinkConfig, PowerState, Ranges};
 
+pub use behind_link::BehindLink;
 pub use faults::{ControllerFault, Effect, Stuck};
 pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
 
@@ -172,23 +175,30 @@ pub struct NvmeController<D> {
 }
 
 impl<D: Device> NvmeController<D> {
-    /// A controller as `config` says in front of `device`, which was built from the same file.
+    /// The controller of the SSD file `config` in front of `device`, which was built from the same file.
     ///
     /// # Errors
     /// [`ConfigError`] names the key that is wrong, or missing.
     pub fn new(config: &Config, device: D) -> Result<NvmeController<D>, ConfigError> {
-        let Some(nvme) = config.nvme.clone() else {
+        let Some(setup) = config.nvme_setup() else {
             let problem = "the device file has no such table".to_owned();
             return Err(ConfigError::new("nvme", problem, "add it; every key has a default"));
         };
+        NvmeController::in_front_of(device, setup)
+    }
+
+    /// A controller as `setup` says in front of `device`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn in_front_of(device: D, setup: NvmeSetup) -> Result<NvmeController<D>, ConfigError> {
+        let NvmeSetup { nvme, host_link, depth, low_power_states, .. } = setup;
         nvme.check()?;
-        refuse_latency(&config.host_link)?;
-        let wire_times = wire_times(&config.host_link, nvme.fetch_entries)?;
+        refuse_latency(&host_link)?;
+        let wire_times = wire_times(&host_link, nvme.fetch_entries)?;
         let version = Version::parse(&nvme.version).unwrap_or(Version::LATEST);
-        let namespaces = Namespaces::new(&nvme, device.capacity_bytes())?;
+        let namespaces = Namespaces::new(&nvme, device.capacity_bytes(), device.sector_bytes())?;
         let list_entries = (nvme.max_transfer.0 / 4096) as usize;
-        let protected = config.buffer.protected;
-        let low_power_states = config.power.states.clone();
         let mut controller = NvmeController {
             wire_times,
             version,
@@ -197,7 +207,7 @@ impl<D: Device> NvmeController<D> {
             registers: Registers::new(&nvme, version),
             queues: Queues::new(nvme.io_queues),
             arbiter: Arbiter::new(nvme.io_queues),
-            commands: Commands::new(config.queue.depth, list_entries),
+            commands: Commands::new(depth, list_entries),
             namespaces,
             features: Features::new(&nvme, version, &low_power_states),
             logs: Logs::default(),
@@ -209,13 +219,13 @@ impl<D: Device> NvmeController<D> {
             datasets: Datasets::default(),
             sanitizing: Sanitizing::default(),
             low_power_states,
-            has_cache: !protected && config.buffer.policy != ssdyno_ftl::buffer::BufferPolicy::None,
-            endurance_cycles: config.flash.endurance_cycles.unwrap_or(0),
+            has_cache: setup.volatile_cache,
+            endurance_cycles: setup.endurance_cycles,
             told_worn_out: false,
             deletions: Vec::new(),
             fetches: Pipe::with_capacity(nvme.fetches),
-            lists: Pipe::with_capacity(config.queue.depth),
-            posts: Pipe::with_capacity(config.queue.depth),
+            lists: Pipe::with_capacity(depth),
+            posts: Pipe::with_capacity(depth),
             timers: Timers::default(),
             shutdown: None,
             shutdowns: 0,

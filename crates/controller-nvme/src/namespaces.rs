@@ -7,6 +7,8 @@ use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
 use ssdyno_device::nvme::NvmeControllerConfig;
 
+use crate::identify::FORMAT_SHIFTS;
+
 /// Namespaces start at multiples of this: no flash page belongs to two.
 const GRANULE_BYTES: u64 = 1 << 20;
 /// Hints that are kept of a namespace.
@@ -48,6 +50,8 @@ pub(super) struct Namespaces {
     /// By identifier, which is the place plus 1.
     list: Vec<Option<Namespace>>,
     pub(super) capacity_bytes: u64,
+    /// The least shift of a block: that of the device's sector.
+    shift_min: u8,
     created: u64,
 }
 
@@ -55,11 +59,32 @@ impl Namespaces {
     pub(super) fn new(
         config: &NvmeControllerConfig,
         capacity_bytes: u64,
+        sector_bytes: u32,
     ) -> Result<Namespaces, ConfigError> {
         let list = vec![None; config.namespaces_max as usize];
-        let mut namespaces = Namespaces { list, capacity_bytes, created: 0 };
+        let shift_min = sector_bytes.trailing_zeros() as u8;
+        let mut namespaces = Namespaces { list, capacity_bytes, shift_min, created: 0 };
+        if namespaces.formats().next().is_none() {
+            return Err(ConfigError::new(
+                "nvme",
+                format!(
+                    "the device has sectors of {sector_bytes} B, and a block has 4 KiB at most"
+                ),
+                "choose a device with sectors of 512 B or 4 KiB",
+            ));
+        }
         for wanted in &config.namespaces {
             let shift = wanted.block_size.0.trailing_zeros() as u8;
+            if wanted.block_size.0 < u64::from(sector_bytes) {
+                return Err(ConfigError::new(
+                    "nvme.namespaces",
+                    format!(
+                        "a block of {} is smaller than the device's sector of {sector_bytes} B",
+                        wanted.block_size
+                    ),
+                    "write block_size = \"4KiB\"",
+                ));
+            }
             if ![512, 4096].contains(&wanted.block_size.0) {
                 return Err(ConfigError::new(
                     "nvme.namespaces",
@@ -83,6 +108,15 @@ impl Namespaces {
         Ok(namespaces)
     }
 
+    /// Places and shifts of the block formats that the device can have.
+    pub(super) fn formats(&self) -> impl Iterator<Item = (usize, u8)> {
+        let shift_min = self.shift_min;
+        FORMAT_SHIFTS.into_iter().enumerate().filter(move |(_, shift)| *shift >= shift_min)
+    }
+    /// The shift of block format `index`; `None` where it is not offered.
+    pub(super) fn format(&self, index: usize) -> Option<u8> {
+        self.formats().find(|(place, _)| *place == index).map(|(_, shift)| shift)
+    }
     pub(super) fn get(&self, id: u32) -> Option<&Namespace> {
         self.list.get((id as usize).wrapping_sub(1))?.as_ref()
     }
@@ -198,7 +232,7 @@ mod tests {
             namespaces_max: 3,
             ..Default::default()
         };
-        let mut all = Namespaces::new(&config, 10 << 20).unwrap();
+        let mut all = Namespaces::new(&config, 10 << 20, 512).unwrap();
         assert_eq!(all.create(4096, 9), Ok(1));
         assert_eq!(all.create(1025, 12), Ok(2));
         assert_eq!((all.get(2).unwrap().start_bytes, all.unallocated_bytes()), (2 << 20, 3 << 20));

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Span, Watts};
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_ftl::Precondition;
-use ssdyno_ftl::buffer::BufferConfig;
+use ssdyno_ftl::buffer::{BufferConfig, BufferPolicy};
 
 use crate::faults::FaultConfig;
 use crate::link::RATES;
-use crate::nvme::NvmeControllerConfig;
+use crate::nvme::{NvmeControllerConfig, NvmeSetup};
 use crate::{Device, DeviceConfig, LinkConfig, Ssd};
 
 /// What becomes of a write that covers only part of a page.
@@ -161,6 +161,14 @@ impl DeviceConfig for Config {
     fn faults(&self) -> &FaultConfig {
         &self.faults
     }
+
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        Some(&self.nvme)
+    }
+
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        Some(&mut self.nvme)
+    }
 }
 
 impl Config {
@@ -176,6 +184,23 @@ impl Config {
     pub fn to_toml(&self) -> String {
         // A struct of tables and plain values always has a TOML form.
         toml::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// What an NVMe controller in front of the SSD needs to know; `None` without `[nvme]`.
+    pub fn nvme_setup(&self) -> Option<NvmeSetup> {
+        Some(NvmeSetup {
+            nvme: self.nvme.clone()?,
+            host_link: self.host_link.clone(),
+            depth: self.queue.depth,
+            low_power_states: self.power.states.clone(),
+            volatile_cache: self.volatile_cache(),
+            endurance_cycles: self.flash.endurance_cycles.unwrap_or(0),
+        })
+    }
+
+    /// The write buffer loses its data with the power.
+    pub(crate) fn volatile_cache(&self) -> bool {
+        !self.buffer.protected && self.buffer.policy != BufferPolicy::None
     }
 
     /// Checks what no part checks by itself.
@@ -213,6 +238,10 @@ impl Config {
         }
         if let Some(nvme) = &self.nvme {
             nvme.check()?;
+            if nvme.link.is_some() {
+                let problem = "an SSD has its link to the host in a table of its own";
+                return Err(ConfigError::new("nvme.link", problem, "write it as [host_link]"));
+            }
         }
         self.faults.check()?;
         self.check_power()

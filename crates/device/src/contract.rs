@@ -97,6 +97,10 @@ pub trait Device: BlockTarget {
     fn begin_window(&mut self, at: Time) {
         let _ = at;
     }
+    /// What it has answered as written can be lost with the power until a flush.
+    fn volatile_cache(&self) -> bool {
+        false
+    }
     /// True once it was removed or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
         false

@@ -10,11 +10,13 @@ use std::fmt::Debug;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
-use ssdyno_block::{ConfigError, Preset};
+use ssdyno_block::units::Bytes;
+use ssdyno_block::{ConfigError, Preset, SECTOR_BYTES};
 use toml::Table;
 
 use crate::Device;
 use crate::faults::{FaultConfig, Faulty};
+use crate::nvme::{NamespaceConfig, NvmeControllerConfig};
 
 /// The file of one kind of device.
 pub trait DeviceConfig:
@@ -38,6 +40,21 @@ pub trait DeviceConfig:
 
     /// The faults that are injected.
     fn faults(&self) -> &FaultConfig;
+
+    /// The place of the table `[nvme]`; `None`: no NVMe controller can be in front of devices of this kind.
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        None
+    }
+
+    /// The same, to be changed.
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        None
+    }
+
+    /// The least that can be read or written, in bytes. Known once the file is complete.
+    fn sector_bytes(&self) -> u32 {
+        SECTOR_BYTES
+    }
 
     /// Reads the files of the devices that it is made of, which may be of any of `kinds`. A file is complete, and
     /// may be built, once this was called.
@@ -170,6 +187,9 @@ trait AnyConfig: Debug + Send + Sync {
     fn own_driver(&self) -> bool;
     fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError>;
     fn faults(&self) -> &FaultConfig;
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>>;
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>>;
+    fn sector_bytes(&self) -> u32;
     fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError>;
     fn table(&self) -> Result<Table, toml::ser::Error>;
     fn toml(&self) -> Result<String, toml::ser::Error>;
@@ -195,6 +215,15 @@ impl<T: DeviceConfig> AnyConfig for T {
     }
     fn faults(&self) -> &FaultConfig {
         DeviceConfig::faults(self)
+    }
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        DeviceConfig::nvme(self)
+    }
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        DeviceConfig::nvme_mut(self)
+    }
+    fn sector_bytes(&self) -> u32 {
+        DeviceConfig::sector_bytes(self)
     }
     fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
         DeviceConfig::resolve(self, kinds)
@@ -260,9 +289,45 @@ impl DeviceSpec {
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        self.build_with(self.faults(), seed)
+    }
+
+    /// The same, where a controller in front of it carries out the faults: of these it has only the slowness
+    /// (`slow_by`), for a controller meets commands one by one and knows no periods.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key that is wrong.
+    pub fn build_behind_controller(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
+        let FaultConfig { slow_by, slow_for, .. } = *self.faults();
+        self.build_with(&FaultConfig { slow_by, slow_for, ..FaultConfig::default() }, seed)
+    }
+
+    fn build_with(&self, faults: &FaultConfig, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
         self.faults().check()?;
-        let (device, faults) = (self.0.build(seed)?, self.faults());
+        let device = self.0.build(seed)?;
         Ok(if faults.is_none() { device } else { Box::new(Faulty::new(device, faults, seed)) })
+    }
+
+    /// Its table `[nvme]`, if it has one.
+    pub fn nvme(&self) -> Option<&NvmeControllerConfig> {
+        self.0.nvme()?.as_ref()
+    }
+
+    /// A controller with the defaults of every key in front of a device that has none; false where there cannot be
+    /// one.
+    pub fn add_nvme(&mut self) -> bool {
+        let block_size = Bytes(u64::from(self.sector_bytes()));
+        let Some(place) = self.0.nvme_mut() else { return false };
+        place.get_or_insert_with(|| NvmeControllerConfig {
+            namespaces: vec![NamespaceConfig { size: None, block_size }],
+            ..NvmeControllerConfig::default()
+        });
+        true
+    }
+
+    /// See [`DeviceConfig::sector_bytes`].
+    pub fn sector_bytes(&self) -> u32 {
+        self.0.sector_bytes()
     }
 
     /// See [`DeviceConfig::faults`].

@@ -192,7 +192,7 @@ impl HostLink {
     }
 
     /// Directions that work independently.
-    pub(crate) fn ways(&self) -> u32 {
+    pub fn ways(&self) -> u32 {
         if self.half_duplex { 1 } else { 2 }
     }
 }

@@ -8,6 +8,8 @@ use ssdyno_block::{ConfigError, Time};
 use ssdyno_pci::Identity;
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
+use crate::{LinkConfig, PowerState};
+
 /// Versions of NVM Express that can be named.
 pub const VERSIONS: [&str; 6] = ["1.0", "1.1", "1.2", "1.3", "1.4", "2.0"];
 
@@ -125,6 +127,10 @@ pub struct NvmeControllerConfig {
     /// Operational power states, from the one with the most power; the low-power states of
     /// `[power]` are numbered after them.
     pub operational_states: Vec<OperationalState>,
+    /// The link between the host and a controller in front of a disk, an array, a volume or a delay: entries of
+    /// queues and data cross it [default: PCI Express 3.0 with 4 lanes]. An SSD has `[host_link]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkConfig>,
 }
 
 impl Default for NvmeControllerConfig {
@@ -160,6 +166,48 @@ impl Default for NvmeControllerConfig {
                 entry_latency: Span::default(),
                 exit_latency: Span::default(),
             }],
+            link: None,
+        }
+    }
+}
+
+/// What a controller needs to know of the device behind it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NvmeSetup {
+    /// The controller.
+    pub nvme: NvmeControllerConfig,
+    /// The link to the host.
+    pub host_link: LinkConfig,
+    /// I/O commands in the controller at most.
+    pub depth: u32,
+    /// Low-power states of the device, which are numbered after the operational ones.
+    pub low_power_states: Vec<PowerState>,
+    /// The device has a write cache that loses its data with the power.
+    pub volatile_cache: bool,
+    /// Erases that a block of flash stands; 0: not said, or no flash.
+    pub endurance_cycles: u32,
+}
+
+impl NvmeSetup {
+    /// I/O commands in a controller in front of a device that is no SSD: one full queue.
+    const DEPTH: u32 = 1024;
+
+    /// That of a controller in front of a device that is no SSD.
+    pub fn in_front(nvme: &NvmeControllerConfig, volatile_cache: bool) -> NvmeSetup {
+        let host_link = nvme.link.clone().unwrap_or(LinkConfig::Pcie {
+            generation: 3,
+            lanes: 4,
+            max_payload: Bytes(256),
+            packet_overhead: Bytes(24),
+            latency: Span::default(),
+        });
+        NvmeSetup {
+            nvme: nvme.clone(),
+            host_link,
+            depth: NvmeSetup::DEPTH,
+            low_power_states: Vec::new(),
+            volatile_cache,
+            endurance_cycles: 0,
         }
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
 use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::nvme::NvmeControllerConfig;
 use ssdyno_device::{Device, DeviceConfig};
 
 use crate::Disk;
@@ -273,6 +274,10 @@ pub struct DiskConfig {
     pub description: String,
     /// The drive.
     pub disk: DiskTable,
+    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeControllerConfig>,
     /// Injected faults; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
@@ -289,6 +294,18 @@ impl DeviceConfig for DiskConfig {
 
     fn faults(&self) -> &FaultConfig {
         &self.faults
+    }
+
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        Some(&self.nvme)
+    }
+
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        Some(&mut self.nvme)
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.disk.sector.0 as u32
     }
 }
 

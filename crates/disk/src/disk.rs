@@ -448,4 +448,8 @@ impl Device for Disk {
         let powers: Vec<PartPower> = Parts::powers(&self.table.power);
         report.unit(DiskConfig::NAME, facts, PowerModel::Parts(powers));
     }
+
+    fn volatile_cache(&self) -> bool {
+        self.table.cache.as_ref().is_some_and(|cache| cache.write_back.0 > 0)
+    }
 }

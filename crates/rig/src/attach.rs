@@ -1,7 +1,7 @@
 //! What is loaded, and how the load gets there.
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::{Config, DeviceConfig, DeviceSpec};
+use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, HostUse, ThreadMode};
@@ -110,7 +110,7 @@ pub enum DevicePath {
     Adapter,
     /// A network, and the machine at its end that serves the device (S4-7, S4-46).
     Network(Box<NetworkConfig>),
-    /// The NVMe driver, PCI Express, the controller of an SSD: its file has a table `[nvme]`. Cores and
+    /// The NVMe driver, PCI Express, an NVMe controller: the device's file has a table `[nvme]`. Cores and
     /// interrupts are set by the host.
     Nvme(Box<NvmeConfig>),
     /// The ring driver, PCI Express, a ring card.
@@ -172,15 +172,10 @@ impl Attach {
         self.host.as_mut().map(|host| &mut host.path)
     }
 
-    /// The device as one that the driver called `driver` can drive.
-    ///
-    /// # Errors
-    /// It is of another kind.
-    pub(crate) fn driven<T: DeviceConfig>(&self, driver: &str) -> Result<&T, ConfigError> {
-        self.device.get().ok_or_else(|| {
-            let problem = format!("the driver `{driver}` cannot drive {}", self.device.what());
-            ConfigError::new("driver", problem, "take the driver that can")
-        })
+    /// What is told where the driver called `driver` is for other devices.
+    pub(crate) fn cannot_be_driven(&self, driver: &str) -> ConfigError {
+        let problem = format!("the driver `{driver}` cannot drive {}", self.device.what());
+        ConfigError::new("driver", problem, "take the driver that can")
     }
 
     /// The driver's name, `direct` without one.

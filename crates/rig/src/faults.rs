@@ -125,6 +125,12 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
             with_interrupts(faults, polled, "leave --completion out")
         }
         Some(HostSide { path: DevicePath::Ring(driver), .. }) => {
+            if faults.slow_by > 0.0 {
+                // The card carries out a plan of its own, which has shares of commands and no periods.
+                let problem = "a ring card cannot be slow for a while";
+                let help = "leave slow_by and slow_for out";
+                return Err(ConfigError::new("faults.slow_by", problem, help));
+            }
             let polled = matches!(driver.completion, CompletionPolicy::HybridPolling { .. });
             with_interrupts(faults, polled, "choose another completion in --ring")
         }
@@ -149,12 +155,6 @@ fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError>
 }
 
 fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(), ConfigError> {
-    if faults.slow_by > 0.0 {
-        // Controllers carry out plans of their own, which have shares of commands and no periods.
-        let problem = "a device behind a controller cannot be slow for a while";
-        let help = "run it without this driver, or leave slow_by and slow_for out";
-        return Err(ConfigError::new("faults.slow_by", problem, help));
-    }
     if polled && faults.lost_interrupts > 0.0 {
         let problem = "the host polls: there are no interrupts that could be lost";
         return Err(ConfigError::new(

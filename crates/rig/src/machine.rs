@@ -1,8 +1,10 @@
 //! The whole machine - host, driver, bus, device - as one target on one clock.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
+use ssdyno_controller_nvme::BehindLink;
 use ssdyno_controller_ring::RingConfig;
-use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
+use ssdyno_device::nvme::NvmeSetup;
+use ssdyno_device::{Config, Device, DeviceReport, LinkConfig, PrepareError, Ssd};
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
 use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
@@ -88,21 +90,47 @@ pub(crate) fn build(
         }
         DevicePath::Nvme(driver) => {
             namespaces::check(host)?;
-            let device = attach.driven::<Config>("nvme")?;
-            let ssd = Ssd::fresh(device, seed)?;
-            let port = NvmePort::start(device, driver, host, ssd, seed)?;
-            let loaded = port.namespaces().to_vec();
-            let machine = machine(host, port, seed, told)?;
-            Ok(match host.namespaces.is_empty() {
-                true => machine,
-                false => Box::new(PerNamespaceRecorder::new(machine, host, &loaded)),
-            })
+            let faults = device.faults();
+            let ssd = device.get::<Config>();
+            // An SSD is known by its type, which saves a call through a table for every event.
+            if let Some(config) = ssd.filter(|_| faults.slow_by <= 0.0) {
+                let setup = config.nvme_setup().ok_or_else(|| attach.cannot_be_driven("nvme"))?;
+                let ssd = Ssd::fresh(config, seed)?;
+                let port = NvmePort::start(setup, faults, driver, host, ssd, seed)?;
+                return nvme_machine(host, port, seed, told);
+            }
+            let nvme = device.nvme().ok_or_else(|| attach.cannot_be_driven("nvme"))?;
+            let behind = device.build_behind_controller(seed)?;
+            let setup = match ssd.and_then(Config::nvme_setup) {
+                Some(setup) => setup,
+                None => NvmeSetup::in_front(nvme, behind.volatile_cache()),
+            };
+            // An SSD has charged its link itself.
+            let link = if ssd.is_some() { &LinkConfig::Ideal } else { &setup.host_link };
+            let behind = BehindLink::new(behind, link)?;
+            let port = NvmePort::start(setup, faults, driver, host, behind, seed)?;
+            nvme_machine(host, port, seed, told)
         }
         DevicePath::Ring(driver) => {
-            let card = attach.driven::<RingConfig>("ring")?;
+            let card = device.get::<RingConfig>().ok_or_else(|| attach.cannot_be_driven("ring"))?;
             machine(host, RingPort::start(card, driver, host, seed)?, seed, told)
         }
     }
+}
+
+/// With figures of each namespace, where the host names any.
+fn nvme_machine<D: Device + 'static>(
+    host: &HostPlan,
+    port: NvmePort<D>,
+    seed: u64,
+    told: bool,
+) -> Result<Box<dyn SimTarget>, RunError> {
+    let loaded = port.namespaces().to_vec();
+    let machine = machine(host, port, seed, told)?;
+    Ok(match host.namespaces.is_empty() {
+        true => machine,
+        false => Box::new(PerNamespaceRecorder::new(machine, host, &loaded)),
+    })
 }
 
 fn machine<P: PathReport + 'static>(

@@ -399,7 +399,7 @@ impl Parts<'_> {
     /// What the power state that the host has set allowed, and what was drawn.
     fn describe_power_state(&self, result: &mut RunResult) {
         let Some(DevicePath::Nvme(driver)) = self.run.device.path() else { return };
-        let nvme = self.run.device.ssd().and_then(|device| device.nvme.as_ref());
+        let nvme = self.run.device.device.nvme();
         let (Some(state), Some(nvme)) = (ports::nvme::power::wanted(driver), nvme) else {
             return;
         };

@@ -2,7 +2,6 @@
 
 use ssdyno_block::units::Span;
 use ssdyno_controller_ring::RingConfig;
-use ssdyno_device::nvme::NvmeControllerConfig as ControllerConfig;
 use ssdyno_device::{Config, DeviceSpec};
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_rig::{
@@ -60,12 +59,11 @@ impl HostRequest<'_> {
     /// Puts the host before the device.
     pub(crate) fn attach(&self, device: DeviceSpec) -> Result<Attached, Failure> {
         let spec = self.spec;
-        let ssd = device.get::<Config>();
-        let driver = spec.driver.unwrap_or(match ssd {
-            _ if spec.network.is_some() => DriverSpec::Network,
-            _ if device.own_driver() => DriverSpec::Ring,
-            Some(config) if config.nvme.is_some() => DriverSpec::Nvme,
-            _ => DriverSpec::Direct,
+        let driver = spec.driver.unwrap_or(match () {
+            () if spec.network.is_some() => DriverSpec::Network,
+            () if device.own_driver() => DriverSpec::Ring,
+            () if device.nvme().is_some() => DriverSpec::Nvme,
+            () => DriverSpec::Direct,
         });
         if let Some(ring) = spec.ring.as_ref().filter(|_| driver != DriverSpec::Ring) {
             let what = format!("`--ring {}` is for the ring driver", ring.typed);
@@ -95,7 +93,7 @@ impl HostRequest<'_> {
     fn between(&self, driver: DriverSpec, device: DeviceSpec) -> Result<Attach, Failure> {
         let refused = || cannot(driver, device.what());
         match driver {
-            DriverSpec::Nvme => self.nvme(device.get::<Config>().ok_or_else(refused)?.clone()),
+            DriverSpec::Nvme => self.nvme(device),
             DriverSpec::Ring => {
                 device.get::<RingConfig>().ok_or_else(refused)?;
                 let options = self.spec.ring.as_ref().map(|ring| ring.options).unwrap_or_default();
@@ -237,8 +235,10 @@ impl HostRequest<'_> {
         }
     }
 
-    fn nvme(&self, mut config: Config) -> Result<Attach, Failure> {
-        config.nvme.get_or_insert_with(ControllerConfig::default);
+    fn nvme(&self, mut device: DeviceSpec) -> Result<Attach, Failure> {
+        if !device.add_nvme() {
+            return Err(cannot(DriverSpec::Nvme, device.what()));
+        }
         let (io_timeout, admin_timeout) = self.time_limits();
         let driver = NvmeConfig {
             io_timeout: io_timeout.0,
@@ -255,7 +255,7 @@ impl HostRequest<'_> {
             features: self.spec.power_state.map(Feature::PowerState).into_iter().collect(),
             ..NvmeConfig::default()
         };
-        Ok(Attach::behind(config, self.plan()?, DevicePath::Nvme(Box::new(driver))))
+        Ok(Attach::behind(device, self.plan()?, DevicePath::Nvme(Box::new(driver))))
     }
 
     /// The network that is named, or the first of the presets.

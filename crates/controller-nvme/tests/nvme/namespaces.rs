@@ -1,13 +1,16 @@
 //! Namespaces: management, attachment, formats (base 2.0c, clauses 5.14, 5.22, 5.23; S1-43).
 
 use ssdyno_block::Op;
+use ssdyno_controller_nvme::NvmeController;
 use ssdyno_spec::nvme::{
     AsynchronousEvent, IdentifyNamespace, NvmeStatus, SubmissionEntry, admin, cns, feature, nvm,
     page,
 };
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::support::{DATA, FixedTime, Host, entry, host, identify, ops, set_feature, transfer};
+use crate::support::{
+    DATA, FixedTime, Host, LATENCY, config, entry, host, identify, ops, set_feature, transfer,
+};
 
 fn status(host: &mut Host<FixedTime>, command: SubmissionEntry) -> NvmeStatus {
     host.admin(command).status().kind()
@@ -149,4 +152,28 @@ fn a_format_changes_the_block_size_and_drops_the_data() {
     }
     assert_eq!(size_of_blocks(&mut host, 1), Some((32768, 512)));
     assert_eq!(ops(&host.controller.device().seen).last(), Some(&(Op::Trim, 0, 64 << 20)));
+}
+
+/// A device with sectors of 4 KiB offers no smaller block: its place among the formats stays, without a size
+/// (NVM 1.0c, figure 98), and neither the file nor the host can choose it.
+#[test]
+fn no_block_is_smaller_than_the_sector() {
+    let device =
+        || FixedTime { latency: LATENCY, sector_bytes: Some(4096), ..FixedTime::default() };
+    let error = NvmeController::new(&config("namespaces = [{}]", &[]), device()).unwrap_err();
+    assert!(error.to_string().contains("sector of 4096 B"), "{error}");
+
+    let large = config("namespaces = [{ block_size = \"4KiB\", size = \"16MiB\" }]", &[]);
+    let mut host = Host::new(NvmeController::new(&large, device()).unwrap());
+    host.enable();
+    host.create_pair(1, 8);
+    assert_eq!(size_of_blocks(&mut host, 1), Some((4096, 4096)));
+    let structure = IdentifyNamespace::read_from_bytes(host.data(DATA, 4096)).unwrap();
+    assert_eq!(structure.lba_format.map(|format| format.data_shift)[..3], [0, 12, 0]);
+    let format = |index| entry(admin::FORMAT_NVM, 1, [index, 0, 0]);
+    assert_eq!(status(&mut host, format(0)), NvmeStatus::FORMAT_INVALID);
+    assert_eq!(status(&mut host, format(1)), NvmeStatus::SUCCESS);
+    assert_eq!(create(&mut host, 4096, 0).0, NvmeStatus::FORMAT_INVALID);
+    assert_eq!(create(&mut host, 512, 1), (NvmeStatus::SUCCESS, 2));
+    assert!(host.command(1, transfer(nvm::READ, 4095, 1)).status().is_success());
 }

@@ -46,11 +46,16 @@ pub(crate) struct FixedTime {
     pub(crate) under_way: VecDeque<Completion>,
     pub(crate) log: EventLog,
     pub(crate) cannot_sanitize: bool,
+    /// Its sector, where that is not 512 B.
+    pub(crate) sector_bytes: Option<u32>,
 }
 
 impl BlockTarget for FixedTime {
     fn capacity_bytes(&self) -> u64 {
         64 << 20
+    }
+    fn sector_bytes(&self) -> u32 {
+        self.sector_bytes.unwrap_or(512)
     }
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;

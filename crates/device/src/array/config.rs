@@ -11,6 +11,7 @@ use toml::Value;
 
 use super::StripedArray;
 use crate::faults::FaultConfig;
+use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig, DeviceFileError, DeviceKinds, DeviceSpec};
 
 /// Most devices in an array, with those that its members are made of.
@@ -85,6 +86,14 @@ impl MemberSpec {
             }
         }
         Ok(member)
+    }
+
+    /// See [`DeviceConfig::sector_bytes`].
+    pub(crate) fn sector_bytes(&self) -> u32 {
+        match self {
+            MemberSpec::Device(device) => device.sector_bytes(),
+            MemberSpec::Written(_) => SECTOR_BYTES,
+        }
     }
 
     /// The device.
@@ -170,6 +179,10 @@ pub struct ArrayConfig {
     pub description: String,
     /// Members and stripes.
     pub array: ArrayTable,
+    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeControllerConfig>,
     /// Faults injected into the array as a whole; members have tables of their own.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
@@ -186,6 +199,18 @@ impl DeviceConfig for ArrayConfig {
 
     fn faults(&self) -> &FaultConfig {
         &self.faults
+    }
+
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        Some(&self.nvme)
+    }
+
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        Some(&mut self.nvme)
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.array.members.iter().map(MemberSpec::sector_bytes).max().unwrap_or(SECTOR_BYTES)
     }
 
     fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {

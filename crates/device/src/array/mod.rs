@@ -320,6 +320,10 @@ impl Device for StripedArray {
         self.members.iter_mut().for_each(|member| member.device.begin_window(at));
     }
 
+    fn volatile_cache(&self) -> bool {
+        self.members.iter().any(|member| member.device.volatile_cache())
+    }
+
     fn is_gone(&self) -> bool {
         self.members.iter().all(|member| member.device.is_gone())
     }

@@ -8,6 +8,7 @@ use ssdyno_energy::{BusPower, CpuPower, CpuRule, DramPower, FlashPower};
 
 use super::DelayDevice;
 use crate::faults::FaultConfig;
+use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig};
 
 /// How a request's delay is drawn.
@@ -72,6 +73,10 @@ pub struct DelayConfig {
     /// Currents and powers; left out, it draws nothing.
     #[serde(default = "nothing")]
     pub energy: ssdyno_energy::EnergyConfig,
+    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeControllerConfig>,
     /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
@@ -112,6 +117,14 @@ impl DeviceConfig for DelayConfig {
 
     fn faults(&self) -> &FaultConfig {
         &self.faults
+    }
+
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        Some(&self.nvme)
+    }
+
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        Some(&mut self.nvme)
     }
 }
 

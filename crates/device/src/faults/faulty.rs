@@ -10,7 +10,7 @@ use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::PrepareError;
 
 use super::FaultConfig;
-use crate::{Device, DeviceReport, PowerControl};
+use crate::{Device, DeviceReport, PowerControl, Sanitize, Sanitized};
 
 /// A request inside.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +186,22 @@ impl Device for Faulty {
 
     fn expect(&self, upcoming: &[Request]) {
         self.inner.expect(upcoming);
+    }
+
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        self.inner.sanitize(now, order)
+    }
+
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        self.inner.sanitize_time(order)
+    }
+
+    fn begin_window(&mut self, at: Time) {
+        self.inner.begin_window(at);
+    }
+
+    fn volatile_cache(&self) -> bool {
+        self.inner.volatile_cache()
     }
 
     fn is_gone(&self) -> bool {

@@ -50,6 +50,10 @@ impl BlockTarget for Ssd {
 }
 
 impl Device for Ssd {
+    fn volatile_cache(&self) -> bool {
+        self.config.volatile_cache()
+    }
+
     fn events(&mut self) -> &mut EventLog {
         if let Some(governor) = &mut self.governor {
             // Its reader may clear it.

@@ -8,6 +8,7 @@ use ssdyno_block::{ConfigError, Time};
 use super::Volume;
 use crate::array::MemberSpec;
 use crate::faults::FaultConfig;
+use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig, DeviceKinds};
 
 /// Where the device stands.
@@ -96,6 +97,10 @@ pub struct VolumeConfig {
     pub description: String,
     /// The device and its limits.
     pub volume: VolumeTable,
+    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nvme: Option<NvmeControllerConfig>,
     /// Faults injected into the volume; the device has a table of its own.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
@@ -112,6 +117,18 @@ impl DeviceConfig for VolumeConfig {
 
     fn faults(&self) -> &FaultConfig {
         &self.faults
+    }
+
+    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
+        Some(&self.nvme)
+    }
+
+    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
+        Some(&mut self.nvme)
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        self.volume.device.sector_bytes()
     }
 
     fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {

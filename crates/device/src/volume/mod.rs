@@ -244,6 +244,10 @@ impl Device for Volume {
         self.device.begin_window(at);
     }
 
+    fn volatile_cache(&self) -> bool {
+        self.device.volatile_cache()
+    }
+
     fn is_gone(&self) -> bool {
         self.device.is_gone()
     }

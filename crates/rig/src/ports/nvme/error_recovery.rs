@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{FaultPlan, Request, Status, Time, Token};
+use ssdyno_device::Device;
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, IoCompletion, IoError, IoResult, NvmeError, ResetCause,
 };
@@ -94,7 +95,7 @@ impl ErrorRecovery {
     }
 }
 
-impl NvmePort {
+impl<D: Device> NvmePort<D> {
     fn fault_plan(&self) -> Option<&FaultPlan> {
         self.pci.device().fault_plan()
     }

@@ -1,4 +1,4 @@
-//! The NVMe driver over a simulated function with a controller and an SSD behind it. Here is the way of a
+//! The NVMe driver over a simulated function with a controller and a device behind it. Here is the way of a
 //! command; what happens when it does not end as it should is in `error_recovery`.
 
 mod error_recovery;
@@ -7,7 +7,9 @@ mod scsi;
 
 use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::{Config, Device, DeviceReport, PrepareError, Ssd};
+use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::nvme::NvmeSetup;
+use ssdyno_device::{Device, DeviceReport, PrepareError};
 use ssdyno_driver_nvme::{
     DataBuffer, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,
     NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
@@ -26,8 +28,8 @@ use crate::run::RunError;
 
 /// See the module. Time zero is when the driver was ready.
 #[derive(Debug)]
-pub(crate) struct NvmePort {
-    pci: SimulatedPci<NvmeController<Ssd>>,
+pub(crate) struct NvmePort<D> {
+    pci: SimulatedPci<NvmeController<D>>,
     driver: NvmeDriver,
     /// Those that are loaded.
     namespaces: Vec<Namespace>,
@@ -56,18 +58,19 @@ pub(crate) struct NvmePort {
     resent: Vec<ResentCommand>,
 }
 
-impl NvmePort {
-    /// Puts `ssd` behind the controller of its file, and lets the driver start that. Injected
-    /// faults are drawn with `seed`, from then on.
+impl<D: Device> NvmePort<D> {
+    /// Puts `device` behind a controller as `setup` says, and lets the driver start that. Injected
+    /// `faults` are drawn with `seed`, from then on.
     pub(crate) fn start(
-        device: &Config,
+        setup: NvmeSetup,
+        faults: &FaultConfig,
         driver: &NvmeConfig,
         host: &HostPlan,
-        ssd: Ssd,
+        mut device: D,
         seed: u64,
-    ) -> Result<NvmePort, RunError> {
-        power::check(device, driver, &ssd)?;
-        let controller = NvmeController::new(device, ssd)?;
+    ) -> Result<NvmePort<D>, RunError> {
+        power::check(&setup, driver, device.power().map(|power| &*power))?;
+        let controller = NvmeController::in_front_of(device, setup)?;
         let pci = SimulatedPci::new(controller, timing(&host.config));
         let polled = host.plan.waiting != CompletionWait::Interrupt;
         let cores = host.plan.cores;
@@ -86,10 +89,10 @@ impl NvmePort {
         pci.take_stall();
         pci.take_accesses();
         pci.watch_memory(polled);
-        if !device.faults.is_none() {
-            pci.device_mut().arm(device.faults.plan(seed, epoch));
+        if !faults.is_none() {
+            pci.device_mut().arm(faults.plan(seed, epoch));
         }
-        let recovery = ErrorRecovery::new(!device.faults.is_none(), host.retries);
+        let recovery = ErrorRecovery::new(!faults.is_none(), host.retries);
         let shared = driver.choose(0, PriorityClass::default()).lock.is_some();
         let deadline = driver.next_deadline().map_or(Time::MAX, MonotonicTime::time);
         let stack = reported("nvme", driver.flags(), host.stack)?;
@@ -119,7 +122,7 @@ impl NvmePort {
     }
 }
 
-impl NvmePort {
+impl<D: Device> NvmePort<D> {
     /// Those that are loaded, in the order of their addresses.
     pub(crate) fn namespaces(&self) -> &[Namespace] {
         &self.namespaces
@@ -200,7 +203,7 @@ fn vector_cores(driver: &NvmeDriver, cores: u16) -> Vec<u16> {
     of_vector
 }
 
-impl HostPort for NvmePort {
+impl<D: Device> HostPort for NvmePort<D> {
     fn capacity_bytes(&self) -> u64 {
         match &self.namespaces[..] {
             [one] => one.capacity_bytes(),
@@ -358,7 +361,7 @@ impl HostPort for NvmePort {
     }
 }
 
-impl PathReport for NvmePort {
+impl<D: Device> PathReport for NvmePort<D> {
     fn events(&mut self) -> &mut EventLog {
         self.pci.device_mut().device_mut().events()
     }

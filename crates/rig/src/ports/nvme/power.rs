@@ -1,7 +1,8 @@
 //! The power state that the host sets as the driver starts (S1-45).
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::{Config, PowerControl};
+use ssdyno_device::PowerControl;
+use ssdyno_device::nvme::NvmeSetup;
 use ssdyno_driver_nvme::{DriverEvent, Feature, NvmeConfig, NvmeDriver};
 
 use crate::run::RunError;
@@ -16,12 +17,13 @@ pub(crate) fn wanted(driver: &NvmeConfig) -> Option<u8> {
 
 /// Refuses a power state that the device does not have or could not keep to.
 pub(super) fn check(
-    config: &Config,
+    setup: &NvmeSetup,
     driver: &NvmeConfig,
-    device: &impl PowerControl,
+    device: Option<&dyn PowerControl>,
 ) -> Result<(), RunError> {
-    let (Some(state), Some(nvme)) = (wanted(driver), &config.nvme) else { return Ok(()) };
-    let all = nvme.operational_states.len() + config.power.states.len();
+    let Some(state) = wanted(driver) else { return Ok(()) };
+    let nvme = &setup.nvme;
+    let all = nvme.operational_states.len() + setup.low_power_states.len();
     let index = usize::from(state);
     let error = |problem, help: &str| {
         Err(RunError::Device(ConfigError::new("nvme.operational_states", problem, help)))
@@ -32,6 +34,14 @@ pub(super) fn check(
     }
     let Some(limit) = nvme.operational_states.get(index).filter(|_| index > 0) else {
         return Ok(());
+    };
+    let Some(device) = device else {
+        if limit.power.0 <= 0.0 {
+            return Ok(());
+        }
+        let problem =
+            format!("power state {state} limits the power, and this device cannot be limited");
+        return error(problem, "choose state 0, or an SSD such as sim:gen4-consumer");
     };
     let least = device.least_watts();
     if limit.power.0 > 0.0 && limit.power.0 < least {
