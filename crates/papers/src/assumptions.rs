@@ -179,7 +179,7 @@ impl<'a> Changes<'a> {
 }
 
 /// The value at `path`.
-fn entry<'t>(table: &'t mut toml::Table, path: &str) -> Option<&'t mut Value> {
+pub(crate) fn entry<'t>(table: &'t mut toml::Table, path: &str) -> Option<&'t mut Value> {
     let mut parts = path.split('.');
     let mut at = table.get_mut(parts.next()?)?;
     for part in parts {

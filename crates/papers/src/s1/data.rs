@@ -15,6 +15,9 @@ pub(super) const LARGE_BUFFERS: &str = "per-core, 128 KiB";
 /// A queue for each core, without the SCSI resource: the direct NVMe resource (S1-51).
 pub(super) const DIRECT: &str = "per-core, no SCSI";
 
+/// The two disks behind their adapter, in place of the SSD behind NVMe (S1-68).
+pub(super) const DISKS: &str = "disks";
+
 /// The drive without a host.
 pub(super) const ALONE: &str = "drive alone";
 
@@ -32,6 +35,8 @@ pub(super) struct Printed {
 pub(super) struct Plan {
     pub(super) seeds: Vec<u64>,
     pub(super) device: DevicePlan,
+    /// The preset of the two disks.
+    pub(super) disks: String,
     pub(super) kinds: BTreeMap<String, KindPlan>,
     pub(super) figures: Vec<FigurePlan>,
 }

@@ -62,7 +62,7 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
             bar("write, done", done);
         }
     }
-    let parts = ["SSD, reported to the process; writes also as done by the device"];
+    let parts = ["reported to the process; writes also as done by the device"];
     let svg = Bars { title: &plan.title, unit: "throughput (MB/s)", parts: &parts, bars }.draw();
     let columns = [
         "queues",
@@ -86,12 +86,13 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
         let Some(first) = shares.first() else { continue };
         let value = |core: usize| Some(first.get(core)? * total?.mean);
         lines.push(Line {
-            label: way(case.writes).to_owned(),
+            label: format!("{}, {}", case.policy, way(case.writes)),
             values: (0..usize::from(cores)).map(value).collect(),
             dashed: case.writes,
         });
         for (at, seed_shares) in shares.iter().enumerate() {
-            let mut row = vec![way(case.writes).to_owned(), format!("{}", at + 1)];
+            let way = way(case.writes).to_owned();
+            let mut row = vec![case.policy.clone(), way, format!("{}", at + 1)];
             row.extend(seed_shares.iter().map(|share| format!("{:.1}", 100.0 * share)));
             rows.push(row);
         }
@@ -99,7 +100,7 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let places = Places::Names((0..cores).map(|core| format!("core {core}")).collect());
     let unit = "throughput reported (MB/s)";
     let svg = Lines { title: &plan.title, unit, across: "", places, lines }.draw();
-    let mut columns = heads(&["", "seed"]);
+    let mut columns = heads(&["queues", "", "seed"]);
     columns.extend((0..cores).map(|core| format!("core {core}, % of all")));
     (svg, columns, rows)
 }

@@ -5,7 +5,7 @@ use ssdyno_result::{Keep, RunResult};
 use ssdyno_session::{DriverSpec, FileContents, HostSpec, Queues, RunSpec, StackKind};
 use toml::{Table, Value};
 
-use super::data::{ALONE, Case, DIRECT, KindPlan, LARGE_BUFFERS, Plan};
+use super::data::{ALONE, Case, DIRECT, DISKS, KindPlan, LARGE_BUFFERS, Plan};
 use crate::assumptions::Changes;
 use crate::error::{defect, parse};
 use crate::mean::Mean;
@@ -56,6 +56,20 @@ fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Table, P
     parse(PLAN, &changes.applied(PLAN, "device", &text)?)
 }
 
+/// The device of a point, and its name.
+fn device_of(
+    plan: &Plan,
+    case: &Case,
+    kind: &KindPlan,
+    changes: Changes<'_>,
+) -> Result<(String, Table), PaperError> {
+    if case.policy == DISKS {
+        let disks = presets::device(&plan.disks)?;
+        return Ok((plan.disks.clone(), disks.table("disks", changes)?));
+    }
+    Ok((plan.device.preset.clone(), device(plan, kind, changes)?))
+}
+
 fn host(case: &Case, changes: Changes<'_>) -> Result<Table, PaperError> {
     let mut host = presets::host(HOST)?.table("host", changes)?;
     if case.policy == "linux" {
@@ -92,6 +106,16 @@ fn load(case: &Case, kind: &KindPlan, options: &PapersOptions) -> Result<Table, 
 fn driver(case: &Case, kind: &KindPlan) -> HostSpec {
     if case.policy == ALONE {
         return HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
+    }
+    if case.policy == DISKS {
+        return HostSpec {
+            driver: Some(DriverSpec::Adapter),
+            name: Some(HOST.to_owned()),
+            cores: Some(case.cores),
+            threads: Some(ThreadMode::Sync),
+            stack: Some(StackKind::Scsi),
+            ..HostSpec::default()
+        };
     }
     let queues = match case.policy.as_str() {
         "single" => Queues::Single,
@@ -132,13 +156,14 @@ impl PointPlan for Plan {
     ) -> Result<RunSpec, PaperError> {
         let missing = || defect(PLAN, "no such kind of load");
         let kind = self.kinds.get(&case.kind).ok_or_else(missing)?;
+        let (name, device) = device_of(self, case, kind, changes)?;
         Ok(RunSpec {
-            target: Some(format!("sim:{}", self.device.preset)),
+            target: Some(format!("sim:{name}")),
             workload: Some(format!("{} {}", kind.pattern, kind.block_size)),
             keep: Keep::None,
             host: driver(case, kind),
             contents: FileContents {
-                device: Some(device(self, kind, changes)?),
+                device: Some(device),
                 workload: Some(load(case, kind, options)?),
                 host: Some(host(case, changes)?),
                 ..FileContents::default()

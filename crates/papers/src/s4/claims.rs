@@ -1,7 +1,7 @@
 //! What the paper says in words, checked over several seeds.
 
-use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES};
-use super::figures::{client_case, seconds, worker_case};
+use super::data::{Case, FILE_SYSTEMS, LOADS, Plan, QUICK, SUITES, one_after_another};
+use super::figures::{Sweep, client_case, seconds, sweep, worker_case};
 use super::simulate::Measured;
 use crate::Selector;
 use crate::answer::{Answer, more, no_less, rising, same};
@@ -45,11 +45,15 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "random_write_bound",
-        text: "Figure 3 (E): one after another, a disk of seek 4.2 + latency 2.0 + transfer 0.35 ms does at most 153 random writes of 16 KiB a second (S4-26): SPEK gets no more on a delay of that length.",
+        text: "Figure 3 (E): one after another, a disk of seek 4.2 + latency 2.0 + transfer 0.35 ms does 153 random writes of 16 KiB a second (S4-26), not 240: SPEK gets as many within 3 % where the disk's write cache is off, and more where it is on.",
         about: &["figure5d"],
         check: |_, m| {
-            let iops = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
-            Some((no_less(Mean::exact(153.0), iops), format!("{} IOPS, printed 240", iops.text(1))))
+            let through = m.iops(&one_after_another())?;
+            let back = m.iops(&Case::new("seagate", "spek", "random-write", 16, 1))?;
+            let off = (through.mean / 153.0 - 1.0).abs();
+            let answer = no_more_off(off, 0.03) & more(back, Mean::exact(153.0));
+            let [through, back] = [through, back].map(|iops| iops.text(1));
+            Some((answer, format!("{through} and {back} IOPS, printed 240")))
         },
     },
     ClaimCheck {
@@ -212,9 +216,9 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "zones",
-        text: "Figure 4: throughput goes from 55 to 39 MB/s and back every 18 GB (S4-27): needs the zones of a disk; not run on the disk model yet.",
-        about: &[],
-        check: |_, _| None,
+        text: "Figure 4: throughput of sequential reads and writes goes from 55 to 39 MB/s and back every 18 GB (S4-27), within 5 %. The tracks of the drive file come from these two rates: the period, and that writes go the same way, do not.",
+        about: &["figure4"],
+        check: zones,
     },
 ];
 
@@ -231,7 +235,7 @@ fn no_more_off(off: f64, limit: f64) -> Answer {
 }
 
 fn series_case(plan: &Plan, stack: &str) -> Case {
-    Case::new("seagate-as-measured", stack, "random-write", plan.figure3.size_kib, 1)
+    Case::new("seagate", stack, "long-random-write", plan.figure3.size_kib, 1)
 }
 
 /// MB/s of SPEK and IoMeter.
@@ -251,6 +255,19 @@ fn file_systems_differ(_: &Plan, m: &Measured) -> Verdict {
         let ratio = all.last()?.over(*all.first()?);
         answer = answer & no_less(ratio, Mean::exact(2.0));
         text.push(format!("{load} {:.1} times", ratio.mean));
+    }
+    Some((answer, text.join(", ")))
+}
+
+fn zones(plan: &Plan, m: &Measured) -> Verdict {
+    let near = |ours: f64, printed: f64| no_more_off((ours / printed - 1.0).abs(), 0.05);
+    let (mut answer, mut text) = (Answer::Yes, Vec::new());
+    for case in plan.cases("figure4") {
+        let mean = m.megabytes(&case)?.mean;
+        let Sweep { outer, inner, period_seconds } = Sweep::of(&sweep(m, &case))?;
+        let period = period_seconds? * mean / 1e3;
+        answer = answer & near(outer, 55.0) & near(inner, 39.0) & near(period, 18.0);
+        text.push(format!("{} {outer:.1} to {inner:.1} MB/s every {period:.1} GB", case.load));
     }
     Some((answer, text.join(", ")))
 }

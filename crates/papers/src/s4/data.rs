@@ -12,14 +12,15 @@ use crate::measured::{Point, PointPlan};
 use crate::printed::PrintedNumber;
 
 /// Figures and tables, with a title each.
-pub(super) const FIGURES: [(&str, &str); 12] = [
+pub(super) const FIGURES: [(&str, &str); 13] = [
     ("figure1", "One device, three file systems, three kinds of load"),
     ("figure3", "Random writes of 16 KiB over time"),
-    ("figure5a", "Sequential reads, Seagate disk as delay and rate"),
-    ("figure5b", "Sequential writes, Seagate disk as delay and rate"),
-    ("figure5c", "Random reads, Seagate disk as delay and rate"),
-    ("figure5d", "Random writes, Seagate disk as delay and rate"),
-    ("figure6", "The four loads on the IBM disk as delay and rate"),
+    ("figure4", "Sequential reads and writes over the whole Seagate disk, over time"),
+    ("figure5a", "Sequential reads, Seagate disk"),
+    ("figure5b", "Sequential writes, Seagate disk"),
+    ("figure5c", "Random reads, Seagate disk"),
+    ("figure5d", "Random writes, Seagate disk"),
+    ("figure6", "The four loads on the IBM disk"),
     ("figure7a", "Simulated storage of 100 us: throughput by workers"),
     ("figure7b", "Simulated storage of 10 us: throughput by workers"),
     ("table3", "Context switches and system calls of a request"),
@@ -69,13 +70,27 @@ pub(super) struct Pair {
 pub(super) struct Plan {
     pub(super) seeds: Vec<u64>,
     pub(super) iscsi_seconds: f64,
+    /// Delays, by name.
     pub(super) devices: BTreeMap<String, toml::Table>,
+    /// Device presets with keys that differ, by name.
+    pub(super) disks: BTreeMap<String, DiskPlan>,
     pub(super) stacks: BTreeMap<String, StackPlan>,
     pub(super) loads: BTreeMap<String, LoadPlan>,
     pub(super) figure3: Series,
+    pub(super) figure4: Series,
     pub(super) figure5: Sizes,
     pub(super) figure7: Workers,
     pub(super) table4: Clients,
+}
+
+/// A device preset with keys that differ.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DiskPlan {
+    pub(super) preset: String,
+    /// Keys to set, by path.
+    #[serde(default)]
+    pub(super) set: BTreeMap<String, toml::Value>,
 }
 
 /// A host preset with keys that differ.
@@ -110,7 +125,6 @@ pub(super) struct LoadPlan {
 #[serde(deny_unknown_fields)]
 pub(super) struct Series {
     pub(super) size_kib: u32,
-    pub(super) seconds: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,6 +184,14 @@ pub(super) const LOADS: [(&str, &str); 4] = [
     ("figure5d", "random-write"),
 ];
 
+/// The loads of figure 4.
+pub(super) const ZCAV: [&str; 2] = ["zcav-read", "zcav-write"];
+
+/// The point of S4-26: each write is on the medium before the next one begins.
+pub(super) fn one_after_another() -> Case {
+    Case::new("seagate-write-through", "spek", "random-write", 16, 1)
+}
+
 /// The loads of table 3, in its order.
 pub(super) const QUICK: [&str; 4] =
     ["quick-sequential-read", "quick-sequential-write", "quick-random-read", "quick-random-write"];
@@ -201,8 +223,11 @@ impl Plan {
             }
             "figure3" => {
                 let size = self.figure3.size_kib;
-                let device = "seagate-as-measured";
-                cases.extend(TOOLS.map(|s| Case::new(device, s, "random-write", size, 1)));
+                cases.extend(TOOLS.map(|s| Case::new("seagate", s, "long-random-write", size, 1)));
+            }
+            "figure4" => {
+                let size = self.figure4.size_kib;
+                cases.extend(ZCAV.map(|load| Case::new("seagate", "spek", load, size, 1)));
             }
             "figure6" => {
                 for (_, load) in LOADS {
@@ -236,6 +261,9 @@ impl Plan {
                     let case = |s| load.map(|(_, load)| Case::new("seagate", s, load, *size, 1));
                     cases.extend(TOOLS.into_iter().filter_map(case));
                 }
+                if other == "figure5d" {
+                    cases.push(one_after_another());
+                }
             }
         }
         cases
@@ -244,10 +272,9 @@ impl Plan {
     /// How long the load of `case` lasts, where it is measured by time.
     pub(super) fn seconds(&self, case: &Case) -> Option<Span> {
         let load = self.loads.get(&case.load)?;
-        let seconds = match (&case.network, case.device.as_str()) {
-            (Some(_), _) => Some(self.iscsi_seconds),
-            (None, "seagate-as-measured") => Some(self.figure3.seconds),
-            (None, _) => load.seconds,
+        let seconds = match case.network {
+            Some(_) => Some(self.iscsi_seconds),
+            None => load.seconds,
         };
         seconds.map(|seconds| Span(ssdyno_block::Time::from_s_f64(seconds)))
     }

@@ -25,6 +25,7 @@ pub(super) fn draw(figure: &str, plan: &Plan, measured: &Measured) -> (Figure, F
     let drawn = match figure {
         "figure1" => suites(title, measured),
         "figure3" => over_time(title, plan, measured),
+        "figure4" => zones(title, plan, measured),
         "figure6" => loads(title, measured),
         "figure7a" | "figure7b" => by_workers(title, figure, plan, measured),
         "table3" => switches(title, measured),
@@ -99,6 +100,83 @@ fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
     Drawn {
         svg: Curves { title, across: "time (s)", unit: "requests per second", curves }.draw(),
         columns: vec!["tool", "IOPS, mean", "least of a second", "most", "seconds at zero, %"],
+        rows,
+    }
+}
+
+/// MB/s over time, of the first seed: means of [`SWEEP_STEP`] seconds.
+pub(super) fn sweep(measured: &Measured, case: &Case) -> Vec<(f64, f64)> {
+    let megabytes = f64::from(case.size_kib) * 1024.0 / 1e6;
+    let each = seconds(measured, case);
+    let mean = |group: &[(f64, f64)]| {
+        let iops: f64 = group.iter().map(|(_, iops)| iops).sum();
+        (group[0].0, iops / group.len() as f64 * megabytes)
+    };
+    each.chunks_exact(SWEEP_STEP).map(mean).collect()
+}
+
+/// A second of a sweep has whole read-ahead windows and whole write-backs of a cache in it only by chance.
+const SWEEP_STEP: usize = 5;
+
+/// What a curve that falls from zone to zone and begins again says: the most, the least, and the time between two
+/// beginnings, where there are two.
+pub(super) struct Sweep {
+    pub(super) outer: f64,
+    pub(super) inner: f64,
+    pub(super) period_seconds: Option<f64>,
+}
+
+impl Sweep {
+    pub(super) fn of(points: &[(f64, f64)]) -> Option<Sweep> {
+        let outer = points.iter().map(|point| point.1).fold(0.0, f64::max);
+        let inner = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
+        if outer <= inner {
+            return None;
+        }
+        // From the slow quarter to the fast one the disk begins again: everywhere else it falls, with a little noise
+        // where a step of time has a track more or less in it.
+        let quarter = (outer - inner) / 4.0;
+        let (mut slow, mut begins) = (false, Vec::new());
+        for (at, rate) in points {
+            if *rate <= inner + quarter {
+                slow = true;
+            } else if *rate >= outer - quarter && std::mem::take(&mut slow) {
+                begins.push(*at);
+            }
+        }
+        let period_seconds = match begins[..] {
+            [] => None,
+            // The first sweep begins with the run.
+            [second] => Some(second),
+            [first, .., last] => Some((last - first) / (begins.len() - 1) as f64),
+        };
+        Some(Sweep { outer, inner, period_seconds })
+    }
+}
+
+fn zones(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
+    let (mut curves, mut rows) = (Vec::new(), Vec::new());
+    for case in plan.cases("figure4") {
+        let points = sweep(measured, &case);
+        let sweep = Sweep::of(&points);
+        let number = |value: Option<f64>, digits| {
+            value.map_or_else(|| "not run".to_owned(), |value| format!("{value:.digits$}"))
+        };
+        let mean = measured.megabytes(&case);
+        let period = sweep.as_ref().and_then(|sweep| sweep.period_seconds);
+        rows.push(vec![
+            case.load.clone(),
+            shown(mean, 2),
+            number(sweep.as_ref().map(|sweep| sweep.outer), 1),
+            number(sweep.as_ref().map(|sweep| sweep.inner), 1),
+            number(period, 0),
+            number(period.zip(mean).map(|(period, mean)| period * mean.mean / 1e3), 2),
+        ]);
+        curves.push(Curve { label: case.load.clone(), points, dashed: case.load != "zcav-read" });
+    }
+    Drawn {
+        svg: Curves { title, across: "time (s)", unit: "throughput (MB/s)", curves }.draw(),
+        columns: vec!["load", "MB/s, mean", "most", "least", "period, s", "period, GB"],
         rows,
     }
 }

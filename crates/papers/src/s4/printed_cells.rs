@@ -31,20 +31,19 @@ pub(super) fn cells(
     for (at, stack) in TOOLS.into_iter().enumerate() {
         let [of3, of5] = [printed.figure3, printed.figure5a]
             .map(|pair| if at == 0 { pair.spek } else { pair.iometer });
-        let case =
-            Case::new("seagate-as-measured", stack, "random-write", plan.figure3.size_kib, 1);
+        let case = Case::new("seagate", stack, "long-random-write", plan.figure3.size_kib, 1);
         let note = match at {
-            0 => "S4-25: the device's delay is 1 / 240 s, so this shows only that SPEK adds little",
-            _ => {
-                "S4-25: a cache in front of a delay cannot be slower than the delay, what the paper's buffer cache lost to the disk's seeks is not run on the disk model yet"
+            0 => {
+                "S4-25, S4-26: the size of the disk's write cache and the order in which it writes back are assumed"
             }
+            _ => "S4-25: the limits of the page cache are those of Linux 2.4.18",
         };
         let id = format!("S4/figure3/{stack}/iops");
         cells.push(cell(id, of3, measured.iops(&case), note));
         let size = plan.figure5.sizes_kib.last().copied().unwrap_or(64);
         let case = Case::new("seagate", stack, LOADS[0].1, size, 1);
         let note = match at {
-            0 => "S4-28: the device's rate is what SPEK saturates at in the paper",
+            0 => "S4-28: the outermost tracks of the drive file come from figure 4",
             _ => {
                 "S4-28: copies and pages overlap with the device here, which read-ahead keeps busy"
             }

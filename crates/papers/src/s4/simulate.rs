@@ -8,7 +8,7 @@ use ssdyno_session::{DriverSpec, FileContents, HostSpec, RunSpec};
 use toml::{Table, Value};
 
 use super::data::{Case, Plan, Printed};
-use crate::assumptions::Changes;
+use crate::assumptions::{Changes, entry};
 use crate::error::{defect, parse};
 use crate::mean::Mean;
 use crate::measured::PointPlan;
@@ -28,10 +28,20 @@ impl Measured {
 
 const PLAN: &str = "papers/s4/plan.toml";
 
-/// What is simulated in place of the preset called `name`: a device of the plan.
-fn device(plan: &Plan, name: &str) -> Option<Table> {
-    let delay = plan.devices.get(name)?.clone();
-    Some([("delay".to_owned(), Value::Table(delay))].into_iter().collect())
+/// What is simulated in place of the preset called `name`: a delay or a disk of the plan.
+fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>, PaperError> {
+    if let Some(delay) = plan.devices.get(name) {
+        let delay = Value::Table(delay.clone());
+        return Ok(Some([("delay".to_owned(), delay)].into_iter().collect()));
+    }
+    let Some(disk) = plan.disks.get(name) else { return Ok(None) };
+    let preset = presets::device(&disk.preset)?;
+    let mut table = preset.table("device", changes)?;
+    for (path, value) in &disk.set {
+        let missing = || defect(PLAN, format!("{} has no key {path}", preset.file));
+        *entry(&mut table, path).ok_or_else(missing)? = value.clone();
+    }
+    Ok(Some(table))
 }
 
 /// The host of a stack, with the keys that differ.
@@ -150,7 +160,7 @@ impl PointPlan for Plan {
                 ..HostSpec::default()
             },
             contents: FileContents {
-                device: device(self, &case.device),
+                device: device(self, &case.device, changes)?,
                 workload: Some(load(self, case, options)?),
                 host: Some(host(self, &case.stack, changes)?),
                 network: network.transpose()?,
