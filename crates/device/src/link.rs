@@ -155,6 +155,28 @@ impl HostLink {
         ready + self.latency
     }
 
+    /// Takes the wire for `bytes` that are ready at `ready`: from when to when, or nothing where that takes no time.
+    #[inline(always)]
+    pub(crate) fn reserve(
+        &mut self,
+        direction: Direction,
+        ready: Time,
+        bytes: u64,
+    ) -> Option<(Time, Time)> {
+        let length = match self.usual.known(bytes) {
+            Some(length) => length,
+            None => self.usual.learn(bytes, self.time_for(bytes)),
+        };
+        if length == Time::ZERO {
+            return None;
+        }
+        let server = match direction {
+            Direction::ToHost if !self.half_duplex => &mut self.to_host,
+            _ => &mut self.to_device,
+        };
+        Some(server.reserve(ready, length))
+    }
+
     /// Sends `bytes` that are ready at `ready`; gives the time of arrival.
     #[inline(always)]
     pub(crate) fn send(
@@ -164,18 +186,7 @@ impl HostLink {
         bytes: u64,
         log: &mut EventLog,
     ) -> Time {
-        let length = match self.usual.known(bytes) {
-            Some(length) => length,
-            None => self.usual.learn(bytes, self.time_for(bytes)),
-        };
-        if length == Time::ZERO {
-            return ready;
-        }
-        let server = match direction {
-            Direction::ToHost if !self.half_duplex => &mut self.to_host,
-            _ => &mut self.to_device,
-        };
-        let (from, to) = server.reserve(ready, length);
+        let Some((from, to)) = self.reserve(direction, ready, bytes) else { return ready };
         log.push(Busy {
             part: PartEvent {
                 unit: 0,

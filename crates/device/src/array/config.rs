@@ -10,6 +10,7 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES};
 use toml::Value;
 
 use super::StripedArray;
+use super::controller::ControllerTable;
 use crate::faults::FaultConfig;
 use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig, DeviceFileError, DeviceKinds, DeviceSpec};
@@ -167,6 +168,9 @@ pub struct ArrayTable {
     /// The devices: of each the name, or a table with what its file would have, such as
     /// `{ delay = { capacity = "1GiB", read = "100us", write = "30us" } }`. An array may be a member, too.
     pub members: Vec<MemberSpec>,
+    /// The RAID controller before the members; none: the array takes no time of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub controller: Option<ControllerTable>,
 }
 
 /// The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988, know it as no redundancy at all):
@@ -247,6 +251,6 @@ impl ArrayConfig {
             let place = key_of(index);
             member.checked(&place, "the array")?;
         }
-        Ok(())
+        self.array.controller.as_ref().map_or(Ok(()), ControllerTable::check)
     }
 }

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use ssdyno_block::Status;
 use ssdyno_block::conformance::check_target;
 
 use super::*;
@@ -68,7 +69,7 @@ proptest! {
             expected[member].push(stripe_number / count as u64 * stripe + inside);
         }
         for (member, expected) in expected.iter().enumerate() {
-            let piece = array.part_of(&request, member);
+            let piece = array.striping.part_of(&request, member);
             let sectors = piece.map_or(Vec::new(), |piece| {
                 let sectors = u64::from(piece.length_bytes) / 512;
                 (0..sectors).map(|n| piece.offset_bytes + n * 512).collect()
