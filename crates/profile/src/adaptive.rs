@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, VecDeque};
 use ssdyno_engine::Rng;
 
 use crate::estimate::CurvePoint;
+use crate::filling::Filling;
 use crate::findings::{Breakpoint, Findings, LackOfFit};
+use crate::kriging;
 use crate::measure::{Measurements, ProfileOp, ProfileTest};
 use crate::model::{Break, Model, Prediction, f_tail, means};
 use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
-use crate::strategy::{NextTest, Strategy};
+use crate::strategy::{NextTest, Slice, Strategy};
 use crate::verdict::{Trend, verdict};
 
-/// Requests of the first slice, and bounds of the others: fewer are mostly the way to the first record, more
-/// hide drift.
+/// Requests of the first slice and its bytes at most, and bounds of the others: fewer are mostly the way to the first
+/// record, more hide drift.
 const REQUESTS_FIRST: u64 = 64;
-const REQUESTS_MIN: u64 = 16;
+const BYTES_FIRST: u64 = 16 << 20;
+const REQUESTS_MIN: u64 = 8;
 const REQUESTS_MAX: u64 = 256;
 
 /// Device time that a slice aims at.
@@ -34,8 +37,12 @@ const BATCH: usize = 6;
 /// Slices between two measurements of a reference point.
 const REFERENCE_EVERY: usize = 12;
 
+/// More slices by this factor must bring the intervals nearer to the error by this factor. Noise alone would give 0.71.
+const MORE_SLICES: f64 = 2.0;
+const NEARER: f64 = 0.9;
+
 /// A test and a request size.
-type Cell = (ProfileTest, u64);
+pub(crate) type Cell = (ProfileTest, u64);
 
 /// Measures slices of tests, models each access time as a line in pieces, and measures next what narrows the widest
 /// ratio. Two slices of the same cell are never neighbours on purpose: order is random, so that drift spreads over
@@ -47,6 +54,7 @@ pub struct Adaptive {
     ops: Vec<ProfileOp>,
     error: f64,
     rng: Rng,
+    first: Vec<u64>,
     queue: VecDeque<Cell>,
     begun: bool,
     asked: BTreeMap<Cell, usize>,
@@ -54,6 +62,26 @@ pub struct Adaptive {
     breaks: BTreeMap<ProfileTest, Vec<Break>>,
     refused: BTreeMap<ProfileTest, Vec<Break>>,
     trials: Vec<Trial>,
+    filling: Filling,
+    /// Requests that count of a slice of each cell: the spread of slices is that of equals.
+    requests: BTreeMap<Cell, u64>,
+    nearest: Option<Nearest>,
+}
+
+/// When the intervals came nearer to the error for the last time.
+#[derive(Clone, Copy, Debug)]
+struct Nearest {
+    slices: usize,
+    breaks: usize,
+    /// By how much the intervals are wider than the error, summed over ratios.
+    excess: f64,
+}
+
+/// What the measurements say about a test.
+struct Learned {
+    model: Model,
+    predictions: BTreeMap<u64, Prediction>,
+    trend: Trend,
 }
 
 /// A breakpoint that fresh slices must confirm.
@@ -68,20 +96,26 @@ struct Trial {
 }
 
 impl Adaptive {
-    /// `error` is half the width of the 90 % interval of a ratio divided by the ratio, above 0 and below 1.
+    /// `error` is half the width of the 90 % interval of a ratio divided by the ratio, above 0 and below 1; `span` the
+    /// bytes of a whole test.
     pub fn new(
         sizes: Sizes,
         tests: Vec<ProfileTest>,
         ops: Vec<ProfileOp>,
         error: f64,
+        span: u64,
         seed: u64,
     ) -> Adaptive {
+        let mut rng = Rng::new(seed, "profile adaptive");
+        let first = first_sizes(&sizes, &mut rng);
+        let filling = Filling::new(span, &tests, &first);
         Adaptive {
             sizes,
             tests,
             ops,
             error,
-            rng: Rng::new(seed, "profile adaptive"),
+            rng,
+            first,
             queue: VecDeque::new(),
             begun: false,
             asked: BTreeMap::new(),
@@ -89,29 +123,10 @@ impl Adaptive {
             breaks: BTreeMap::new(),
             refused: BTreeMap::new(),
             trials: Vec::new(),
+            filling,
+            requests: BTreeMap::new(),
+            nearest: None,
         }
-    }
-
-    /// The sizes of the first pass: both ends of every interval, and sizes that double between.
-    fn first_sizes(&self) -> Vec<u64> {
-        let all = self.sizes.distinct();
-        let mut first: Vec<u64> = Vec::new();
-        for interval in self.sizes.intervals() {
-            let sizes = interval.sizes();
-            first.extend([sizes[0], sizes[sizes.len() - 1]]);
-        }
-        let mut wanted = all[0];
-        for size in all {
-            if *size >= wanted {
-                first.push(*size);
-                wanted = size.saturating_mul(2);
-            }
-        }
-        // A short range still needs enough sizes to see how well a line fits.
-        first.extend((0..6).map(|at| all[at * (all.len() - 1) / 5]));
-        first.sort_unstable();
-        first.dedup();
-        first
     }
 
     fn shuffle(&mut self, cells: &mut [Cell]) {
@@ -122,46 +137,65 @@ impl Adaptive {
 
     /// The point that is measured again and again to see drift.
     fn reference(&self, test: ProfileTest) -> Cell {
-        let first = self.first_sizes();
-        (test, first[first.len() / 2])
+        (test, self.first[self.first.len() / 2])
     }
 
-    fn model(&self, test: ProfileTest, so_far: &Measurements) -> Option<Model> {
-        let sizes = self.sizes.distinct().iter();
-        let (points, freedom) = means(sizes.map(|size| (*size, so_far.times(test, *size))));
+    fn model(&self, test: ProfileTest, slices: &[Slow]) -> Option<Model> {
+        let mut times: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for one in slices {
+            times.entry(one.size).or_default().push(one.time);
+        }
+        let (points, freedom) = means(times.iter().map(|(size, times)| (*size, &times[..])));
         let breaks = self.breaks.get(&test).map_or(&[][..], Vec::as_slice);
         Model::narrowed(&points, freedom, breaks)
     }
 
-    /// Drift of the test's reference point.
-    fn trend(&self, test: ProfileTest, so_far: &Measurements) -> Trend {
-        let (_, size) = self.reference(test);
+    /// The slices of a test that count, with the device time at which they were done.
+    fn slices(&self, test: ProfileTest, so_far: &Measurements) -> (Vec<Slow>, f64) {
         let mut clock = 0.0;
-        let mut series = Vec::new();
+        let mut slices = Vec::new();
         for one in so_far.all() {
-            clock += one.seconds;
-            if (one.test, one.size_bytes) == (test, size) {
-                series.push((clock, one.access_time_ns()));
+            clock += one.seconds * (1.0 + one.lead as f64 / one.requests as f64);
+            if one.test == test && one.counts() && self.filling.is_long_enough(one) {
+                slices.push(Slow { clock, size: one.size_bytes, time: one.access_time_ns() });
             }
         }
-        Trend::of(&series)
+        (slices, clock)
     }
 
-    /// What is known about every size of `test`.
-    fn predictions(&self, test: ProfileTest, so_far: &Measurements) -> BTreeMap<u64, Prediction> {
-        let Some(model) = self.model(test, so_far) else { return BTreeMap::new() };
-        let drift = self.trend(test, so_far).variance();
-        let of = |size: &u64| {
-            let known = model.predict(*size)?;
-            Some((*size, Prediction { variance: known.variance + drift, ..known }))
-        };
-        self.sizes.distinct().iter().filter_map(of).collect()
+    /// What is known about every size of `test`. A drift that is certain is taken out of the slices first.
+    fn learn(&self, test: ProfileTest, so_far: &Measurements) -> Option<Learned> {
+        let (mut slices, clock) = self.slices(test, so_far);
+        let mut model = self.model(test, &slices)?;
+        let measured: Vec<u64> = model.points().iter().map(|one| one.size).collect();
+        let before = kriging::predict(&model, &measured);
+        let series: Vec<(f64, f64)> = slices
+            .iter()
+            .filter_map(|one| {
+                let known = before[measured.binary_search(&one.size).ok()?]?;
+                Some((one.clock, one.time / known.time))
+            })
+            .collect();
+        let trend = Trend::of(&series);
+        if trend.is_certain() {
+            for one in &mut slices {
+                one.time /= trend.level(one.clock, clock / 2.0);
+            }
+            model = self.model(test, &slices)?;
+        }
+        let sizes = self.sizes.distinct();
+        let known = sizes.iter().zip(kriging::predict(&model, sizes));
+        let more = trend.variance();
+        let of = |p: Prediction| Prediction { variance: p.variance + more, ..p };
+        let predictions = known.filter_map(|(size, p)| Some((*size, of(p?)))).collect();
+        Some(Learned { model, predictions, trend })
     }
 
     /// Judges trials whose slices are there, and begins new ones.
     fn look_for_breaks(&mut self, so_far: &Measurements) -> Vec<Cell> {
         for trial in std::mem::take(&mut self.trials) {
-            let fresh = so_far.all()[trial.since..].iter().filter(|one| one.test == trial.test);
+            let fresh = so_far.all()[trial.since..].iter();
+            let fresh = fresh.filter(|one| one.test == trial.test && one.counts());
             let fresh: Vec<(u64, f64)> =
                 fresh.map(|one| (one.size_bytes, one.access_time_ns())).collect();
             let agrees =
@@ -171,7 +205,8 @@ impl Adaptive {
         }
         let mut cells = Vec::new();
         for test in self.tests.clone() {
-            let Some(without) = self.model(test, so_far) else { continue };
+            let (slices, _) = self.slices(test, so_far);
+            let Some(without) = self.model(test, &slices) else { continue };
             let refused = self.refused.get(&test).map_or(&[][..], Vec::as_slice);
             let Some((candidate, with)) = without.better(refused) else { continue };
             let differ = |size: &u64| {
@@ -192,14 +227,17 @@ impl Adaptive {
         cells
     }
 
-    /// The cells that narrow the widest ratios most; empty where every ratio is within the error. The second value
-    /// is whether some ratio is not, and more slices would not help.
-    fn narrow(&self, so_far: &Measurements) -> (Vec<Cell>, bool) {
+    /// The cells that narrow the widest ratios most, and by how much all ratios are wider than the error; 0 where every
+    /// ratio is within the error.
+    fn narrow(&self, so_far: &Measurements) -> (Vec<Cell>, f64) {
         let mut wide: Vec<(f64, Cell)> = Vec::new();
-        let mut floor = false;
+        let mut excess = 0.0;
         for op in &self.ops {
             let (first, second) = ProfileTest::pair(*op);
-            let both = [first, second].map(|test| (test, self.predictions(test, so_far)));
+            let both = [first, second].map(|test| {
+                let learned = self.learn(test, so_far);
+                (test, learned.map_or_else(BTreeMap::new, |learned| learned.predictions))
+            });
             for size in self.sizes.distinct() {
                 let known = both.each_ref().map(|(test, all)| (*test, all.get(size)));
                 let halves = known.map(|(_, p)| p.map_or(f64::INFINITY, Prediction::half_width));
@@ -207,18 +245,19 @@ impl Adaptive {
                 if half <= self.error {
                     continue;
                 }
+                excess += (half - self.error).min(1.0);
                 let gain = |(test, p): &(ProfileTest, Option<&Prediction>)| {
                     let slices = self.asked.get(&(*test, *size)).copied().unwrap_or(0);
                     let Some(p) = p else { return f64::INFINITY };
-                    let seconds = p.time * 1e-9 * slice(Some(p.time), *size) as f64;
+                    let slice = self.slice((*test, *size), Some(p.time));
+                    let seconds = p.time * 1e-9 * (slice.lead + slice.requests) as f64;
                     p.variance / (slices as f64 + 1.0) / seconds
                 };
                 let open = known.iter().filter(|(test, _)| {
                     self.asked.get(&(*test, *size)).is_none_or(|asked| *asked < SLICES_MAX)
                 });
-                match open.max_by(|a, b| gain(a).total_cmp(&gain(b))) {
-                    Some((test, _)) => wide.push((half, (*test, *size))),
-                    None => floor = true,
+                if let Some((test, _)) = open.max_by(|a, b| gain(a).total_cmp(&gain(b))) {
+                    wide.push((half, (*test, *size)));
                 }
             }
         }
@@ -238,33 +277,61 @@ impl Adaptive {
                 break;
             }
         }
-        (cells, floor)
+        (cells, excess)
+    }
+
+    /// Whether more slices no longer bring the intervals nearer to the error.
+    fn is_at_floor(&mut self, excess: f64) -> bool {
+        let breaks = self.breaks.values().map(Vec::len).sum();
+        let now = Nearest { slices: self.total, breaks, excess };
+        match self.nearest {
+            Some(last) if last.breaks == breaks && excess > NEARER * last.excess => {
+                self.total as f64 > MORE_SLICES * last.slices as f64
+            }
+            _ => {
+                self.nearest = Some(now);
+                false
+            }
+        }
+    }
+
+    /// Two slices of each size; of writes those that looked for the end of a burst are the first ones.
+    fn first_pass(&mut self) -> Vec<Cell> {
+        let first = self.first.clone();
+        let mut cells = Vec::new();
+        for number in 0..FIRST_SLICES {
+            let tests = self.tests.iter().filter(|test| number > 0 || test.op() == ProfileOp::Read);
+            let cells_of = |test: &ProfileTest| {
+                let test = *test;
+                first.iter().map(move |size| (test, *size))
+            };
+            let mut pass: Vec<Cell> = tests.flat_map(cells_of).collect();
+            pass.retain(|cell| !self.filling.is_costly(*cell));
+            self.shuffle(&mut pass);
+            cells.extend(pass);
+        }
+        cells
     }
 
     /// The next cells; why there are none.
     fn refill(&mut self, so_far: &Measurements) -> Option<StoppedBecause> {
-        let mut cells = Vec::new();
+        let mut cells;
         if !self.begun {
             self.begun = true;
-            let first = self.first_sizes();
-            for _ in 0..FIRST_SLICES {
-                let pass = self.tests.iter().flat_map(|test| first.iter().map(|s| (*test, *s)));
-                let mut pass: Vec<Cell> = pass.collect();
-                self.shuffle(&mut pass);
-                cells.extend(pass);
-            }
+            cells = self.first_pass();
         } else {
-            let mut trial = self.look_for_breaks(so_far);
-            if trial.is_empty() {
-                let (narrow, floor) = self.narrow(so_far);
-                if narrow.is_empty() {
-                    let done = StoppedBecause::WithinError;
-                    return Some(if floor { StoppedBecause::NoiseFloor } else { done });
+            cells = self.look_for_breaks(so_far);
+            if cells.is_empty() {
+                let (narrow, excess) = self.narrow(so_far);
+                if excess == 0.0 {
+                    return Some(StoppedBecause::WithinError);
                 }
-                trial = narrow;
+                if narrow.is_empty() || self.is_at_floor(excess) {
+                    return Some(StoppedBecause::NoiseFloor);
+                }
+                cells = narrow;
             }
-            self.shuffle(&mut trial);
-            cells = trial;
+            self.shuffle(&mut cells);
         }
         let mut queue = VecDeque::new();
         for (at, cell) in cells.into_iter().enumerate() {
@@ -278,17 +345,67 @@ impl Adaptive {
     }
 }
 
-/// Requests of a slice of a test whose access time is `time` nanoseconds.
-fn slice(time: Option<f64>, size: u64) -> u64 {
-    let requests = match time {
-        Some(time) => (SLICE_SECONDS * 1e9 / time) as u64,
-        None => REQUESTS_FIRST.min((64 << 20) / size),
+/// A slice: when it was done, its size, its access time.
+#[derive(Clone, Copy, Debug)]
+struct Slow {
+    clock: f64,
+    size: u64,
+    time: f64,
+}
+
+/// The sizes of the first pass, ascending: both ends of every interval, one of each doubling, and one of each sixth of
+/// the range. They are drawn: sizes that double, or are far apart evenly, are all multiples of a stripe, and would not
+/// show what it does to the others.
+fn first_sizes(sizes: &Sizes, rng: &mut Rng) -> Vec<u64> {
+    let all = sizes.distinct();
+    let mut first: Vec<u64> = Vec::new();
+    for interval in sizes.intervals() {
+        let sizes = interval.sizes();
+        first.extend([sizes[0], sizes[sizes.len() - 1]]);
+    }
+    let mut draw = |some: &[u64]| {
+        if !some.is_empty() {
+            first.push(some[rng.below(some.len() as u64) as usize]);
+        }
     };
-    requests.clamp(REQUESTS_MIN, REQUESTS_MAX)
+    let mut rest = all;
+    while let Some(smallest) = rest.first() {
+        let (some, more) = rest.split_at(rest.partition_point(|size| *size < 2 * smallest));
+        draw(some);
+        rest = more;
+    }
+    for at in 0..6 {
+        draw(&all[at * all.len() / 6..(at + 1) * all.len() / 6]);
+    }
+    first.sort_unstable();
+    first.dedup();
+    first
+}
+
+impl Adaptive {
+    /// A slice of a test whose access time is `time` nanoseconds.
+    fn slice(&self, cell: Cell, time: Option<f64>) -> Slice {
+        let requests = match time {
+            Some(time) => (SLICE_SECONDS * 1e9 / time) as u64,
+            None => REQUESTS_FIRST.min(BYTES_FIRST / cell.1),
+        };
+        let requests = requests.clamp(REQUESTS_MIN, REQUESTS_MAX);
+        if cell.0.op() == ProfileOp::Read {
+            return Slice { lead: 4 + requests / 8, requests };
+        }
+        // What a long lead costs should give more than a few requests.
+        let lead = self.filling.lead(cell);
+        Slice { lead: lead + 4 + requests / 8, requests: requests.max(lead / 2) }
+    }
 }
 
 impl Strategy for Adaptive {
     fn next(&mut self, so_far: &Measurements) -> NextTest {
+        if let Some(((test, size_bytes), slice)) = self.filling.next(so_far) {
+            self.total += 1;
+            *self.asked.entry((test, size_bytes)).or_default() += 1;
+            return NextTest::Measure { test, size_bytes, slice: Some(slice) };
+        }
         if self.queue.is_empty()
             && let Some(because) = self.refill(so_far)
         {
@@ -298,10 +415,12 @@ impl Strategy for Adaptive {
             return NextTest::Done(StoppedBecause::NoiseFloor);
         };
         self.total += 1;
-        *self.asked.entry((test, size_bytes)).or_default() += 1;
-        // All slices of a cell have as many requests as its first one: their spread is that of equals.
-        let known = so_far.times(test, size_bytes).first().copied();
-        NextTest::Measure { test, size_bytes, requests: Some(slice(known, size_bytes)) }
+        let cell = (test, size_bytes);
+        *self.asked.entry(cell).or_default() += 1;
+        let known = so_far.times(test, size_bytes).last().copied();
+        let mut slice = self.slice(cell, known);
+        slice.requests = *self.requests.entry(cell).or_insert(slice.requests);
+        NextTest::Measure { test, size_bytes, slice: Some(slice) }
     }
 
     fn tests_left(&self, _: &Measurements) -> u64 {
@@ -313,7 +432,7 @@ impl Strategy for Adaptive {
     }
 
     fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint> {
-        let predictions = self.predictions(test, so_far);
+        let Some(Learned { predictions, .. }) = self.learn(test, so_far) else { return Vec::new() };
         let point = |(size, p): (&u64, &Prediction)| {
             let half = p.time * p.half_width();
             CurvePoint {
@@ -343,10 +462,10 @@ impl Strategy for Adaptive {
 
     fn findings(&self, so_far: &Measurements) -> Findings {
         let mut findings = Findings::default();
-        let trends = self.tests.iter().map(|test| (*test, self.trend(*test, so_far)));
-        findings.verdict = verdict(&trends.collect::<Vec<_>>());
+        let mut trends = Vec::new();
         for test in &self.tests {
-            let Some(model) = self.model(*test, so_far) else { continue };
+            let Some(Learned { model, trend, .. }) = self.learn(*test, so_far) else { continue };
+            trends.push((*test, trend));
             let refused = self.refused.get(test).into_iter().flatten();
             let point = |one: &Break, held_out_agrees| Breakpoint {
                 size_bytes: one.before,
@@ -365,6 +484,7 @@ impl Strategy for Adaptive {
                 },
             );
         }
+        findings.verdict = verdict(&trends, self.filling.largest());
         findings
     }
 }

@@ -160,7 +160,15 @@ mod tests {
         for (size_bytes, microseconds) in points {
             let seconds = microseconds * 1e-3;
             let size_bytes = *size_bytes;
-            all.add(Measurement { test: TEST, size_bytes, requests: 1000, seconds, whole: true });
+            all.add(Measurement {
+                test: TEST,
+                size_bytes,
+                requests: 1000,
+                seconds,
+                whole: true,
+                lead: 0,
+                burst: None,
+            });
         }
         all
     }

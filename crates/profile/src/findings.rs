@@ -11,24 +11,28 @@ use crate::measure::ProfileTest;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceState {
-    /// The reference points did not drift.
+    /// The slices did not drift, and writes had no burst.
     Steady,
     /// The device was faster at first (a write cache, credits), then steady.
     Burst,
     /// The device became slower and slower.
     Throttled,
-    /// Too few reference points, or the device became faster.
+    /// Too few slices, or the device became faster.
     #[default]
     Unknown,
 }
 
-/// What the reference points say about the device.
+/// What the slices say about the device.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The state.
     pub state: DeviceState,
-    /// How long the burst lasted, in seconds of measured device time from the first test; `null` if there was none.
+    /// How long the burst lasted: of the whole device, in seconds of device time from the first test; of a write cache,
+    /// from the first request of a slice; `null` if there was none.
     pub burst_seconds: Option<f64>,
+    /// Bytes that a write cache held when the burst ended; `null` if no slice of writes had a burst.
+    #[serde(default)]
+    pub burst_bytes: Option<u64>,
     /// The same in words, with the figures.
     pub text: String,
 }

@@ -64,7 +64,7 @@ impl Strategy for Full {
         self.asked[at] += 1;
         self.at = (at + 1) % pairs;
         let (test, size_bytes) = self.pair(at);
-        NextTest::Measure { test, size_bytes, requests: None }
+        NextTest::Measure { test, size_bytes, slice: None }
     }
 
     fn tests_left(&self, so_far: &Measurements) -> u64 {
@@ -114,7 +114,15 @@ mod tests {
         assert_eq!(full.tests_left(&all), 24);
         while let NextTest::Measure { test, size_bytes, .. } = full.next(&all) {
             let seconds = time(test, all.times(test, size_bytes).len());
-            all.add(Measurement { test, size_bytes, requests: 1, seconds, whole: true });
+            all.add(Measurement {
+                test,
+                size_bytes,
+                requests: 1,
+                seconds,
+                whole: true,
+                lead: 0,
+                burst: None,
+            });
         }
         assert_eq!(full.tests_left(&all), 0);
         (all, full)

@@ -17,9 +17,11 @@
 mod adaptive;
 mod error;
 mod estimate;
+mod filling;
 mod findings;
 mod fit;
 mod full;
+mod kriging;
 mod measure;
 mod model;
 mod page;
@@ -27,6 +29,7 @@ mod plan;
 mod result;
 mod run;
 mod serra;
+mod settle;
 mod sizes;
 mod strategy;
 mod text;
@@ -38,7 +41,7 @@ pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
 pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};
 pub use fit::Line;
 pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
-pub use measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+pub use measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
 pub use page::html;
 pub use plan::{DEFAULT_SPAN, Method, MethodName, ProfilePlan};
 pub use result::{
@@ -48,5 +51,5 @@ pub use result::{
 pub use run::{Observer, Stage};
 pub use serra::Serra;
 pub use sizes::{SizeInterval, Sizes, default_sizes};
-pub use strategy::{NextTest, Strategy};
+pub use strategy::{NextTest, Slice, Strategy};
 pub use text::text;

@@ -106,18 +106,46 @@ pub struct Measurement {
     pub test: ProfileTest,
     /// Size of every request.
     pub size_bytes: u64,
-    /// Requests that completed.
+    /// Requests that count. Those that a slice sent before them do not.
     pub requests: u64,
     /// How long they took together, on the clock of the device.
     pub seconds: f64,
     /// Whether every record of the span was accessed. If not, it was a slice, or the time limit ended the test.
     pub whole: bool,
+    /// Requests of a slice that do not count: they changed the pattern, or filled the write cache.
+    #[serde(default)]
+    pub lead: u64,
+    /// The writes of a slice were faster at first; `null` if they were not.
+    #[serde(default)]
+    pub burst: Option<Burst>,
+}
+
+/// The fast start of a slice of writes: a cache absorbs them until it is full.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Burst {
+    /// Requests until the rate dropped.
+    pub requests: u64,
+    /// How long they took.
+    pub seconds: f64,
+    /// Bytes by which the host was ahead of the sustained rate at the end of the slice: what the cache held.
+    pub held_bytes: f64,
+    /// `held_bytes` divided by the bytes of a whole test, 0 to 1.
+    pub share: f64,
+    /// Whether enough requests followed the burst to know the sustained rate. If not, the measurement does not count.
+    pub settled: bool,
 }
 
 impl Measurement {
-    /// Elapsed time divided by requests: the paper's access time per request.
+    /// Elapsed time divided by requests: the paper's access time per request. For a slice it is what a test of the
+    /// whole span takes: the sustained rate, less what a write cache absorbs once.
     pub fn access_time_ns(&self) -> f64 {
-        self.seconds * 1e9 / self.requests as f64
+        let absorbed = self.burst.map_or(0.0, |burst| burst.share);
+        self.seconds * 1e9 / self.requests as f64 * (1.0 - absorbed)
+    }
+
+    /// Whether it says how fast the test is: not if it ended in a burst.
+    pub fn counts(&self) -> bool {
+        self.burst.is_none_or(|burst| burst.settled)
     }
 }
 
@@ -135,7 +163,9 @@ impl Measurements {
             return;
         }
         let key = (measurement.test, measurement.size_bytes);
-        self.times.entry(key).or_default().push(measurement.access_time_ns());
+        if measurement.counts() {
+            self.times.entry(key).or_default().push(measurement.access_time_ns());
+        }
         self.all.push(measurement);
     }
 
@@ -176,7 +206,7 @@ mod tests {
 
     fn one(seconds: f64) -> Measurement {
         let (test, size_bytes) = (ProfileTest::RandomRead, 8192);
-        Measurement { test, size_bytes, requests: 1000, seconds, whole: true }
+        Measurement { test, size_bytes, requests: 1000, seconds, whole: true, lead: 0, burst: None }
     }
 
     #[test]

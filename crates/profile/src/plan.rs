@@ -20,7 +20,7 @@ use crate::full::Full;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::serra::Serra;
 use crate::sizes::{SizeInterval, Sizes};
-use crate::strategy::Strategy;
+use crate::strategy::{Slice, Strategy};
 
 /// The span of the paper's last and largest file: 1200 MB, from which on curves are stable (S2-8).
 pub const DEFAULT_SPAN: Bytes = Bytes(1200 << 20);
@@ -238,12 +238,12 @@ impl ProfilePlan {
         Ok(())
     }
 
-    /// The decisions of its method.
-    pub(crate) fn strategy(&self) -> Box<dyn Strategy> {
+    /// The decisions of its method; a whole test has `span` bytes.
+    pub(crate) fn strategy(&self, span: u64) -> Box<dyn Strategy> {
         let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
         match self.method {
             Method::Adaptive { error } => {
-                Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, self.seed))
+                Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, span, self.seed))
             }
             Method::Serra { points, repeat } => {
                 Box::new(Serra::new(sizes, tests, points, repeat, self.seed))
@@ -271,37 +271,29 @@ impl ProfilePlan {
         }
     }
 
-    /// Warm-up and load of a slice of a test: `requests` of its records, and before them some that do not count, because
-    /// they pay for the change from another pattern. A random slice takes records of the whole span; a
-    /// sequential one begins at a random record. All records where the span has no more.
+    /// The load of a slice of a test. A random slice takes records of the whole span; a sequential one begins at a
+    /// random record. All records where the span has no more. Its lead is in the same load: between two loads a device
+    /// may empty its cache.
     pub(crate) fn slice(
         &self,
         test: ProfileTest,
         size: u64,
         span: u64,
-        requests: u64,
+        slice: Slice,
         seed: u64,
-    ) -> (Option<WorkloadConfig>, WorkloadConfig) {
+    ) -> WorkloadConfig {
         let mut load = self.load(test, size, span);
-        // Writes first fill what buffer there is.
-        let before = if test.op() == ProfileOp::Read { 4 + requests / 8 } else { requests };
-        let (all, records) = (requests + before, span / size);
+        let (all, records) = (slice.lead.saturating_add(slice.requests), span / size);
         if all >= records {
-            return (None, load);
+            return load;
         }
-        load.requests = Some(requests);
-        let mut warm = load.clone();
-        warm.requests = Some(before);
+        load.requests = Some(all);
         if !test.is_random() {
             let start = Rng::new(seed, "profile slice").below(records - all + 1) * size;
-            for (load, start, records) in
-                [(&mut warm, start, before), (&mut load, start + before * size, requests)]
-            {
-                load.address.start = Bytes(start);
-                load.address.length = Some(Bytes(records * size));
-            }
+            load.address.start = Bytes(start);
+            load.address.length = Some(Bytes(all * size));
         }
-        (Some(warm), load)
+        load
     }
 }
 

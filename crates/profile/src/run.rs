@@ -13,8 +13,9 @@ use crate::plan::ProfilePlan;
 use crate::result::{
     Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
 };
+use crate::settle;
 use crate::sizes::Sizes;
-use crate::strategy::{NextTest, Strategy};
+use crate::strategy::{NextTest, Slice, Strategy};
 
 /// Version of the shape of [`ProfileResult`].
 const SCHEMA_VERSION: u32 = 1;
@@ -66,7 +67,7 @@ impl ProfilePlan {
             target,
             observer,
             span,
-            strategy: self.strategy(),
+            strategy: self.strategy(span),
             measurements: Measurements::default(),
             spent: 0.0,
             tests: 0,
@@ -119,8 +120,8 @@ impl Run<'_> {
                     Some(remaining / share)
                 }
             };
-            let (test, size, requests) = match self.strategy.next(&self.measurements) {
-                NextTest::Measure { test, size_bytes, requests } => (test, size_bytes, requests),
+            let (test, size, slice) = match self.strategy.next(&self.measurements) {
+                NextTest::Measure { test, size_bytes, slice } => (test, size_bytes, slice),
                 NextTest::Done(because) => return Ok(because),
             };
             let length = length.map(|seconds| Time::from_ns((seconds.max(0.0) * 1e9) as u64));
@@ -133,7 +134,7 @@ impl Run<'_> {
                 done: self.tests,
                 of: self.tests + left.max(1),
             };
-            self.measure((test, size, requests), length, &stage)?;
+            self.measure((test, size, slice), length, &stage)?;
             self.tests += 1;
             if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
                 self.checkpoint = Instant::now();
@@ -146,15 +147,15 @@ impl Run<'_> {
     /// One test, once.
     fn measure(
         &mut self,
-        (test, size_bytes, slice): (ProfileTest, u64, Option<u64>),
+        (test, size_bytes, slice): (ProfileTest, u64, Option<Slice>),
         length: Option<Time>,
         stage: &Stage,
     ) -> Result<(), ProfileError> {
         // Every test has an order of its own, the same in every profile with this seed.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.tests);
-        let (warm, load) = match slice {
-            Some(n) => self.plan.slice(test, size_bytes, self.span, n, seed),
-            None => (None, self.plan.load(test, size_bytes, self.span)),
+        let load = match slice {
+            Some(slice) => self.plan.slice(test, size_bytes, self.span, slice, seed),
+            None => self.plan.load(test, size_bytes, self.span),
         };
         let observer = &mut *self.observer;
         let mut interrupted = false;
@@ -167,11 +168,6 @@ impl Run<'_> {
         if watch(&RunProgress::default()) == KeepGoing::Stop {
             return Err(ProfileError::Interrupted);
         }
-        // A load of its own, because kept targets count the requests of a ramp-up.
-        if let Some(warm) = warm {
-            let result = self.target.load(&warm, !seed, length, &mut watch)?;
-            self.spent += result.simulated_seconds;
-        }
         let result: RunResult = self.target.load(&load, seed, length, &mut watch)?;
         self.spent += result.simulated_seconds;
         if interrupted || result.partial {
@@ -182,13 +178,19 @@ impl Run<'_> {
             return Err(ProfileError::Requests { errors: result.errors, test });
         }
         let (requests, seconds) = (result.requests, result.simulated_seconds);
-        let complete = Some(requests) == load.requests;
-        let whole = complete && requests == self.span / size_bytes;
-        if complete || requests >= CUT_REQUESTS_MIN {
-            self.cut += u64::from(!complete);
-            self.measurements.add(Measurement { test, size_bytes, requests, seconds, whole });
-        } else {
-            self.dropped += 1;
+        let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
+        let whole = complete && requests == records;
+        let all = Measurement { test, size_bytes, requests, seconds, whole, lead: 0, burst: None };
+        let counted = match slice.filter(|_| !whole) {
+            Some(slice) => settle::settled(&all, slice, &result.series, records),
+            None => Some(all).filter(|_| complete || requests >= CUT_REQUESTS_MIN),
+        };
+        match counted {
+            Some(measurement) => {
+                self.cut += u64::from(!complete);
+                self.measurements.add(measurement);
+            }
+            None => self.dropped += 1,
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Strategy for Serra {
         NextTest::Measure {
             test: self.tests[at % self.tests.len()],
             size_bytes: self.drawn[at / self.tests.len() % self.drawn.len()],
-            requests: None,
+            slice: None,
         }
     }
 

@@ -5,6 +5,15 @@ use crate::findings::Findings;
 use crate::measure::{Measurements, ProfileTest};
 use crate::result::StoppedBecause;
 
+/// Part of a test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Requests before those that count: they pay for the change from another pattern, and fill a write cache.
+    pub lead: u64,
+    /// Requests that count.
+    pub requests: u64,
+}
+
 /// What a strategy wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextTest {
@@ -14,9 +23,8 @@ pub enum NextTest {
         test: ProfileTest,
         /// One of the sizes of the plan.
         size_bytes: u64,
-        /// Requests of a slice of the test; `None`: every record of the span. Some more go before a slice and do
-        /// not count.
-        requests: Option<u64>,
+        /// A slice of the test; `None`: every record of the span.
+        slice: Option<Slice>,
     },
     /// Nothing any more, and why.
     Done(StoppedBecause),

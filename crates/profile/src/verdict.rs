@@ -1,12 +1,14 @@
-//! Drift of reference points, and what it says about the device.
+//! Drift of slices, and what it says about the device.
 
+use ssdyno_block::units::Bytes;
 use ssdyno_result::{seconds, significant};
 
+use crate::adaptive::Cell;
 use crate::findings::{DeviceState, Verdict};
-use crate::measure::ProfileTest;
+use crate::measure::{Burst, ProfileTest};
 use crate::model::f_tail;
 
-/// Reference points below which nothing is said.
+/// Slices below which nothing is said.
 const REFERENCES_MIN: usize = 6;
 
 /// Probability of a drift that is none, over all places where a level may change.
@@ -15,7 +17,7 @@ const FALSE_DRIFT: f64 = 0.001;
 /// Changes below this share of the access time are not worth a verdict.
 const CHANGE_MIN: f64 = 0.05;
 
-/// What a reference point did over time.
+/// What the access times of a test did over time, divided by those that its curve has.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Trend {
     points: usize,
@@ -23,6 +25,12 @@ pub(crate) struct Trend {
     change: f64,
     /// Device time at which the level changed; `None` for a gradual drift.
     at: Option<f64>,
+    /// The two levels, or the mean; the slope divided by the mean, and the device time of the mean.
+    levels: [f64; 2],
+    slope: f64,
+    clock: f64,
+    /// Relative variance of the correction.
+    variance: f64,
 }
 
 fn squares(values: &[(f64, f64)]) -> (f64, f64) {
@@ -40,10 +48,20 @@ impl Trend {
             return steady;
         }
         let (mean, all) = squares(series);
+        let freedom = points as f64 - 2.0;
         let level = |at: usize| {
             let (first, last) = series.split_at(at);
             let ((a, below), (b, above)) = (squares(first), squares(last));
-            (below + above, (b - a) / mean, Some(first[at - 1].0))
+            let rest = below + above;
+            let known = 1.0 / at as f64 + 1.0 / (points - at) as f64;
+            let trend = Trend {
+                change: (b - a) / mean,
+                at: Some(first[at - 1].0),
+                levels: [a, b],
+                variance: rest / freedom * known,
+                ..steady
+            };
+            (rest, trend)
         };
         let levels = (2..points - 1).map(level);
         let clock = series.iter().map(|value| value.0).sum::<f64>() / points as f64;
@@ -51,38 +69,76 @@ impl Trend {
         let both: f64 = series.iter().map(|value| (value.0 - clock) * (value.1 - mean)).sum();
         let slope = both / spread.max(f64::MIN_POSITIVE);
         let whole = series[points - 1].0 - series[0].0;
-        let line = (all - slope * both, slope * whole / mean, None);
-        let Some((rest, change, at)) = levels.chain([line]).min_by(|a, b| a.0.total_cmp(&b.0))
-        else {
-            return steady;
+        let rest = all - slope * both;
+        let line = Trend {
+            change: slope * whole / mean,
+            slope: slope / mean,
+            clock,
+            variance: rest / freedom / points as f64,
+            ..steady
         };
-        let freedom = points as f64 - 2.0;
+        let best = levels.chain([(rest, line)]).min_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((rest, trend)) = best else { return steady };
         let f = (all - rest) / (rest.max(all * 1e-12) / freedom);
         let chance = f_tail(f, 1.0, freedom) * points as f64;
-        if chance >= FALSE_DRIFT || change.abs() < CHANGE_MIN {
-            return steady;
-        }
-        Trend { points, change, at }
+        if chance >= FALSE_DRIFT { steady } else { trend }
     }
 
-    /// Relative variance that the drift adds to an estimate: that of a uniform spread over the change.
+    /// Whether there is a drift.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.change != 0.0
+    }
+
+    /// How slow the device was at `clock`, divided by how slow it was in the end, or, with a gradual drift, at `middle`.
+    pub(crate) fn level(&self, clock: f64, middle: f64) -> f64 {
+        let [first, last] = self.levels;
+        let gradual = |clock: f64| (1.0 + self.slope * (clock - self.clock)).max(0.1);
+        match self.at {
+            Some(at) if clock <= at && last > 0.0 => first / last,
+            Some(_) => 1.0,
+            None => gradual(clock) / gradual(middle),
+        }
+    }
+
+    /// Relative variance that the drift adds to an estimate.
     pub(crate) fn variance(&self) -> f64 {
-        self.change * self.change / 12.0
+        self.variance
     }
 }
 
-/// The verdict of the reference points of all tests: the largest drift decides.
-pub(crate) fn verdict(trends: &[(ProfileTest, Trend)]) -> Verdict {
+/// The verdict of the slices of all tests: the largest drift decides, then the burst of a write cache.
+pub(crate) fn verdict(trends: &[(ProfileTest, Trend)], burst: Option<(Cell, Burst)>) -> Verdict {
+    let mut verdict = drift(trends);
+    let Some(((test, size), burst)) = burst else { return verdict };
+    let held = Bytes(burst.held_bytes.round() as u64);
+    let text = format!(
+        "a write cache absorbs {held} in the first {} of {test} of {}; slices begin after that",
+        seconds(burst.seconds),
+        Bytes(size),
+    );
+    verdict.burst_bytes = Some(burst.held_bytes.round() as u64);
+    if verdict.burst_seconds.is_none() {
+        verdict.burst_seconds = Some(burst.seconds);
+    }
+    if verdict.state == DeviceState::Steady {
+        verdict.state = DeviceState::Burst;
+    }
+    verdict.text = format!("{}; {text}", verdict.text);
+    verdict
+}
+
+fn drift(trends: &[(ProfileTest, Trend)]) -> Verdict {
     let known = trends.iter().filter(|(_, trend)| trend.points >= REFERENCES_MIN);
     let Some((test, trend)) = known.max_by(|a, b| a.1.change.abs().total_cmp(&b.1.change.abs()))
     else {
-        let text = format!("fewer than {REFERENCES_MIN} reference measurements of each test");
+        let text = format!("fewer than {REFERENCES_MIN} slices of each test");
         return Verdict { text, ..Verdict::default() };
     };
     let percent = significant(trend.change.abs() * 100.0, 2);
     let (state, text) = match (trend.change, trend.at) {
-        (0.0, _) => {
-            let text = format!("{} reference measurements of each test do not drift", trend.points);
+        (change, _) if change.abs() < CHANGE_MIN => {
+            let least = trends.iter().map(|(_, trend)| trend.points).min().unwrap_or(0);
+            let text = format!("{least} or more slices of each test do not drift");
             (DeviceState::Steady, text)
         }
         (change, Some(at)) if change > 0.0 => {
@@ -96,7 +152,7 @@ pub(crate) fn verdict(trends: &[(ProfileTest, Trend)]) -> Verdict {
         _ => (DeviceState::Unknown, format!("{test} became {percent} % faster")),
     };
     let burst_seconds = trend.at.filter(|_| state == DeviceState::Burst);
-    Verdict { state, burst_seconds, text }
+    Verdict { state, burst_seconds, text, ..Verdict::default() }
 }
 
 #[cfg(test)]
@@ -106,7 +162,7 @@ mod tests {
     fn of(time: impl Fn(usize) -> f64) -> Verdict {
         let series: Vec<(f64, f64)> =
             (0..20).map(|at| (at as f64, time(at) * (1.0 + 0.01 * (at % 2) as f64))).collect();
-        verdict(&[(ProfileTest::RandomWrite, Trend::of(&series))])
+        verdict(&[(ProfileTest::RandomWrite, Trend::of(&series))], None)
     }
 
     #[test]
@@ -116,6 +172,6 @@ mod tests {
         assert_eq!((burst.state, burst.burst_seconds), (DeviceState::Burst, Some(7.0)));
         assert_eq!(of(|at| 10.0 + at as f64).state, DeviceState::Throttled);
         assert_eq!(of(|at| 40.0 - at as f64).state, DeviceState::Unknown);
-        assert_eq!(verdict(&[]).state, DeviceState::Unknown);
+        assert_eq!(verdict(&[], None).state, DeviceState::Unknown);
     }
 }

@@ -215,7 +215,15 @@ impl Profiled {
             };
             let seconds = self.elapsed(seed, now, own);
             now += seconds;
-            all.add(Measurement { test, size_bytes, requests, seconds, whole: true });
+            all.add(Measurement {
+                test,
+                size_bytes,
+                requests,
+                seconds,
+                whole: true,
+                lead: 0,
+                burst: None,
+            });
         }
         let curves = ProfileTest::ALL.into_iter().flat_map(|test| {
             let points = serra.curve(test, &all);

@@ -1,0 +1,157 @@
+//! How much a test of writes must write before a slice counts.
+//!
+//! A write cache absorbs the first writes of a slice. How many depends on the size of a request: a cache has room for so
+//! many bytes or so many extents, and the medium empties it meanwhile. So the first slice of each size of the first
+//! pass becomes longer until it shows the end of the burst, from the largest size down. What the large sizes show says
+//! how far to look with the others.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::adaptive::Cell;
+use crate::measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
+use crate::strategy::Slice;
+
+/// Requests of the first slice of a size.
+const REQUESTS_FIRST: u64 = 24;
+
+/// How much longer the next slice is when the burst did not end.
+const LONGER: u64 = 3;
+
+/// Bytes to write divided by those that fill the cache.
+const LOOK_MARGIN: f64 = 1.5;
+
+/// Without any burst so far a size that is faster than the others writes this share of the span to find one.
+const LOOK_SHARE: f64 = 0.25;
+
+/// A slice that looks for the end of a burst writes this share of the span at most, and then counts as it is.
+const LOOK_SHARE_MAX: f64 = 0.5;
+
+/// A lead that writes more of the span than this is not repeated without need.
+const COSTLY_SHARE: f64 = 0.1;
+
+/// Lead divided by the requests of the burst.
+const LEAD_MARGIN: f64 = 1.15;
+
+/// Faster than the medium by less than this fills no cache within a span.
+const FASTER_MIN: f64 = 1.02;
+
+/// What is known about the burst of each cell.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filling {
+    span: f64,
+    open: VecDeque<Cell>,
+    /// Requests of the slice of the first open cell that was asked for, and how many measurements there were before.
+    asked: Option<(u64, usize)>,
+    known: BTreeMap<Cell, Known>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    burst: Option<Burst>,
+    /// Bytes of a second after the burst.
+    rate: f64,
+}
+
+impl Filling {
+    /// `sizes` are those of the first pass, ascending.
+    pub(crate) fn new(span: u64, tests: &[ProfileTest], sizes: &[u64]) -> Filling {
+        let writes = || tests.iter().filter(|test| test.op() == ProfileOp::Write);
+        let open = sizes.iter().rev().flat_map(|size| writes().map(|test| (*test, *size)));
+        Filling { span: span as f64, open: open.collect(), ..Filling::default() }
+    }
+
+    /// The next slice that looks for the end of a burst; `None` when all are known.
+    pub(crate) fn next(&mut self, so_far: &Measurements) -> Option<(Cell, Slice)> {
+        let mut total = REQUESTS_FIRST;
+        if let (Some((asked, before)), Some(cell)) = (self.asked.take(), self.open.front().copied())
+        {
+            let last = so_far.all().get(before..).and_then(<[Measurement]>::first);
+            match last.and_then(|one| self.longer(cell, one, asked)) {
+                Some(longer) => total = longer,
+                None => {
+                    if let Some(one) = last {
+                        let rate = one.size_bytes as f64 * one.requests as f64 / one.seconds;
+                        self.known.insert(cell, Known { burst: one.burst, rate });
+                    }
+                    self.open.pop_front();
+                }
+            }
+        }
+        let cell = *self.open.front()?;
+        self.asked = Some((total, so_far.all().len()));
+        Some((cell, Slice { lead: total / 4, requests: total - total / 4 }))
+    }
+
+    /// Requests of a longer slice, if `one` does not show the sustained rate.
+    fn longer(&self, cell: Cell, one: &Measurement, asked: u64) -> Option<u64> {
+        let size = cell.1 as f64;
+        let (most, longer) = ((self.span * LOOK_SHARE_MAX / size) as u64, asked * LONGER);
+        if one.whole || asked >= most {
+            return None;
+        }
+        match one.burst {
+            Some(burst) if burst.settled => None,
+            Some(_) => Some(longer.min(most)),
+            None => {
+                let enough = (self.look(cell, one) / size).ceil() as u64;
+                let next = if self.has_burst() { enough } else { longer.min(enough) };
+                (asked < enough).then(|| next.min(most))
+            }
+        }
+    }
+
+    /// Bytes to write before there is no burst. A size that is no faster than the sustained rate of larger ones has none.
+    fn look(&self, (test, _): Cell, one: &Measurement) -> f64 {
+        let held = self.known.values().filter_map(|known| Some(known.burst?.held_bytes));
+        let held = held.fold(0.0, f64::max);
+        let mine = self.known.iter().filter(|(cell, _)| cell.0 == test);
+        let sustained = mine.map(|(_, known)| known.rate).fold(0.0, f64::max);
+        let rate = one.size_bytes as f64 * one.requests as f64 / one.seconds;
+        if rate <= FASTER_MIN * sustained {
+            return 2.0 * held;
+        }
+        match held > 0.0 && sustained > 0.0 {
+            true => LOOK_MARGIN * held * rate / (rate - sustained),
+            false => self.span * LOOK_SHARE,
+        }
+    }
+
+    /// Requests of the burst of a cell, from the sizes of the test around it.
+    fn burst_requests(&self, (test, size): Cell) -> f64 {
+        let bytes = |(cell, known): (&Cell, &Known)| {
+            known.burst.map_or(0.0, |burst| burst.requests as f64 * cell.1 as f64)
+        };
+        let below = self.known.range((test, 0)..=(test, size)).next_back();
+        let above = self.known.range((test, size)..=(test, u64::MAX)).next();
+        below.into_iter().chain(above).map(bytes).fold(0.0, f64::max) / size as f64
+    }
+
+    /// Requests before those that count.
+    pub(crate) fn lead(&self, cell: Cell) -> u64 {
+        (self.burst_requests(cell) * LEAD_MARGIN).ceil() as u64
+    }
+
+    /// Whether `one` is long enough to show the sustained rate: slices that looked for the end of the burst may not be.
+    pub(crate) fn is_long_enough(&self, one: &Measurement) -> bool {
+        let burst = self.known.get(&(one.test, one.size_bytes)).and_then(|known| known.burst);
+        let all = one.lead + one.requests;
+        one.whole || one.burst.is_some() || burst.is_none_or(|burst| all >= 2 * burst.requests)
+    }
+
+    fn has_burst(&self) -> bool {
+        self.known.values().any(|known| known.burst.is_some())
+    }
+
+    /// Whether the lead of a cell writes so much of the span that its slice is worth as much as several others.
+    pub(crate) fn is_costly(&self, cell: Cell) -> bool {
+        self.burst_requests(cell) * cell.1 as f64 > self.span * COSTLY_SHARE
+    }
+
+    /// The burst that held most, and its cell.
+    pub(crate) fn largest(&self) -> Option<(Cell, Burst)> {
+        let bursts = self.known.iter().filter_map(|(cell, known)| Some((*cell, known.burst?)));
+        bursts
+            .filter(|(_, burst)| burst.settled)
+            .max_by(|a, b| a.1.held_bytes.total_cmp(&b.1.held_bytes))
+    }
+}
