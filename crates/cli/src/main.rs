@@ -22,6 +22,7 @@ mod progress;
 mod real;
 mod replay;
 mod results;
+mod scheduler_files;
 mod screen;
 mod suggest;
 mod timeline;

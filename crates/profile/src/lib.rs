@@ -5,7 +5,8 @@
 //! or real, [measures](ProfilePlan::execute) it, tells an [`Observer`] how far it is, and gives a
 //! [`ProfileResult`]. A [`Strategy`] decides which test is next and estimates the sizes that were not tested:
 //! [`Adaptive`] measures slices where they narrow the
-//! ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile. [`text`] and [`html`] show a result;
+//! ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile. [`Method::Capacity`] measures rates at
+//! saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes configuration files. [`text`] and [`html`] show a result;
 //! [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
 //! Errors: [`ProfileError`] says what is wrong and what to do. What ends a profile partway leaves everything
@@ -15,6 +16,7 @@
 //! which stays as it is.
 
 mod adaptive;
+mod capacity;
 mod error;
 mod estimate;
 mod filling;
@@ -36,6 +38,11 @@ mod text;
 mod verdict;
 
 pub use adaptive::Adaptive;
+pub use capacity::{
+    CapacityFigure, CapacityResult, CapacityTest, CheckedLoad, CpuLimit, DepthRate, DiskFacts,
+    Figure, LinearModel, MediaKind, ModerateLatency, RateBurst, SchedulerFile, SeastarModel,
+    scheduler_file,
+};
 pub use error::ProfileError;
 pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
 pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};

@@ -3,6 +3,7 @@
 use ssdyno_block::units::Bytes;
 use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, seconds, significant};
 
+use crate::capacity::capacity_html;
 use crate::measure::ProfileTest;
 use crate::result::{ProfileResult, StoppedBecause};
 use crate::text::{summary, table};
@@ -13,6 +14,9 @@ const TICKS_MAX: usize = 12;
 /// The report: one file, opens without a network. It has the ratios, the four access-time curves (the paper's
 /// Fig. 1, S2-13) and a table of all sizes.
 pub fn html(result: &ProfileResult) -> String {
+    if let Some(capacity) = &result.capacity {
+        return capacity_html(result, capacity);
+    }
     let facts = [
         format!("method {}", result.method),
         format!("seed {}", result.seed),

@@ -15,6 +15,7 @@ use ssdyno_session::{
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
 use crate::adaptive::Adaptive;
+use crate::capacity;
 use crate::error::ProfileError;
 use crate::full::Full;
 use crate::measure::{ProfileOp, ProfileTest};
@@ -48,6 +49,11 @@ pub enum Method {
         /// Half the width of the 90 % interval divided by the mean, above 0 and below 1.
         error: f64,
     },
+    /// Rates at saturation, for the configuration of I/O schedulers.
+    Capacity {
+        /// Half the width of the 90 % interval of a figure divided by the figure, above 0 and below 1.
+        error: f64,
+    },
 }
 
 impl Method {
@@ -57,6 +63,7 @@ impl Method {
             Method::Adaptive { .. } => MethodName::Adaptive,
             Method::Serra { .. } => MethodName::Serra,
             Method::Full { .. } => MethodName::Full,
+            Method::Capacity { .. } => MethodName::Capacity,
         }
     }
 }
@@ -71,6 +78,8 @@ pub enum MethodName {
     Serra,
     /// Every size measured.
     Full,
+    /// Rates at saturation.
+    Capacity,
 }
 
 impl fmt::Display for MethodName {
@@ -79,6 +88,7 @@ impl fmt::Display for MethodName {
             MethodName::Adaptive => "adaptive",
             MethodName::Serra => "serra",
             MethodName::Full => "full",
+            MethodName::Capacity => "capacity",
         })
     }
 }
@@ -119,7 +129,11 @@ impl ProfilePlan {
         let help = "its tests are fixed; --sizes, --span and --depth set them";
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
         // It decides how many threads the host has.
-        let load = [("depth".to_owned(), i64::from(self.depth).into())];
+        let depth = match self.method {
+            Method::Capacity { .. } => capacity::DEPTH_MAX,
+            _ => self.depth,
+        };
+        let load = [("depth".to_owned(), i64::from(depth).into())];
         let workload = Some(load.into_iter().collect());
         let writes = self.ops.contains(&ProfileOp::Write);
         let mut spec = RunSpec {
@@ -170,6 +184,8 @@ impl ProfilePlan {
                 return Err(ProfileError::plan(what, format!("the sector has {sector} bytes")));
             }
             Some(span) => span.0,
+            // Seeks over a part of a disk are short, and a part of an SSD has all of its spare blocks.
+            None if matches!(self.method, Method::Capacity { .. }) => capacity,
             None if capacity < DEFAULT_SPAN.0 => {
                 notes.push(format!(
                     "the target is smaller than the usual span of {DEFAULT_SPAN}: the tests use all of it, \
@@ -212,7 +228,7 @@ impl ProfilePlan {
             Method::Serra { repeat: 0, .. } => {
                 return refuse("--repeat is 0", "measure each test once or more");
             }
-            Method::Full { error } | Method::Adaptive { error }
+            Method::Full { error } | Method::Adaptive { error } | Method::Capacity { error }
                 if !(error > 0.0 && error < 1.0) =>
             {
                 let help = "write a percentage above 0 and below 100, such as 10%";
@@ -223,7 +239,12 @@ impl ProfilePlan {
         if self.ops.is_empty() {
             return refuse("--ops is empty", "write read, write or read,write");
         }
-        if self.sizes.is_empty() {
+        let capacity = matches!(self.method, Method::Capacity { .. });
+        if capacity && !self.ops.contains(&ProfileOp::Read) {
+            let help = "write --ops read, or leave it out";
+            return refuse("--method capacity without reads has too few figures", help);
+        }
+        if self.sizes.is_empty() && !capacity {
             return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
         }
         if self.depth == 0 {
@@ -238,10 +259,11 @@ impl ProfilePlan {
         Ok(())
     }
 
-    /// The decisions of its method; a whole test has `span` bytes.
-    pub(crate) fn strategy(&self, span: u64) -> Box<dyn Strategy> {
+    /// The decisions of its method, where a whole test has `span` bytes; an error instead with [`Method::Capacity`], which has
+    /// loads of its own.
+    pub(crate) fn strategy(&self, span: u64) -> Result<Box<dyn Strategy>, f64> {
         let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
-        match self.method {
+        Ok(match self.method {
             Method::Adaptive { error } => {
                 Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, span, self.seed))
             }
@@ -249,7 +271,8 @@ impl ProfilePlan {
                 Box::new(Serra::new(sizes, tests, points, repeat, self.seed))
             }
             Method::Full { error } => Box::new(Full::new(sizes, tests, error)),
-        }
+            Method::Capacity { error } => return Err(error),
+        })
     }
 
     /// The load of a test: every record of the span once (S2-7). What of the span is less than a record stays out.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::capacity::CapacityResult;
 use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
@@ -56,6 +57,9 @@ pub struct ProfileResult {
     pub advice: Vec<Advice>,
     /// Every test that was done, in its order.
     pub measurements: Vec<Measurement>,
+    /// What `capacity` found; left out with other methods. The figures of ratios are empty with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CapacityResult>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
 }
@@ -66,7 +70,7 @@ pub struct ProfileResult {
 pub enum StoppedBecause {
     /// Every test of the method was done.
     Done,
-    /// Every ratio is within `--error`.
+    /// Every ratio (`capacity`: every figure) is within `--error`.
     WithinError,
     /// More measurements would not bring the other ratios within `--error`.
     NoiseFloor,

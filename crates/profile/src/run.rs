@@ -7,6 +7,7 @@ use ssdyno_block::units::Bytes;
 use ssdyno_result::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
 
+use crate::capacity;
 use crate::error::ProfileError;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::plan::ProfilePlan;
@@ -18,7 +19,7 @@ use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Slice, Strategy};
 
 /// Version of the shape of [`ProfileResult`].
-const SCHEMA_VERSION: u32 = 1;
+pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// Time on the wall between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
@@ -61,13 +62,17 @@ impl ProfilePlan {
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
+        let strategy = match self.strategy(span) {
+            Ok(strategy) => strategy,
+            Err(error) => return capacity::execute(self, error, target, observer),
+        };
         let began = Instant::now();
         let mut run = Run {
             plan: self,
             target,
             observer,
             span,
-            strategy: self.strategy(span),
+            strategy,
             measurements: Measurements::default(),
             spent: 0.0,
             tests: 0,
@@ -238,6 +243,7 @@ impl Run<'_> {
             noise_floor: self.measurements.noise_floor(),
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),
+            capacity: None,
             notes: self.notes.clone(),
         };
         self.remark(&mut result);

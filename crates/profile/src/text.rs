@@ -5,6 +5,7 @@ use std::fmt::Write;
 use ssdyno_block::units::Bytes;
 use ssdyno_result::{nanoseconds, seconds, significant};
 
+use crate::capacity::capacity_text;
 use crate::findings::DeviceState;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, Ratio, RatioSummary};
@@ -14,6 +15,9 @@ const ROWS_MAX: usize = 24;
 
 /// Ratios and access times by size, summary, advice and notes.
 pub fn text(result: &ProfileResult) -> String {
+    if let Some(capacity) = &result.capacity {
+        return capacity_text(result, capacity);
+    }
     let mut text = format!(
         "{}  profile by {}, seed {}: sequential throughput divided by random throughput\n\
          {} tests in {} on the device's clock, {} outstanding, span {}; {}\n\n",

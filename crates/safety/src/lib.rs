@@ -21,6 +21,8 @@ mod below;
 #[cfg(target_os = "linux")]
 mod device;
 #[cfg(target_os = "linux")]
+mod disk_identity;
+#[cfg(target_os = "linux")]
 pub mod file_system;
 #[cfg(target_os = "linux")]
 mod inspect;
@@ -32,6 +34,8 @@ mod processes;
 #[cfg(target_os = "linux")]
 mod signature;
 
+#[cfg(target_os = "linux")]
+pub use disk_identity::DiskIdentity;
 #[cfg(target_os = "linux")]
 pub use inspect::{Consent, Inspection, SafetyError, create, inspect, remember};
 pub use permit::{Access, WritePermit};

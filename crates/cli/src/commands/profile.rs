@@ -9,6 +9,7 @@ use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_profile::{
     Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, SizeInterval, Stage,
+    default_sizes,
 };
 use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec};
@@ -16,10 +17,11 @@ use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec};
 use crate::args::{positive_span, seed};
 use crate::consent::Terminal;
 use crate::host::HostArgs;
-use crate::output::{Output, end};
+use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::scheduler_files::SchedulerFileArgs;
 
 /// Time of a profile that estimates, where none is given.
 const TIME: Time = Time::from_s(180);
@@ -29,7 +31,7 @@ const POINTS: u32 = 2;
 const REPEAT: u32 = 1;
 const ERROR: f64 = 0.1;
 
-/// Error of a ratio of the adaptive profile.
+/// Error of a ratio of the adaptive profile, or of a figure of the capacity.
 const ERROR_ADAPTIVE: f64 = 0.05;
 
 // `--method` of real targets is about submission; here it is the method of the profile.
@@ -44,19 +46,19 @@ pub(crate) struct ProfileArgs {
     pub(crate) target: String,
     /// How request sizes are tested: adaptive measures where the answer is least certain until every ratio
     /// is within --error; serra measures some sizes and estimates the others with a line; full measures
-    /// every size until its mean is known (slow).
-    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum, default_value_t = ProfileMethod::Adaptive)]
-    method: ProfileMethod,
-    /// Which ratios: read, write or both. Without write, nothing is written.
+    /// every size until its mean is known (slow); capacity measures rates at saturation for the
+    /// configuration of I/O schedulers [default: adaptive; capacity with a scheduler file].
+    #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum)]
+    method: Option<ProfileMethod>,
+    /// Which operations: read, write or both. Without write, nothing is written.
     #[arg(long, value_name = "OPS", value_delimiter = ',', default_value = "read,write",
           value_parser = op)]
     ops: Vec<ProfileOp>,
-    /// Request sizes: intervals of SMALLEST..LARGEST/GAP.
-    #[arg(long, value_name = "INTERVALS", value_delimiter = ',',
-          default_value = "8KiB..64KiB/8KiB,64KiB..4MiB/32KiB", value_parser = interval)]
+    /// Request sizes: intervals of SMALLEST..LARGEST/GAP [default: 8KiB..64KiB/8KiB,64KiB..4MiB/32KiB].
+    #[arg(long, value_name = "INTERVALS", value_delimiter = ',', value_parser = interval)]
     sizes: Vec<SizeInterval>,
-    /// Bytes from the start of the target that every test accesses once [default: 1200MiB, or all of a
-    /// smaller target].
+    /// Bytes from the start of the target that every test accesses [default: 1200MiB, or all of a
+    /// smaller target; all with capacity].
     #[arg(long, value_name = "SIZE")]
     span: Option<Bytes>,
     /// Sizes that serra measures in each interval: both ends, the others drawn at random [default: 2].
@@ -66,16 +68,16 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
     /// Half the width of the 90 % confidence interval at which adaptive stops, divided by the ratio, or full
-    /// stops repeating a test, divided by the mean [default: 5% with adaptive, 10% with full].
+    /// or capacity stops repeating a test, divided by the mean [default: 5%, 10% with full].
     #[arg(long, value_name = "N%", value_parser = error_share)]
     error: Option<f64>,
     /// Time limit for all tests together, on the clock of the device; serra shares it among its tests
     /// [default: 3min, none with full].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     time: Option<Span>,
-    /// Requests outstanding.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    depth: u32,
+    /// Requests outstanding [default: 1; capacity searches for the depth of saturation].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Option<u32>,
     /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     threshold: Option<f64>,
@@ -85,6 +87,8 @@ pub(crate) struct ProfileArgs {
     /// Set a key of the device; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    schedulers: SchedulerFileArgs,
     #[command(flatten)]
     host: HostArgs,
     #[command(flatten)]
@@ -102,6 +106,17 @@ enum ProfileMethod {
     Adaptive,
     Serra,
     Full,
+    Capacity,
+}
+
+impl ProfileArgs {
+    fn method(&self) -> ProfileMethod {
+        let usual = match self.schedulers.any() {
+            true => ProfileMethod::Capacity,
+            false => ProfileMethod::Adaptive,
+        };
+        self.method.unwrap_or(usual)
+    }
 }
 
 fn op(text: &str) -> Result<ProfileOp, String> {
@@ -140,14 +155,17 @@ pub(crate) struct ProfileOutput<'a> {
 
 pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let plan = plan(args)?;
-    let mut target = plan.open(&spec(args), &mut Terminal)?;
+    let files = args.schedulers.open(&plan, output)?;
+    let opened = plan.open(&spec(args), &mut Terminal);
+    let mut target = opened.inspect_err(|_| files.remove_new())?;
     // Made before the tests: who has no place for results should hear of it at once.
-    let directory = directory(args)?;
+    let directory = directory(args).inspect_err(|_| files.remove_new())?;
     let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
     let executed = plan.execute(&mut target, &mut watch);
     watch.meter.finish();
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
+        files.remove_new();
         directory.iter().for_each(Directory::remove);
         explain(error, FailureKind::Usage)
     })?;
@@ -158,9 +176,20 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
         failure = Some(unwritable(error));
     }
     let place = written.ok().flatten();
+    let made = files.write(&result, output).unwrap_or_else(|error| {
+        failure.get_or_insert(error);
+        Vec::new()
+    });
+    if files.takes_output() {
+        tell(&ssdyno_profile::text(&result));
+        return end(Ok(()), failure);
+    }
     let told = output.either(
         || {
             let mut text = ssdyno_profile::text(&result);
+            for name in &made {
+                text.push_str(&format!("\nWritten  {name}"));
+            }
             if let Some(place) = &place {
                 text.push_str(&format!("\nResults  {place} (open report.html)\n"));
             }
@@ -180,16 +209,23 @@ fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
         let help = format!("leave it out, or profile with --method {of}");
         Err(Failure::usage(format!("`{option}` is for --method {of}")).with_help(help))
     };
-    let method = match args.method {
+    let of_ratios = "adaptive, serra or full";
+    let method = match args.method() {
         ProfileMethod::Serra if args.error.is_some() => {
-            return refuse("--error", "adaptive or full");
+            return refuse("--error", "adaptive, full or capacity");
         }
-        ProfileMethod::Full | ProfileMethod::Adaptive if args.points.is_some() => {
+        other if other != ProfileMethod::Serra && args.points.is_some() => {
             return refuse("--points", "serra");
         }
-        ProfileMethod::Full | ProfileMethod::Adaptive if args.repeat.is_some() => {
+        other if other != ProfileMethod::Serra && args.repeat.is_some() => {
             return refuse("--repeat", "serra");
         }
+        ProfileMethod::Capacity if !args.sizes.is_empty() => return refuse("--sizes", of_ratios),
+        ProfileMethod::Capacity if args.depth.is_some() => return refuse("--depth", of_ratios),
+        ProfileMethod::Capacity if args.threshold.is_some() => {
+            return refuse("--threshold", of_ratios);
+        }
+        ProfileMethod::Capacity => Method::Capacity { error: args.error.unwrap_or(ERROR_ADAPTIVE) },
         ProfileMethod::Adaptive => Method::Adaptive { error: args.error.unwrap_or(ERROR_ADAPTIVE) },
         ProfileMethod::Serra => Method::Serra {
             points: args.points.unwrap_or(POINTS),
@@ -197,14 +233,18 @@ fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
         },
         ProfileMethod::Full => Method::Full { error: args.error.unwrap_or(ERROR) },
     };
-    let usual = (args.method != ProfileMethod::Full).then_some(TIME);
+    let usual = (args.method() != ProfileMethod::Full).then_some(TIME);
+    let sizes = match &args.sizes {
+        none if none.is_empty() => default_sizes(),
+        given => given.clone(),
+    };
     Ok(ProfilePlan {
         target: args.target.clone(),
         method,
         ops: args.ops.clone(),
-        sizes: args.sizes.clone(),
+        sizes,
         span: args.span,
-        depth: args.depth,
+        depth: args.depth.unwrap_or(1),
         time: args.time.map(|time| time.0).or(usual),
         threshold: args.threshold,
         seed: args.seed,

@@ -158,7 +158,10 @@ fn an_impossible_profile_is_refused_with_its_option() {
         (&["--points", "1"], "--points"),
         (&["--method", "full", "--error", "100%"], "above 0 and below 100"),
         (&["--method", "full", "--points", "3"], "`--points` is for --method serra"),
-        (&["--method", "serra", "--error", "5%"], "`--error` is for --method adaptive or full"),
+        (
+            &["--method", "serra", "--error", "5%"],
+            "`--error` is for --method adaptive, full or capacity",
+        ),
         (&["--ops", "trim"], "write read, write or read,write"),
         (&["--set", "workload.depth=3"], "the profile has no key `workload.depth`"),
     ];
@@ -167,6 +170,63 @@ fn an_impossible_profile_is_refused_with_its_option() {
         assert!(text.contains(said), "{args:?}: {text}");
     }
     assert!(!place.path().join("results").exists());
+}
+
+#[test]
+fn the_capacity_of_a_device_gives_scheduler_files() {
+    let place = Place::new();
+    let steady = ["profile", "sim:delay-10us", "--time", "20s", "--keep", "none"];
+    let line = place.ok(&[&steady[..], &["--io-cost-model", "-"]].concat());
+    let body: Vec<&str> = line.lines().filter(|line| !line.starts_with('#')).collect();
+    assert_eq!(body.len(), 1, "{line}");
+    assert!(body[0].starts_with("MAJ:MIN ctrl=user model=linear rbps="), "{line}");
+    let files = [
+        "--io-cost-qos",
+        "qos",
+        "--io-cost-hwdb",
+        "hwdb",
+        "--mclock",
+        "ceph",
+        "--io-properties",
+        "yaml",
+    ];
+    let result = place.json(&[&steady[..], &files].concat());
+    assert_eq!(
+        (&result["method"], &result["stopped_because"]),
+        (&"capacity".into(), &"within_error".into())
+    );
+    assert_eq!(result["capacity"]["figures"].as_array().unwrap().len(), 6);
+    let validator = jsonschema::validator_for(&place.json(&["schema", "profile"])).unwrap();
+    assert!(validator.is_valid(&result));
+    for file in ["qos", "hwdb", "ceph", "yaml"] {
+        let text = std::fs::read_to_string(place.path().join(file)).unwrap();
+        assert!(
+            text.contains("ssdyno") && text.lines().any(|line| !line.starts_with('#')),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn impossible_scheduler_files_are_refused_before_the_profile() {
+    let place = Place::new();
+    let model = ["profile", "sim:delay-10us", "--io-cost-model"];
+    for (args, code, said) in [
+        (&["no/such/file"][..], 3, "cannot write no/such/file"),
+        (&["f", "--method", "serra"], 2, "`--io-cost-model` is for --method capacity"),
+        (&["f", "--ops", "read"], 2, "needs figures of writes"),
+        (&["-", "--mclock", "-"], 2, "standard output can have one thing only"),
+        (&["f", "--depth", "3"], 2, "`--depth` is for --method adaptive, serra or full"),
+        (&["f", "--ops", "write"], 2, "without reads has too few figures"),
+    ] {
+        let text = place.fails(code, &[&model[..], args].concat());
+        assert!(text.contains(said), "{args:?}: {text}");
+        assert!(!place.path().join("f").exists());
+    }
+    // Too short for two rounds: the file is not written, and nothing of it is left.
+    let short = place.fails(1, &[&model[..], &["f", "--time", "10ms", "--keep", "none"]].concat());
+    assert!(short.contains("was not measured twice"), "{short}");
+    assert!(!place.path().join("f").exists() && !place.path().join("results").exists());
 }
 
 #[cfg(target_os = "linux")]

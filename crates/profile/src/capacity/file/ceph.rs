@@ -1,0 +1,46 @@
+//! Capacity options of Ceph's mClock scheduler (doc/rados/configuration/mclock-config-ref.rst).
+
+use super::rounded;
+use crate::capacity::load::Figure;
+use crate::capacity::result::{CapacityResult, MediaKind};
+
+/// IOPS of which Ceph's own benchmark believes nothing (`osd_mclock_iops_capacity_threshold_*`), and the least
+/// (`osd_mclock_iops_capacity_low_threshold_*`).
+fn believed(media: MediaKind) -> (u64, u64) {
+    match media {
+        MediaKind::Hdd => (50, 500),
+        MediaKind::Ssd => (1000, 80_000),
+    }
+}
+
+/// A section for `ceph.conf`, and the commands that set the same.
+pub(super) fn file(capacity: &CapacityResult) -> Result<String, String> {
+    let Some(media) = capacity.disk.media else {
+        return Err("it was not measured whether it is a hard disk: allow more --time".to_owned());
+    };
+    let kind = if media == MediaKind::Hdd { "hdd" } else { "ssd" };
+    let iops = rounded(capacity, Figure::Wrandiops);
+    let bandwidth = rounded(capacity, Figure::Rbps).min(rounded(capacity, Figure::Wbps));
+    let options = [
+        (format!("osd_mclock_max_capacity_iops_{kind}"), iops),
+        (format!("osd_mclock_max_sequential_bandwidth_{kind}"), bandwidth),
+    ];
+    let mut text = format!(
+        "# {kind} by measurement. IOPS are small random writes to the device; an OSD on it needs more than one write for \
+         a client's write.\n# The bandwidth is the lower of reads and writes, in bytes per second.\n"
+    );
+    let (least, most) = believed(media);
+    if !(least..=most).contains(&iops) {
+        text += &format!(
+            "# Ceph's own benchmark would discard {iops} IOPS: it believes {least} to {most} for an {kind}.\n"
+        );
+    }
+    for (key, value) in &options {
+        text += &format!("# ceph config set osd.ID {key} {value}\n");
+    }
+    text += "[osd]\n";
+    for (key, value) in &options {
+        text += &format!("{key} = {value}\n");
+    }
+    Ok(text)
+}

@@ -1,0 +1,90 @@
+//! Configuration files of I/O schedulers.
+
+mod ceph;
+mod comments;
+mod hwdb;
+mod iocost;
+mod seastar;
+
+use crate::result::ProfileResult;
+
+use super::load::Figure;
+use super::result::CapacityResult;
+
+/// A configuration file of a scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SchedulerFile {
+    /// A line for `/sys/fs/cgroup/io.cost.model` of Linux.
+    IoCostModel,
+    /// A line for `/sys/fs/cgroup/io.cost.qos` of Linux.
+    IoCostQos,
+    /// An entry of systemd's hardware database with both.
+    IoCostHwdb,
+    /// `io_properties.yaml` of Seastar.
+    IoProperties,
+    /// Capacity options of Ceph's mClock scheduler.
+    MClock,
+}
+
+impl SchedulerFile {
+    /// What of the figures it needs.
+    fn needs(self) -> &'static [Figure] {
+        match self {
+            SchedulerFile::IoCostModel | SchedulerFile::IoCostQos | SchedulerFile::IoCostHwdb => {
+                &Figure::ALL
+            }
+            SchedulerFile::IoProperties => {
+                &[Figure::Rbps, Figure::Rrandiops, Figure::Wbps, Figure::Wrandiops]
+            }
+            SchedulerFile::MClock => &[Figure::Rbps, Figure::Wbps, Figure::Wrandiops],
+        }
+    }
+
+    /// Whether it has figures of writes: all of them do.
+    pub fn needs_writes(self) -> bool {
+        self.needs().iter().any(|figure| figure.op() == crate::measure::ProfileOp::Write)
+    }
+}
+
+/// The text of `file` from `result`. `version` is that of the program.
+///
+/// # Errors
+/// The figures are implausible, or some that the file needs are missing: the reason.
+pub fn scheduler_file(
+    file: SchedulerFile,
+    result: &ProfileResult,
+    version: &str,
+) -> Result<String, String> {
+    let Some(capacity) = &result.capacity else {
+        return Err("the profile has no capacity (--method capacity)".to_owned());
+    };
+    if let Some(reason) = capacity.implausible.first() {
+        return Err(reason.clone());
+    }
+    for figure in file.needs() {
+        // One round says nothing of how far another would be off.
+        if capacity.figure(*figure).is_none_or(|one| one.low.is_none()) {
+            return Err(format!(
+                "{} was not measured twice: allow more time (--time)",
+                figure.key()
+            ));
+        }
+    }
+    let comments = comments::comments(file, result, capacity, version);
+    let body = match file {
+        SchedulerFile::IoCostModel => iocost::model_file(capacity),
+        SchedulerFile::IoCostQos => iocost::qos_file(capacity)?,
+        SchedulerFile::IoCostHwdb => hwdb::file(capacity)?,
+        SchedulerFile::IoProperties => seastar::file(result, capacity),
+        SchedulerFile::MClock => ceph::file(capacity)?,
+    };
+    Ok(comments + &body)
+}
+
+/// A figure as an integer; files are written only where it is there.
+fn rounded(capacity: &CapacityResult, figure: Figure) -> u64 {
+    capacity.figure(figure).map_or(1, super::result::CapacityFigure::rounded)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! `io_properties.yaml` of Seastar (doc/io-properties-file.md).
+
+use super::rounded;
+use crate::capacity::load::Figure;
+use crate::capacity::result::CapacityResult;
+use crate::result::ProfileResult;
+
+/// The lowest share of what Seastar's model promises that a checked load got; `None` without one below 1.
+fn rate_factor(capacity: &CapacityResult) -> Option<f64> {
+    let kept =
+        capacity.checks.iter().filter_map(|check| Some(check.measured_iops / check.seastar_iops?));
+    let least = kept.fold(f64::INFINITY, f64::min);
+    (least < 1.0).then_some(least)
+}
+
+/// A list of one disk.
+pub(super) fn file(result: &ProfileResult, capacity: &CapacityResult) -> String {
+    let value = |figure| rounded(capacity, figure);
+    let mut text = format!(
+        "# Replace the mount point with that of the file system on {}.\n\
+         disks:\n  \
+         - mountpoint: /MOUNTPOINT\n    \
+         read_iops: {}\n    \
+         read_bandwidth: {}\n    \
+         write_iops: {}\n    \
+         write_bandwidth: {}\n",
+        result.target,
+        value(Figure::Rrandiops),
+        value(Figure::Rbps),
+        value(Figure::Wrandiops),
+        value(Figure::Wbps),
+    );
+    if let Some(factor) = rate_factor(capacity) {
+        let factor = (factor * 1000.0).floor() / 1000.0;
+        text += &format!(
+            "    # The least of what the checked loads got of what the model promises. Uncomment it to promise no more:\n    \
+             # rate_factor: {factor}\n"
+        );
+    }
+    text
+}

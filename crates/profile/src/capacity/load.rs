@@ -1,0 +1,205 @@
+//! The loads of a capacity profile.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Bytes;
+use ssdyno_engine::Rng;
+use ssdyno_workload::{AddressPattern, Pattern, WorkloadConfig};
+
+use crate::measure::ProfileOp;
+
+/// Size of the requests of the iops figures where the sector allows it: a page of the kernel's model.
+pub(crate) const SMALL_BYTES: u64 = 4096;
+/// Size of the requests of the bandwidth figures. Seastar's iotune uses the same.
+pub(crate) const LARGE_BYTES: u64 = 1 << 20;
+/// Size of the requests of the larger checked loads: between those of the fitted ones.
+pub(crate) const MIDDLE_BYTES: u64 = 64 << 10;
+/// Share of reads of the mixed loads, in percent.
+pub(crate) const MIX_READ_PERCENT: f64 = 70.0;
+
+/// One figure of the kernel's linear cost model, with its name there.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// Bandwidth of large sequential reads, in bytes per second.
+    Rbps,
+    /// Small sequential reads per second.
+    Rseqiops,
+    /// Small random reads per second.
+    Rrandiops,
+    /// Bandwidth of large sequential writes, in bytes per second.
+    Wbps,
+    /// Small sequential writes per second.
+    Wseqiops,
+    /// Small random writes per second.
+    Wrandiops,
+}
+
+impl Figure {
+    /// In the order of `io.cost.model`.
+    pub const ALL: [Figure; 6] = [
+        Figure::Rbps,
+        Figure::Rseqiops,
+        Figure::Rrandiops,
+        Figure::Wbps,
+        Figure::Wseqiops,
+        Figure::Wrandiops,
+    ];
+
+    /// Its key in `io.cost.model`.
+    pub fn key(self) -> &'static str {
+        match self {
+            Figure::Rbps => "rbps",
+            Figure::Rseqiops => "rseqiops",
+            Figure::Rrandiops => "rrandiops",
+            Figure::Wbps => "wbps",
+            Figure::Wseqiops => "wseqiops",
+            Figure::Wrandiops => "wrandiops",
+        }
+    }
+
+    /// Its operation.
+    pub fn op(self) -> ProfileOp {
+        match self {
+            Figure::Rbps | Figure::Rseqiops | Figure::Rrandiops => ProfileOp::Read,
+            Figure::Wbps | Figure::Wseqiops | Figure::Wrandiops => ProfileOp::Write,
+        }
+    }
+
+    /// Whether it is a bandwidth, measured with large requests.
+    pub fn is_bandwidth(self) -> bool {
+        matches!(self, Figure::Rbps | Figure::Wbps)
+    }
+
+    fn is_random(self) -> bool {
+        matches!(self, Figure::Rrandiops | Figure::Wrandiops)
+    }
+}
+
+/// A load of a capacity profile.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CapacityTest {
+    /// The load of a figure.
+    Figure(Figure),
+    /// Random reads of 64 KiB, which no figure is fitted to.
+    CheckReads,
+    /// 70 % random reads and 30 % random writes of the small size, which no figure is fitted to.
+    CheckSmallMix,
+    /// The same with 64 KiB.
+    CheckLargeMix,
+}
+
+/// Sizes of the loads on a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct LoadSizes {
+    pub(crate) small: u64,
+    pub(crate) large: u64,
+    pub(crate) middle: u64,
+    pub(crate) span: u64,
+}
+
+impl CapacityTest {
+    /// Those of `ops`: the figures first.
+    pub(crate) fn of(ops: &[ProfileOp]) -> Vec<CapacityTest> {
+        let writes = ops.contains(&ProfileOp::Write);
+        let figures = Figure::ALL.into_iter().filter(|figure| ops.contains(&figure.op()));
+        let mut all: Vec<CapacityTest> = figures.map(CapacityTest::Figure).collect();
+        all.push(CapacityTest::CheckReads);
+        if writes {
+            all.extend([CapacityTest::CheckSmallMix, CapacityTest::CheckLargeMix]);
+        }
+        all
+    }
+
+    pub(crate) fn figure(self) -> Option<Figure> {
+        match self {
+            CapacityTest::Figure(figure) => Some(figure),
+            _ => None,
+        }
+    }
+
+    /// Share of reads, 0 to 1.
+    pub(crate) fn read_share(self) -> f64 {
+        match self {
+            CapacityTest::Figure(figure) if figure.op() == ProfileOp::Write => 0.0,
+            CapacityTest::CheckSmallMix | CapacityTest::CheckLargeMix => MIX_READ_PERCENT / 100.0,
+            _ => 1.0,
+        }
+    }
+
+    pub(crate) fn size(self, sizes: &LoadSizes) -> u64 {
+        match self {
+            CapacityTest::Figure(figure) if figure.is_bandwidth() => sizes.large,
+            CapacityTest::Figure(_) | CapacityTest::CheckSmallMix => sizes.small,
+            CapacityTest::CheckReads | CapacityTest::CheckLargeMix => sizes.middle,
+        }
+    }
+
+    /// In words, with the size.
+    pub(crate) fn words(self, sizes: &LoadSizes) -> String {
+        let size = Bytes(self.size(sizes));
+        match self {
+            CapacityTest::Figure(figure) => {
+                let order = if figure.is_random() { "random" } else { "sequential" };
+                format!("{order} {}s of {size}", figure.op())
+            }
+            CapacityTest::CheckReads => format!("random reads of {size}"),
+            CapacityTest::CheckSmallMix | CapacityTest::CheckLargeMix => {
+                format!("{MIX_READ_PERCENT} % random reads, rest random writes, of {size}")
+            }
+        }
+    }
+
+    /// The load, without an end of its own. A sequential one begins at a random place of the span and wraps.
+    pub(crate) fn config(self, sizes: &LoadSizes, depth: u32, seed: u64) -> WorkloadConfig {
+        let size = self.size(sizes);
+        let records = sizes.span / size;
+        let random = !matches!(self, CapacityTest::Figure(figure) if !figure.is_random());
+        let mut address = AddressPattern {
+            pattern: if random { Pattern::Random } else { Pattern::Sequential },
+            length: Some(Bytes(records * size)),
+            ..AddressPattern::default()
+        };
+        if !random {
+            // At least half of the span lies behind it, so that a fast device does not run in circles.
+            let first = Rng::new(seed, "capacity start").below(records / 2 + 1);
+            address.start = Bytes(first * size);
+            address.length = Some(Bytes((records - first) * size));
+        }
+        let reads = self.read_share() * 100.0;
+        WorkloadConfig {
+            depth: Some(depth),
+            read_percent: Some(reads),
+            write_percent: Some(100.0 - reads),
+            block_size: Some(Bytes(size)),
+            address,
+            requests: Some(1 << 40),
+            ..WorkloadConfig::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loads_of_operations() {
+        assert_eq!(CapacityTest::of(&[ProfileOp::Read]).len(), 4);
+        let all = CapacityTest::of(&[ProfileOp::Write, ProfileOp::Read]);
+        assert_eq!(all.len(), 9);
+        assert!(all.iter().take(6).all(|test| test.figure().is_some()));
+        let sizes = LoadSizes { small: 4096, large: 1 << 20, middle: 65_536, span: 64 << 20 };
+        let facts = ssdyno_workload::TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
+        for test in all {
+            for seed in 0..20 {
+                let config = test.config(&sizes, 8, seed);
+                assert!(config.build(&facts, seed).is_ok(), "{test:?}");
+                let end = config.address.start.0 + config.address.length.unwrap().0;
+                assert!(end <= sizes.span, "{test:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! From a capacity profile to its result, text and page.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use ssdyno_result::{Page, bytes_per_second, html_table, nanoseconds, rate, seconds, significant};
+
+use crate::findings::Verdict;
+use crate::measure::ProfileOp;
+use crate::plan::MethodName;
+use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
+use crate::run::SCHEMA_VERSION;
+
+use super::linear::{LinearModel, SeastarModel};
+use super::load::{CapacityTest, Figure};
+use super::plausible::{CPU_BUSY, implausible, media, warnings};
+use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
+use super::run::CapacityRun;
+use super::state::TestState;
+
+/// Everything that was found so far.
+pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) -> ProfileResult {
+    let sizes = &run.sizes;
+    let mut capacity = CapacityResult {
+        error: run.error,
+        small_bytes: sizes.small,
+        large_bytes: sizes.large,
+        figures: run.states.iter().filter_map(|state| figure(run, state)).collect(),
+        checks: Vec::new(),
+        moderate: run.latencies(),
+        disk: disk(run),
+        cpu_limit: run.cpu.clone().filter(|cpu| cpu.share > CPU_BUSY),
+        implausible: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let checks = run.states.iter().filter_map(|state| check(run, state, &capacity));
+    capacity.checks = checks.collect();
+    capacity.implausible = implausible(&capacity);
+    capacity.warnings = warnings(&capacity);
+    if run.is_real && run.filled < sizes.span {
+        capacity.warnings.push(format!(
+            "{} of the span of {} bytes were written here before the reads: a part of a drive or file that was never \
+             written answers reads without access to the medium",
+            run.filled, sizes.span
+        ));
+    }
+    ProfileResult {
+        schema_version: SCHEMA_VERSION,
+        target: run.plan.target.clone(),
+        method: MethodName::Capacity,
+        seed: run.plan.seed,
+        span_bytes: sizes.span,
+        depth: run.states.iter().map(|state| state.depth).max().unwrap_or(1),
+        stopped_because,
+        seconds_spent: run.spent,
+        wall_seconds: run.began.elapsed().as_secs_f64(),
+        sizes_bytes: vec![sizes.small, sizes.middle, sizes.large],
+        read_ratio: Vec::new(),
+        write_ratio: Vec::new(),
+        summary: ProfileSummary::default(),
+        curves: ByTest::default(),
+        verdict: Verdict::default(),
+        breakpoints: BTreeMap::new(),
+        lack_of_fit: BTreeMap::new(),
+        noise_floor: None,
+        advice: Vec::new(),
+        measurements: Vec::new(),
+        capacity: Some(capacity),
+        notes: run.notes.clone(),
+    }
+}
+
+fn figure(run: &CapacityRun<'_>, state: &TestState) -> Option<CapacityFigure> {
+    let figure = state.test.figure()?;
+    let estimate = state.estimate()?;
+    let size = state.test.size(&run.sizes);
+    let factor = if figure.is_bandwidth() { size as f64 } else { 1.0 };
+    let half = estimate.half_width;
+    Some(CapacityFigure {
+        figure,
+        estimate: estimate.mean * factor,
+        low: half.map(|half| (estimate.mean - half).max(0.0) * factor),
+        high: half.map(|half| (estimate.mean + half) * factor),
+        rounds: state.sustained().len() as u32,
+        depth: state.depth,
+        depths: state.depths.clone(),
+        drift: state.drift(),
+        burst: state.burst(size).map(|burst| RateBurst {
+            rate: burst.rate * factor,
+            sustained: burst.sustained * factor,
+            ..burst
+        }),
+        longest_seconds: state.longest,
+    })
+}
+
+fn check(
+    run: &CapacityRun<'_>,
+    state: &TestState,
+    capacity: &CapacityResult,
+) -> Option<CheckedLoad> {
+    if state.test.figure().is_some() {
+        return None;
+    }
+    let measured = state.estimate()?;
+    let (size_bytes, read_share) = (state.test.size(&run.sizes), state.test.read_share());
+    let needed = |op| read_share < 1.0 || op == ProfileOp::Read;
+    let has = Figure::ALL
+        .into_iter()
+        .all(|figure| !needed(figure.op()) || capacity.figure(figure).is_some());
+    let value = |figure| capacity.figure(figure).map_or(f64::INFINITY, |one| one.estimate);
+    let rounded = |figure| capacity.figure(figure).map_or(0, CapacityFigure::rounded);
+    let linear = LinearModel::new(Figure::ALL.map(rounded));
+    let iocost_iops = linear.random_rate(read_share, size_bytes).filter(|_| has);
+    let seastar = SeastarModel::new(value).random_rate(read_share, size_bytes);
+    let seastar_iops = has.then_some(seastar);
+    let error = |predicted: Option<f64>| predicted.map(|iops| iops / measured.mean - 1.0);
+    Some(CheckedLoad {
+        load: state.test.words(&run.sizes),
+        size_bytes,
+        read_share,
+        depth: state.depth,
+        measured_iops: measured.mean,
+        low: measured.half_width.map(|half| (measured.mean - half).max(0.0)),
+        high: measured.half_width.map(|half| measured.mean + half),
+        iocost_iops,
+        iocost_error: error(iocost_iops),
+        seastar_iops,
+        seastar_error: error(seastar_iops),
+    })
+}
+
+fn disk(run: &CapacityRun<'_>) -> DiskFacts {
+    let first = |figure| {
+        let state = run.states.iter().find(|s| s.test == CapacityTest::Figure(figure))?;
+        state.depths.first().map(|one| one.iops)
+    };
+    let rates = first(Figure::Rrandiops).zip(first(Figure::Rseqiops));
+    let measured = rates.map(|(random, sequential)| media(random, sequential));
+    let mut facts = DiskFacts { media: measured, ..DiskFacts::default() };
+    #[cfg(target_os = "linux")]
+    if run.is_real
+        && let Some(disk) = ssdyno_safety::DiskIdentity::of(run.plan.target.as_ref())
+    {
+        facts.rotational = disk.rotational;
+        facts.number = Some(format!("{}:{}", disk.number.0, disk.number.1));
+        facts.name = Some(disk.name);
+        facts.model = disk.model;
+        facts.firmware = disk.firmware;
+        facts.below = disk.below;
+    }
+    facts
+}
+
+/// A figure with its unit.
+pub(crate) fn shown(figure: Figure, value: f64) -> String {
+    if figure.is_bandwidth() {
+        return bytes_per_second(value);
+    }
+    let text = rate(value);
+    let gap = if text.ends_with(char::is_alphabetic) { "" } else { " " };
+    format!("{text}{gap}IOPS")
+}
+
+/// A share in percent, without zeroes at its end.
+pub(crate) fn percent(share: f64) -> f64 {
+    (share * 1e5).round() / 1e3
+}
+
+/// `± 1.20 %`, or that nothing was repeated.
+pub(crate) fn half_width(one: &CapacityFigure) -> String {
+    let half = one.relative_half_width();
+    half.map_or("no interval".to_owned(), |half| format!("± {:.2} %", half * 100.0))
+}
+
+/// The burst of a figure in words.
+pub(crate) fn burst(one: &CapacityFigure) -> Option<String> {
+    one.burst.map(|burst| {
+        format!(
+            "burst {} for {} ({}B), then {}",
+            shown(one.figure, burst.rate),
+            seconds(burst.seconds),
+            rate(burst.bytes),
+            shown(one.figure, burst.sustained),
+        )
+    })
+}
+
+fn figure_rows(capacity: &CapacityResult) -> Vec<Vec<String>> {
+    let row = |one: &CapacityFigure| {
+        vec![
+            one.figure.key().to_owned(),
+            shown(one.figure, one.estimate),
+            half_width(one),
+            one.depth.to_string(),
+            one.rounds.to_string(),
+            burst(one).unwrap_or_default(),
+        ]
+    };
+    capacity.figures.iter().map(row).collect()
+}
+
+fn check_rows(capacity: &CapacityResult) -> Vec<Vec<String>> {
+    let predicted = |iops: Option<f64>, error: Option<f64>| {
+        iops.zip(error).map_or("-".to_owned(), |(iops, error)| {
+            format!("{} ({:+.1} %)", rate(iops), error * 100.0)
+        })
+    };
+    let row = |one: &CheckedLoad| {
+        vec![
+            one.load.clone(),
+            rate(one.measured_iops),
+            predicted(one.iocost_iops, one.iocost_error),
+            predicted(one.seastar_iops, one.seastar_error),
+        ]
+    };
+    capacity.checks.iter().map(row).collect()
+}
+
+const FIGURES: [&str; 6] = ["figure", "sustained", "90 % interval", "depth", "rounds", "burst"];
+const CHECKS: [&str; 4] = ["load that was not fitted", "measured/s", "io.cost.model", "Seastar"];
+
+fn lines(capacity: &CapacityResult) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(media) = capacity.disk.media {
+        let word = if media == MediaKind::Hdd { "hard disk" } else { "SSD" };
+        lines.push(format!("medium by measurement: {word}"));
+    }
+    if let Some(moderate) = capacity.moderate {
+        let writes = moderate.write_p99_us.map(|us| format!(", writes {}", nanoseconds(us * 1e3)));
+        lines.push(format!(
+            "p99 latency at {} % of the highest rate (depth {}): reads {}{}",
+            significant(moderate.load * 100.0, 2),
+            moderate.depth,
+            nanoseconds(moderate.read_p99_us * 1e3),
+            writes.unwrap_or_default(),
+        ));
+    }
+    lines.extend(capacity.implausible.iter().map(|reason| format!("implausible: {reason}")));
+    lines.extend(capacity.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines
+}
+
+/// What was done, in parts.
+fn facts(result: &ProfileResult, capacity: &CapacityResult) -> [String; 4] {
+    let stopped = match result.stopped_because {
+        StoppedBecause::WithinError => {
+            format!("every figure is within {} %", percent(capacity.error))
+        }
+        other => other.words().to_owned(),
+    };
+    [
+        format!("capacity, seed {}", result.seed),
+        format!("{} on the device's clock", seconds(result.seconds_spent)),
+        format!("span {}B", rate(result.span_bytes as f64)),
+        stopped,
+    ]
+}
+
+fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
+    let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
+    let all: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
+    let widths: Vec<usize> = (0..header.len())
+        .map(|at| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in all {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "  {cell}{}", " ".repeat(width - cell.chars().count()));
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push('\n');
+}
+
+/// A capacity profile on the terminal.
+pub(crate) fn capacity_text(result: &ProfileResult, capacity: &CapacityResult) -> String {
+    let mut text = format!("{}  {}\n\n", result.target, facts(result, capacity).join("; "));
+    table(&mut text, &FIGURES, &figure_rows(capacity));
+    if !capacity.checks.is_empty() {
+        table(&mut text, &CHECKS, &check_rows(capacity));
+    }
+    for line in lines(capacity) {
+        let _ = writeln!(text, "{line}");
+    }
+    for note in &result.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
+    text
+}
+
+/// A capacity profile as a page.
+pub(crate) fn capacity_html(result: &ProfileResult, capacity: &CapacityResult) -> String {
+    let partial =
+        matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
+    let title = format!("{} - capacity", result.target);
+    let mut page = Page::new(&title, partial, &facts(result, capacity));
+    for line in lines(capacity).iter().chain(&result.notes) {
+        page.note(line, false);
+    }
+    page.section("Figures", &[html_table(&FIGURES, &figure_rows(capacity))]);
+    page.section("Predicted and measured", &[html_table(&CHECKS, &check_rows(capacity))]);
+    page.finish()
+}

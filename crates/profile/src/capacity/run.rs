@@ -1,0 +1,361 @@
+//! Carries a capacity profile out.
+
+use std::time::{Duration, Instant};
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_engine::Rng;
+use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_session::KeptTarget;
+use ssdyno_workload::WorkloadConfig;
+
+use crate::error::ProfileError;
+use crate::plan::ProfilePlan;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::run::{Observer, Stage};
+
+use super::levels::still_falls;
+use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, SMALL_BYTES};
+use super::report::result_of;
+use super::result::{CpuLimit, ModerateLatency};
+use super::slice::Slice;
+use super::state::TestState;
+
+/// Rounds of a figure at least.
+pub(crate) const ROUNDS_MIN: usize = 5;
+/// Depth of the long writes at the start: that of the kernel's `iocost_coef_gen.py`.
+const LONG_DEPTH: u32 = 64;
+/// Stretches of the long writes that are looked at for the end of a burst.
+const BINS: usize = 40;
+/// How often long writes are prolonged while their rate falls.
+const PROLONGED_MAX: u32 = 1;
+/// A write whose round slows down by this share has not settled.
+const SETTLED: f64 = 0.1;
+/// Times that a ramp is doubled.
+const DOUBLED_MAX: u32 = 4;
+/// Depths and requests of a slice at least, and units of time at most: in search of a depth, in a round, for latencies.
+const SEARCH: (f64, f64, f64) = (5.0, 50.0, 3.0);
+const ROUND: (f64, f64, f64) = (20.0, 200.0, UNITS_MAX);
+const LATENCY: (f64, f64, f64) = (20.0, 2000.0, UNITS_MAX);
+const UNITS_MAX: f64 = 20.0;
+/// Share of the highest rate that counts as a moderate load.
+const MODERATE: f64 = 0.8;
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
+
+/// A load, or no time for it.
+type Timed<T> = Result<Option<T>, ProfileError>;
+
+/// Everything of a capacity profile that is under way.
+pub(crate) struct CapacityRun<'a> {
+    pub(crate) plan: &'a ProfilePlan,
+    target: &'a mut KeptTarget,
+    observer: &'a mut dyn Observer,
+    pub(crate) error: f64,
+    pub(crate) sizes: LoadSizes,
+    pub(crate) is_real: bool,
+    pub(crate) states: Vec<TestState>,
+    pub(crate) moderate: Option<ModerateLatency>,
+    pub(crate) cpu: Option<CpuLimit>,
+    /// Bytes of the span that were written from its start on, without a gap.
+    pub(crate) filled: u64,
+    /// Seconds on the clock of the device.
+    pub(crate) spent: f64,
+    pub(crate) loads: u64,
+    pub(crate) began: Instant,
+    pub(crate) notes: Vec<String>,
+    checkpoint: Instant,
+}
+
+/// Carries the capacity profile of `plan` out, as [`ProfilePlan::execute`] does.
+pub(crate) fn execute(
+    plan: &ProfilePlan,
+    error: f64,
+    target: &mut KeptTarget,
+    observer: &mut dyn Observer,
+) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+    let facts = target.facts();
+    let mut notes = Vec::new();
+    let span = plan.span_on(&facts, &mut notes)?;
+    let sector = u64::from(facts.sector_bytes);
+    let small = SMALL_BYTES.max(sector);
+    let sizes =
+        LoadSizes { small, large: LARGE_BYTES.max(sector), middle: MIDDLE_BYTES.max(sector), span };
+    if span < 4 * sizes.large {
+        let what = format!("a span of {} is too small for its loads", Bytes(span));
+        return Err(ProfileError::plan(what, format!("use {} or more", Bytes(4 * sizes.large))));
+    }
+    let began = Instant::now();
+    let mut run = CapacityRun {
+        plan,
+        is_real: target.is_real(),
+        target,
+        observer,
+        error,
+        sizes,
+        states: CapacityTest::of(&plan.ops).into_iter().map(TestState::new).collect(),
+        moderate: None,
+        cpu: None,
+        filled: 0,
+        spent: 0.0,
+        loads: 0,
+        began,
+        notes,
+        checkpoint: began,
+    };
+    let (stopped, failure) = match run.phases() {
+        Ok(stopped) => (stopped, None),
+        Err(ProfileError::Interrupted) => {
+            (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
+        }
+        Err(error) if run.loads == 0 => return Err(error),
+        Err(error) => (StoppedBecause::Failed, Some(error)),
+    };
+    Ok((result_of(&run, stopped), failure))
+}
+
+impl CapacityRun<'_> {
+    fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
+        let phases = [CapacityRun::long_writes, CapacityRun::depths, CapacityRun::moderate];
+        for phase in phases {
+            if phase(self)?.is_none() {
+                return Ok(StoppedBecause::TimeLimit);
+            }
+        }
+        self.rounds()
+    }
+
+    /// The least length of a load: 0.3 s of 3 minutes.
+    fn unit(&self) -> f64 {
+        self.plan.time.map_or(0.3, |time| (time.as_s_f64() / 600.0).clamp(0.005, 0.3))
+    }
+
+    /// The longest round: a slow disk must not use up the time with one.
+    fn longest(&self) -> f64 {
+        UNITS_MAX * self.unit()
+    }
+
+    fn index(&self, test: CapacityTest) -> Option<usize> {
+        self.states.iter().position(|state| state.test == test)
+    }
+
+    /// Writes until the rate no longer falls: first sequential ones, which fill most in the time, then random ones,
+    /// which leave the state that random writes find later.
+    fn long_writes(&mut self) -> Timed<()> {
+        let length = 50.0 * self.unit();
+        for figure in [Figure::Wbps, Figure::Wrandiops] {
+            let Some(at) = self.index(CapacityTest::Figure(figure)) else { continue };
+            let (mut rates, mut seconds) = (Vec::new(), 0.0);
+            for turn in 0..=PROLONGED_MAX {
+                let mut config = self.config(at, LONG_DEPTH);
+                if figure == Figure::Wbps && turn == 0 {
+                    config.address.start = Bytes(0);
+                    config.address.length =
+                        Some(Bytes(self.sizes.span / self.sizes.large * self.sizes.large));
+                }
+                let Some(slice) = self.load(at, &config, length)? else { return Ok(None) };
+                if figure == Figure::Wbps && turn == 0 {
+                    self.filled = (slice.requests * self.sizes.large).min(self.sizes.span);
+                }
+                seconds += slice.length;
+                rates.extend(slice.rates(BINS));
+                if !still_falls(&rates) {
+                    break;
+                }
+            }
+            let size = self.states[at].test.size(&self.sizes);
+            let (unit, longest) = (self.unit(), self.longest());
+            let state = &mut self.states[at];
+            state.look_for_burst(&rates, seconds, size);
+            state.longest = state.longest.max(seconds);
+            // What is read between two rounds lets a short burst come back.
+            let burst = state.burst(size).map_or(0.0, |burst| burst.seconds);
+            state.ramp = unit.max(2.0 * burst).min(longest);
+        }
+        Ok(Some(()))
+    }
+
+    /// Finds the depth of saturation of each load. Loads of the same kind share it.
+    fn depths(&mut self) -> Timed<()> {
+        for at in 0..self.states.len() {
+            let like = match self.states[at].test {
+                CapacityTest::CheckReads => CapacityTest::Figure(Figure::Rrandiops),
+                CapacityTest::CheckLargeMix => CapacityTest::CheckSmallMix,
+                other => other,
+            };
+            if like != self.states[at].test
+                && let Some(like) = self.index(like)
+            {
+                self.states[at].depth = self.states[like].depth;
+                continue;
+            }
+            let mut next = Some(1);
+            while let Some(depth) = next {
+                // A rate of at least one request at a time is known from the depth before.
+                let (ramp, length) = self.times(at, depth, SEARCH);
+                let config = self.config(at, depth);
+                let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
+                next = self.states[at].next_depth(depth, slice.rate(ramp));
+            }
+        }
+        Ok(Some(()))
+    }
+
+    /// Seconds before a load counts and for which it counts, each at most `most` units: time for `requests`, and for
+    /// `times` as many as are outstanding.
+    fn times(&self, at: usize, depth: u32, (times, requests, most): (f64, f64, f64)) -> (f64, f64) {
+        let (state, unit) = (&self.states[at], self.unit());
+        let one = state.rate.map_or(0.0, |rate| 1.0 / rate);
+        let queue = f64::from(depth) * one;
+        let ramp = state.ramp.max(2.0 * queue).max(unit / 4.0).min(most * unit);
+        (ramp, (times * queue).max(requests * one).clamp(unit, most * unit))
+    }
+
+    /// The load whose latencies are looked at: the small mix, or small random reads where nothing is written.
+    fn latency_load(&self) -> Option<usize> {
+        let mix = self.index(CapacityTest::CheckSmallMix);
+        mix.or_else(|| self.index(CapacityTest::Figure(Figure::Rrandiops)))
+    }
+
+    /// The latencies at a moderate load, with those of the rounds at saturation.
+    pub(crate) fn latencies(&self) -> Option<ModerateLatency> {
+        let (moderate, at) = (self.moderate?, self.latency_load()?);
+        let median = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values.get(values.len() / 2).copied()
+        };
+        let rounds = &self.states[at].p99_us;
+        Some(ModerateLatency {
+            read_p99_us_saturated: median(rounds.iter().map(|round| round.0).collect()),
+            write_p99_us_saturated: median(rounds.iter().filter_map(|round| round.1).collect()),
+            ..moderate
+        })
+    }
+
+    /// Latencies at a moderate load.
+    fn moderate(&mut self) -> Timed<()> {
+        let Some(at) = self.latency_load() else { return Ok(Some(())) };
+        let Some((depth, load)) = self.states[at].depth_at(MODERATE) else { return Ok(Some(())) };
+        let (_, length) = self.times(at, depth, LATENCY);
+        let config = self.config(at, depth);
+        let Some(slice) = self.load(at, &config, length.max(4.0 * self.unit()))? else {
+            return Ok(None);
+        };
+        if let (Some(read_p99_us), write_p99_us) = slice.p99_us {
+            self.moderate = Some(ModerateLatency {
+                depth,
+                load,
+                read_p99_us,
+                write_p99_us,
+                read_p99_us_saturated: None,
+                write_p99_us_saturated: None,
+            });
+        }
+        Ok(Some(()))
+    }
+
+    /// Rounds of all loads in random order, later only of figures that are not known yet.
+    fn rounds(&mut self) -> Result<StoppedBecause, ProfileError> {
+        let mut order = Rng::new(self.plan.seed, "capacity rounds");
+        loop {
+            let mut open: Vec<usize> =
+                (0..self.states.len()).filter(|at| !self.is_known(*at)).collect();
+            let is_figure = |at: &usize| self.states[*at].test.figure().is_some();
+            if !open.iter().any(is_figure) {
+                return Ok(StoppedBecause::WithinError);
+            }
+            for at in (1..open.len()).rev() {
+                open.swap(at, order.below(at as u64 + 1) as usize);
+            }
+            for at in open {
+                if self.round(at)?.is_none() {
+                    return Ok(StoppedBecause::TimeLimit);
+                }
+            }
+            if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
+                self.checkpoint = Instant::now();
+                let result = result_of(self, StoppedBecause::Interrupted);
+                self.observer.checkpoint(&result);
+            }
+        }
+    }
+
+    fn is_known(&self, at: usize) -> bool {
+        self.states[at].is_known(self.error, ROUNDS_MIN)
+    }
+
+    fn round(&mut self, at: usize) -> Timed<()> {
+        let depth = self.states[at].depth;
+        let (ramp, length) = self.times(at, depth, ROUND);
+        let config = self.config(at, depth);
+        let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
+        let (unit, longest) = (self.unit(), self.longest());
+        let state = &mut self.states[at];
+        let writes = state.test.read_share() < 1.0;
+        // What was read meanwhile let a buffer run empty, which now fills again: a longer ramp leaves that out.
+        if writes
+            && state.doubled < DOUBLED_MAX
+            && ramp < longest
+            && slice.slows_down(ramp, SETTLED)
+        {
+            state.ramp = (2.0 * ramp).max(unit);
+            state.doubled += 1;
+            return Ok(Some(()));
+        }
+        state.add_round(slice.rate(ramp), self.spent);
+        if let (Some(read), write) = slice.p99_us {
+            state.p99_us.push((read, write));
+        }
+        Ok(Some(()))
+    }
+
+    fn config(&self, at: usize, depth: u32) -> WorkloadConfig {
+        self.states[at].test.config(&self.sizes, depth, self.seed())
+    }
+
+    /// Every load has an order of its own, the same in every profile with this seed.
+    fn seed(&self) -> u64 {
+        self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads)
+    }
+
+    /// Loads the target for `length` seconds; nothing where the time limit comes first.
+    fn load(&mut self, at: usize, config: &WorkloadConfig, length: f64) -> Timed<Slice> {
+        let limit = self.plan.time.map_or(f64::INFINITY, |limit| limit.as_s_f64());
+        if self.spent + length > limit {
+            return Ok(None);
+        }
+        let what = self.states[at].test.words(&self.sizes);
+        // Rounds, and about as many loads in search of depths.
+        let left = (2 * ROUNDS_MIN * self.states.len()) as u64;
+        let stage = Stage { what, done: self.loads, of: left.max(self.loads + 1) };
+        let (observer, mut interrupted) = (&mut *self.observer, false);
+        let mut watch = |progress: &RunProgress| {
+            let flow = observer.under_way(&stage, progress);
+            interrupted |= flow == KeepGoing::Stop;
+            flow
+        };
+        // A load may be shorter than the time between two reports of progress.
+        if watch(&RunProgress::default()) == KeepGoing::Stop {
+            return Err(ProfileError::Interrupted);
+        }
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads);
+        let time = Time::from_ns((length * 1e9) as u64);
+        let result: RunResult = self.target.load(config, seed, Some(time), &mut watch)?;
+        self.loads += 1;
+        self.spent += result.simulated_seconds;
+        if interrupted || result.partial {
+            return Err(ProfileError::Interrupted);
+        }
+        if result.errors > 0 {
+            return Err(ProfileError::Requests { errors: result.errors, test: stage.what });
+        }
+        let slice = Slice::new(length, &result);
+        self.states[at].saw(&slice);
+        if let Some(cpu) = &slice.cpu
+            && self.cpu.as_ref().is_none_or(|most| cpu.share > most.share)
+        {
+            let (share, jobs, cores) = (cpu.share, cpu.jobs, cpu.cores.clone());
+            self.cpu = Some(CpuLimit { load: stage.what, share, jobs, cores });
+        }
+        Ok(Some(slice))
+    }
+}

@@ -1,0 +1,208 @@
+//! What is known of each load so far.
+
+use crate::estimate::{Estimate, estimate_of};
+
+use super::levels::fall;
+use super::load::CapacityTest;
+use super::result::{DepthRate, RateBurst};
+use super::slice::Slice;
+
+/// Depths whose rate is within this share of the highest count as saturated.
+const SATURATED: f64 = 0.02;
+/// A doubled depth that gains less has gained nothing.
+const GAIN_MIN: f64 = 0.03;
+/// Requests outstanding at most.
+pub(crate) const DEPTH_MAX: u32 = 256;
+
+/// A round of a load.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Round {
+    /// Requests per second.
+    rate: f64,
+    /// Seconds of the device when it ended.
+    at: f64,
+    /// Requests of this load until then.
+    requests: u64,
+}
+
+/// One load of the profile.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct TestState {
+    pub(crate) test: CapacityTest,
+    pub(crate) depth: u32,
+    pub(crate) depths: Vec<DepthRate>,
+    /// Seconds before a round counts.
+    pub(crate) ramp: f64,
+    /// Requests per second, as far as is known.
+    pub(crate) rate: Option<f64>,
+    /// How often the ramp was doubled.
+    pub(crate) doubled: u32,
+    pub(crate) longest: f64,
+    /// 99th percentiles of reads and writes of the rounds.
+    pub(crate) p99_us: Vec<(f64, Option<f64>)>,
+    requests: u64,
+    rounds: Vec<Round>,
+    /// Seen in one long stretch, in requests per second.
+    burst: Option<RateBurst>,
+}
+
+impl TestState {
+    pub(crate) fn new(test: CapacityTest) -> TestState {
+        TestState {
+            test,
+            depth: 1,
+            depths: Vec::new(),
+            ramp: 0.0,
+            rate: None,
+            doubled: 0,
+            longest: 0.0,
+            p99_us: Vec::new(),
+            requests: 0,
+            rounds: Vec::new(),
+            burst: None,
+        }
+    }
+
+    /// Every load of it is seen here.
+    pub(crate) fn saw(&mut self, slice: &Slice) {
+        self.requests += slice.requests;
+        self.longest = self.longest.max(slice.length);
+    }
+
+    /// A round that counts, which ended at `at`.
+    pub(crate) fn add_round(&mut self, rate: f64, at: f64) {
+        self.rounds.push(Round { rate, at, requests: self.requests });
+        self.rate = Some(rate);
+    }
+
+    /// A long stretch of which every part was looked at.
+    pub(crate) fn look_for_burst(&mut self, rates: &[f64], seconds: f64, size: u64) {
+        if let Some(found) = fall(rates) {
+            let share = found.at as f64 / rates.len() as f64;
+            self.burst = Some(RateBurst {
+                rate: found.first,
+                sustained: found.last,
+                seconds: seconds * share,
+                bytes: found.first * seconds * share * size as f64,
+            });
+        }
+    }
+
+    /// Takes a rate at a depth; says which depth is next, or `None` when the rate no longer rises.
+    pub(crate) fn next_depth(&mut self, depth: u32, iops: f64) -> Option<u32> {
+        self.depths.push(DepthRate { depth, iops });
+        self.rate = Some(iops);
+        let best = self.depths.iter().map(|one| one.iops).fold(0.0, f64::max);
+        let enough = best * (1.0 - SATURATED);
+        let least = self.depths.iter().find(|one| one.iops >= enough);
+        self.depth = least.map_or(depth, |one| one.depth);
+        let count = self.depths.len();
+        let before = self.depths[..count.saturating_sub(2)].iter().map(|one| one.iops);
+        let before = before.fold(0.0, f64::max);
+        // One doubling may gain nothing and the next one something, as with transfers that are split.
+        let rises = count < 3 || best > before * (1.0 + GAIN_MIN);
+        (depth < DEPTH_MAX && rises).then_some(depth * 2)
+    }
+
+    /// The greatest depth with at most `share` of the highest rate, and its share; depth 1 where there is none.
+    pub(crate) fn depth_at(&self, share: f64) -> Option<(u32, f64)> {
+        let best = self.depths.iter().map(|one| one.iops).fold(0.0, f64::max);
+        let first = self.depths.first()?;
+        let below = self.depths.iter().rfind(|one| one.iops <= best * share);
+        let one = below.unwrap_or(first);
+        Some((one.depth, one.iops / best))
+    }
+
+    fn rates(&self) -> Vec<f64> {
+        self.rounds.iter().map(|round| round.rate).collect()
+    }
+
+    /// Rates of the rounds after a burst.
+    pub(crate) fn sustained(&self) -> Vec<f64> {
+        let rates = self.rates();
+        match fall(&rates) {
+            Some(found) => rates[found.at..].to_vec(),
+            None => rates,
+        }
+    }
+
+    /// Mean of the rounds after a burst, in requests per second.
+    pub(crate) fn estimate(&self) -> Option<Estimate> {
+        estimate_of(&self.sustained())
+    }
+
+    /// Whether the mean is known within `error` by `rounds` or more.
+    pub(crate) fn is_known(&self, error: f64, rounds: usize) -> bool {
+        let sustained = self.sustained();
+        let within = || {
+            let estimate = estimate_of(&sustained)?;
+            Some(estimate.half_width? <= error * estimate.mean)
+        };
+        sustained.len() >= rounds && within() == Some(true)
+    }
+
+    /// Change from the first to the second half of the rounds after a burst.
+    pub(crate) fn drift(&self) -> f64 {
+        let rates = self.sustained();
+        if rates.len() < 4 {
+            return 0.0;
+        }
+        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        let half = rates.len() / 2;
+        (mean(&rates[rates.len() - half..]) - mean(&rates[..half])) / mean(&rates)
+    }
+
+    /// The burst, in requests per second: of the long stretch, or over rounds if the rate fell further there.
+    pub(crate) fn burst(&self, size: u64) -> Option<RateBurst> {
+        let over_rounds = fall(&self.rates()).map(|found| {
+            let last = self.rounds[found.at - 1];
+            let (seconds, bytes) = (last.at, (last.requests * size) as f64);
+            RateBurst { rate: found.first, sustained: found.last, seconds, bytes }
+        });
+        match (self.burst, over_rounds) {
+            (Some(seen), Some(rounds)) if rounds.sustained > 0.95 * seen.sustained => Some(seen),
+            (seen, rounds) => rounds.or(seen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> TestState {
+        TestState::new(CapacityTest::CheckReads)
+    }
+
+    /// A station with 16 servers: the rate is proportional to the depth up to 16.
+    #[test]
+    fn the_depth_rises_until_the_rate_does_not() {
+        let mut state = state();
+        let mut depth = Some(1);
+        while let Some(now) = depth {
+            depth = state.next_depth(now, 1000.0 * f64::from(now.min(16)));
+        }
+        assert_eq!((state.depth, state.depths.len()), (16, 7));
+        assert_eq!(state.depth_at(0.8), Some((8, 0.5)));
+        let mut flat = self::state();
+        assert_eq!(flat.next_depth(1, 10.0), Some(2));
+        assert_eq!(flat.next_depth(2, 10.0), Some(4));
+        assert_eq!(flat.next_depth(4, 10.0), None);
+        assert_eq!((flat.depth, flat.depth_at(0.8)), (1, Some((1, 1.0))));
+    }
+
+    #[test]
+    fn rounds_of_a_burst_do_not_count() {
+        let mut state = state();
+        for round in 0..12 {
+            state.requests += 100;
+            let noise = 1.0 + 0.01 * f64::from(round % 2);
+            state.add_round(if round < 4 { 1000.0 } else { 500.0 } * noise, f64::from(round));
+        }
+        let estimate = state.estimate().unwrap();
+        assert!((estimate.mean - 502.5).abs() < 1e-9 && state.is_known(0.05, 5));
+        let burst = state.burst(4096).unwrap();
+        assert_eq!((burst.rate, burst.seconds, burst.bytes), (1005.0, 3.0, 400.0 * 4096.0));
+        assert!(state.drift().abs() < 1e-9);
+    }
+}
