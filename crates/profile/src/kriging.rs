@@ -145,9 +145,10 @@ impl Root {
         let mut out = self.whiten(values);
         for i in (0..self.n).rev() {
             out[i] /= self.l[i * self.n + i];
-            let (before, value) = (i * self.n, out[i]);
-            for j in 0..i {
-                out[j] -= self.l[before + j] * value;
+            let value = out[i];
+            let row = &self.l[i * self.n..][..i];
+            for (open, known) in out.iter_mut().zip(row) {
+                *open -= known * value;
             }
         }
         out
