@@ -54,9 +54,9 @@ fn energy_and_busy_shares_are_by_declared_part() {
 fn members_of_an_array_are_accounted_by_path() {
     let array = |members: Vec<DeviceSpec>| {
         let members = members.into_iter().map(MemberSpec::Device).collect();
-        let array = ArrayTable { stripe: "4KiB".parse().unwrap(), members };
+        let array = ArrayTable { stripe: "4KiB".parse().unwrap(), members, controller: None };
         let (description, faults) = (String::new(), Default::default());
-        DeviceSpec::new(ArrayConfig { description, array, faults })
+        DeviceSpec::new(ArrayConfig { description, array, nvme: None, faults })
     };
     let drum = |turn: &str| DeviceSpec::new(drum::drum(turn, ""));
     let inner = array(vec![drum("10ms"), drum("11ms")]);

@@ -432,9 +432,9 @@ fn the_preset_says_what_it_reads() {
 #[test]
 fn a_card_is_no_member_of_an_array() {
     let members = vec![MemberSpec::Device(DeviceSpec::new(preset()))];
-    let array = ArrayTable { stripe: "64KiB".parse().unwrap(), members };
+    let array = ArrayTable { stripe: "64KiB".parse().unwrap(), members, controller: None };
     let (description, faults) = (String::new(), Default::default());
-    let config = ArrayConfig { description, array, faults };
+    let config = ArrayConfig { description, array, nvme: None, faults };
     let error = StripedArray::new(&config, 1).map(|_| ()).unwrap_err();
     assert_eq!(error.key, "array.members[0]");
 }
