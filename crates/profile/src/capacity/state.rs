@@ -11,6 +11,8 @@ use super::slice::Slice;
 const SATURATED: f64 = 0.02;
 /// A doubled depth that gains less has gained nothing.
 const GAIN_MIN: f64 = 0.03;
+/// Rounds that are faster than what a long stretch sustained, by this factor, are in the burst.
+const REFILLED: f64 = 1.25;
 /// Requests outstanding at most.
 pub(crate) const DEPTH_MAX: u32 = 256;
 
@@ -44,6 +46,8 @@ pub(crate) struct TestState {
     rounds: Vec<Round>,
     /// Seen in one long stretch, in requests per second.
     burst: Option<RateBurst>,
+    /// Rates of the parts of the long stretch after the burst.
+    after_burst: Vec<f64>,
 }
 
 impl TestState {
@@ -60,6 +64,7 @@ impl TestState {
             requests: 0,
             rounds: Vec::new(),
             burst: None,
+            after_burst: Vec::new(),
         }
     }
 
@@ -78,6 +83,7 @@ impl TestState {
     /// A long stretch of which every part was looked at.
     pub(crate) fn look_for_burst(&mut self, rates: &[f64], seconds: f64, size: u64) {
         if let Some(found) = fall(rates) {
+            self.after_burst = rates[found.at..].to_vec();
             let share = found.at as f64 / rates.len() as f64;
             self.burst = Some(RateBurst {
                 rate: found.first,
@@ -120,6 +126,11 @@ impl TestState {
     /// Rates of the rounds after a burst.
     pub(crate) fn sustained(&self) -> Vec<f64> {
         let rates = self.rates();
+        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        // The burst came back while other loads ran, and is longer than a round.
+        if self.burst.is_some_and(|burst| mean > REFILLED * burst.sustained) {
+            return self.after_burst.clone();
+        }
         match fall(&rates) {
             Some(found) => rates[found.at..].to_vec(),
             None => rates,
@@ -189,6 +200,19 @@ mod tests {
         assert_eq!(flat.next_depth(2, 10.0), Some(4));
         assert_eq!(flat.next_depth(4, 10.0), None);
         assert_eq!((flat.depth, flat.depth_at(0.8)), (1, Some((1, 1.0))));
+    }
+
+    /// A cache that empties between rounds: the long stretch of 10 bins at 20 000 and 30 at 1500 decides.
+    #[test]
+    fn a_burst_that_comes_back_is_not_sustained() {
+        let mut state = state();
+        let rates: Vec<f64> = (0..40).map(|at| if at < 10 { 20e3 } else { 1500.0 }).collect();
+        state.look_for_burst(&rates, 40.0, 4096);
+        for round in 0..5 {
+            state.add_round(20e3, f64::from(round));
+        }
+        assert!((state.estimate().unwrap().mean - 1500.0).abs() < 1e-6 && state.is_known(0.05, 5));
+        assert_eq!(state.burst(4096).unwrap().seconds, 10.0);
     }
 
     #[test]
