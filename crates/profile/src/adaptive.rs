@@ -262,15 +262,13 @@ impl Adaptive {
             }
         }
         wide.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut cells: Vec<Cell> = Vec::new();
+        let gap = |cell: Cell| self.asked.range((cell.0, 0)..=cell).count();
+        let (mut cells, mut gaps) = (Vec::new(), Vec::new());
         for (_, (test, size)) in wide {
             // Neighbours on the curve are served by the same slices.
-            let gap = |size: u64| {
-                let measured = self.asked.keys().filter(|cell| cell.0 == test && cell.1 <= size);
-                measured.count()
-            };
-            let taken = cells.iter().any(|cell| cell.0 == test && gap(cell.1) == gap(size));
-            if !taken {
+            let gap = gap((test, size));
+            if !gaps.contains(&(test, gap)) {
+                gaps.push((test, gap));
                 cells.push((test, size));
             }
             if cells.len() == BATCH {

@@ -7,6 +7,9 @@ use crate::estimate::LEVEL;
 /// Breakpoints of one test at most.
 pub(crate) const BREAKS_MAX: usize = 3;
 
+/// Places of a breakpoint that are fitted with weights of their own.
+const FITTED_MAX: usize = 4;
+
 /// Probability of a false breakpoint among all places that are tried.
 const FALSE_BREAK: f64 = 0.01;
 
@@ -127,15 +130,24 @@ pub(crate) fn f_tail(f: f64, above: f64, below: f64) -> f64 {
     law.filter(|_| f.is_finite()).map_or(0.0, |law| law.sf(f.max(0.0)))
 }
 
+impl Break {
+    /// Its column of the curve.
+    fn column(&self, size: u64, scale: f64) -> f64 {
+        match self.kind {
+            Kind::Step => f64::from(size > self.after),
+            Kind::Bend if size > self.after => {
+                (size as f64 - self.after.midpoint(self.before) as f64).max(0.0) / scale
+            }
+            Kind::Bend => 0.0,
+        }
+    }
+}
+
 fn row(size: u64, scale: f64, breaks: &[Break], without: Option<usize>) -> Vec<f64> {
     let mut row = vec![1.0, size as f64 / scale];
-    row.extend(breaks.iter().enumerate().map(|(at, one)| {
-        let beyond = size > one.after && without != Some(at);
-        let middle = one.after.midpoint(one.before);
-        match one.kind {
-            Kind::Step => f64::from(beyond),
-            Kind::Bend => (size as f64 - middle as f64).max(0.0) / scale,
-        }
+    row.extend(breaks.iter().enumerate().map(|(at, one)| match (one.kind, without) {
+        (Kind::Step, Some(left_out)) if left_out == at => 0.0,
+        _ => one.column(size, scale),
     }));
     row
 }
@@ -169,20 +181,25 @@ fn inverse(mut m: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     Some(m.into_iter().map(|row| row[n..].to_vec()).collect())
 }
 
-/// Coefficients by weighted least squares.
-fn solve(rows: &[Vec<f64>], values: &[SizeMean], weights: &[f64]) -> Option<Vec<f64>> {
-    let n = rows.first()?.len();
+/// The normal matrix of weighted least squares.
+fn normal(rows: &[Vec<f64>], weights: &[f64]) -> Vec<Vec<f64>> {
+    let n = rows.first().map_or(0, Vec::len);
     let mut normal = vec![vec![0.0; n]; n];
-    let mut right = vec![0.0; n];
-    for ((row, value), weight) in rows.iter().zip(values).zip(weights) {
-        for i in 0..n {
-            right[i] += weight * row[i] * value.mean;
-            for j in 0..n {
-                normal[i][j] += weight * row[i] * row[j];
-            }
+    for (row, weight) in rows.iter().zip(weights) {
+        for (sums, x) in normal.iter_mut().zip(row) {
+            sums.iter_mut().zip(row).for_each(|(sum, y)| *sum += weight * x * y);
         }
     }
-    let covariance = inverse(normal)?;
+    normal
+}
+
+/// Coefficients by weighted least squares.
+fn solve(rows: &[Vec<f64>], values: &[SizeMean], weights: &[f64]) -> Option<Vec<f64>> {
+    let mut right = vec![0.0; rows.first()?.len()];
+    for ((row, value), weight) in rows.iter().zip(values).zip(weights) {
+        right.iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x * value.mean);
+    }
+    let covariance = inverse(normal(rows, weights))?;
     Some(covariance.iter().map(|row| product(row, &right)).collect())
 }
 
@@ -294,8 +311,49 @@ impl Model {
             breaks.push(*one);
             Some((*one, Model::fit(&self.points, self.freedom, &breaks)?))
         };
-        let models = candidates.iter().filter_map(with);
+        let promising = self.promising(candidates);
+        let models = promising.iter().filter_map(with);
         models.min_by(|a, b| a.1.residual.total_cmp(&b.1.residual))
+    }
+
+    /// The candidates that lower the squares of residuals most with the weights of this curve: each that is fitted
+    /// finds weights of its own, which takes much longer.
+    fn promising(&self, candidates: &[Break]) -> Vec<Break> {
+        let all = || candidates.to_vec();
+        if candidates.len() <= FITTED_MAX {
+            return all();
+        }
+        let rows: Vec<Vec<f64>> = self.points.iter().map(|point| self.row(point.size)).collect();
+        let times: Vec<f64> = rows.iter().map(|row| product(row, &self.beta)).collect();
+        let weight = |(p, t): (&SizeMean, &f64)| p.slices / t.max(p.mean * 0.1).powi(2);
+        let weights: Vec<f64> = self.points.iter().zip(&times).map(weight).collect();
+        // The residuals of the line by these weights, and those of the column of each candidate.
+        let Some(beta) = solve(&rows, &self.points, &weights) else { return all() };
+        let residuals: Vec<f64> =
+            self.points.iter().zip(&rows).map(|(p, row)| p.mean - product(row, &beta)).collect();
+        let Some(covariance) = inverse(normal(&rows, &weights)) else { return all() };
+        let gain = |one: &Break| {
+            let added = |point: &SizeMean| one.column(point.size, self.scale);
+            let column: Vec<f64> = self.points.iter().map(added).collect();
+            let mut with_rows = vec![0.0; covariance.len()];
+            let (mut own, mut common) = (0.0, 0.0);
+            for (((x, w), r), row) in column.iter().zip(&weights).zip(&residuals).zip(&rows) {
+                own += w * x * x;
+                common += w * x * r;
+                with_rows.iter_mut().zip(row).for_each(|(sum, of)| *sum += w * x * of);
+            }
+            let explained: f64 = covariance
+                .iter()
+                .zip(&with_rows)
+                .map(|(row, x)| product(row, &with_rows) * x)
+                .sum();
+            let open = own - explained;
+            if open > 1e-9 * own { common * common / open } else { 0.0 }
+        };
+        let mut by_gain: Vec<(f64, Break)> =
+            candidates.iter().map(|one| (gain(one), *one)).collect();
+        by_gain.sort_by(|a, b| b.0.total_cmp(&a.0));
+        by_gain.into_iter().take(FITTED_MAX).map(|(_, one)| one).collect()
     }
 
     /// Moves each break to the pair of measured sizes inside its gap that fits best.

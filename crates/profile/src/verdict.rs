@@ -49,14 +49,23 @@ impl Trend {
         }
         let (mean, all) = squares(series);
         let freedom = points as f64 - 2.0;
+        // Sums of the distances from the mean, and of their squares, up to each slice.
+        let add = |(sum, square): &mut (f64, f64), value: &(f64, f64)| {
+            let distance = value.1 - mean;
+            (*sum, *square) = (*sum + distance, *square + distance * distance);
+            Some((*sum, *square))
+        };
+        let sums: Vec<(f64, f64)> = series.iter().scan((0.0, 0.0), add).collect();
         let level = |at: usize| {
-            let (first, last) = series.split_at(at);
-            let ((a, below), (b, above)) = (squares(first), squares(last));
-            let rest = below + above;
+            let sum = sums[at - 1].0;
+            let (below, above) = (at as f64, (points - at) as f64);
+            let (a, b) = (sum / below, (sums[points - 1].0 - sum) / above);
+            let rest = sums[points - 1].1 - a * a * below - b * b * above;
+            let (a, b, rest) = (mean + a, mean + b, rest.max(0.0));
             let known = 1.0 / at as f64 + 1.0 / (points - at) as f64;
             let trend = Trend {
                 change: (b - a) / mean,
-                at: Some(first[at - 1].0),
+                at: Some(series[at - 1].0),
                 levels: [a, b],
                 variance: rest / freedom * known,
                 ..steady
