@@ -62,12 +62,14 @@ impl Trend {
             let (a, b) = (sum / below, (sums[points - 1].0 - sum) / above);
             let rest = sums[points - 1].1 - a * a * below - b * b * above;
             let (a, b, rest) = (mean + a, mean + b, rest.max(0.0));
-            let known = 1.0 / at as f64 + 1.0 / (points - at) as f64;
+            let known = 1.0 / below + 1.0 / above;
+            // An estimate is the mean of slices of both levels. Only those of the first are corrected.
+            let corrected = below / points as f64;
             let trend = Trend {
                 change: (b - a) / mean,
                 at: Some(series[at - 1].0),
                 levels: [a, b],
-                variance: rest / freedom * known,
+                variance: rest / freedom * known * corrected * corrected,
                 ..steady
             };
             (rest, trend)

@@ -186,7 +186,8 @@ fn a_step_is_found_and_not_smoothed() {
     }
 }
 
-/// Not reached yet: intervals around a step that the first pass missed cover 0.838, not 0.85.
+/// Not reached yet: intervals cover 0.838, not 0.85. Above the step the slope is larger too, and a step alone moves the
+/// line without turning it: errors go from +2.4 % at the step to -2.5 % at 4 MiB.
 #[test]
 fn a_step_between_the_sizes_of_the_first_pass() {
     let figures = figures("hidden step", hidden_step, Noise::Normal(0.03), steady);
@@ -209,7 +210,7 @@ fn a_device_that_drifts() {
 #[test]
 fn a_device_whose_speed_jumps() {
     let figures = figures("jump", line, Noise::Normal(0.03), jump);
-    check_apart_from_width(&figures);
+    check(&figures);
 }
 
 #[test]
@@ -225,8 +226,8 @@ fn check(figures: &Figures) {
     check_apart_from_width(figures);
 }
 
-/// Not reached yet: after a jump, with a heavy tail, with breaks and with little noise, intervals are wider than they
-/// need to be and cover more than 95 %.
+/// Not reached yet: with a heavy tail, with breaks and with little noise, intervals are wider than they need to be and
+/// cover 95 to 99 %.
 fn check_apart_from_width(figures: &Figures) {
     assert!(figures.covered >= 0.85, "{}", figures.covered);
     assert!(figures.median <= 0.025 && figures.p95 <= 0.1, "{} {}", figures.median, figures.p95);
