@@ -79,9 +79,9 @@ fn product(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Columns that are filtered together: those of the line and the deviations. A line in pieces has two columns and one
-/// for each break.
-const COLUMNS_MAX: usize = 3 + BREAKS_MAX;
+/// Columns that are filtered together: those of the line and the deviations. A line in pieces has two columns and up
+/// to two more for each break.
+const COLUMNS_MAX: usize = 3 + 2 * BREAKS_MAX;
 
 /// A size in units of the line.
 struct Node {
@@ -208,7 +208,7 @@ pub(crate) fn predict(model: &Model, sizes: &[u64]) -> Vec<Option<Prediction>> {
         true => (1.0 - of_line) / tried,
         false => of_line,
     };
-    let p = 2 + model.breaks.len();
+    let p = model.columns();
     let processes: Vec<(f64, Process)> = std::iter::once((0.0, 0.0))
         .chain(some)
         .filter_map(|(spread, reach)| {

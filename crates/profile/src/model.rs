@@ -62,10 +62,18 @@ pub(crate) fn means<'a>(slices: impl Iterator<Item = (u64, &'a [f64])>) -> (Vec<
 /// What happens at a breakpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
-    /// The access time jumps.
+    /// Another line holds: the access time jumps, and its slope may change. A step that moved the line without turning
+    /// it would be wrong for a device that takes longer by a factor.
     Step,
     /// The slope changes.
     Bend,
+}
+
+impl Kind {
+    /// Coefficients that it adds to the curve.
+    fn columns(self) -> usize {
+        if self == Kind::Step { 2 } else { 1 }
+    }
 }
 
 /// A breakpoint between two sizes.
@@ -131,24 +139,30 @@ pub(crate) fn f_tail(f: f64, above: f64, below: f64) -> f64 {
 }
 
 impl Break {
-    /// Its column of the curve.
-    fn column(&self, size: u64, scale: f64) -> f64 {
-        match self.kind {
-            Kind::Step => f64::from(size > self.after),
-            Kind::Bend if size > self.after => {
-                (size as f64 - self.after.midpoint(self.before) as f64).max(0.0) / scale
-            }
-            Kind::Bend => 0.0,
-        }
+    /// Its columns of the curve: above a step another line holds, above a bend one that meets the line below.
+    fn columns(&self, size: u64, scale: f64) -> [f64; 2] {
+        let beyond = f64::from(size > self.after);
+        let middle = self.after.midpoint(self.before);
+        let turned = beyond * (size as f64 - middle as f64).max(0.0) / scale;
+        [beyond, turned]
     }
+}
+
+/// Coefficients of a curve with `breaks`.
+fn columns(breaks: &[Break]) -> usize {
+    2 + breaks.iter().map(|one| one.kind.columns()).sum::<usize>()
 }
 
 fn row(size: u64, scale: f64, breaks: &[Break], without: Option<usize>) -> Vec<f64> {
     let mut row = vec![1.0, size as f64 / scale];
-    row.extend(breaks.iter().enumerate().map(|(at, one)| match (one.kind, without) {
-        (Kind::Step, Some(left_out)) if left_out == at => 0.0,
-        _ => one.column(size, scale),
-    }));
+    for (at, one) in breaks.iter().enumerate() {
+        let columns = one.columns(size, scale);
+        match (one.kind, without) {
+            (Kind::Step, Some(left_out)) if left_out == at => row.extend([0.0; 2]),
+            (Kind::Step, _) => row.extend(columns),
+            (Kind::Bend, _) => row.push(columns[1]),
+        }
+    }
     row
 }
 
@@ -226,7 +240,7 @@ impl Model {
     pub(crate) fn fit(points: &[SizeMean], freedom: f64, breaks: &[Break]) -> Option<Model> {
         let scale = points.last()?.size as f64;
         let rows: Vec<Vec<f64>> = points.iter().map(|p| row(p.size, scale, breaks, None)).collect();
-        let spare = points.len().checked_sub(2 + breaks.len())?;
+        let spare = points.len().checked_sub(columns(breaks))?;
         let mut times: Vec<f64> = points.iter().map(|point| point.mean).collect();
         let mut unexplained = 0.0;
         let mut solution = None;
@@ -275,6 +289,11 @@ impl Model {
         &self.points
     }
 
+    /// Columns of the curve.
+    pub(crate) fn columns(&self) -> usize {
+        columns(&self.breaks)
+    }
+
     /// The columns of the curve at `size`.
     pub(crate) fn row(&self, size: u64) -> Vec<f64> {
         row(size, self.scale, &self.breaks, None)
@@ -297,12 +316,22 @@ impl Model {
                 }
             }
         }
-        let (one, model) = self.best(&candidates)?;
         let pure = self.points.iter().map(|p| p.variance).sum::<f64>() / self.points.len() as f64;
-        let scatter = (model.residual / model.spare as f64).max(pure);
-        let f = (self.residual - model.residual) / scatter;
-        let chance = f_tail(f, 1.0, model.spare as f64) * candidates.len() as f64;
-        (chance < FALSE_BREAK).then_some((one, model))
+        let chance = |(one, model): &(Break, Model)| {
+            let scatter = (model.residual / model.spare.max(1) as f64).max(pure);
+            let added = one.kind.columns() as f64;
+            let f = (self.residual - model.residual) / scatter / added;
+            f_tail(f, added, model.spare as f64) * candidates.len() as f64
+        };
+        let of = |kind: Kind| {
+            let some: Vec<Break> =
+                candidates.iter().copied().filter(|one| one.kind == kind).collect();
+            self.best(&some)
+        };
+        let both = [Kind::Bend, Kind::Step].into_iter().filter_map(of);
+        let (lowest, (one, model)) =
+            both.map(|found| (chance(&found), found)).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        (lowest < FALSE_BREAK).then_some((one, model))
     }
 
     fn best(&self, candidates: &[Break]) -> Option<(Break, Model)> {
@@ -333,7 +362,8 @@ impl Model {
             self.points.iter().zip(&rows).map(|(p, row)| p.mean - product(row, &beta)).collect();
         let Some(covariance) = inverse(normal(&rows, &weights)) else { return all() };
         let gain = |one: &Break| {
-            let added = |point: &SizeMean| one.column(point.size, self.scale);
+            let which = usize::from(one.kind == Kind::Bend);
+            let added = |point: &SizeMean| one.columns(point.size, self.scale)[which];
             let column: Vec<f64> = self.points.iter().map(added).collect();
             let mut with_rows = vec![0.0; covariance.len()];
             let (mut own, mut common) = (0.0, 0.0);

@@ -12,8 +12,9 @@ use ssdyno_profile::{
 const SEEDS: u64 = 200;
 
 /// The first of them. The slices and breakpoints were adjusted with seeds 0 to 199, the prior probabilities of the
-/// kriging with seeds 1000 to 1199. These were not looked at for either.
-const FIRST_SEED: u64 = 5000;
+/// kriging with seeds 1000 to 1199. That a step also turns the line, and how a jump widens intervals, was decided with
+/// seeds 5000 to 5199. Nobody looked at these before.
+const FIRST_SEED: u64 = 6000;
 
 const KIB: u64 = 1 << 10;
 
@@ -186,12 +187,10 @@ fn a_step_is_found_and_not_smoothed() {
     }
 }
 
-/// Not reached yet: intervals cover 0.838, not 0.85. Above the step the slope is larger too, and a step alone moves the
-/// line without turning it: errors go from +2.4 % at the step to -2.5 % at 4 MiB.
 #[test]
 fn a_step_between_the_sizes_of_the_first_pass() {
     let figures = figures("hidden step", hidden_step, Noise::Normal(0.03), steady);
-    assert!((0.82..=0.95).contains(&figures.covered), "{}", figures.covered);
+    assert!((0.85..=0.95).contains(&figures.covered), "{}", figures.covered);
     assert!(figures.broken >= SEEDS * 9 / 10 && figures.median <= 0.025 && figures.p95 <= 0.1);
 }
 
