@@ -18,8 +18,9 @@ use ssdyno_safety::file_system::{self, is_of_the_kernel};
 /// Size of `null:`; nothing is stored, so it may be anything.
 const NULL_BYTES: u64 = 1 << 40;
 
-/// How often, and how far apart, a busy device is tried again.
-const BUSY_TRIES: u32 = 10;
+/// How often, and how far apart, a busy device is tried again: for 5 s. On a busy machine a ring takes longer than half a
+/// second to let go of the device.
+const BUSY_TRIES: u32 = 100;
 const BUSY_WAIT: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Size of a page, to which everybody can be aligned.
