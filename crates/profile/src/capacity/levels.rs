@@ -61,6 +61,26 @@ pub(crate) fn still_falls(values: &[f64]) -> bool {
     mean(end - quarter, end) < 0.9 * mean(end - 2 * quarter, end - quarter)
 }
 
+/// Batches that are left at least.
+const BATCHES_MIN: usize = 5;
+
+/// Correlation of neighbours, without its bias of -1 / count; 0 where nothing varies.
+fn neighbours(values: &[f64]) -> f64 {
+    let (mean, all) = squares(values);
+    let both: f64 = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
+    if all > 0.0 { both / all + 1.0 / values.len() as f64 } else { 0.0 }
+}
+
+/// Means of longer and longer batches of the parts of one stretch, until neighbours are not correlated any more or
+/// few batches are left (method of batch means). A remainder is left out at the start.
+pub(crate) fn batch_means(values: &[f64]) -> Vec<f64> {
+    let mut batches = values.to_vec();
+    while batches.len() >= 2 * BATCHES_MIN && neighbours(&batches) > 0.0 {
+        batches = batches.rchunks_exact(2).rev().map(|two| f64::midpoint(two[0], two[1])).collect();
+    }
+    batches
+}
+
 #[cfg(test)]
 mod tests {
     use ssdyno_engine::Rng;
@@ -85,6 +105,39 @@ mod tests {
             assert!((found.first - 2.0).abs() < 0.2 && (found.last - 1.0).abs() < 0.15);
         }
         assert!(false_falls <= 5, "{false_falls}");
+    }
+
+    /// Parts of one stretch, each correlated with the one before by 0.5: an interval of 90 % from 32 parts as they are
+    /// covers the true mean in less than 70 % of 1000 seeds, from batch means in at least 80 %. From batch means of
+    /// independent parts it covers it in at least 88 %.
+    #[test]
+    fn batch_means_cover_correlated_parts() {
+        let (mut plain, mut batched, mut free) = (0, 0, 0);
+        let covers = |values: &[f64]| {
+            let estimate = crate::estimate::estimate_of(values).unwrap();
+            u32::from((estimate.mean - 1.0).abs() <= estimate.half_width.unwrap())
+        };
+        for seed in 0..1000 {
+            let mut rng = Rng::new(seed, "batches");
+            let mut noise = || 0.1 * ((0..12).map(|_| rng.unit()).sum::<f64>() - 6.0);
+            let mut last = 0.0;
+            let parts: Vec<f64> = (0..64)
+                .map(|_| {
+                    last = 0.5 * last + noise();
+                    1.0 + last
+                })
+                .skip(32)
+                .collect();
+            plain += covers(&parts);
+            batched += covers(&batch_means(&parts));
+            let parts: Vec<f64> = (0..32).map(|_| 1.0 + noise()).collect();
+            free += covers(&batch_means(&parts));
+        }
+        assert!(plain < 700, "{plain}");
+        assert!(batched >= 800, "{batched}");
+        assert!(free >= 880, "{free}");
+        assert_eq!(batch_means(&[1.0; 40]).len(), 40);
+        assert_eq!(batch_means(&[]), Vec::<f64>::new());
     }
 
     #[test]

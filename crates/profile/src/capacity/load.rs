@@ -8,6 +8,8 @@ use ssdyno_workload::{AddressPattern, Pattern, WorkloadConfig};
 
 use crate::measure::ProfileOp;
 
+use super::state::DEPTH_MAX;
+
 /// Size of the requests of the iops figures where the sector allows it: a page of the kernel's model.
 pub(crate) const SMALL_BYTES: u64 = 4096;
 /// Size of the requests of the bandwidth figures. Seastar's iotune uses the same.
@@ -152,6 +154,18 @@ impl CapacityTest {
         }
     }
 
+    /// Requests outstanding at most. A target without asynchronous requests carries a sequential load as so many streams,
+    /// and half of the span may be all that a load has.
+    pub(crate) fn depth_most(self, sizes: &LoadSizes) -> u32 {
+        match self {
+            CapacityTest::Figure(figure) if !figure.is_random() => {
+                let records = sizes.span / self.size(sizes);
+                (records / 2).clamp(1, u64::from(DEPTH_MAX)) as u32
+            }
+            _ => DEPTH_MAX,
+        }
+    }
+
     /// The load, without an end of its own. A sequential one begins at a random place of the span and wraps.
     pub(crate) fn config(self, sizes: &LoadSizes, depth: u32, seed: u64) -> WorkloadConfig {
         let size = self.size(sizes);
@@ -170,7 +184,7 @@ impl CapacityTest {
         }
         let reads = self.read_share() * 100.0;
         WorkloadConfig {
-            depth: Some(depth),
+            depth: Some(depth.min(self.depth_most(sizes))),
             read_percent: Some(reads),
             write_percent: Some(100.0 - reads),
             block_size: Some(Bytes(size)),
@@ -194,6 +208,9 @@ mod tests {
         let sizes = LoadSizes { small: 4096, large: 1 << 20, middle: 65_536, span: 64 << 20 };
         let facts = ssdyno_workload::TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
         for test in all {
+            // Each of so many streams has a request of its own.
+            let most = test.config(&sizes, 256, 1).depth.unwrap();
+            assert_eq!(most, if test.size(&sizes) == sizes.large { 32 } else { 256 }, "{test:?}");
             for seed in 0..20 {
                 let config = test.config(&sizes, 8, seed);
                 assert!(config.build(&facts, seed).is_ok(), "{test:?}");

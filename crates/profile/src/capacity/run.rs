@@ -19,12 +19,10 @@ use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, SM
 use super::report::result_of;
 use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
-use super::state::TestState;
+use super::state::{LONG_DEPTH, TestState};
 
 /// Rounds of a figure at least.
 pub(crate) const ROUNDS_MIN: usize = 5;
-/// Depth of the long writes at the start: that of the kernel's `iocost_coef_gen.py`.
-const LONG_DEPTH: u32 = 64;
 /// Stretches of the long writes that are looked at for the end of a burst.
 const BINS: usize = 40;
 /// How often long writes are prolonged while their rate falls.
@@ -141,42 +139,67 @@ impl CapacityRun<'_> {
     /// Writes until the rate no longer falls: first sequential ones, which fill most in the time, then random ones,
     /// which leave the state that random writes find later.
     fn long_writes(&mut self) -> Timed<()> {
-        let length = 50.0 * self.unit();
-        for figure in [Figure::Wbps, Figure::Wrandiops] {
+        let mut bursts = false;
+        for figure in [Figure::Wbps, Figure::Wseqiops, Figure::Wrandiops] {
             let Some(at) = self.index(CapacityTest::Figure(figure)) else { continue };
-            let (mut rates, mut seconds) = (Vec::new(), 0.0);
-            for turn in 0..=PROLONGED_MAX {
-                let mut config = self.config(at, LONG_DEPTH);
-                if figure == Figure::Wbps && turn == 0 {
-                    config.address.start = Bytes(0);
-                    config.address.length =
-                        Some(Bytes(self.sizes.span / self.sizes.large * self.sizes.large));
-                }
-                let Some(slice) = self.load(at, &config, length)? else { return Ok(None) };
-                if figure == Figure::Wbps && turn == 0 {
-                    self.filled = (slice.requests * self.sizes.large).min(self.sizes.span);
-                }
-                seconds += slice.length;
-                rates.extend(slice.rates(BINS));
-                if !still_falls(&rates) {
-                    break;
-                }
+            // What does not take large ones faster at first has no cache for small ones of the same order.
+            if figure == Figure::Wseqiops && !bursts {
+                continue;
             }
-            let size = self.states[at].test.size(&self.sizes);
-            let (unit, longest) = (self.unit(), self.longest());
-            let state = &mut self.states[at];
-            state.look_for_burst(&rates, seconds, size);
-            state.longest = state.longest.max(seconds);
-            // What is read between two rounds lets a short burst come back.
-            let burst = state.burst(size).map_or(0.0, |burst| burst.seconds);
-            state.ramp = unit.max(2.0 * burst).min(longest);
+            if self.long_write(at, figure)?.is_none() {
+                return Ok(None);
+            }
+            // While the cache is full: later, a load in search of a depth would measure the cache.
+            bursts |= self.states[at].has_burst();
+            if bursts && self.search_depth(at)?.is_none() {
+                return Ok(None);
+            }
         }
         Ok(Some(()))
     }
 
-    /// Finds the depth of saturation of each load. Loads of the same kind share it.
+    /// The length of a long write, in seconds.
+    fn long(&self) -> f64 {
+        50.0 * self.unit()
+    }
+
+    fn long_write(&mut self, at: usize, figure: Figure) -> Timed<()> {
+        let length = self.long();
+        let (mut rates, mut seconds) = (Vec::new(), 0.0);
+        for turn in 0..=PROLONGED_MAX {
+            let mut config = self.config(at, LONG_DEPTH);
+            if figure == Figure::Wbps && turn == 0 {
+                config.address.start = Bytes(0);
+                config.address.length =
+                    Some(Bytes(self.sizes.span / self.sizes.large * self.sizes.large));
+            }
+            let Some(slice) = self.load(at, &config, length)? else { return Ok(None) };
+            if figure == Figure::Wbps && turn == 0 {
+                self.filled = (slice.requests * self.sizes.large).min(self.sizes.span);
+            }
+            seconds += slice.length;
+            rates.extend(slice.rates(BINS));
+            if !still_falls(&rates) {
+                break;
+            }
+        }
+        let size = self.states[at].test.size(&self.sizes);
+        let (unit, longest) = (self.unit(), self.longest());
+        let state = &mut self.states[at];
+        state.look_for_burst(&rates, seconds, size);
+        state.longest = state.longest.max(seconds);
+        // What is read between two rounds lets a short burst come back.
+        let burst = state.burst(size).map_or(0.0, |burst| burst.seconds);
+        state.ramp = unit.max(2.0 * burst).min(longest);
+        Ok(Some(()))
+    }
+
+    /// Finds the depth of saturation of each load that has none yet. Loads of the same kind share it.
     fn depths(&mut self) -> Timed<()> {
         for at in 0..self.states.len() {
+            if !self.states[at].depths.is_empty() {
+                continue;
+            }
             let like = match self.states[at].test {
                 CapacityTest::CheckReads => CapacityTest::Figure(Figure::Rrandiops),
                 CapacityTest::CheckLargeMix => CapacityTest::CheckSmallMix,
@@ -188,14 +211,22 @@ impl CapacityRun<'_> {
                 self.states[at].depth = self.states[like].depth;
                 continue;
             }
-            let mut next = Some(1);
-            while let Some(depth) = next {
-                // A rate of at least one request at a time is known from the depth before.
-                let (ramp, length) = self.times(at, depth, SEARCH);
-                let config = self.config(at, depth);
-                let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
-                next = self.states[at].next_depth(depth, slice.rate(ramp));
+            if self.search_depth(at)?.is_none() {
+                return Ok(None);
             }
+        }
+        Ok(Some(()))
+    }
+
+    fn search_depth(&mut self, at: usize) -> Timed<()> {
+        let mut next = Some(1);
+        while let Some(depth) = next {
+            // A rate of at least one request at a time is known from the depth before.
+            let (ramp, length) = self.times(at, depth, SEARCH);
+            let config = self.config(at, depth);
+            let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
+            let most = self.states[at].test.depth_most(&self.sizes);
+            next = self.states[at].next_depth(depth, slice.rate(ramp)).filter(|next| *next <= most);
         }
         Ok(Some(()))
     }
@@ -285,6 +316,13 @@ impl CapacityRun<'_> {
 
     fn round(&mut self, at: usize) -> Timed<()> {
         let depth = self.states[at].depth;
+        // Another round would be in the burst, too.
+        if self.states[at].refills() {
+            let config = self.config(at, depth);
+            let Some(slice) = self.load(at, &config, self.long())? else { return Ok(None) };
+            self.states[at].add_stretch(&slice.rates(BINS));
+            return Ok(Some(()));
+        }
         let (ramp, length) = self.times(at, depth, ROUND);
         let config = self.config(at, depth);
         let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };

@@ -2,6 +2,9 @@
 
 use ssdyno_result::{RunResult, SeriesPoint};
 
+/// Stretches of a load at least: with fewer no level is told from another.
+const BINS_MIN: usize = 6;
+
 /// CPU time of a load on a real target that did not spin.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct CpuUse {
@@ -70,11 +73,21 @@ impl Slice {
         halves.is_some_and(|(first, second)| second < first * (1.0 - share))
     }
 
-    /// Rates of `bins` equal stretches, each with some requests; fewer where there are not as many parts.
+    /// Rates of `bins` equal stretches, or of fewer where they would have less than eight requests on average. After a
+    /// burst one may have hardly any: it counts all the same.
     pub(crate) fn rates(&self, bins: usize) -> Vec<f64> {
-        let width = self.length / bins.max(1) as f64;
-        let rate = |bin: usize| self.rate_between(bin as f64 * width, (bin + 1) as f64 * width);
-        (0..bins).filter_map(rate).collect()
+        let bins = bins.min((self.requests / 8) as usize).max(BINS_MIN);
+        let width = self.length / bins as f64;
+        let mut sums = vec![(0, 0.0); bins];
+        for (start, length, requests) in &self.parts {
+            // A part belongs to where its middle lies: stretches need not end with parts.
+            let bin = ((start + length / 2.0) / width) as usize;
+            if let Some(sum) = sums.get_mut(bin) {
+                *sum = (sum.0 + requests, sum.1 + length);
+            }
+        }
+        let sums = sums.into_iter().filter(|sum| sum.1 > 0.0);
+        sums.map(|(requests, seconds)| requests as f64 / seconds).collect()
     }
 }
 
@@ -114,9 +127,12 @@ mod tests {
         let one = slice(&[0, 5, 100, 100, 100, 100, 100, 100, 100, 100, 40, 3]);
         assert!((one.rate(0.2) - 1000.0).abs() < 1e-9);
         assert!(!one.slows_down(0.2, 0.05));
-        assert_eq!(one.rates(10).len(), 8);
+        assert_eq!(one.rates(10).len(), 10);
         let slower = slice(&[0, 5, 100, 100, 100, 100, 80, 80, 80, 80]);
         assert!(slower.slows_down(0.2, 0.05) && !slower.slows_down(0.2, 0.3));
+        // A burst, and then fewer than eight in each part.
+        let burst = slice(&[60, 1, 2, 1, 2, 1, 2, 1, 2, 1]).rates(10);
+        assert!(burst.len() >= BINS_MIN && burst[0] > 10.0 * burst[5], "{burst:?}");
         // Too few for a rate of the middle.
         let few = slice(&[0, 0, 1, 0, 1, 0, 1, 0, 1, 0]);
         assert!((few.rate(0.2) - 4.0).abs() < 1e-9);

@@ -2,7 +2,7 @@
 
 use crate::estimate::{Estimate, estimate_of};
 
-use super::levels::fall;
+use super::levels::{batch_means, fall};
 use super::load::CapacityTest;
 use super::result::{DepthRate, RateBurst};
 use super::slice::Slice;
@@ -13,6 +13,8 @@ const SATURATED: f64 = 0.02;
 const GAIN_MIN: f64 = 0.03;
 /// Rounds that are faster than what a long stretch sustained, by this factor, are in the burst.
 const REFILLED: f64 = 1.25;
+/// Depth of the long writes at the start: that of the kernel's `iocost_coef_gen.py`.
+pub(crate) const LONG_DEPTH: u32 = 64;
 /// Requests outstanding at most.
 pub(crate) const DEPTH_MAX: u32 = 256;
 
@@ -46,8 +48,12 @@ pub(crate) struct TestState {
     rounds: Vec<Round>,
     /// Seen in one long stretch, in requests per second.
     burst: Option<RateBurst>,
-    /// Rates of the parts of the long stretch after the burst.
+    /// Rates of the parts of the long stretches after the burst.
     after_burst: Vec<f64>,
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 impl TestState {
@@ -82,8 +88,9 @@ impl TestState {
 
     /// A long stretch of which every part was looked at.
     pub(crate) fn look_for_burst(&mut self, rates: &[f64], seconds: f64, size: u64) {
-        if let Some(found) = fall(rates) {
-            self.after_burst = rates[found.at..].to_vec();
+        let found = fall(rates);
+        self.after_burst = rates[found.map_or(0, |found| found.at)..].to_vec();
+        if let Some(found) = found {
             let share = found.at as f64 / rates.len() as f64;
             self.burst = Some(RateBurst {
                 rate: found.first,
@@ -123,14 +130,37 @@ impl TestState {
         self.rounds.iter().map(|round| round.rate).collect()
     }
 
-    /// Rates of the rounds after a burst.
-    pub(crate) fn sustained(&self) -> Vec<f64> {
+    /// Whether a long stretch began with a burst.
+    pub(crate) fn has_burst(&self) -> bool {
+        self.burst.is_some()
+    }
+
+    /// Whether rounds are in a burst that comes back while other loads run, and is longer than a round. The long stretch
+    /// may have none of it: a load before it filled the cache. A load that needs more outstanding requests than the
+    /// long stretch had is faster for that reason.
+    pub(crate) fn refills(&self) -> bool {
         let rates = self.rates();
-        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
-        // The burst came back while other loads ran, and is longer than a round.
-        if self.burst.is_some_and(|burst| mean > REFILLED * burst.sustained) {
-            return self.after_burst.clone();
+        if rates.is_empty() || self.after_burst.is_empty() || self.depth > LONG_DEPTH {
+            return false;
         }
+        mean(&rates) > REFILLED * mean(&self.after_burst)
+    }
+
+    /// Another long stretch of a load that [refills](TestState::refills): its parts after the burst count.
+    pub(crate) fn add_stretch(&mut self, rates: &[f64]) {
+        let after = &rates[fall(rates).map_or(0, |found| found.at)..];
+        // It may end before the burst does.
+        if !after.is_empty() && mean(after) <= REFILLED * mean(&self.after_burst) {
+            self.after_burst.extend(after);
+        }
+    }
+
+    /// Rates of the rounds after a burst, or of independent parts of the long stretches where rounds are in it.
+    pub(crate) fn sustained(&self) -> Vec<f64> {
+        if self.refills() {
+            return batch_means(&self.after_burst);
+        }
+        let rates = self.rates();
         match fall(&rates) {
             Some(found) => rates[found.at..].to_vec(),
             None => rates,
@@ -158,7 +188,6 @@ impl TestState {
         if rates.len() < 4 {
             return 0.0;
         }
-        let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
         let half = rates.len() / 2;
         (mean(&rates[rates.len() - half..]) - mean(&rates[..half])) / mean(&rates)
     }
@@ -213,6 +242,39 @@ mod tests {
         }
         assert!((state.estimate().unwrap().mean - 1500.0).abs() < 1e-6 && state.is_known(0.05, 5));
         assert_eq!(state.burst(4096).unwrap().seconds, 10.0);
+    }
+
+    /// Parts that swing slowly, four at a time: neighbours are correlated, and batches of four count.
+    #[test]
+    fn parts_of_a_stretch_count_as_batches() {
+        let mut state = state();
+        let swings = |at: usize| 1500.0 + if at / 4 % 2 == 0 { 200.0 } else { -200.0 };
+        let rates: Vec<f64> = (0..40).map(|at| if at < 8 { 20e3 } else { swings(at) }).collect();
+        state.look_for_burst(&rates, 40.0, 4096);
+        assert!(!state.refills());
+        state.add_round(20e3, 1.0);
+        assert!(state.refills());
+        assert_eq!(state.sustained(), [1700.0, 1300.0].repeat(4));
+        // The next stretch begins in the burst, too; one that never leaves it says nothing.
+        state.add_stretch(&rates);
+        assert_eq!(state.sustained().len(), 16);
+        state.add_stretch(&[20e3; 40]);
+        assert_eq!(state.sustained().len(), 16);
+    }
+
+    /// The load before filled the cache: the long stretch has no burst, and the rounds are faster all the same. A load
+    /// with more requests outstanding than in the long stretch may be faster.
+    #[test]
+    fn a_stretch_without_its_burst_decides_too() {
+        let mut state = state();
+        state.look_for_burst(&[1500.0; 40], 40.0, 4096);
+        for round in 0..5 {
+            state.add_round(20e3, f64::from(round));
+        }
+        assert!((state.estimate().unwrap().mean - 1500.0).abs() < 1e-6);
+        assert_eq!(state.burst(4096), None);
+        state.depth = 2 * LONG_DEPTH;
+        assert!((state.estimate().unwrap().mean - 20e3).abs() < 1e-6);
     }
 
     #[test]
