@@ -51,6 +51,7 @@ fn papers() -> [Paper; 4] {
                 host("s4-spek"),
                 host("s4-iometer"),
                 device("delay-100us"),
+                device("st318452lw"),
                 ("network", network.text.to_owned()),
                 plan(include_str!("../../../papers/s4/plan.toml")),
             ],

@@ -25,6 +25,7 @@ mod fit;
 mod full;
 mod kriging;
 mod measure;
+mod merge;
 mod model;
 mod page;
 mod plan;
@@ -49,6 +50,7 @@ pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};
 pub use fit::Line;
 pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
 pub use measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
+pub use merge::merge;
 pub use page::html;
 pub use plan::{DEFAULT_SPAN, Method, MethodName, ProfilePlan};
 pub use result::{

@@ -192,3 +192,35 @@ fn a_file_is_written_with_permission_and_never_by_reads() {
         assert!(std::fs::read(&other).unwrap().iter().all(|byte| *byte == 7));
     }
 }
+
+/// Two profiles of a noisy device made one: each interval is narrower than the wider of the two, the mean width falls by
+/// about the root of two (20 to 40 %), and the true ratio of 1 is inside as often as the interval says.
+#[test]
+fn merged_profiles_are_surer() {
+    let spec = RunSpec { set: vec!["delay.spread=exponential".to_owned()], ..direct() };
+    let method = Method::Full { error: 0.1 };
+    let of_seed = |seed| finished(&ProfilePlan { seed, method, ..plan("sim:delay-100us") }, &spec);
+    let both = [of_seed(1), of_seed(2)];
+    let merged = ssdyno_profile::merge(&both).unwrap();
+    assert_eq!(merged.measurements.len(), both[0].measurements.len() + both[1].measurements.len());
+    let width = |profile: &ProfileResult| {
+        let all = profile.read_ratio.iter().chain(&profile.write_ratio);
+        let widths: Vec<f64> = all.map(|one| (one.high.unwrap() / one.low.unwrap()).ln()).collect();
+        widths.iter().sum::<f64>() / widths.len() as f64
+    };
+    let narrower = width(&merged) / (width(&both[0]).hypot(width(&both[1])) / 2.0_f64.sqrt());
+    assert!((0.6..0.8).contains(&narrower), "{narrower}");
+    let all = merged.read_ratio.iter().chain(&merged.write_ratio);
+    let inside = all.clone().filter(|one| one.low.unwrap() <= 1.0 && one.high.unwrap() >= 1.0);
+    assert!(inside.count() * 10 >= all.count() * 8);
+    assert!(!ssdyno_profile::text(&merged).is_empty());
+
+    let refused = |other: &ProfileResult, why: &str| {
+        let error = ssdyno_profile::merge(&[both[0].clone(), other.clone()]).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    refused(&ProfileResult { span_bytes: 1 << 20, ..both[1].clone() }, "the span");
+    refused(&ProfileResult { depth: 8, ..both[1].clone() }, "the depth");
+    refused(&both[0], "once more");
+    assert!(ssdyno_profile::merge(&both[..1]).is_err());
+}

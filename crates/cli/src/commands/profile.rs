@@ -1,5 +1,6 @@
 //! `ssdyno profile`.
 
+use std::path::Path;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
@@ -12,7 +13,7 @@ use ssdyno_profile::{
     default_sizes,
 };
 use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec, files};
 
 use crate::args::{positive_span, seed};
 use crate::consent::Terminal;
@@ -21,7 +22,7 @@ use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
-use crate::scheduler_files::SchedulerFileArgs;
+use crate::scheduler_files::{SchedulerFileArgs, SchedulerFiles};
 
 /// Time of a profile that estimates, where none is given.
 const TIME: Time = Time::from_s(180);
@@ -43,7 +44,14 @@ const ERROR_ADAPTIVE: f64 = 0.05;
 pub(crate) struct ProfileArgs {
     /// What to profile: sim:NAME, FILE.toml, a block device or a file. On a real target the write tests
     /// write over the span and need --write; --ops read does not write.
-    pub(crate) target: String,
+    #[arg(required_unless_present = "merge")]
+    pub(crate) target: Option<String>,
+    /// Measure nothing: make one profile of several of the same device, with narrower intervals. Names are
+    /// directories of profiles or their result.json. Scheduler files can be written from it.
+    #[arg(long, value_name = "RESULT", num_args = 2..,
+          conflicts_with_all = ["target", "profile_method", "sizes", "span", "points", "repeat", "error", "time", "depth",
+                                "threshold", "set"])]
+    merge: Vec<String>,
     /// How request sizes are tested: adaptive measures where the answer is least certain until every ratio
     /// is within --error; serra measures some sizes and estimates the others with a line; full measures
     /// every size until its mean is known (slow); capacity measures rates at saturation for the
@@ -154,12 +162,15 @@ pub(crate) struct ProfileOutput<'a> {
 }
 
 pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
+    if !args.merge.is_empty() {
+        return merge(args, output);
+    }
     let plan = plan(args)?;
     let files = args.schedulers.open(&plan, output)?;
     let opened = plan.open(&spec(args), &mut Terminal);
     let mut target = opened.inspect_err(|_| files.remove_new())?;
     // Made before the tests: who has no place for results should hear of it at once.
-    let directory = directory(args).inspect_err(|_| files.remove_new())?;
+    let directory = directory(args, &plan.target).inspect_err(|_| files.remove_new())?;
     let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
     let executed = plan.execute(&mut target, &mut watch);
     watch.meter.finish();
@@ -170,23 +181,34 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
         explain(error, FailureKind::Usage)
     })?;
     result.notes.splice(0..0, target.notes().iter().cloned());
-    let mut failure = failure.map(|error| explain(error, FailureKind::Failed));
-    let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
+    let failure = failure.map(|error| explain(error, FailureKind::Failed));
+    report(&result, directory.as_ref(), &files, failure, output)
+}
+
+/// Prints and keeps `result`.
+fn report(
+    result: &ProfileResult,
+    directory: Option<&Directory>,
+    files: &SchedulerFiles,
+    mut failure: Option<Failure>,
+    output: Output,
+) -> Result<(), Failure> {
+    let written = directory.map(|directory| write(directory, result)).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
     }
     let place = written.ok().flatten();
-    let made = files.write(&result, output).unwrap_or_else(|error| {
+    let made = files.write(result, output).unwrap_or_else(|error| {
         failure.get_or_insert(error);
         Vec::new()
     });
     if files.takes_output() {
-        tell(&ssdyno_profile::text(&result));
+        tell(&ssdyno_profile::text(result));
         return end(Ok(()), failure);
     }
     let told = output.either(
         || {
-            let mut text = ssdyno_profile::text(&result);
+            let mut text = ssdyno_profile::text(result);
             for name in &made {
                 text.push_str(&format!("\nWritten  {name}"));
             }
@@ -196,12 +218,39 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
             text
         },
         || ProfileOutput {
-            result: &result,
+            result,
             results_directory: place.clone(),
             error: failure.as_ref().map(Failure::body),
         },
     );
     end(told, failure)
+}
+
+/// Makes one of stored profiles.
+fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
+    let profiles = args.merge.iter().map(|name| stored(name)).collect::<Result<Vec<_>, _>>()?;
+    let merged = ssdyno_profile::merge(&profiles);
+    let merged = merged.map_err(|error| explain(error, FailureKind::Usage))?;
+    let mut plan = plan(args)?;
+    if let Some(capacity) = &merged.capacity {
+        // What scheduler files can be made of.
+        plan.method = Method::Capacity { error: capacity.error };
+        plan.ops = capacity.figures.iter().map(|one| one.figure.op()).collect();
+    }
+    let files = args.schedulers.open(&plan, output)?;
+    let directory = directory(args, &merged.target).inspect_err(|_| files.remove_new())?;
+    report(&merged, directory.as_ref(), &files, None, output)
+}
+
+/// The profile in the directory or file `name`.
+fn stored(name: &str) -> Result<ProfileResult, Failure> {
+    let path = Path::new(name);
+    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+    let text = files::read_text(&file.display().to_string())?;
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::usage(format!("{} is no profile: {error}", file.display()))
+            .with_help("name the directory or the result.json of `ssdyno profile`")
+    })
 }
 
 fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
@@ -239,7 +288,7 @@ fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
         given => given.clone(),
     };
     Ok(ProfilePlan {
-        target: args.target.clone(),
+        target: args.target.clone().unwrap_or_default(),
         method,
         ops: args.ops.clone(),
         sizes,
@@ -262,9 +311,10 @@ fn spec(args: &ProfileArgs) -> RunSpec {
     }
 }
 
-fn directory(args: &ProfileArgs) -> Result<Option<Directory>, Failure> {
+fn directory(args: &ProfileArgs, target: &str) -> Result<Option<Directory>, Failure> {
+    let what = if args.merge.is_empty() { "profile" } else { "merged-profile" };
     Directory::create(args.keep, &args.results, || {
-        RunDirectory::default_name(&args.target, "profile", Some(args.seed), SystemTime::now())
+        RunDirectory::default_name(target, what, Some(args.seed), SystemTime::now())
     })
 }
 

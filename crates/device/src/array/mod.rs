@@ -2,7 +2,7 @@
 //!
 //! A request goes to each member that it touches as one request, since its stripes lie one behind another there;
 //! it completes with the last of them, and with an error if one of them has an error. What a member has no room
-//! for waits before it, in order. Without a [controller](controller) the array costs no time of its own.
+//! for waits before it, in order. Without a [controller] the array costs no time of its own.
 //!
 //! Throughput has a closed form where the members are alike and a request touches one stripe: that of a member
 //! times their number; the tests hold it to that.

@@ -1,6 +1,8 @@
 //! What schedulers make of the figures.
 
 use super::load::Figure;
+use super::result::{CapacityFigure, CapacityResult};
+use crate::measure::ProfileOp;
 
 /// One second of the kernel's virtual time (`VTIME_PER_SEC` of `block/blk-iocost.c`).
 const VTIME_PER_SECOND: u64 = 1 << 37;
@@ -86,6 +88,24 @@ impl SeastarModel {
         let write = 1.0 / self.write_iops + bytes / self.write_bandwidth;
         1.0 / (reads * read + (1.0 - reads) * write)
     }
+}
+
+/// Requests per second of random requests of `bytes`, of which the share `reads` are reads: by the kernel's model and
+/// by Seastar's, with the figures of `capacity`. `None` where one that is needed is missing.
+pub(crate) fn predicted(
+    capacity: &CapacityResult,
+    reads: f64,
+    bytes: u64,
+) -> (Option<f64>, Option<f64>) {
+    let needed = |op| reads < 1.0 || op == ProfileOp::Read;
+    let has = Figure::ALL
+        .into_iter()
+        .all(|figure| !needed(figure.op()) || capacity.figure(figure).is_some());
+    let value = |figure| capacity.figure(figure).map_or(f64::INFINITY, |one| one.estimate);
+    let rounded = |figure| capacity.figure(figure).map_or(0, CapacityFigure::rounded);
+    let linear = LinearModel::new(Figure::ALL.map(rounded)).random_rate(reads, bytes);
+    let seastar = SeastarModel::new(value).random_rate(reads, bytes);
+    (linear.filter(|_| has), has.then_some(seastar))
 }
 
 #[cfg(test)]

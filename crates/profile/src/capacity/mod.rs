@@ -8,6 +8,7 @@ mod file;
 mod levels;
 mod linear;
 mod load;
+mod merge;
 mod plausible;
 mod report;
 mod result;
@@ -18,6 +19,7 @@ mod state;
 pub use file::{SchedulerFile, scheduler_file};
 pub use linear::{LinearModel, SeastarModel};
 pub use load::{CapacityTest, Figure};
+pub(crate) use merge::merge;
 pub(crate) use report::{capacity_html, capacity_text};
 pub use result::{
     CapacityFigure, CapacityResult, CheckedLoad, CpuLimit, DepthRate, DiskFacts, MediaKind,

@@ -6,12 +6,11 @@ use std::fmt::Write;
 use ssdyno_result::{Page, bytes_per_second, html_table, nanoseconds, rate, seconds, significant};
 
 use crate::findings::Verdict;
-use crate::measure::ProfileOp;
 use crate::plan::MethodName;
 use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
 use crate::run::SCHEMA_VERSION;
 
-use super::linear::{LinearModel, SeastarModel};
+use super::linear::predicted;
 use super::load::{CapacityTest, Figure};
 use super::plausible::{CPU_BUSY, implausible, media, warnings};
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
@@ -104,16 +103,7 @@ fn check(
     }
     let measured = state.estimate()?;
     let (size_bytes, read_share) = (state.test.size(&run.sizes), state.test.read_share());
-    let needed = |op| read_share < 1.0 || op == ProfileOp::Read;
-    let has = Figure::ALL
-        .into_iter()
-        .all(|figure| !needed(figure.op()) || capacity.figure(figure).is_some());
-    let value = |figure| capacity.figure(figure).map_or(f64::INFINITY, |one| one.estimate);
-    let rounded = |figure| capacity.figure(figure).map_or(0, CapacityFigure::rounded);
-    let linear = LinearModel::new(Figure::ALL.map(rounded));
-    let iocost_iops = linear.random_rate(read_share, size_bytes).filter(|_| has);
-    let seastar = SeastarModel::new(value).random_rate(read_share, size_bytes);
-    let seastar_iops = has.then_some(seastar);
+    let (iocost_iops, seastar_iops) = predicted(capacity, read_share, size_bytes);
     let error = |predicted: Option<f64>| predicted.map(|iops| iops / measured.mean - 1.0);
     Some(CheckedLoad {
         load: state.test.words(&run.sizes),

@@ -1,0 +1,108 @@
+//! Capacities of one device, measured several times, made one.
+
+use super::linear::predicted;
+use super::load::Figure;
+use super::result::{CapacityFigure, CapacityResult, CheckedLoad};
+use crate::error::ProfileError;
+use crate::merge::{Known, Pooled, birge, pooled};
+
+/// The merged capacity, and what a reader must know of it.
+///
+/// # Errors
+/// They differ in request sizes, or in the kind of the medium.
+pub(crate) fn merge(
+    all: &[&CapacityResult],
+) -> Result<(CapacityResult, Option<String>), ProfileError> {
+    let first = all[0];
+    for (at, other) in all.iter().enumerate() {
+        let number = at + 1;
+        let refused = |what: &str| {
+            let what = format!("profile {number} has {what}: they cannot be merged");
+            Err(ProfileError::plan(what, "merge profiles of one device"))
+        };
+        if (first.small_bytes, first.large_bytes) != (other.small_bytes, other.large_bytes) {
+            return refused("other request sizes than the first");
+        }
+        if first.disk.media != other.disk.media {
+            return refused("another kind of medium than the first");
+        }
+    }
+    let found: Vec<(Vec<&CapacityFigure>, Pooled)> = Figure::ALL
+        .into_iter()
+        .filter_map(|figure| {
+            let found: Vec<&CapacityFigure> =
+                all.iter().filter_map(|one| one.figure(figure)).collect();
+            let known: Vec<Known> =
+                found.iter().map(|one| Known::new(one.estimate, one.low, one.high)).collect();
+            Some((found, pooled(&known)?))
+        })
+        .collect();
+    let factor = birge(found.iter().map(|(_, pooled)| *pooled));
+    let mut merged = CapacityResult {
+        figures: found
+            .iter()
+            .map(|(found, pooled)| figure(found, pooled.widened(factor)))
+            .collect(),
+        implausible: union(all, |one| &one.implausible),
+        warnings: union(all, |one| &one.warnings),
+        ..first.clone()
+    };
+    merged.checks = first.checks.iter().map(|check| checked(check, all, &merged)).collect();
+    let note = (factor > 1.0).then(|| {
+        format!(
+            "the profiles differ by more than their intervals explain: intervals are {factor:.2} times as wide as \
+             they would be"
+        )
+    });
+    Ok((merged, note))
+}
+
+/// What any of them says, once.
+fn union(all: &[&CapacityResult], list: impl Fn(&CapacityResult) -> &Vec<String>) -> Vec<String> {
+    let mut said: Vec<String> = Vec::new();
+    for text in all.iter().flat_map(|one| list(one)) {
+        if !said.contains(text) {
+            said.push(text.clone());
+        }
+    }
+    said
+}
+
+/// Depths and burst are those of the surest profile.
+fn figure(found: &[&CapacityFigure], pooled: Pooled) -> CapacityFigure {
+    let width = |one: &&&CapacityFigure| one.relative_half_width().unwrap_or(f64::INFINITY);
+    let surest = found.iter().min_by(|a, b| width(a).total_cmp(&width(b))).unwrap_or(&found[0]);
+    CapacityFigure {
+        estimate: pooled.estimate,
+        low: pooled.low,
+        high: pooled.high,
+        rounds: found.iter().map(|one| one.rounds).sum(),
+        burst: surest.burst.or_else(|| found.iter().find_map(|one| one.burst)),
+        longest_seconds: found.iter().map(|one| one.longest_seconds).fold(0.0, f64::max),
+        ..(*surest).clone()
+    }
+}
+
+/// The load of `check`, measured by all and predicted with the merged figures.
+fn checked(check: &CheckedLoad, all: &[&CapacityResult], merged: &CapacityResult) -> CheckedLoad {
+    let same = |one: &&CheckedLoad| {
+        (one.size_bytes, one.read_share) == (check.size_bytes, check.read_share)
+    };
+    let found = all.iter().filter_map(|one| one.checks.iter().find(same));
+    let known: Vec<Known> =
+        found.map(|one| Known::new(one.measured_iops, one.low, one.high)).collect();
+    let Some(measured) = pooled(&known) else { return check.clone() };
+    let measured = measured.widened(birge([measured].into_iter()));
+    let (iocost_iops, seastar_iops) = predicted(merged, check.read_share, check.size_bytes);
+    let error = |iops: Option<f64>| iops.map(|iops| iops / measured.estimate - 1.0);
+    CheckedLoad {
+        measured_iops: measured.estimate,
+        low: measured.low,
+        high: measured.high,
+        iocost_iops,
+        iocost_error: error(iocost_iops),
+        seastar_iops,
+        seastar_error: error(seastar_iops),
+        ..check.clone()
+    }
+}
