@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn parts_of_a_stretch_count_as_batches() {
         let mut state = state();
-        let swings = |at: usize| 1500.0 + if at / 4 % 2 == 0 { 200.0 } else { -200.0 };
+        let swings = |at: usize| 1500.0 + if (at / 4).is_multiple_of(2) { 200.0 } else { -200.0 };
         let rates: Vec<f64> = (0..40).map(|at| if at < 8 { 20e3 } else { swings(at) }).collect();
         state.look_for_burst(&rates, 40.0, 4096);
         assert!(!state.refills());
