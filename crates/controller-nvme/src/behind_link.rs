@@ -1,11 +1,11 @@
 //! A device that has no link to the host of its own, behind that of an NVMe controller.
 //!
-//! Disks, arrays, volumes and delays know what their data cost them; that these data share one link to the host as
-//! well nobody says but the controller in front of them. So the data of a write reach the device once they have
-//! crossed the link, and those of a read complete once they have. Queue entries are the controller's.
+//! Disks, arrays, volumes and delays charge the time of their own transfers, but none of them charges the link between
+//! controller and host. This device adds it: a write reaches the device when its data have crossed the link, and a
+//! read completes when its data have. The controller charges the time of queue entries.
 //!
-//! A device whose queue is full says so; an NVMe controller has taken the command by then. What the device has no
-//! room for waits here, in order.
+//! A device may refuse a request because its queue is full. The NVMe controller has already taken the command then, so
+//! refused requests wait here, in order.
 //!
 //! Not modelled: energy of this link, and its share of busy time in reports.
 

@@ -292,8 +292,8 @@ impl DeviceSpec {
         self.build_with(self.faults(), seed)
     }
 
-    /// The same, where a controller in front of it carries out the faults: of these it has only the slowness
-    /// (`slow_by`), for a controller meets commands one by one and knows no periods.
+    /// The same behind a controller that injects the faults of the file itself. The device has only `slow_by` of them:
+    /// the controller draws a fault for each command and cannot slow the device for a period.
     ///
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.

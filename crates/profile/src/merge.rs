@@ -3,7 +3,7 @@
 //! Each figure is the mean of those of the profiles on a logarithmic scale, with weights from their intervals (the fixed
 //! effect of a meta-analysis). Where profiles differ by more than their intervals explain, all intervals of the
 //! operation are wider by the Birge ratio, the root of Cochran's Q over its degrees of freedom (R. T. Birge, Physical
-//! Review 40, 1932): two days on which a device differs do not make a figure surer than the days are alike.
+//! Review 40, 1932). Without this factor, a device that differs from day to day would get an interval that covers no day.
 //!
 //! A figure without an interval in one of the profiles gets Student's t over the profiles.
 
@@ -14,7 +14,7 @@ use crate::error::ProfileError;
 use crate::estimate::{CurvePoint, Estimate, estimate_of};
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
-use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary};
+use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause};
 
 /// The 95 % quantile of the normal distribution: half of a 90 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.644_853_6;
@@ -30,7 +30,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(estimate: f64, low: Option<f64>, high: Option<f64>) -> Known {
         let half = low.zip(high).map(|(low, high)| (high - low) / 2.0 / estimate);
-        // An interval of no width is one of an estimate that nothing is known about.
+        // A weight is one over the square of the width: an interval of width 0 would outweigh all others.
         Known { estimate, half: half.filter(|half| *half > 0.0 && half.is_finite()) }
     }
 }
@@ -101,9 +101,15 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     };
     for (at, other) in profiles.iter().enumerate().skip(1) {
         alike(first, other, at + 1)?;
+        if let Some(before) = profiles[..at].iter().position(|one| is_copy(one, other)) {
+            let (number, before) = (at + 1, before + 1);
+            let what = format!("profile {number} has the same measurements as profile {before}");
+            return Err(ProfileError::plan(what, "merge profiles of different seeds or times"));
+        }
     }
     let mut merged = first.clone();
     let all = || profiles.iter();
+    merged.stopped_because = StoppedBecause::Done;
     merged.seconds_spent = all().map(|one| one.seconds_spent).sum();
     merged.wall_seconds = all().map(|one| one.wall_seconds).sum();
     merged.measurements = all().flat_map(|one| one.measurements.iter().cloned()).collect();
@@ -118,9 +124,7 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     merged.notes.dedup();
     if all().any(|one| one.target != first.target) {
         let names: Vec<&str> = all().map(|one| one.target.as_str()).collect();
-        merged
-            .notes
-            .insert(0, format!("the profiles are of {}: one device, as you say", names.join(", ")));
+        merged.notes.insert(0, format!("the targets have different names: {}", names.join(", ")));
     }
     if let (Some(_), Some(_)) = (&first.capacity, &second.capacity) {
         let capacities: Vec<_> = all().filter_map(|one| one.capacity.as_ref()).collect();
@@ -136,6 +140,12 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
 fn notes(profiles: &[ProfileResult]) -> String {
     let seeds: Vec<String> = profiles.iter().map(|one| one.seed.to_string()).collect();
     format!("made of {} profiles, seeds {}", profiles.len(), seeds.join(", "))
+}
+
+/// Whether two profiles have the same measurements, which count once. A capacity has figures in their place. The seed
+/// does not tell: two profiles of a real device usually have the same one.
+fn is_copy(one: &ProfileResult, other: &ProfileResult) -> bool {
+    one.measurements == other.measurements && one.capacity == other.capacity
 }
 
 /// Refuses two profiles that are not of the same thing.
@@ -154,11 +164,6 @@ fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<
     }
     if first.capacity.is_none() && first.depth != other.depth {
         return differ("the depth", first.depth.to_string(), other.depth.to_string());
-    }
-    if first.seed == other.seed && first.measurements == other.measurements {
-        let what =
-            format!("profile {number} is the first once more: nothing new can be learned from it");
-        return Err(ProfileError::plan(what, "merge profiles of different seeds or times"));
     }
     Ok(())
 }

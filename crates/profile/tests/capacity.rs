@@ -209,3 +209,43 @@ fn the_capacity_of_a_file() {
     assert_eq!(result.span_bytes, 32 << 20);
     assert!(!capacity.figures.is_empty());
 }
+
+/// Two capacities of a noisy device, merged: each figure lies between the two, and the random reads are within 5 % of the
+/// closed form (16 servers of 100 us: 160 000 per second). Both profiles have one seed, as those of a real device usually
+/// have: only equal measurements are a copy.
+#[test]
+fn capacities_are_merged() {
+    let set = ["delay.read=100us", "delay.servers=16", "delay.spread=exponential"];
+    let reads =
+        ProfilePlan { ops: vec![ProfileOp::Read], ..plan("sim:delay-100us", Time::from_s(20)) };
+    let (first, one) = finished(&reads, &direct(&set));
+    let (second, other) = finished(&ProfilePlan { seed: 4, ..reads }, &direct(&set));
+    let second = ProfileResult { seed: first.seed, ..second };
+    let merged = ssdyno_profile::merge(&[first.clone(), second.clone()]).unwrap();
+    let capacity = merged.capacity.as_ref().unwrap();
+    for figure in [Figure::Rbps, Figure::Rseqiops, Figure::Rrandiops] {
+        let [a, b, m] = [&one, &other, capacity].map(|all| all.figure(figure).unwrap());
+        let (low, high) = (a.estimate.min(b.estimate), a.estimate.max(b.estimate));
+        assert!(low <= m.estimate && m.estimate <= high, "{m:?}");
+        assert_eq!(m.rounds, a.rounds + b.rounds);
+        assert!(m.low.unwrap() < m.estimate && m.estimate < m.high.unwrap(), "{m:?}");
+    }
+    let iops = value(capacity, Figure::Rrandiops);
+    assert!((iops / 160e3 - 1.0).abs() < 0.05, "{iops}");
+    let check = &capacity.checks[0];
+    assert!(
+        (check.iocost_iops.unwrap() / check.measured_iops - 1.0 - check.iocost_error.unwrap())
+            .abs()
+            < 1e-9
+    );
+    assert!(ssdyno_profile::text(&merged).contains("made of 2 profiles"));
+
+    let refused = |other: ProfileResult| {
+        ssdyno_profile::merge(&[first.clone(), other]).unwrap_err().to_string()
+    };
+    assert!(refused(first.clone()).contains("the same measurements as profile 1"));
+    let small_bytes = 512;
+    let odd = Some(CapacityResult { small_bytes, ..other.clone() });
+    assert!(refused(ProfileResult { capacity: odd, ..second.clone() }).contains("request sizes"));
+    assert!(refused(ProfileResult { capacity: None, ..second }).contains("the method"));
+}

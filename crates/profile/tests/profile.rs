@@ -221,6 +221,6 @@ fn merged_profiles_are_surer() {
     };
     refused(&ProfileResult { span_bytes: 1 << 20, ..both[1].clone() }, "the span");
     refused(&ProfileResult { depth: 8, ..both[1].clone() }, "the depth");
-    refused(&both[0], "once more");
+    refused(&both[0], "the same measurements as profile 1");
     assert!(ssdyno_profile::merge(&both[..1]).is_err());
 }

@@ -46,8 +46,9 @@ pub(crate) struct ProfileArgs {
     /// write over the span and need --write; --ops read does not write.
     #[arg(required_unless_present = "merge")]
     pub(crate) target: Option<String>,
-    /// Measure nothing: make one profile of several of the same device, with narrower intervals. Names are
-    /// directories of profiles or their result.json. Scheduler files can be written from it.
+    /// Combine stored profiles of one device into one profile with narrower intervals; nothing is measured.
+    /// RESULT is the directory or the result.json of a profile. Scheduler files can be written from the
+    /// combined profile.
     #[arg(long, value_name = "RESULT", num_args = 2..,
           conflicts_with_all = ["target", "profile_method", "sizes", "span", "points", "repeat", "error", "time", "depth",
                                 "threshold", "set"])]
