@@ -173,7 +173,7 @@ fn figures(name: &str, truth: Truth, noise: Noise, drift: Drift) -> Figures {
 fn intervals_cover_a_line() {
     for noise in [0.02, 0.05, 0.1] {
         let figures = figures("line", line, Noise::Normal(noise), steady);
-        check_apart_from_width(&figures);
+        check(&figures);
         assert!(figures.broken <= SEEDS / 10);
     }
 }
@@ -225,8 +225,8 @@ fn check(figures: &Figures) {
     check_apart_from_width(figures);
 }
 
-/// Not reached yet: with a heavy tail, with breaks and with little noise, intervals are wider than they need to be and
-/// cover 95 to 99 %.
+/// The goal of at most 95 % is not reached for a step with little noise (96 %) and for a heavy tail (98 %): their
+/// intervals are too wide.
 fn check_apart_from_width(figures: &Figures) {
     assert!(figures.covered >= 0.85, "{}", figures.covered);
     assert!(figures.median <= 0.025 && figures.p95 <= 0.1, "{} {}", figures.median, figures.p95);
