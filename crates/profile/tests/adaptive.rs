@@ -228,8 +228,8 @@ fn check(figures: &Figures) {
 /// The goal of at most 95 % is not reached for a step with little noise (96 %) and for a heavy tail (98 %): their
 /// intervals are too wide.
 fn check_apart_from_width(figures: &Figures) {
-    assert!(figures.covered >= 0.85, "{}", figures.covered);
+    assert!((0.85..=0.99).contains(&figures.covered), "{}", figures.covered);
     assert!(figures.median <= 0.025 && figures.p95 <= 0.1, "{} {}", figures.median, figures.p95);
     assert!(figures.slices < 1000.0);
-    assert!(figures.within >= SEEDS * 8 / 10, "{}", figures.within);
+    assert!(figures.within >= SEEDS * 9 / 10, "{}", figures.within);
 }
