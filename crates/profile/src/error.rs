@@ -16,8 +16,8 @@ pub enum ProfileError {
     /// The target cannot be loaded.
     #[error(transparent)]
     Target(Failure),
-    /// Requests of a test ended in errors: their times would be those of a failing device.
-    #[error("{errors} requests ended in an error ({test})")]
+    /// Requests of a whole test, or of many slices in a row, ended in errors.
+    #[error("{errors} requests ended in an error, the last ones in {test}")]
     Requests {
         /// How many.
         errors: u64,
@@ -46,7 +46,8 @@ impl ProfileError {
             ProfileError::Plan { help, .. } => help.clone(),
             ProfileError::Target(failure) => failure.help.clone().unwrap_or_default(),
             ProfileError::Requests { .. } => {
-                "look at the kernel's log (dmesg); a failing device cannot be profiled".to_owned()
+                "look at the kernel's log (dmesg); --method adaptive leaves slices with failed requests out"
+                    .to_owned()
             }
             ProfileError::Interrupted => "the tests that were done are in the result".to_owned(),
         }

@@ -78,6 +78,7 @@ impl ProfilePlan {
             tests: 0,
             cut: 0,
             dropped: 0,
+            failed: Failed::default(),
             notes,
             began,
             checkpoint: began,
@@ -91,6 +92,36 @@ impl ProfilePlan {
             Err(error) => (StoppedBecause::Failed, Some(error)),
         };
         Ok((run.result(stopped), failure))
+    }
+}
+
+/// Slices with failed requests, one after another, that end a profile. A device that fails 1 % of its requests has about
+/// four such slices of 16 to 256 requests in a row; one that is gone has nothing else.
+const FAILED_MAX: u32 = 25;
+
+/// Slices with failed requests. They do not count: a failed request may take no time, or very long.
+#[derive(Debug, Default)]
+struct Failed {
+    slices: u64,
+    requests: u64,
+    in_a_row: u32,
+}
+
+impl Failed {
+    /// A whole test takes too long to be tried again: it ends the profile at once.
+    fn add(
+        &mut self,
+        errors: u64,
+        slice: Option<Slice>,
+        stage: &Stage,
+    ) -> Result<(), ProfileError> {
+        self.slices += 1;
+        self.requests += errors;
+        self.in_a_row += 1;
+        if slice.is_some() && self.in_a_row < FAILED_MAX {
+            return Ok(());
+        }
+        Err(ProfileError::Requests { errors: self.requests, test: stage.what.clone() })
     }
 }
 
@@ -108,6 +139,7 @@ struct Run<'a> {
     /// Tests that the time limit ended: those that count, and those with too few requests.
     cut: u64,
     dropped: u64,
+    failed: Failed,
     notes: Vec<String>,
     began: Instant,
     checkpoint: Instant,
@@ -179,9 +211,9 @@ impl Run<'_> {
             return Err(ProfileError::Interrupted);
         }
         if result.errors > 0 {
-            let test = stage.what.clone();
-            return Err(ProfileError::Requests { errors: result.errors, test });
+            return self.failed.add(result.errors, slice, stage);
         }
+        self.failed.in_a_row = 0;
         let (requests, seconds) = (result.requests, result.simulated_seconds);
         let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
         let whole = complete && requests == records;
@@ -264,6 +296,12 @@ impl Run<'_> {
                 "the time limit ended {} of {} tests before {CUT_REQUESTS_MIN} requests: they do not count; a \
                  longer --time measures them",
                 self.dropped, self.tests
+            ));
+        }
+        let Failed { slices, requests, .. } = self.failed;
+        if slices > 0 {
+            result.notes.push(format!(
+                "{requests} requests ended in an error: the {slices} slices with them do not count"
             ));
         }
         for (op, ratios) in

@@ -224,3 +224,24 @@ fn merged_profiles_are_surer() {
     refused(&both[0], "the same measurements as profile 1");
     assert!(ssdyno_profile::merge(&both[..1]).is_err());
 }
+
+/// A device that fails one request in 500 is profiled all the same: slices with failed requests do not count. One that
+/// fails all ends the profile.
+#[test]
+fn slices_with_failed_requests_do_not_count() {
+    let method = Method::Adaptive { error: 0.05 };
+    let ops = vec![ProfileOp::Read];
+    let plan = ProfilePlan { method, ops, time: Some(Time::from_s(60)), ..plan("sim:delay-100us") };
+    let failing = |share: &str| {
+        let set = vec![format!("faults.error={share}")];
+        RunSpec { set, ..direct() }
+    };
+    let (result, failure) = execute(&plan, &failing("0.002"), u64::MAX);
+    assert!(failure.is_none(), "{failure:?}");
+    assert_eq!(result.read_ratio.len(), result.sizes_bytes.len());
+    assert!(result.read_ratio.iter().all(|one| (one.estimate - 1.0).abs() < 0.01));
+    assert!(result.notes.iter().any(|note| note.contains("do not count")), "{:?}", result.notes);
+    let mut target = plan.open(&failing("1"), &mut Unattended).unwrap();
+    let error = plan.execute(&mut target, &mut Watch(u64::MAX)).unwrap_err();
+    assert!(matches!(error, ProfileError::Requests { .. }), "{error:?}");
+}
