@@ -24,7 +24,7 @@ impl<D: Device> NvmeController<D> {
         if id == 0 || id > granted {
             return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
-        let fits = (2..=self.config.queue_entries).contains(&entries);
+        let fits = (2..=self.subsystem.config().queue_entries).contains(&entries);
         if !fits || !sized {
             return Err(NvmeStatus::QUEUE_SIZE_INVALID.with_do_not_retry());
         }
@@ -44,7 +44,7 @@ impl<D: Device> NvmeController<D> {
         entry: &SubmissionEntry,
         vectors: u16,
     ) -> Result<(), NvmeStatus> {
-        let (_, granted) = self.queues_granted();
+        let (_, granted) = self.queues.features.queues_granted();
         let sized = self.registers.has_completion_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
         if self.queues.completion(id).is_some() {
@@ -66,7 +66,7 @@ impl<D: Device> NvmeController<D> {
         &mut self,
         entry: &SubmissionEntry,
     ) -> Result<(), NvmeStatus> {
-        let (granted, completions) = self.queues_granted();
+        let (granted, completions) = self.queues.features.queues_granted();
         let sized = self.registers.has_submission_entry_size();
         let (id, entries) = self.queue_of(entry, granted, sized)?;
         let dword11 = entry.dword11.get();

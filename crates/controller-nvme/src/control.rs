@@ -8,7 +8,6 @@ use super::NvmeController;
 use super::arbiter::Class;
 use super::commands::State;
 use super::faults::Stuck;
-use super::features::Features;
 use super::queues::{BadDoorbell, CompletionQueue, SubmissionQueue};
 use super::registers::Change;
 use super::timers::Timer;
@@ -57,7 +56,7 @@ impl<D: Device> NvmeController<D> {
         let submission = SubmissionQueue::new(admin.submission_base, admin.submission_entries, 0);
         self.queues.submission[0] = Some(submission);
         self.arbiter.set_class(0, Class::Admin);
-        self.timers.set(now + self.config.ready_time.0, Timer::Ready);
+        self.timers.set(now + self.subsystem.config().ready_time.0, Timer::Ready);
     }
 
     /// All queues are gone, commands in flight are forgotten (base 2.0c, clause 3.7.2).
@@ -87,10 +86,9 @@ impl<D: Device> NvmeController<D> {
         self.timers.clear();
         self.deletions.clear();
         self.shutdown = None;
-        self.events.reset();
         self.interrupts.reset();
-        self.features = Features::new(&self.config, self.version, &self.low_power_states);
-        self.apply_features(now);
+        self.reset_queue_features();
+        self.subsystem.reset(now);
     }
 
     /// A controller level reset that leaves the admin queue registers as after power-on (base 2.0c,
@@ -103,12 +101,12 @@ impl<D: Device> NvmeController<D> {
     fn shut_down(&mut self, now: Time, abrupt: bool) {
         self.registers.set_shutdown(offset::CSTS_SHUTDOWN_PROCESSING);
         // While all is erased nothing is in the cache.
-        if abrupt || !self.has_cache || self.sanitizing.is_processing() {
-            return self.timers.set(now + self.config.admin_time.0, Timer::ShutDown);
+        if abrupt || !self.subsystem.has_cache() || self.subsystem.sanitizing.is_processing() {
+            return self.timers.set(now + self.subsystem.config().admin_time.0, Timer::ShutDown);
         }
         self.shutdowns = (self.shutdowns + 1) % SHUTDOWN_TOKENS;
         let token = SHUTDOWN_TOKENS + self.shutdowns;
-        match self.device.submit(now, Request::flush(), Token(token)) {
+        match self.subsystem.device.submit(now, Request::flush(), Token(token)) {
             Ok(()) => self.shutdown = Some(token),
             Err(_) => self.timers.set(now, Timer::ShutDown),
         }
@@ -137,7 +135,10 @@ impl<D: Device> NvmeController<D> {
             Timer::Coalesced(vector) => self.interrupts.time_is_up(vector),
             Timer::ShutDown => self.registers.set_shutdown(offset::CSTS_SHUTDOWN_COMPLETE),
             Timer::KeepAlive => self.keep_alive_expired(),
-            Timer::Sanitized => self.sanitized(at),
+            Timer::Sanitized => {
+                self.subsystem.end_sanitize();
+                self.send_events(at);
+            }
         }
     }
 
@@ -153,16 +154,18 @@ impl<D: Device> NvmeController<D> {
                 BadDoorbell::Register => AsynchronousEvent::INVALID_DOORBELL,
                 BadDoorbell::Value => AsynchronousEvent::INVALID_DOORBELL_VALUE,
             };
-            self.logs.controller_error(NvmeStatus::INVALID_FIELD);
+            self.subsystem.logs.controller_error(NvmeStatus::INVALID_FIELD);
             self.raise(now, event);
         }
     }
 
     #[inline(always)]
     fn ring(&mut self, at: u32, value: u32) -> Result<(), BadDoorbell> {
-        let stride_shift = self.config.doorbell_stride.0.trailing_zeros();
+        let stride_shift = self.subsystem.config().doorbell_stride.0.trailing_zeros();
         let number = at >> stride_shift;
-        if at & ((1 << stride_shift) - 1) != 0 || number >> 1 > u32::from(self.config.io_queues) {
+        if at & ((1 << stride_shift) - 1) != 0
+            || number >> 1 > u32::from(self.subsystem.config().io_queues)
+        {
             return Err(BadDoorbell::Register);
         }
         let queue = (number >> 1) as u16;
@@ -190,8 +193,8 @@ impl<D: Device> NvmeController<D> {
     /// which has room for all commands that are known, even without it.
     #[inline(always)]
     pub(super) fn makes_needless_room(&self, at: u32, value: u32) -> bool {
-        let number = at >> self.config.doorbell_stride.0.trailing_zeros();
-        let aligned = number << self.config.doorbell_stride.0.trailing_zeros() == at;
+        let number = at >> self.subsystem.config().doorbell_stride.0.trailing_zeros();
+        let aligned = number << self.subsystem.config().doorbell_stride.0.trailing_zeros() == at;
         if number & 1 == 0 || number < 2 || !aligned || !self.arbiter.is_idle() {
             return false;
         }

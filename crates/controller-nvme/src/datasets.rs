@@ -1,5 +1,7 @@
 //! Dataset management (NVM 1.0c, clause 3.2.3): hints, and ranges that are deallocated piece by piece.
 
+use std::ops::Range;
+
 use ssdyno_block::{Request, Time};
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, SubmissionEntry, dataset};
@@ -8,6 +10,8 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::NvmeController;
 use super::commands::{Force, Kind};
 use super::io::Next;
+use super::pages::HostPages;
+use super::subsystem::HostData;
 use ssdyno_device::Device;
 
 /// Longest range that the device deallocates in one piece.
@@ -52,17 +56,17 @@ impl<D: Device> NvmeController<D> {
         bus: &mut dyn BusMaster,
     ) -> Result<Next, NvmeStatus> {
         let id = entry.namespace_id.get();
-        let namespace = self.namespaces.addressed(id)?;
+        let namespace = self.subsystem.namespaces.addressed(id)?;
         let (start, shift, blocks) = (namespace.start_bytes, namespace.shift, namespace.blocks);
         let mut ranges = [DatasetRange::new_zeroed(); DATASET_RANGES_MAX];
         let ranges = &mut ranges[..(entry.dword10.get() & 0xff) as usize + 1];
-        self.copy_from_host(entry, ranges.as_mut_bytes(), bus)?;
+        HostPages { entry, registers: &self.registers, bus }.receive(ranges.as_mut_bytes())?;
         let end =
             |range: &DatasetRange| range.first.get().checked_add(u64::from(range.blocks.get()));
         if ranges.iter().any(|range| end(range).is_none_or(|end| end > blocks)) {
             return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
         }
-        self.namespaces.keep_hints(id, ranges);
+        self.subsystem.namespaces.keep_hints(id, ranges);
         if entry.dword11.get() & dataset::DEALLOCATE == 0 {
             return Ok(Next::Done);
         }
@@ -71,7 +75,7 @@ impl<D: Device> NvmeController<D> {
             let offset = start + (range.first.get() << shift);
             let bytes = u64::from(range.blocks.get()) << shift;
             self.datasets.all[list as usize].push((offset, bytes));
-            self.forget_data(offset, bytes);
+            self.subsystem.media.forget(offset, bytes);
         }
         let command = self.commands.get_mut(slot);
         command.kind = Kind::Deallocate;
@@ -103,9 +107,10 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Makes an admin command deallocate what lies between two bytes before it completes.
-    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, (start, end): (u64, u64)) {
-        let (offset, bytes) = if start < end { (start, end - start) } else { (0, 0) };
-        self.forget_data(offset, bytes);
+    pub(super) fn deallocate_for_admin(&mut self, at: Time, slot: u32, range: Range<u64>) {
+        let (offset, bytes) =
+            if range.is_empty() { (0, 0) } else { (range.start, range.end - range.start) };
+        self.subsystem.media.forget(offset, bytes);
         let command = self.commands.get_mut(slot);
         command.kind = Kind::Deallocate;
         (command.offset_bytes, command.bytes, command.prp2) = (offset, bytes, NO_DATASET);

@@ -34,7 +34,7 @@ impl<D: Device> NvmeController<D> {
         if self.registers.is_shutting_down() {
             return;
         }
-        while self.fetches.len() < self.config.fetches as usize {
+        while self.fetches.len() < self.subsystem.config().fetches as usize {
             let (admin, io) = (self.commands.room(true), self.commands.room(false));
             let Some(grant) = self.arbiter.grant(admin > 0, io > 0) else { return };
             let queue = grant.queue;
@@ -44,19 +44,21 @@ impl<D: Device> NvmeController<D> {
             };
             let room = if queue == 0 { admin } else { io };
             let unclaimed = submission.unclaimed();
-            let count = grant.limit.min(unclaimed).min(self.config.fetch_entries).min(room);
+            let count =
+                grant.limit.min(unclaimed).min(self.subsystem.config().fetch_entries).min(room);
             submission.claim(count);
             self.arbiter.charge(grant, count);
             if count == unclaimed {
                 self.arbiter.unpend(queue);
             }
             if queue != 0 && self.commands.is_idle() {
-                self.logs.busy(at);
+                self.subsystem.logs.busy(at);
             }
             self.commands.promise(queue == 0, count);
             let wire = self.wire_times.entries[count as usize - 1];
             let (_, read) = self.wire_in.reserve(at, wire);
-            self.fetches.send(read + self.config.fetch_latency.0, Fetch { queue, count });
+            self.fetches
+                .send(read + self.subsystem.config().fetch_latency.0, Fetch { queue, count });
             self.counters.fetches += 1;
         }
     }

@@ -9,8 +9,8 @@ use super::commands::{Command, Force, Kind, State};
 use super::datasets::NO_DATASET;
 use super::faults::Effect;
 use super::prp::{self, Rest};
+use super::subsystem::Part;
 use super::timers::Timer;
-use super::versions::Part;
 use ssdyno_device::Device;
 
 /// All namespaces, where a command allows it.
@@ -60,30 +60,30 @@ impl<D: Device> NvmeController<D> {
         if entry.flags != 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
-        if self.sanitizing.restricts() {
-            return self.refuse_io(entry).map(|()| Next::Done);
+        if self.subsystem.sanitizing.restricts() {
+            return self.subsystem.refuse_io(entry).map(|()| Next::Done);
         }
         match entry.opcode {
             nvm::READ => self.prepare_transfer(slot, entry, Kind::Read),
             nvm::WRITE => self.prepare_transfer(slot, entry, Kind::Write),
-            nvm::COMPARE if self.contents.is_some() => {
+            nvm::COMPARE if self.subsystem.media.contents.is_some() => {
                 self.prepare_transfer(slot, entry, Kind::Compare)
             }
             nvm::FLUSH => self.prepare_flush(slot, entry),
-            nvm::VERIFY if self.has(Part::Io(nvm::VERIFY)) => {
+            nvm::VERIFY if self.subsystem.has(Part::Io(nvm::VERIFY)) => {
                 self.set_range(slot, entry)?;
                 let force = self.force(entry, Kind::Verify);
                 let command = self.commands.get_mut(slot);
                 (command.kind, command.force) = (Kind::Verify, force);
                 Ok(Next::Begin)
             }
-            nvm::WRITE_ZEROES if self.has(Part::Io(nvm::WRITE_ZEROES)) => {
+            nvm::WRITE_ZEROES if self.subsystem.has(Part::Io(nvm::WRITE_ZEROES)) => {
                 self.prepare_write_zeroes(slot, entry)
             }
             nvm::WRITE_UNCORRECTABLE => {
                 self.set_range(slot, entry)?;
                 let Command { offset_bytes, bytes, .. } = *self.commands.get(slot);
-                self.uncorrectable.insert(offset_bytes, offset_bytes + bytes);
+                self.subsystem.media.uncorrectable.insert(offset_bytes, offset_bytes + bytes);
                 Ok(Next::Done)
             }
             nvm::DATASET_MANAGEMENT => self.prepare_dataset(slot, entry, bus),
@@ -94,7 +94,7 @@ impl<D: Device> NvmeController<D> {
     /// Namespace and range of blocks, from dwords 10 to 12.
     #[inline]
     fn set_range(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
-        let namespace = self.namespaces.addressed(entry.namespace_id.get())?;
+        let namespace = self.subsystem.namespaces.addressed(entry.namespace_id.get())?;
         let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
         let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
         if first.checked_add(blocks).is_none_or(|end| end > namespace.blocks) {
@@ -114,8 +114,10 @@ impl<D: Device> NvmeController<D> {
     fn force(&self, entry: &SubmissionEntry, kind: Kind) -> Force {
         let asked = entry.dword12.get() & FORCE_UNIT_ACCESS != 0;
         match kind {
-            _ if !self.has_cache => Force::No,
-            Kind::Write | Kind::Deallocate if asked || !self.features.write_cache() => Force::After,
+            _ if !self.subsystem.has_cache() => Force::No,
+            Kind::Write | Kind::Deallocate if asked || !self.subsystem.features.write_cache() => {
+                Force::After
+            }
             Kind::Read | Kind::Compare | Kind::Verify if asked => Force::Before,
             _ => Force::No,
         }
@@ -135,7 +137,7 @@ impl<D: Device> NvmeController<D> {
         command.force = force;
         command.prp1 = entry.prp1.get();
         command.prp2 = entry.prp2.get();
-        if command.bytes > self.config.max_transfer.0 {
+        if command.bytes > self.subsystem.config().max_transfer.0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
         let page_bytes = self.registers.page_bytes();
@@ -151,7 +153,7 @@ impl<D: Device> NvmeController<D> {
     fn prepare_flush(&mut self, slot: u32, entry: &SubmissionEntry) -> Result<Next, NvmeStatus> {
         let id = entry.namespace_id.get();
         if id != ALL_NAMESPACES {
-            self.namespaces.addressed(id)?;
+            self.subsystem.namespaces.addressed(id)?;
         }
         self.commands.get_mut(slot).kind = Kind::Flush;
         Ok(Next::Begin)
@@ -168,18 +170,8 @@ impl<D: Device> NvmeController<D> {
         (command.kind, command.force) = (Kind::Deallocate, force);
         command.prp2 = NO_DATASET;
         let Command { offset_bytes, bytes, .. } = *command;
-        self.forget_data(offset_bytes, bytes);
+        self.subsystem.media.forget(offset_bytes, bytes);
         Ok(Next::Begin)
-    }
-
-    /// The range reads as zero from now on (DLFEAT = 1).
-    pub(super) fn forget_data(&mut self, offset: u64, bytes: u64) {
-        if let Some(contents) = &mut self.contents {
-            contents.clear(offset, bytes);
-        }
-        if !self.uncorrectable.is_empty() {
-            self.uncorrectable.remove(offset, offset + bytes);
-        }
     }
 
     /// Reads the PRP list of the command; it begins when the list is there.
@@ -195,7 +187,7 @@ impl<D: Device> NvmeController<D> {
                 // As long on the wire as so many entries of a queue.
                 let wire = self.wire_times.list_time(entries);
                 let (_, read) = self.wire_in.reserve(at, wire);
-                let latency = self.config.fetch_latency.0 * u64::from(reads);
+                let latency = self.subsystem.config().fetch_latency.0 * u64::from(reads);
                 self.lists.send(read + latency, slot);
             }
             Err(status) => self.finish(at, slot, status),
@@ -209,7 +201,7 @@ impl<D: Device> NvmeController<D> {
             return self.begin_on_device(at, slot, bus);
         }
         let command = *self.commands.get(slot);
-        let Some(namespace) = self.namespaces.active(command.namespace) else {
+        let Some(namespace) = self.subsystem.namespaces.active(command.namespace) else {
             return self.begin_on_device(at, slot, bus);
         };
         let first = command.offset_bytes.saturating_sub(namespace.start_bytes) >> namespace.shift;
@@ -249,8 +241,13 @@ impl<D: Device> NvmeController<D> {
         let end = command.offset_bytes + command.bytes;
         let op = match command.kind {
             Kind::Read | Kind::Compare | Kind::Verify => {
-                if !self.uncorrectable.is_empty()
-                    && self.uncorrectable.first_in(command.offset_bytes, end).is_some()
+                if !self.subsystem.media.uncorrectable.is_empty()
+                    && self
+                        .subsystem
+                        .media
+                        .uncorrectable
+                        .first_in(command.offset_bytes, end)
+                        .is_some()
                 {
                     return self.finish(at, slot, NvmeStatus::UNRECOVERED_READ.with_do_not_retry());
                 }
@@ -260,10 +257,10 @@ impl<D: Device> NvmeController<D> {
                 if self.move_data(slot, DmaDirection::FromHost, bus).is_err() {
                     return self.finish(at, slot, NvmeStatus::DATA_TRANSFER_ERROR);
                 }
-                if !self.uncorrectable.is_empty() {
-                    self.uncorrectable.remove(command.offset_bytes, end);
+                if !self.subsystem.media.uncorrectable.is_empty() {
+                    self.subsystem.media.uncorrectable.remove(command.offset_bytes, end);
                 }
-                self.sanitizing.written();
+                self.subsystem.sanitizing.written();
                 Op::Write
             }
             Kind::Flush => return self.submit(at, slot, Request::flush()),
@@ -278,11 +275,11 @@ impl<D: Device> NvmeController<D> {
     #[inline(always)]
     pub(super) fn submit(&mut self, at: Time, slot: u32, request: Request) {
         self.commands.get_mut(slot).state = State::Device;
-        if self.device.submit(at, request, Token(slot)).is_err() {
+        if self.subsystem.device.submit(at, request, Token(slot)).is_err() {
             return self.finish(at, slot, NvmeStatus::INTERNAL_ERROR);
         }
-        if self.features.is_forced_to_sleep() {
-            self.wake(at);
+        if self.subsystem.features.is_forced_to_sleep() {
+            self.subsystem.wake(at);
         }
     }
 
@@ -304,7 +301,8 @@ impl<D: Device> NvmeController<D> {
         }
         if completion.status != DeviceStatus::Ok {
             if completion.status == DeviceStatus::ReadOnly {
-                self.worn_out(at);
+                self.subsystem.worn_out();
+                self.send_events(at);
             }
             return self.finish(at, slot, failure(completion.status, command.kind));
         }
@@ -333,7 +331,7 @@ impl<D: Device> NvmeController<D> {
             _ => NvmeStatus::SUCCESS,
         };
         if status.is_success() {
-            self.logs.count(command.kind, command.bytes);
+            self.subsystem.logs.count(command.kind, command.bytes);
         }
         self.finish(at, slot, status);
     }
@@ -362,16 +360,17 @@ impl<D: Device> NvmeController<D> {
     ) -> Result<bool, DmaFault> {
         let command = self.commands.get(slot);
         let page_bytes = self.registers.page_bytes();
+        let media = &mut self.subsystem.media;
         let second = [command.prp2.into()];
         let rest = if command.listed { self.commands.list(slot) } else { &second[..] };
-        let Some(contents) = &mut self.contents else {
+        let Some(contents) = &mut media.contents else {
             let touch = |address, bytes| bus.touch(address, bytes, way);
             return prp::pieces(page_bytes, command.prp1, rest, command.bytes, touch)
                 .map(|()| true);
         };
         let mut offset = command.offset_bytes;
         let mut equal = true;
-        let scratch = &mut self.scratch;
+        let scratch = &mut media.scratch;
         prp::pieces(page_bytes, command.prp1, rest, command.bytes, |address, bytes| {
             scratch.resize(bytes as usize, 0);
             match command.kind {

@@ -1,6 +1,10 @@
 //! The NVMe controller between the host and a [`Device`].
 //!
-//! Key types: [`NvmeController`] (a [`PciDevice`]), [`NvmeSetup`] (the `[nvme]` table, and what it must know of the
+//! **Two parts.** [`NvmeSubsystem`] (`subsystem/`) is controller, namespaces, features, log pages and admin commands over
+//! any device; it knows no bus, and moves data through [`HostData`]. [`NvmeController`] is the PCI transport in front of
+//! it: registers, doorbells, queues, arbitration, data in pages of host memory, interrupts.
+//!
+//! Key types: these two ([`NvmeController`] is a [`PciDevice`]), [`NvmeSetup`] (the `[nvme]` table, and what it must know of the
 //! device), [`BehindLink`] (a device that has no link to the host, as an NVMe controller has one). The controller does
 //! what NVM Express base 2.0c and NVM command set 1.0c ask of an I/O controller: registers, queues,
 //! arbitration, admin and I/O commands, asynchronous events, interrupts.
@@ -14,7 +18,7 @@
 //! queue behind entries on the wire, not behind data: they are 2 % of it with requests of 4 KiB.
 //!
 //! **Versions.** What the version that it reports lacks, the controller neither announces nor takes
-//! (`versions.rs`).
+//! (`subsystem/versions.rs`).
 //!
 //! Errors: [`ConfigError`] from a device file. Nothing that the host does panics: malformed commands
 //! end with the status that the specification names, malformed set-up with CSTS.CFS, doorbells that
@@ -35,56 +39,45 @@ mod behind_link;
 mod commands;
 mod control;
 mod datasets;
-mod events;
 mod faults;
-mod features;
 mod fetch;
-mod host;
 mod id_ctrl;
-mod identify;
 mod interrupts;
 mod io;
-mod logs;
-mod namespaces;
-mod offered;
+mod pages;
 mod pipe;
 mod post;
 mod prp;
+mod queue_features;
 mod queues;
 mod registers;
-mod sanitize;
+mod subsystem;
 mod timers;
-mod versions;
 
 use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
 use ssdyno_engine::FifoResource;
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
-use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup};
-use ssdyno_device::{Config, Contents, Device, HostLink, LinkConfig, PowerState, Ranges};
+use ssdyno_device::nvme::NvmeSetup;
+use ssdyno_device::{Config, Device, HostLink, LinkConfig};
 
 pub use behind_link::BehindLink;
 pub use faults::{ControllerFault, Effect, Stuck};
 pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
+pub use subsystem::{AdminOutcome, FeatureValue, HostData, NvmeSubsystem, SanitizeOrder};
 
 use arbiter::Arbiter;
 use commands::Commands;
 
 use datasets::Datasets;
-use events::Events;
 use faults::Faults;
-use features::Features;
 use fetch::Fetch;
 use interrupts::Interrupts;
-use logs::Logs;
-use namespaces::Namespaces;
 use pipe::Pipe;
 use queues::Queues;
 use registers::Registers;
-use sanitize::Sanitizing;
 use timers::Timers;
-use versions::Version;
 
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
@@ -129,9 +122,7 @@ impl WireTimes {
 /// An NVMe controller in front of `D`.
 #[derive(Debug)]
 pub struct NvmeController<D> {
-    device: D,
-    config: NvmeControllerConfig,
-    version: Version,
+    subsystem: NvmeSubsystem<D>,
     wire_times: WireTimes,
     wire_in: FifoResource,
     wire_out: FifoResource,
@@ -139,24 +130,9 @@ pub struct NvmeController<D> {
     queues: Queues,
     arbiter: Arbiter,
     commands: Commands,
-    namespaces: Namespaces,
-    features: Features,
-    logs: Logs,
-    events: Events,
     interrupts: Interrupts,
     faults: Faults,
-    contents: Option<Contents>,
-    /// Bytes of the device that Write Uncorrectable has spoilt.
-    uncorrectable: Ranges,
     datasets: Datasets,
-    sanitizing: Sanitizing,
-    /// Low-power states of the device, as power state descriptors come after the operational ones.
-    low_power_states: Vec<PowerState>,
-    /// The volatile write cache exists.
-    has_cache: bool,
-    /// Erases that a block stands.
-    endurance_cycles: u32,
-    told_worn_out: bool,
     /// Submission queues whose deletion waits for their commands: slot of the deletion, queue.
     deletions: Vec<(u32, u16)>,
     fetches: Pipe<Fetch>,
@@ -169,8 +145,6 @@ pub struct NvmeController<D> {
     shutdown: Option<u32>,
     shutdowns: u32,
     done: Vec<Completion>,
-    /// Data between bus and contents.
-    scratch: Vec<u8>,
     counters: ControllerCounters,
 }
 
@@ -192,60 +166,46 @@ impl<D: Device> NvmeController<D> {
     /// # Errors
     /// [`ConfigError`] names the key that is wrong.
     pub fn in_front_of(device: D, setup: NvmeSetup) -> Result<NvmeController<D>, ConfigError> {
-        let NvmeSetup { nvme, host_link, depth, low_power_states, .. } = setup;
+        let NvmeSetup { nvme, host_link, depth, .. } = &setup;
         nvme.check()?;
-        refuse_latency(&host_link)?;
-        let wire_times = wire_times(&host_link, nvme.fetch_entries)?;
-        let version = Version::parse(&nvme.version).unwrap_or(Version::LATEST);
-        let namespaces = Namespaces::new(&nvme, device.capacity_bytes(), device.sector_bytes())?;
-        let list_entries = (nvme.max_transfer.0 / 4096) as usize;
+        refuse_latency(host_link)?;
+        let wire_times = wire_times(host_link, nvme.fetch_entries)?;
+        let (depth, list_entries) = (*depth, (nvme.max_transfer.0 / 4096) as usize);
+        let subsystem = NvmeSubsystem::new(device, setup)?;
+        let config = subsystem.config();
         let mut controller = NvmeController {
             wire_times,
-            version,
             wire_in: FifoResource::default(),
             wire_out: FifoResource::default(),
-            registers: Registers::new(&nvme, version),
-            queues: Queues::new(nvme.io_queues),
-            arbiter: Arbiter::new(nvme.io_queues),
+            registers: Registers::new(config, subsystem.version()),
+            queues: Queues::new(config),
+            arbiter: Arbiter::new(config.io_queues),
             commands: Commands::new(depth, list_entries),
-            namespaces,
-            features: Features::new(&nvme, version, &low_power_states),
-            logs: Logs::default(),
-            events: Events::default(),
-            interrupts: Interrupts::new(nvme.vectors().max(1)),
+            interrupts: Interrupts::new(config.vectors().max(1)),
             faults: Faults::default(),
-            contents: nvme.contents.then(Contents::default),
-            uncorrectable: Ranges::default(),
             datasets: Datasets::default(),
-            sanitizing: Sanitizing::default(),
-            low_power_states,
-            has_cache: setup.volatile_cache,
-            endurance_cycles: setup.endurance_cycles,
-            told_worn_out: false,
             deletions: Vec::new(),
-            fetches: Pipe::with_capacity(nvme.fetches),
+            fetches: Pipe::with_capacity(config.fetches),
             lists: Pipe::with_capacity(depth),
             posts: Pipe::with_capacity(depth),
             timers: Timers::default(),
             shutdown: None,
             shutdowns: 0,
             done: Vec::with_capacity(64),
-            scratch: Vec::new(),
             counters: ControllerCounters::default(),
-            config: nvme,
-            device,
+            subsystem,
         };
-        controller.apply_features(Time::ZERO);
+        controller.reset_queue_features();
         Ok(controller)
     }
 
     /// The device behind the controller: its events, facts and health.
     pub fn device(&self) -> &D {
-        &self.device
+        self.subsystem.device()
     }
     /// The device behind the controller.
     pub fn device_mut(&mut self) -> &mut D {
-        &mut self.device
+        self.subsystem.device_mut()
     }
     /// True if there are completions whose interrupt of `vector` is still to be sent, because others are
     /// waited for or because it is masked.
@@ -264,7 +224,7 @@ impl<D: Device> NvmeController<D> {
     /// The hints that Dataset Management gave for `namespace`, the latest last; the newest 256 are
     /// kept (S1-44). No model acts on them.
     pub fn hints(&self, namespace: u32) -> &[ssdyno_spec::nvme::DatasetRange] {
-        self.namespaces.get(namespace).map_or(&[], |ns| &ns.hints)
+        self.subsystem.hints(namespace)
     }
 
     /// From now on `fault` hits the commands that it fits.
@@ -304,8 +264,8 @@ impl<D: Device> NvmeController<D> {
         while let Some(slot) = self.lists.take_due(at) {
             self.begin(at, slot, bus);
         }
-        if self.device.next_event().is_some_and(|due| due <= at) {
-            self.device.reap(at, &mut self.done);
+        if self.subsystem.device.next_event().is_some_and(|due| due <= at) {
+            self.subsystem.device.reap(at, &mut self.done);
             self.take_answers(at, bus);
         }
         while let Some(timer) = self.timers.pop_due(at) {
@@ -331,7 +291,7 @@ impl<D: Device> NvmeController<D> {
         if self.is_halted() {
             return Time::MAX;
         }
-        self.next_own().min(self.device.next_event().unwrap_or(Time::MAX))
+        self.next_own().min(self.subsystem.device.next_event().unwrap_or(Time::MAX))
     }
 
     /// The device alone, until `until` or until it answers; gives the time reached, and whether it
@@ -341,7 +301,7 @@ impl<D: Device> NvmeController<D> {
         // Where nobody waits for anything the time reached is that of the device's last event: what comes next
         // must not come before it.
         let limit = (until < Time::LAST).then_some(until);
-        let at = self.device.run_until_completion(limit, &mut self.done).unwrap_or(until);
+        let at = self.subsystem.device.run_until_completion(limit, &mut self.done).unwrap_or(until);
         let answered = !self.done.is_empty();
         if answered {
             self.take_answers(at, bus);
@@ -410,7 +370,7 @@ impl<D: Device> FaultyDevice for NvmeController<D> {
 
 impl<D: Device> PciDevice for NvmeController<D> {
     fn identity(&self) -> Identity {
-        self.config.identity()
+        self.subsystem.config().identity()
     }
 
     fn bar_read(&mut self, _now: Time, bar: u8, offset: u32) -> u32 {
@@ -464,7 +424,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
                 return (at, Time::MAX);
             }
             let own = self.next_own();
-            let device = self.device.next_event().unwrap_or(Time::MAX);
+            let device = self.subsystem.device.next_event().unwrap_or(Time::MAX);
             let next = own.min(device);
             if next > until {
                 return (at, next);

@@ -19,11 +19,11 @@ impl<D: Device> NvmeController<D> {
         command.status = status;
         command.state = State::Posting;
         if !status.is_success() {
-            self.logs.command_error(self.commands.get(slot), &self.namespaces);
+            self.subsystem.logs.command_error(self.commands.get(slot), &self.subsystem.namespaces);
         }
         let message = self.wire_times.message;
         let (_, end) = self.wire_out.reserve(at, self.wire_times.completion + message);
-        self.posts.send(end - message + self.config.completion_latency.0, slot);
+        self.posts.send(end - message + self.subsystem.config().completion_latency.0, slot);
     }
 
     /// The completion of `slot` reaches host memory, or waits for room there.
@@ -72,7 +72,7 @@ impl<D: Device> NvmeController<D> {
         };
         self.drop_command(slot);
         if command.queue != 0 && self.commands.is_idle() {
-            self.logs.idle(at);
+            self.subsystem.logs.idle(at);
         }
         self.counters.completions += 1;
         if bus.write(address, entry.as_bytes()).is_err() {
@@ -125,13 +125,13 @@ impl<D: Device> NvmeController<D> {
 
     /// Tells the host of `event`, now or when it asks (base 2.0c, clause 5.2).
     pub(super) fn raise(&mut self, now: Time, event: AsynchronousEvent) {
-        self.events.push(event);
+        self.subsystem.raise(event);
         self.send_events(now);
     }
 
     /// Answers asynchronous event requests as far as there are events.
     pub(super) fn send_events(&mut self, now: Time) {
-        while let Some((slot, event)) = self.events.next() {
+        while let Some((slot, event)) = self.subsystem.next_event_due() {
             let command = self.commands.get_mut(slot);
             command.dword0 = event.dword();
             command.kind = Kind::Nothing;

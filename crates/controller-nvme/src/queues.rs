@@ -1,5 +1,8 @@
 //! Submission and completion queues in host memory (base 2.0c, clause 3.3).
 
+use super::queue_features::QueueFeatures;
+use ssdyno_device::nvme::NvmeControllerConfig;
+
 /// A submission queue as the controller sees it.
 #[derive(Clone, Debug)]
 pub(super) struct SubmissionQueue {
@@ -158,12 +161,18 @@ pub(super) struct Queues {
     pub(super) completion: Vec<Option<CompletionQueue>>,
     /// An I/O queue was created since the last reset.
     pub(super) had_io: bool,
+    pub(super) features: QueueFeatures,
 }
 
 impl Queues {
-    pub(super) fn new(io_queues: u16) -> Queues {
-        let count = usize::from(io_queues) + 1;
-        Queues { submission: vec![None; count], completion: vec![None; count], had_io: false }
+    pub(super) fn new(config: &NvmeControllerConfig) -> Queues {
+        let count = usize::from(config.io_queues) + 1;
+        Queues {
+            submission: vec![None; count],
+            completion: vec![None; count],
+            had_io: false,
+            features: QueueFeatures::new(config),
+        }
     }
     pub(super) fn clear(&mut self) {
         self.submission.fill(None);

@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::registers as offset;
 
-use super::versions::{Field, Part, Version};
+use super::subsystem::{Field, Part, Version};
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// Largest memory page: 2^(12 + this).

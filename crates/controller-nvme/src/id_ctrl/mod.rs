@@ -9,8 +9,7 @@ pub use parse::IdCtrlError;
 
 use ssdyno_spec::nvme::oncs;
 
-use super::identify::OPTIONAL;
-use super::versions::Version;
+use super::subsystem::{OPTIONAL, Version};
 
 /// Most data of a command that a device file can say.
 const MDTS_MAX: u8 = 10;

@@ -18,5 +18,6 @@ mod properties;
 mod queue_model;
 mod queues;
 mod sanitize;
+mod subsystem;
 mod support;
 mod timing;

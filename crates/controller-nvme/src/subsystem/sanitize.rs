@@ -2,23 +2,20 @@
 //!
 //! What the flash does for it, and how long that takes, is the [device's](ssdyno_device::Device::sanitize) affair.
 //! Here are the command, its states, what is refused meanwhile, the log page and the event. The state is
-//! the subsystem's: no reset ends an operation, and none leaves a failure mode. Faults of opcode 84h (namespace
-//! 0, no blocks) hit the command; [`Fault::Error`] makes the operation fail.
+//! the subsystem's: no reset ends an operation, and none leaves a failure mode. The transport injects faults: a delay,
+//! or that the operation fails.
 //!
 //! Not modelled: the persistent memory region, media verification (version 2.1), several operations.
 
-use ssdyno_block::{Fault, Time};
+use ssdyno_block::Time;
 use ssdyno_spec::nvme::{
     AsynchronousEvent, NvmeStatus, SanitizeLog, SubmissionEntry, admin, nvm, page, sanicap,
     sanitize,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::NvmeController;
-use super::admin::Outcome;
-use super::commands::{Kind, State};
-use super::faults::Effect;
-use super::timers::Timer;
+use super::NvmeSubsystem;
+use super::admin::AdminOutcome;
 use super::versions::Field;
 use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 
@@ -37,9 +34,19 @@ enum Phase {
     Failed,
 }
 
+/// A sanitize operation that was accepted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SanitizeOrder {
+    device: Sanitize,
+    /// Of the command; the log page tells it.
+    dword10: u32,
+    /// What an overwrite leaves (dword 11).
+    pattern: u32,
+}
+
 /// The sanitize operation of the subsystem.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sanitizing {
+pub(crate) struct Sanitizing {
     phase: Phase,
     /// What the log tells of the most recent operation.
     status: u16,
@@ -55,15 +62,15 @@ pub(super) struct Sanitizing {
 impl Sanitizing {
     /// Most commands are refused.
     #[inline]
-    pub(super) fn restricts(&self) -> bool {
+    pub(crate) fn restricts(&self) -> bool {
         self.phase != Phase::Idle
     }
-    pub(super) fn is_processing(&self) -> bool {
+    pub(crate) fn is_processing(&self) -> bool {
         self.phase == Phase::Processing
     }
     /// The host writes.
     #[inline]
-    pub(super) fn written(&mut self) {
+    pub(crate) fn written(&mut self) {
         self.erased = false;
     }
     /// A failure mode can be left by command.
@@ -122,9 +129,9 @@ fn order(dword10: u32) -> Option<Sanitize> {
     Some(Sanitize { method, stays_allocated: dword10 & sanitize::NO_DEALLOCATION != 0 })
 }
 
-impl<D: Device> NvmeController<D> {
+impl<D: Device> NvmeSubsystem<D> {
     /// SANICAP of Identify: 0 where the device cannot sanitize.
-    pub(super) fn sanitize_capabilities(&self) -> u32 {
+    pub(crate) fn sanitize_capabilities(&self) -> u32 {
         let offers = |method| {
             self.device.sanitize_time(Sanitize { method, stays_allocated: false }).is_some()
         };
@@ -144,7 +151,7 @@ impl<D: Device> NvmeController<D> {
 
     /// Refuses an admin command that is not allowed while a sanitize operation is in progress or has
     /// failed (base 2.0c, clause 8.21.4).
-    pub(super) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
+    pub(crate) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
         let allowed = match entry.opcode {
             admin::GET_LOG_PAGE => PAGES_ALLOWED.contains(&(entry.dword10.get() as u8)),
             admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::FORMAT_NVM => false,
@@ -159,7 +166,7 @@ impl<D: Device> NvmeController<D> {
 
     /// The same for an I/O command: none but Flush, which has nothing to do then.
     #[cold]
-    pub(super) fn refuse_io(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
+    pub(crate) fn refuse_io(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
         if entry.opcode != nvm::FLUSH {
             return Err(self.sanitizing.refusal());
         }
@@ -168,12 +175,10 @@ impl<D: Device> NvmeController<D> {
     }
 
     /// Sanitize (base 2.0c, clause 5.24): it completes when the operation has begun.
-    pub(super) fn sanitize(
+    pub(crate) fn accept_sanitize(
         &mut self,
-        at: Time,
-        slot: u32,
         entry: &SubmissionEntry,
-    ) -> Result<Outcome, NvmeStatus> {
+    ) -> Result<AdminOutcome, NvmeStatus> {
         let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
         if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
             return Err(invalid_field);
@@ -188,92 +193,62 @@ impl<D: Device> NvmeController<D> {
                 return Err(self.sanitizing.refusal());
             }
             self.sanitizing.phase = Phase::Idle;
-            return Ok(Outcome::Done(0));
+            return Ok(AdminOutcome::Done(0));
         }
-        let order = order(dword10).ok_or(invalid_field)?;
-        if self.device.sanitize_time(order).is_none() {
+        let device = order(dword10).ok_or(invalid_field)?;
+        if self.device.sanitize_time(device).is_none() {
             return Err(invalid_field);
         }
         // What failed in restricted mode can be mended in that mode alone.
         if locked && dword10 & sanitize::UNRESTRICTED_EXIT != 0 {
             return Err(self.sanitizing.refusal());
         }
-        let mut later = Time::ZERO;
-        let mut fails = false;
-        match self.faults.hit_admin(entry.opcode) {
-            Some(Effect::Fail(status)) => return Err(status),
-            Some(Effect::Meet(Fault::Error)) => fails = true,
-            Some(Effect::Meet(Fault::Delay(time))) => later = time,
-            Some(Effect::Meet(Fault::Drop)) => {
-                self.commands.get_mut(slot).state = State::Lost;
-                return Ok(Outcome::Later);
-            }
-            _ => {}
-        }
-        self.begin_sanitize(at, order, entry, (later, fails));
-        Ok(Outcome::Done(0))
+        let pattern = entry.dword11.get();
+        Ok(AdminOutcome::Sanitize(SanitizeOrder { device, dword10, pattern }))
     }
 
-    fn begin_sanitize(
+    /// Begins the operation at `at`; gives when it is over, at which time the transport calls
+    /// [`end_sanitize`](NvmeSubsystem::end_sanitize). `None`: the device has refused it. It takes `later` longer than
+    /// the device says, and `fails` in the end, where a fault is injected.
+    pub fn begin_sanitize(
         &mut self,
         at: Time,
-        order: Sanitize,
-        entry: &SubmissionEntry,
-        (later, fails): (Time, bool),
-    ) {
+        order: SanitizeOrder,
+        later: Time,
+        fails: bool,
+    ) -> Option<Time> {
+        let SanitizeOrder { device, dword10, pattern } = order;
         self.events.withdraw_event(AsynchronousEvent::SANITIZE_COMPLETED);
-        self.abort_for_sanitize(at);
-        let Some(done) = self.device.sanitize(at, order) else { return };
-        self.uncorrectable = Default::default();
-        if let Some(contents) = &mut self.contents {
-            let overwritten = matches!(order.method, SanitizeMethod::Overwrite { .. });
-            let stays = overwritten && order.stays_allocated;
-            let pattern = if stays { entry.dword11.get() } else { 0 };
-            contents.start_anew(self.namespaces.capacity_bytes, pattern.to_le_bytes());
-        }
+        let done = self.device.sanitize(at, device)?;
+        let overwritten = matches!(device.method, SanitizeMethod::Overwrite { .. });
+        let stays = overwritten && device.stays_allocated;
+        let pattern = if stays { pattern } else { 0 };
+        self.media.start_anew(self.namespaces.capacity_bytes, pattern);
         let ends = done.ends + later;
         self.sanitizing = Sanitizing {
             phase: Phase::Processing,
             status: SanitizeLog::IN_PROGRESS,
-            dword10: entry.dword10.get(),
+            dword10,
             began: at,
             ends,
             fails: fails || done.failed,
             erased: false,
         };
-        self.timers.set(ends, Timer::Sanitized);
+        Some(ends)
     }
 
-    /// Ends what is not allowed any more (base 2.0c, clause 8.21.4). What the device has begun is
-    /// answered once the device is through with it.
-    fn abort_for_sanitize(&mut self, at: Time) {
-        let waiting: Vec<u32> = self.commands.waiting().collect();
-        for slot in waiting {
-            let command = *self.commands.get(slot);
-            match command.state {
-                State::Device | State::Spoilt if command.kind != Kind::Flush => {
-                    self.commands.get_mut(slot).state = State::Sanitized;
-                }
-                State::List | State::Timer | State::Lost if command.queue != 0 => {
-                    self.end_early(at, slot, NvmeStatus::SANITIZE_IN_PROGRESS);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The operation is over.
+    /// The operation is over: an event is due.
     #[cold]
-    pub(super) fn sanitized(&mut self, at: Time) {
+    pub fn end_sanitize(&mut self) {
         let failed = self.sanitizing.fails;
         self.sanitizing.phase = if failed { Phase::Failed } else { Phase::Idle };
         self.sanitizing.status = if failed { SanitizeLog::FAILED } else { SanitizeLog::SANITIZED };
         self.sanitizing.erased = !failed;
-        self.raise(at, AsynchronousEvent::SANITIZE_COMPLETED);
+        self.raise(AsynchronousEvent::SANITIZE_COMPLETED);
     }
 
     /// The log page of the operation at `at` (base 2.0c, clause 5.16.1.25).
-    pub(super) fn sanitize_page(&self, at: Time) -> Vec<u8> {
+    pub(crate) fn sanitize_page(&self, at: Time) -> Vec<u8> {
         let seconds = |method, stays_allocated| {
             let time = self.device.sanitize_time(Sanitize { method, stays_allocated });
             let second = Time::from_s(1).as_ps();

@@ -7,35 +7,35 @@ use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
 use ssdyno_device::nvme::NvmeControllerConfig;
 
-use crate::identify::FORMAT_SHIFTS;
+use super::identify::FORMAT_SHIFTS;
 
 /// Namespaces start at multiples of this: no flash page belongs to two.
 const GRANULE_BYTES: u64 = 1 << 20;
 /// Hints that are kept of a namespace.
 const HINTS_MAX: usize = 256;
 /// Ranges of the LBA range type feature: 64 of 64 bytes.
-pub(super) const RANGE_TYPES_BYTES: usize = 4096;
+pub(crate) const RANGE_TYPES_BYTES: usize = 4096;
 
 /// A namespace.
 #[derive(Clone, Debug)]
-pub(super) struct Namespace {
-    pub(super) start_bytes: u64,
-    pub(super) blocks: u64,
+pub(crate) struct Namespace {
+    pub(crate) start_bytes: u64,
+    pub(crate) blocks: u64,
     /// A block has 2^shift bytes.
-    pub(super) shift: u8,
-    pub(super) attached: bool,
+    pub(crate) shift: u8,
+    pub(crate) attached: bool,
     /// Never used for another namespace of the device.
-    pub(super) unique: u64,
+    pub(crate) unique: u64,
     /// The error recovery feature.
-    pub(super) error_recovery: u32,
+    pub(crate) error_recovery: u32,
     /// The LBA range type feature: number of ranges less one, and the ranges.
-    pub(super) range_types: Option<(u32, Box<[u8]>)>,
+    pub(crate) range_types: Option<(u32, Box<[u8]>)>,
     /// What Dataset Management said about use.
-    pub(super) hints: Vec<DatasetRange>,
+    pub(crate) hints: Vec<DatasetRange>,
 }
 
 impl Namespace {
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.blocks << self.shift
     }
     /// What it takes of the device.
@@ -46,17 +46,17 @@ impl Namespace {
 
 /// All namespaces of the subsystem.
 #[derive(Clone, Debug)]
-pub(super) struct Namespaces {
+pub(crate) struct Namespaces {
     /// By identifier, which is the place plus 1.
     list: Vec<Option<Namespace>>,
-    pub(super) capacity_bytes: u64,
+    pub(crate) capacity_bytes: u64,
     /// The least shift of a block: that of the device's sector.
     shift_min: u8,
     created: u64,
 }
 
 impl Namespaces {
-    pub(super) fn new(
+    pub(crate) fn new(
         config: &NvmeControllerConfig,
         capacity_bytes: u64,
         sector_bytes: u32,
@@ -109,23 +109,23 @@ impl Namespaces {
     }
 
     /// Places and shifts of the block formats that the device can have.
-    pub(super) fn formats(&self) -> impl Iterator<Item = (usize, u8)> {
+    pub(crate) fn formats(&self) -> impl Iterator<Item = (usize, u8)> {
         let shift_min = self.shift_min;
         FORMAT_SHIFTS.into_iter().enumerate().filter(move |(_, shift)| *shift >= shift_min)
     }
     /// The shift of block format `index`; `None` where it is not offered.
-    pub(super) fn format(&self, index: usize) -> Option<u8> {
+    pub(crate) fn format(&self, index: usize) -> Option<u8> {
         self.formats().find(|(place, _)| *place == index).map(|(_, shift)| shift)
     }
-    pub(super) fn get(&self, id: u32) -> Option<&Namespace> {
+    pub(crate) fn get(&self, id: u32) -> Option<&Namespace> {
         self.list.get((id as usize).wrapping_sub(1))?.as_ref()
     }
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Namespace> {
+    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Namespace> {
         self.list.get_mut((id as usize).wrapping_sub(1))?.as_mut()
     }
     /// The namespace if it is attached to the controller.
     #[inline]
-    pub(super) fn active(&self, id: u32) -> Option<&Namespace> {
+    pub(crate) fn active(&self, id: u32) -> Option<&Namespace> {
         self.get(id).filter(|namespace| namespace.attached)
     }
     /// The namespace that a command is for (base 2.0c, clause 3.2.1).
@@ -133,25 +133,25 @@ impl Namespaces {
     /// # Errors
     /// See [`Namespaces::refusal`].
     #[inline]
-    pub(super) fn addressed(&self, id: u32) -> Result<&Namespace, NvmeStatus> {
+    pub(crate) fn addressed(&self, id: u32) -> Result<&Namespace, NvmeStatus> {
         self.active(id).ok_or_else(|| self.refusal(id))
     }
     /// Why a command for `id` is refused where no namespace has it: an identifier that none can have
     /// is invalid; one that is free is a wrong field, and so is that of all namespaces where a command
     /// is for one (base 2.0c, figure 87).
     #[cold]
-    pub(super) fn refusal(&self, id: u32) -> NvmeStatus {
+    pub(crate) fn refusal(&self, id: u32) -> NvmeStatus {
         let valid = (1..=self.count_max()).contains(&id) || id == u32::MAX;
         if valid { NvmeStatus::INVALID_FIELD } else { NvmeStatus::INVALID_NAMESPACE }
             .with_do_not_retry()
     }
     /// Identifiers above `above`, attached or all.
-    pub(super) fn ids(&self, above: u32, all: bool) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn ids(&self, above: u32, all: bool) -> impl Iterator<Item = u32> + '_ {
         let wanted = move |id: &u32| self.get(*id).is_some_and(|ns| all || ns.attached);
         (1..=self.list.len() as u32).filter(move |id| *id > above).filter(wanted)
     }
     /// The largest identifier that there can be.
-    pub(super) fn count_max(&self) -> u32 {
+    pub(crate) fn count_max(&self) -> u32 {
         self.list.len() as u32
     }
 
@@ -175,7 +175,7 @@ impl Namespaces {
         self.gaps().into_iter().max_by_key(|(_, bytes)| *bytes).unwrap_or((0, 0))
     }
     /// Bytes that no namespace has.
-    pub(super) fn unallocated_bytes(&self) -> u64 {
+    pub(crate) fn unallocated_bytes(&self) -> u64 {
         self.gaps().iter().map(|(_, bytes)| bytes).sum()
     }
 
@@ -183,7 +183,7 @@ impl Namespaces {
     ///
     /// # Errors
     /// No stretch of the device is long enough; no identifier is left; no blocks.
-    pub(super) fn create(&mut self, blocks: u64, shift: u8) -> Result<u32, NvmeStatus> {
+    pub(crate) fn create(&mut self, blocks: u64, shift: u8) -> Result<u32, NvmeStatus> {
         let bytes = blocks.saturating_mul(1 << shift);
         if blocks == 0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
@@ -207,12 +207,12 @@ impl Namespaces {
         Ok(place as u32 + 1)
     }
 
-    pub(super) fn delete(&mut self, id: u32) -> Option<Namespace> {
+    pub(crate) fn delete(&mut self, id: u32) -> Option<Namespace> {
         self.list.get_mut((id as usize).wrapping_sub(1))?.take()
     }
 
     /// Keeps what Dataset Management says about use of `ranges`.
-    pub(super) fn keep_hints(&mut self, id: u32, ranges: &[DatasetRange]) {
+    pub(crate) fn keep_hints(&mut self, id: u32, ranges: &[DatasetRange]) {
         let Some(namespace) = self.get_mut(id) else { return };
         let said = ranges.iter().filter(|range| range.attributes.get() != 0);
         namespace.hints.extend(said);

@@ -8,20 +8,20 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::namespaces::Namespace;
 use super::versions::{Field, Part};
-use super::{NvmeController, events, host, logs};
+use super::{NvmeSubsystem, events, host_behavior, logs};
 use ssdyno_device::{Device, DeviceReport};
 
 /// The structures are all of this size.
 const BYTES: usize = 4096;
 /// The only controller's identifier.
-pub(super) const CONTROLLER_ID: u16 = 1;
+pub(crate) const CONTROLLER_ID: u16 = 1;
 /// Aborts outstanding at most.
-pub(super) const ABORTS_MAX: u8 = 4;
+pub(crate) const ABORTS_MAX: u8 = 4;
 /// Block formats: 2^shift bytes, without metadata.
-pub(super) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
+pub(crate) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
 
 /// What the bits of ONCS stand for.
-pub(super) const OPTIONAL: [(Part, u16); 6] = [
+pub(crate) const OPTIONAL: [(Part, u16); 6] = [
     (Part::Io(nvm::COMPARE), oncs::COMPARE),
     (Part::Io(nvm::WRITE_UNCORRECTABLE), oncs::WRITE_UNCORRECTABLE),
     (Part::Io(nvm::DATASET_MANAGEMENT), oncs::DATASET_MANAGEMENT),
@@ -31,7 +31,7 @@ pub(super) const OPTIONAL: [(Part, u16); 6] = [
 ];
 
 /// `text` with spaces behind it.
-pub(super) fn padded<const N: usize>(text: &str) -> [u8; N] {
+pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [b' '; N];
     let length = text.len().min(N);
     field[..length].copy_from_slice(&text.as_bytes()[..length]);
@@ -53,9 +53,9 @@ fn set_power(state: &mut PowerStateDescriptor, watts: f64, fine: bool) {
     }
 }
 
-impl<D: Device> NvmeController<D> {
+impl<D: Device> NvmeSubsystem<D> {
     /// The structure that an Identify command asks for.
-    pub(super) fn identify(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, NvmeStatus> {
+    pub(crate) fn identify(&self, entry: &SubmissionEntry) -> Result<Vec<u8>, NvmeStatus> {
         let id = entry.namespace_id.get();
         let dword10 = entry.dword10.get();
         let command_set = entry.dword11.get() >> 24;
@@ -95,7 +95,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    pub(super) fn identify_controller(&self) -> IdentifyController {
+    pub(crate) fn identify_controller(&self) -> IdentifyController {
         let config = &self.config;
         let mut id = IdentifyController::new_zeroed();
         id.vendor = config.pci_vendor.into();
@@ -118,7 +118,7 @@ impl<D: Device> NvmeController<D> {
         id.namespaces = self.namespaces.count_max().into();
         let there = OPTIONAL.into_iter().filter(|(part, _)| self.has(*part));
         id.nvm_commands = there.fold(0, |bits, (_, bit)| bits | bit).into();
-        id.volatile_write_cache = u8::from(self.has_cache);
+        id.volatile_write_cache = u8::from(self.limits.has_cache);
         self.fill_later_fields(&mut id);
         self.describe_power(&mut id);
         id
@@ -149,7 +149,7 @@ impl<D: Device> NvmeController<D> {
             id.unallocated_capacity = u128::from(self.namespaces.unallocated_bytes()).into();
         }
         if self.has(Part::Admin(admin::KEEP_ALIVE)) {
-            id.keep_alive = host::KEEP_ALIVE_UNITS.into();
+            id.keep_alive = host_behavior::KEEP_ALIVE_UNITS.into();
         }
         if self.has(Part::Admin(admin::SANITIZE)) {
             id.sanitize = self.sanitize_capabilities().into();
@@ -184,7 +184,7 @@ impl<D: Device> NvmeController<D> {
             operational.map(|state| (state.power, state.entry_latency, state.exit_latency, 0));
         let non_operational = PowerStateDescriptor::NON_OPERATIONAL;
         let later = self.has_field(Field::NonOperational);
-        let low = self.low_power_states.iter().filter(|_| later);
+        let low = self.limits.low_power_states.iter().filter(|_| later);
         let low = low
             .map(|state| (state.power, state.entry_latency, state.exit_latency, non_operational));
         let mut count = 0;

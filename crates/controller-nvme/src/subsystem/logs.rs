@@ -4,22 +4,27 @@ use std::collections::VecDeque;
 
 use ssdyno_block::Time;
 use ssdyno_ftl::Health;
-use ssdyno_spec::nvme::{ErrorLogEntry, FirmwareSlotLog, NvmeStatus, SmartLog, page};
+use ssdyno_spec::nvme::{
+    AsynchronousEvent, ErrorLogEntry, FirmwareSlotLog, NvmeStatus, SmartLog, SubmissionEntry, page,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::commands::{Command, Kind};
 use super::namespaces::Namespaces;
+use super::versions::{Field, Part};
+use super::{HostData, NvmeSubsystem};
+use crate::commands::{Command, Kind};
+use ssdyno_device::{Device, DeviceReport};
 
 /// Entries of the error log (ELPE + 1).
-pub(super) const ERROR_ENTRIES: usize = 64;
+pub(crate) const ERROR_ENTRIES: usize = 64;
 /// Temperature of a model that has none, in kelvin: 40 °C.
-pub(super) const TEMPERATURE_KELVIN: u16 = 313;
+pub(crate) const TEMPERATURE_KELVIN: u16 = 313;
 /// Namespaces that the changed namespace list names.
 const CHANGED_MAX: usize = 1024;
 
 /// What logs tell.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Logs {
+pub(crate) struct Logs {
     errors: VecDeque<ErrorLogEntry>,
     error_count: u64,
     read_bytes: u64,
@@ -30,22 +35,24 @@ pub(super) struct Logs {
     busy: Time,
     busy_since: Time,
     changed: Vec<u32>,
+    /// The host knows that the device takes no more writes.
+    told_worn_out: bool,
 }
 
 /// What the health log says beyond counters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wear {
-    pub(super) health: Health,
-    pub(super) percentage_used: u8,
+pub(crate) struct Wear {
+    pub(crate) health: Health,
+    pub(crate) percentage_used: u8,
     /// The temperature is at or beyond a threshold.
-    pub(super) beyond_threshold: bool,
-    pub(super) now: Time,
+    pub(crate) beyond_threshold: bool,
+    pub(crate) now: Time,
 }
 
 impl Logs {
     /// A command was successful.
     #[inline]
-    pub(super) fn count(&mut self, kind: Kind, bytes: u64) {
+    pub(crate) fn count(&mut self, kind: Kind, bytes: u64) {
         match kind {
             Kind::Read | Kind::Compare | Kind::Verify => {
                 self.reads += 1;
@@ -59,17 +66,17 @@ impl Logs {
         }
     }
     /// The first I/O command is on its way.
-    pub(super) fn busy(&mut self, at: Time) {
+    pub(crate) fn busy(&mut self, at: Time) {
         self.busy_since = at;
     }
     /// The last I/O command completes.
-    pub(super) fn idle(&mut self, at: Time) {
+    pub(crate) fn idle(&mut self, at: Time) {
         self.busy += at - self.busy_since;
     }
 
     /// A command failed.
     #[cold]
-    pub(super) fn command_error(&mut self, command: &Command, namespaces: &Namespaces) {
+    pub(crate) fn command_error(&mut self, command: &Command, namespaces: &Namespaces) {
         if [NvmeStatus::UNRECOVERED_READ, NvmeStatus::WRITE_FAULT].contains(&command.status.kind())
         {
             self.media_errors += 1;
@@ -88,7 +95,7 @@ impl Logs {
         self.push_error(entry);
     }
     /// No command is to blame: a doorbell write was refused, or the host is gone.
-    pub(super) fn controller_error(&mut self, status: NvmeStatus) {
+    pub(crate) fn controller_error(&mut self, status: NvmeStatus) {
         let mut entry = ErrorLogEntry::new_zeroed();
         entry.queue = 0xffff.into();
         entry.command = 0xffff.into();
@@ -104,19 +111,19 @@ impl Logs {
     }
 
     /// Namespace `id` was created, deleted, attached, detached or formatted.
-    pub(super) fn namespace_changed(&mut self, id: u32) {
+    pub(crate) fn namespace_changed(&mut self, id: u32) {
         if !self.changed.contains(&id) && self.changed.len() < CHANGED_MAX {
             self.changed.push(id);
             self.changed.sort_unstable();
         }
     }
     /// The host has read the changed namespace list.
-    pub(super) fn forget_changes(&mut self) {
+    pub(crate) fn forget_changes(&mut self) {
         self.changed.clear();
     }
 
     /// The contents of log page `id`; `None` where there is no such page.
-    pub(super) fn page(&self, id: u8, firmware: &str, wear: Wear) -> Option<Vec<u8>> {
+    pub(crate) fn page(&self, id: u8, firmware: &str, wear: Wear) -> Option<Vec<u8>> {
         Some(match id {
             page::ERROR => {
                 let mut all = [ErrorLogEntry::new_zeroed(); ERROR_ENTRIES];
@@ -168,5 +175,79 @@ impl Logs {
         log.media_errors = u128::from(self.media_errors).into();
         log.error_log_entries = u128::from(self.error_count).into();
         log
+    }
+}
+
+impl<D: Device> NvmeSubsystem<D> {
+    /// Get Log Page (base 2.0c, clause 5.16).
+    pub(crate) fn get_log_page(
+        &mut self,
+        at: Time,
+        entry: &SubmissionEntry,
+        data: &mut dyn HostData,
+    ) -> Result<(), NvmeStatus> {
+        let dword10 = entry.dword10.get();
+        let id = dword10 as u8;
+        let retain = dword10 >> 15 & 1 == 1 && self.has_field(Field::RetainEvent);
+        let dwords = u64::from(dword10 >> 16 | (entry.dword11.get() & 0xffff) << 16) + 1;
+        let offset = u64::from(entry.dword12.get()) | u64::from(entry.dword13.get()) << 32;
+        let invalid_field = NvmeStatus::INVALID_FIELD.with_do_not_retry();
+        // All pages are those of the controller (LPA bit 0 is clear), not of a namespace.
+        if ![0, u32::MAX].contains(&entry.namespace_id.get()) {
+            return Err(invalid_field);
+        }
+        // Bit 23 of dword 14: the offset counts entries, which no page here allows.
+        let by_index = entry.dword14.get() >> 23 & 1 == 1;
+        if dwords * 4 > self.config.max_transfer.0 || offset & 3 != 0 || by_index {
+            return Err(invalid_field);
+        }
+        // Before there were offsets, the number of dwords had 12 bits.
+        if (offset != 0 || dwords > 4096) && !self.has_field(Field::LogOffset) {
+            return Err(invalid_field);
+        }
+        if !self.has(Part::Log(id)) {
+            return Err(NvmeStatus::LOG_PAGE_INVALID.with_do_not_retry());
+        }
+        let wear = Wear {
+            health: DeviceReport::of(&self.device).health(),
+            percentage_used: self.percentage_used(),
+            beyond_threshold: self.features.is_beyond_threshold(),
+            now: at,
+        };
+        let log = match id {
+            page::SANITIZE => Some(self.sanitize_page(at)),
+            _ => self.offered_page(id),
+        };
+        let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
+        let mut log = log.ok_or(NvmeStatus::LOG_PAGE_INVALID.with_do_not_retry())?;
+        if offset > log.len() as u64 {
+            return Err(invalid_field);
+        }
+        log.drain(..offset as usize);
+        // Beyond the end of a page everything reads as zero.
+        log.resize((dwords * 4) as usize, 0);
+        data.send(&log)?;
+        if !retain {
+            if id == page::CHANGED_NAMESPACES {
+                self.logs.forget_changes();
+            }
+            self.events.page_read(id);
+        }
+        Ok(())
+    }
+
+    /// Endurance used by the most worn block, in percent.
+    fn percentage_used(&self) -> u8 {
+        let erases = u64::from(DeviceReport::of(&self.device).health().erases_max) * 100;
+        erases.checked_div(u64::from(self.limits.endurance_cycles)).unwrap_or(0).min(255) as u8
+    }
+
+    /// The device has refused a write for good.
+    #[cold]
+    pub(crate) fn worn_out(&mut self) {
+        if !self.logs.told_worn_out && self.features.wants_health(SmartLog::READ_ONLY) {
+            self.logs.told_worn_out = true;
+            self.events.push(AsynchronousEvent::RELIABILITY);
+        }
     }
 }

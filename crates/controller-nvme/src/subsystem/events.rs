@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use ssdyno_spec::nvme::AsynchronousEvent;
 
 /// Requests outstanding at most (AERL + 1).
-pub(super) const REQUESTS_MAX: usize = 4;
+pub(crate) const REQUESTS_MAX: usize = 4;
 /// Events that wait for a request at most; what comes then is lost.
 const WAITING_MAX: usize = 16;
 
 /// Events and the requests that they answer.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Events {
+pub(crate) struct Events {
     waiting: VecDeque<AsynchronousEvent>,
     requests: VecDeque<u32>,
     /// Kinds that were reported and whose log page was not read since: bit by kind.
@@ -20,11 +20,11 @@ pub(super) struct Events {
 
 impl Events {
     /// Nobody asks any more, and nothing is left to say.
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         *self = Events::default();
     }
     /// The request in `slot` waits for an event; false if too many do.
-    pub(super) fn request(&mut self, slot: u32) -> bool {
+    pub(crate) fn request(&mut self, slot: u32) -> bool {
         let room = self.requests.len() < REQUESTS_MAX;
         if room {
             self.requests.push_back(slot);
@@ -32,21 +32,21 @@ impl Events {
         room
     }
     /// The request in `slot` is withdrawn.
-    pub(super) fn withdraw(&mut self, slot: u32) {
+    pub(crate) fn withdraw(&mut self, slot: u32) {
         self.requests.retain(|waiting| *waiting != slot);
     }
-    pub(super) fn push(&mut self, event: AsynchronousEvent) {
+    pub(crate) fn push(&mut self, event: AsynchronousEvent) {
         if self.waiting.len() < WAITING_MAX && !self.waiting.contains(&event) {
             self.waiting.push_back(event);
         }
     }
     /// `event` is no longer of interest: it is not told any more.
-    pub(super) fn withdraw_event(&mut self, event: AsynchronousEvent) {
+    pub(crate) fn withdraw_event(&mut self, event: AsynchronousEvent) {
         self.waiting.retain(|waiting| *waiting != event);
         self.masked &= !(1 << event.kind);
     }
     /// The log page was read: events of the kinds that it explains may come again.
-    pub(super) fn page_read(&mut self, page: u8) {
+    pub(crate) fn page_read(&mut self, page: u8) {
         // Pages 1, 2 and 4 belong to errors, health and notices, page 81h to Sanitize.
         match page {
             1 => self.masked &= !1,
@@ -57,7 +57,7 @@ impl Events {
         }
     }
     /// An event with the request that it answers.
-    pub(super) fn next(&mut self) -> Option<(u32, AsynchronousEvent)> {
+    pub(crate) fn next(&mut self) -> Option<(u32, AsynchronousEvent)> {
         let open = |event: &AsynchronousEvent| self.masked >> event.kind & 1 == 0;
         let at = self.waiting.iter().position(open)?;
         let slot = self.requests.pop_front()?;

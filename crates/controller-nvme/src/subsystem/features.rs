@@ -1,24 +1,29 @@
 //! Set Features and Get Features (base 2.0c, clauses 5.15 and 5.27; S1-41, S1-45).
 
 use ssdyno_block::Time;
-use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{
     AsynchronousEvent, AutonomousTransition, NvmeStatus, SmartLog, SubmissionEntry, feature, select,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::NvmeController;
-use super::arbiter::Arbiter;
-use super::host::Host;
+use super::admin::AdminOutcome;
+use super::host_behavior::HostBehavior;
 use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
-use super::timers::Timer;
 use super::versions::{Field, Part, Version};
+use super::{HostData, NvmeSubsystem};
 use ssdyno_device::nvme::NvmeControllerConfig;
 use ssdyno_device::{Device, PowerState};
 
 /// In command dword 10 of Set Features: keep the value over a reset.
 const SAVE: u32 = 1 << 31;
+/// Features that the transport has the values of, and carries out.
+const TRANSPORT_FEATURES: [u8; 4] = [
+    feature::ARBITRATION,
+    feature::NUMBER_OF_QUEUES,
+    feature::INTERRUPT_COALESCING,
+    feature::INTERRUPT_VECTOR,
+];
 /// Power states in the autonomous transition table.
 const STATES: usize = 32;
 
@@ -26,8 +31,7 @@ type Transitions = [AutonomousTransition; STATES];
 
 /// Values of the features of the controller.
 #[derive(Clone, Debug)]
-pub(super) struct Features {
-    arbitration: u32,
+pub(crate) struct Features {
     power_state: u8,
     /// WH: what the host says of its load.
     workload: u8,
@@ -36,9 +40,6 @@ pub(super) struct Features {
     over_temperature: u32,
     under_temperature: u32,
     write_cache: bool,
-    /// I/O queues less one: submission and completion.
-    queues: u32,
-    coalescing: u32,
     write_atomicity: u32,
     events: u32,
     autonomous: bool,
@@ -46,57 +47,53 @@ pub(super) struct Features {
     transitions: Option<Transitions>,
     operational: u8,
     states: u8,
-    pub(super) host: Host,
+    pub(crate) host: HostBehavior,
 }
 
 impl Features {
     /// The values after a reset.
-    pub(super) fn new(
+    pub(crate) fn new(
         config: &NvmeControllerConfig,
         version: Version,
         low_power: &[PowerState],
     ) -> Features {
         let operational = config.operational_states.len() as u8;
         let told = version.has(Part::Field(Field::NonOperational));
-        let queues = u32::from(config.io_queues - 1);
         Features {
-            arbitration: Arbiter::feature(config.arbitration_burst),
             power_state: 0,
             workload: 0,
             forced: None,
             over_temperature: 343,
             under_temperature: 0,
             write_cache: true,
-            queues: queues << 16 | queues,
-            coalescing: 0,
             write_atomicity: 0,
             events: 0,
             autonomous: !low_power.is_empty(),
             transitions: None,
             operational,
             states: operational + if told { low_power.len() as u8 } else { 0 },
-            host: Host::default(),
+            host: HostBehavior::default(),
         }
     }
     #[inline]
-    pub(super) fn write_cache(&self) -> bool {
+    pub(crate) fn write_cache(&self) -> bool {
         self.write_cache
     }
     #[inline]
-    pub(super) fn is_forced_to_sleep(&self) -> bool {
+    pub(crate) fn is_forced_to_sleep(&self) -> bool {
         self.forced.is_some()
     }
     /// Namespace attribute notices are wanted.
-    pub(super) fn wants_namespace_notices(&self) -> bool {
+    pub(crate) fn wants_namespace_notices(&self) -> bool {
         self.events >> 8 & 1 == 1
     }
     /// The temperature is not between the thresholds.
-    pub(super) fn is_beyond_threshold(&self) -> bool {
+    pub(crate) fn is_beyond_threshold(&self) -> bool {
         let temperature = u32::from(TEMPERATURE_KELVIN);
         temperature >= self.over_temperature || temperature <= self.under_temperature
     }
     /// Health events of this bit of the critical warning are wanted.
-    pub(super) fn wants_health(&self, warning: u8) -> bool {
+    pub(crate) fn wants_health(&self, warning: u8) -> bool {
         self.events as u8 & warning != 0
     }
 
@@ -151,19 +148,20 @@ impl Features {
     }
 }
 
-/// What Get Features gives of a feature: dword 0, whether it can be changed, whether it belongs to
-/// a namespace.
-struct Description {
-    current: u32,
-    default: u32,
-    of_namespace: bool,
+/// What Get Features gives of a feature.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FeatureValue {
+    /// Dword 0 of the value in force.
+    pub current: u32,
+    /// Dword 0 of the value after a reset.
+    pub default: u32,
+    /// It belongs to a namespace.
+    pub of_namespace: bool,
 }
 
-impl<D: Device> NvmeController<D> {
+impl<D: Device> NvmeSubsystem<D> {
     /// Puts the features that other parts act on into force.
-    pub(super) fn apply_features(&mut self, now: Time) {
-        self.arbiter.set_feature(self.features.arbitration);
-        self.interrupts.set_coalescing(self.features.coalescing);
+    pub(crate) fn apply_features(&mut self, now: Time) {
         self.apply_sleep(now);
         // The state after a reset is the first, which has no limit.
         let limit = self.power_limit(self.features.power_state);
@@ -194,25 +192,26 @@ impl<D: Device> NvmeController<D> {
         Err(NvmeStatus::INVALID_FIELD.with_do_not_retry())
     }
     fn apply_sleep(&mut self, now: Time) {
-        let policy = self.features.sleep_policy(&self.low_power_states);
+        let policy = self.features.sleep_policy(&self.limits.low_power_states);
         if let Some(power) = self.device.power() {
             power.set_sleep(now, &policy);
         }
     }
     /// An I/O command has ended the sleep that the host had ordered.
     #[cold]
-    pub(super) fn wake(&mut self, now: Time) {
+    pub(crate) fn wake(&mut self, now: Time) {
         self.features.forced = None;
         self.apply_sleep(now);
     }
 
-    /// Set Features (base 2.0c, clause 5.27); gives dword 0.
-    pub(super) fn set_features(
+    /// Set Features (base 2.0c, clause 5.27). Of a feature that is the transport's, only what all features have in
+    /// common is checked.
+    pub(crate) fn set_features(
         &mut self,
         at: Time,
         entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
-    ) -> Result<u32, NvmeStatus> {
+        data: &mut dyn HostData,
+    ) -> Result<AdminOutcome, NvmeStatus> {
         let id = entry.dword10.get() as u8;
         let value = entry.dword11.get();
         let namespace = entry.namespace_id.get();
@@ -231,52 +230,32 @@ impl<D: Device> NvmeController<D> {
             return Err(NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC.with_do_not_retry());
         }
         match id {
-            feature::ARBITRATION => {
-                self.features.arbitration = value & 0xffff_ff07;
-                self.arbiter.set_feature(self.features.arbitration);
-            }
             feature::POWER_MANAGEMENT => self.set_power_state(at, value)?,
-            feature::LBA_RANGE_TYPE => self.set_range_types(entry, bus)?,
-            feature::TEMPERATURE_THRESHOLD => self.set_threshold(at, value)?,
+            feature::LBA_RANGE_TYPE => self.set_range_types(entry, data)?,
+            feature::TEMPERATURE_THRESHOLD => self.set_threshold(value)?,
             feature::ERROR_RECOVERY => self.set_error_recovery(namespace, value)?,
             feature::VOLATILE_WRITE_CACHE => {
                 self.features.write_cache = value & 1 == 1;
-            }
-            feature::NUMBER_OF_QUEUES => return self.set_number_of_queues(value),
-            feature::INTERRUPT_COALESCING => {
-                self.features.coalescing = value & 0xffff;
-                self.interrupts.set_coalescing(value);
-            }
-            feature::INTERRUPT_VECTOR => {
-                let vector = value & 0xffff;
-                if !self.interrupts.exists(vector) {
-                    return Err(invalid_field);
-                }
-                let at_once = value >> 16 & 1 == 1;
-                self.interrupts.set_at_once(vector as u16, at_once);
-                if at_once {
-                    self.timers.cancel(Timer::Coalesced(vector as u16));
-                    self.interrupts.time_is_up(vector as u16);
-                }
             }
             feature::WRITE_ATOMICITY => self.features.write_atomicity = value & 1,
             feature::ASYNCHRONOUS_EVENTS => {
                 let notices = u32::from(self.has_field(Field::NamespaceNotices));
                 self.features.events = value & (0xff | notices << 8);
-                self.tell_temperature(at);
+                self.tell_temperature();
             }
             feature::AUTONOMOUS_POWER => {
                 let mut table = [AutonomousTransition::new_zeroed(); STATES];
-                self.copy_from_host(entry, table.as_mut_bytes(), bus)?;
+                data.receive(table.as_mut_bytes())?;
                 self.features.autonomous = value & 1 == 1;
                 self.features.transitions = Some(table);
                 self.apply_sleep(at);
             }
-            feature::KEEP_ALIVE => self.set_keep_alive(at, value),
-            feature::HOST_BEHAVIOR => self.set_host_behavior(entry, bus)?,
+            feature::KEEP_ALIVE => self.set_keep_alive(value),
+            feature::HOST_BEHAVIOR => self.set_host_behavior(data)?,
+            id if TRANSPORT_FEATURES.contains(&id) => return Ok(AdminOutcome::TransportFeature),
             _ => return Err(invalid_field),
         }
-        Ok(0)
+        Ok(AdminOutcome::Done(0))
     }
 
     /// Of one namespace, or of all; of all in versions where it was the controller's.
@@ -295,7 +274,7 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    fn set_threshold(&mut self, at: Time, value: u32) -> Result<(), NvmeStatus> {
+    fn set_threshold(&mut self, value: u32) -> Result<(), NvmeStatus> {
         if value >> 16 != 0 && !self.has_field(Field::TemperatureSelect) {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
@@ -305,16 +284,16 @@ impl<D: Device> NvmeController<D> {
             (0 | 15, 1) => self.features.under_temperature = value & 0xffff,
             _ => return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry()),
         }
-        self.tell_temperature(at);
+        self.tell_temperature();
         Ok(())
     }
 
     /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
     /// clause 5.27.1.3). The temperature never changes; thresholds do.
-    fn tell_temperature(&mut self, at: Time) {
+    fn tell_temperature(&mut self) {
         if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE)
         {
-            self.raise(at, AsynchronousEvent::TEMPERATURE);
+            self.events.push(AsynchronousEvent::TEMPERATURE);
         }
     }
 
@@ -343,46 +322,32 @@ impl<D: Device> NvmeController<D> {
         Ok(())
     }
 
-    /// How many queues there will be; only before the first is created, also if that is gone again
-    /// (base 2.0c, 5.27.1.5).
-    fn set_number_of_queues(&mut self, value: u32) -> Result<u32, NvmeStatus> {
-        let (submission, completion) = (value & 0xffff, value >> 16);
-        if submission == 0xffff || completion == 0xffff {
-            return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
-        }
-        if self.queues.had_io {
-            return Err(NvmeStatus::SEQUENCE_ERROR.with_do_not_retry());
-        }
-        let most = u32::from(self.config.io_queues - 1);
-        self.features.queues = completion.min(most) << 16 | submission.min(most);
-        Ok(self.features.queues)
-    }
-    /// I/O submission and completion queues that the host may create.
-    pub(super) fn queues_granted(&self) -> (u32, u32) {
-        ((self.features.queues & 0xffff) + 1, (self.features.queues >> 16) + 1)
-    }
-
     fn set_range_types(
         &mut self,
         entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
+        data: &mut dyn HostData,
     ) -> Result<(), NvmeStatus> {
         let id = entry.namespace_id.get();
         self.namespaces.addressed(id)?;
         let last = entry.dword11.get() & 0x3f;
         let mut ranges = vec![0; RANGE_TYPES_BYTES].into_boxed_slice();
-        self.copy_from_host(entry, &mut ranges[..(last as usize + 1) * 64], bus)?;
+        data.receive(&mut ranges[..(last as usize + 1) * 64])?;
         if let Some(namespace) = self.namespaces.get_mut(id) {
             namespace.range_types = Some((last, ranges));
         }
         Ok(())
     }
 
-    /// Get Features (base 2.0c, clause 5.15); gives dword 0.
-    pub(super) fn get_features(
-        &mut self,
+    /// Get Features (base 2.0c, clause 5.15); gives dword 0. `of_transport` is the value of a feature that is the
+    /// transport's.
+    ///
+    /// # Errors
+    /// The status with which the command ends.
+    pub fn get_features(
+        &self,
         entry: &SubmissionEntry,
-        bus: &mut dyn BusMaster,
+        of_transport: Option<FeatureValue>,
+        data: &mut dyn HostData,
     ) -> Result<u32, NvmeStatus> {
         let dword10 = entry.dword10.get();
         let id = dword10 as u8;
@@ -390,7 +355,8 @@ impl<D: Device> NvmeController<D> {
         if what != select::CURRENT && !self.has_field(Field::SaveAndSelect) {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
-        let Description { current, default, of_namespace } = self.describe_feature(entry)?;
+        let FeatureValue { current, default, of_namespace } =
+            self.describe_feature(entry, of_transport)?;
         if what == select::CAPABILITIES {
             // Nothing can be saved, everything can be changed.
             return Ok(u32::from(of_namespace) << 1 | 1 << 2);
@@ -400,30 +366,34 @@ impl<D: Device> NvmeController<D> {
         }
         match id {
             feature::AUTONOMOUS_POWER => {
-                let fresh = Features::new(&self.config, self.version, &self.low_power_states);
+                let fresh = self.fresh_features();
                 let source = if what == select::CURRENT { &self.features } else { &fresh };
-                let table = source.table(&self.low_power_states);
-                self.copy_to_host(entry, table.as_bytes(), bus)?;
+                let table = source.table(&self.limits.low_power_states);
+                data.send(table.as_bytes())?;
             }
             feature::LBA_RANGE_TYPE => {
                 let ns = self.namespaces.active(entry.namespace_id.get());
                 let stored = ns.and_then(|ns| ns.range_types.as_ref());
                 let stored = stored.filter(|_| what == select::CURRENT);
                 let ranges = stored.map_or_else(|| vec![0; RANGE_TYPES_BYTES], |(_, r)| r.to_vec());
-                self.copy_to_host(entry, &ranges, bus)?;
+                data.send(&ranges)?;
             }
             feature::HOST_BEHAVIOR => {
-                self.get_host_behavior(entry, what == select::CURRENT, bus)?;
+                self.get_host_behavior(what == select::CURRENT, data)?;
             }
             _ => {}
         }
         Ok(if what == select::CURRENT { current } else { default })
     }
 
-    fn describe_feature(&self, entry: &SubmissionEntry) -> Result<Description, NvmeStatus> {
+    fn describe_feature(
+        &self,
+        entry: &SubmissionEntry,
+        of_transport: Option<FeatureValue>,
+    ) -> Result<FeatureValue, NvmeStatus> {
         let features = &self.features;
-        let fresh = Features::new(&self.config, self.version, &self.low_power_states);
-        let plain = |of: fn(&Features) -> u32| Description {
+        let fresh = self.fresh_features();
+        let plain = |of: fn(&Features) -> u32| FeatureValue {
             current: of(features),
             default: of(&fresh),
             of_namespace: false,
@@ -439,11 +409,10 @@ impl<D: Device> NvmeController<D> {
             return Err(invalid_field);
         }
         Ok(match id {
-            feature::ARBITRATION => plain(|f| f.arbitration),
             feature::POWER_MANAGEMENT => {
                 plain(|f| u32::from(f.workload) << 5 | u32::from(f.forced.unwrap_or(f.power_state)))
             }
-            feature::LBA_RANGE_TYPE => Description {
+            feature::LBA_RANGE_TYPE => FeatureValue {
                 current: namespace()?.range_types.as_ref().map_or(0, |(last, _)| *last),
                 default: 0,
                 of_namespace: true,
@@ -455,35 +424,22 @@ impl<D: Device> NvmeController<D> {
             },
             feature::ERROR_RECOVERY if self.has_field(Field::NamespaceErrorRecovery) => {
                 let current = namespace()?.error_recovery;
-                Description { current, default: 0, of_namespace: true }
+                FeatureValue { current, default: 0, of_namespace: true }
             }
             // Once it was the controller's, and the same for all namespaces.
             feature::ERROR_RECOVERY => {
                 let any = self.namespaces.ids(0, false).next();
                 let any = any.and_then(|id| self.namespaces.get(id));
                 let current = any.map_or(0, |namespace| namespace.error_recovery);
-                Description { current, default: 0, of_namespace: false }
+                FeatureValue { current, default: 0, of_namespace: false }
             }
             feature::VOLATILE_WRITE_CACHE => plain(|f| u32::from(f.write_cache)),
-            feature::NUMBER_OF_QUEUES => plain(|f| f.queues),
-            feature::INTERRUPT_COALESCING => plain(|f| f.coalescing),
-            feature::INTERRUPT_VECTOR => {
-                let vector = dword11 & 0xffff;
-                if !self.interrupts.exists(vector) {
-                    return Err(invalid_field);
-                }
-                let at_once = u32::from(self.interrupts.is_at_once(vector as u16));
-                Description {
-                    current: at_once << 16 | vector,
-                    default: vector,
-                    of_namespace: false,
-                }
-            }
             feature::WRITE_ATOMICITY => plain(|f| f.write_atomicity),
             feature::ASYNCHRONOUS_EVENTS => plain(|f| f.events),
             feature::AUTONOMOUS_POWER => plain(|f| u32::from(f.autonomous)),
             feature::KEEP_ALIVE => plain(|f| f.host.keep_alive_ms),
             feature::HOST_BEHAVIOR => plain(|_| 0),
+            id if TRANSPORT_FEATURES.contains(&id) => return of_transport.ok_or(invalid_field),
             _ => return Err(invalid_field),
         })
     }

@@ -3,7 +3,7 @@
 
 use ssdyno_spec::nvme::{admin, effects, feature, nvm, page};
 
-use super::NvmeController;
+use super::NvmeSubsystem;
 use super::versions::{Field, Part};
 use ssdyno_device::Device;
 
@@ -76,16 +76,16 @@ const FEATURES: [(u8, u32); 14] = [
     (feature::HOST_BEHAVIOR, effects::OF_CONTROLLER),
 ];
 
-impl<D: Device> NvmeController<D> {
+impl<D: Device> NvmeSubsystem<D> {
     /// LPA of Identify: the page of command effects, offsets, the pages of version 2.0.
-    pub(super) fn log_attributes(&self) -> u8 {
+    pub(crate) fn log_attributes(&self) -> u8 {
         u8::from(self.has(Part::Log(page::COMMAND_EFFECTS))) << 1
             | u8::from(self.has_field(Field::LogOffset)) << 2
             | u8::from(self.has(Part::Log(page::SUPPORTED))) << 5
     }
 
     /// Page `id`; `None` where it is not one of these.
-    pub(super) fn offered_page(&self, id: u8) -> Option<Vec<u8>> {
+    pub(crate) fn offered_page(&self, id: u8) -> Option<Vec<u8>> {
         match id {
             page::SUPPORTED => Some(self.table(Part::Log, &PAGES.map(|page| (page, 0)))),
             page::COMMAND_EFFECTS => {

@@ -7,12 +7,12 @@
 
 use ssdyno_spec::nvme::{admin, cns, feature, nvm, page};
 
-use super::NvmeController;
+use super::NvmeSubsystem;
 use ssdyno_device::Device;
 
 /// A version of NVM Express, as register VS has it (base 2.0c, clause 3.1.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Version(u32);
+pub(crate) struct Version(u32);
 
 const V1_0: Version = Version(0x1_0000);
 const V1_1: Version = Version(0x1_0100);
@@ -23,10 +23,10 @@ const V2_0: Version = Version(0x2_0000);
 
 impl Version {
     /// The latest.
-    pub(super) const LATEST: Version = V2_0;
+    pub(crate) const LATEST: Version = V2_0;
 
     /// The version that a device file names.
-    pub(super) fn parse(name: &str) -> Option<Version> {
+    pub(crate) fn parse(name: &str) -> Option<Version> {
         Some(match name {
             "1.0" => V1_0,
             "1.1" => V1_1,
@@ -38,18 +38,18 @@ impl Version {
         })
     }
     /// As register VS.
-    pub(super) fn register(self) -> u32 {
+    pub(crate) fn register(self) -> u32 {
         self.0
     }
     /// Whether this version has `part`; what the table does not name, no version here has.
-    pub(super) fn has(self, part: Part) -> bool {
+    pub(crate) fn has(self, part: Part) -> bool {
         SINCE.iter().any(|row| row.0 == part && row.1 <= self)
     }
 }
 
 /// Something that a host can ask for or that the controller tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// An admin command, by opcode.
     Admin(u8),
     /// An I/O command, by opcode.
@@ -66,7 +66,7 @@ pub(super) enum Part {
 
 /// A field that not every version has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Field {
+pub(crate) enum Field {
     /// CAP.NSSRS and register NSSR.
     SubsystemReset,
     /// CNTLID of Identify controller.
@@ -223,13 +223,13 @@ static SINCE: &[Row] = &[
     field(Field::CommandSets, V2_0, "5.17"),
 ];
 
-impl<D: Device> NvmeController<D> {
+impl<D: Device> NvmeSubsystem<D> {
     /// Whether this controller has `part`: its version does, and so does its device.
-    pub(super) fn has(&self, part: Part) -> bool {
+    pub(crate) fn has(&self, part: Part) -> bool {
         let fits = match part {
-            Part::Io(nvm::COMPARE) => self.contents.is_some(),
-            Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.has_cache,
-            Part::Feature(feature::AUTONOMOUS_POWER) => !self.low_power_states.is_empty(),
+            Part::Io(nvm::COMPARE) => self.media.contents.is_some(),
+            Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.limits.has_cache,
+            Part::Feature(feature::AUTONOMOUS_POWER) => !self.limits.low_power_states.is_empty(),
             Part::Admin(admin::SANITIZE) | Part::Log(page::SANITIZE) => {
                 self.sanitize_capabilities() != 0
             }
@@ -238,7 +238,7 @@ impl<D: Device> NvmeController<D> {
         fits && self.version.has(part)
     }
     /// Whether this controller's version has `field`.
-    pub(super) fn has_field(&self, field: Field) -> bool {
+    pub(crate) fn has_field(&self, field: Field) -> bool {
         self.version.has(Part::Field(field))
     }
 }
