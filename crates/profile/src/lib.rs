@@ -29,6 +29,7 @@ mod merge;
 mod model;
 mod page;
 mod plan;
+mod recency;
 mod result;
 mod run;
 mod serra;

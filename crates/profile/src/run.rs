@@ -6,11 +6,13 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_result::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
+use ssdyno_workload::WorkloadConfig;
 
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::plan::ProfilePlan;
+use crate::recency::{PLACES, Place, Recency};
 use crate::result::{
     Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
 };
@@ -79,6 +81,7 @@ impl ProfilePlan {
             cut: 0,
             dropped: 0,
             failed: Failed::default(),
+            recency: Recency::new(span),
             notes,
             began,
             checkpoint: began,
@@ -140,6 +143,7 @@ struct Run<'a> {
     cut: u64,
     dropped: u64,
     failed: Failed,
+    recency: Recency,
     notes: Vec<String>,
     began: Instant,
     checkpoint: Instant,
@@ -190,9 +194,9 @@ impl Run<'_> {
     ) -> Result<(), ProfileError> {
         // Every test has an order of its own, the same in every profile with this seed.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.tests);
-        let load = match slice {
-            Some(slice) => self.plan.slice(test, size_bytes, self.span, slice, seed),
-            None => self.plan.load(test, size_bytes, self.span),
+        let (load, seed) = match slice {
+            Some(slice) => self.place(test, size_bytes, slice, seed),
+            None => (self.plan.load(test, size_bytes, self.span), seed),
         };
         let observer = &mut *self.observer;
         let mut interrupted = false;
@@ -230,6 +234,25 @@ impl Run<'_> {
             None => self.dropped += 1,
         }
         Ok(())
+    }
+
+    /// The load of a slice and its seed, at the place of the span that was accessed least lately.
+    fn place(
+        &mut self,
+        test: ProfileTest,
+        size_bytes: u64,
+        slice: Slice,
+        seed: u64,
+    ) -> (WorkloadConfig, u64) {
+        let facts = self.target.facts();
+        let (plan, span) = (self.plan, self.span);
+        let load = |seed| (plan.slice(test, size_bytes, span, slice, seed), seed);
+        // Seeds of other slices are above and below these.
+        let seeds = (0..PLACES).map(|place| seed.wrapping_add(place << 32));
+        let places = seeds.map(load).filter_map(|(load, seed)| Place::new(load, seed, &facts));
+        let Some(place) = self.recency.coldest(places) else { return load(seed) };
+        self.recency.accessed(&place);
+        (place.load, place.seed)
     }
 
     fn result(&self, stopped_because: StoppedBecause) -> ProfileResult {

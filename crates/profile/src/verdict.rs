@@ -25,12 +25,31 @@ pub(crate) struct Trend {
     change: f64,
     /// Device time at which the level changed; `None` for a gradual drift.
     at: Option<f64>,
-    /// The two levels, or the mean; the slope divided by the mean, and the device time of the mean.
+    /// The two levels; the mean; the slope divided by the mean, and the device time of the mean.
     levels: [f64; 2],
+    mean: f64,
     slope: f64,
     clock: f64,
     /// Relative variance of the correction.
     variance: f64,
+}
+
+/// The speed of the device to which slices are corrected.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Level {
+    /// That after the speed changed.
+    Last,
+    /// The mean over all slices.
+    Mean,
+}
+
+impl Level {
+    /// The same for both tests of a ratio: what looks like two levels in one of them can look like a slope, or like noise,
+    /// in the other, and a test without correction has the speed of the mean.
+    pub(crate) fn of<'a>(mut trends: impl Iterator<Item = Option<&'a Trend>>) -> Level {
+        let jumps = trends.all(|trend| trend.is_some_and(|trend| trend.at.is_some()));
+        if jumps { Level::Last } else { Level::Mean }
+    }
 }
 
 fn squares(values: &[(f64, f64)]) -> (f64, f64) {
@@ -69,6 +88,7 @@ impl Trend {
                 change: (b - a) / mean,
                 at: Some(series[at - 1].0),
                 levels: [a, b],
+                mean,
                 variance: rest / freedom * known * corrected * corrected,
                 ..steady
             };
@@ -100,15 +120,15 @@ impl Trend {
         self.change != 0.0
     }
 
-    /// How slow the device was at `clock`, divided by how slow it was in the end, or, with a gradual drift, at `middle`.
-    pub(crate) fn level(&self, clock: f64, middle: f64) -> f64 {
+    /// How slow the device was at `clock`, divided by how slow it was in the end or on average.
+    pub(crate) fn level(&self, clock: f64, level: Level) -> f64 {
         let [first, last] = self.levels;
-        let gradual = |clock: f64| (1.0 + self.slope * (clock - self.clock)).max(0.1);
-        match self.at {
-            Some(at) if clock <= at && last > 0.0 => first / last,
-            Some(_) => 1.0,
-            None => gradual(clock) / gradual(middle),
-        }
+        let Some(at) = self.at else {
+            return (1.0 + self.slope * (clock - self.clock)).max(0.1);
+        };
+        let own = if clock <= at { first } else { last };
+        let to = if level == Level::Last { last } else { self.mean };
+        if to > 0.0 { own / to } else { 1.0 }
     }
 
     /// Relative variance that the drift adds to an estimate.

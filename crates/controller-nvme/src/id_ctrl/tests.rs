@@ -99,7 +99,7 @@ fn controller_says_what_the_dump_says() {
     let ssd = ssdyno_device::Ssd::new(&config, 1).unwrap();
     let controller = crate::NvmeController::new(&config, ssd).unwrap();
     assert_eq!(controller.identity().vendor, 0x1b36);
-    let again = IdCtrl::parse(controller.identify_controller().as_bytes()).unwrap();
+    let again = IdCtrl::parse(controller.subsystem.identify_controller().as_bytes()).unwrap();
     let expected = IdCtrl {
         commands: again.commands,
         capacity_bytes: again.capacity_bytes,
