@@ -126,7 +126,7 @@ impl<D: Device> NvmeController<D> {
     pub(super) fn end_early(&mut self, at: Time, slot: u32, status: NvmeStatus) -> bool {
         let command = *self.commands.get(slot);
         match command.state {
-            State::List => self.lists.retain(|waiting| *waiting != slot),
+            State::List => self.pipes.lists.retain(|waiting| *waiting != slot),
             State::Timer if command.queue != 0 => self.timers.cancel(Timer::Begin(slot)),
             State::Parked => self.subsystem.withdraw_event_request(slot),
             State::Lost => {}

@@ -103,7 +103,8 @@ impl<D: Device> NvmeController<D> {
     }
 
     pub(super) fn is_being_deleted(&self, queue: u16) -> bool {
-        !self.deletions.is_empty() && self.deletions.iter().any(|(_, deleted)| *deleted == queue)
+        !self.queues.deletions.is_empty()
+            && self.queues.deletions.iter().any(|(_, deleted)| *deleted == queue)
     }
 
     /// Commands that the device has not begun end; the deletion completes once the others have.
@@ -119,7 +120,7 @@ impl<D: Device> NvmeController<D> {
         }
         self.arbiter.unpend(id);
         // Entries on the way are not accepted any more.
-        for fetch in self.fetches.iter_mut().filter(|fetch| fetch.queue == id) {
+        for fetch in self.pipes.fetches.iter_mut().filter(|fetch| fetch.queue == id) {
             self.commands.give_back(false, fetch.count);
             fetch.count = 0;
         }
@@ -130,7 +131,7 @@ impl<D: Device> NvmeController<D> {
                 self.end_early(at, other, NvmeStatus::SUBMISSION_QUEUE_DELETED);
             }
         }
-        self.deletions.push((slot, id));
+        self.queues.deletions.push((slot, id));
         self.finish_deletions(at);
         Ok(Outcome::Later)
     }
@@ -139,7 +140,7 @@ impl<D: Device> NvmeController<D> {
     /// are dropped: none may follow the deletion.
     pub(super) fn finish_deletions(&mut self, at: Time) {
         let mut index = 0;
-        while let Some((slot, id)) = self.deletions.get(index).copied() {
+        while let Some((slot, id)) = self.queues.deletions.get(index).copied() {
             let under_way = self.commands.waiting().any(|other| {
                 let command = self.commands.get(other);
                 command.queue == id && command.state != State::Held
@@ -153,7 +154,7 @@ impl<D: Device> NvmeController<D> {
                 queue.submissions -= 1;
             }
             self.queues.submission[usize::from(id)] = None;
-            self.deletions.remove(index);
+            self.queues.deletions.remove(index);
             self.finish(at, slot, NvmeStatus::SUCCESS);
         }
     }

@@ -16,6 +16,15 @@ use ssdyno_device::Device;
 /// Tokens from here on are flushes of shutdowns; slots are below.
 const SHUTDOWN_TOKENS: u32 = 1 << 31;
 
+/// The shutdown under way.
+#[derive(Debug, Default)]
+pub(super) struct Shutdown {
+    /// The token of its flush.
+    flush: Option<u32>,
+    /// How many shutdowns there were: each flush has its own token.
+    count: u32,
+}
+
 impl<D: Device> NvmeController<D> {
     /// A register that is no doorbell is written.
     #[cold]
@@ -47,7 +56,7 @@ impl<D: Device> NvmeController<D> {
         };
         // A shutdown before the controller was enabled is over.
         self.registers.set_shutdown(0);
-        self.shutdown = None;
+        self.shutdown.flush = None;
         self.timers.cancel(Timer::ShutDown);
         self.arbiter.reset(self.registers.weighted());
         let completion =
@@ -68,10 +77,10 @@ impl<D: Device> NvmeController<D> {
         }
         self.registers.reset();
         self.queues.clear();
-        for fetch in self.fetches.iter_mut() {
+        for fetch in self.pipes.fetches.iter_mut() {
             self.commands.give_back(fetch.queue == 0, fetch.count);
         }
-        self.fetches.clear();
+        self.pipes.fetches.clear();
         for slot in self.commands.all() {
             match self.commands.get(slot).state {
                 State::Free | State::Forgotten => {}
@@ -81,11 +90,10 @@ impl<D: Device> NvmeController<D> {
                 _ => self.drop_command(slot),
             }
         }
-        self.lists.clear();
-        self.posts.clear();
+        self.pipes.lists.clear();
+        self.pipes.posts.clear();
         self.timers.clear();
-        self.deletions.clear();
-        self.shutdown = None;
+        self.shutdown.flush = None;
         self.interrupts.reset();
         self.reset_queue_features();
         self.subsystem.reset(now);
@@ -104,10 +112,10 @@ impl<D: Device> NvmeController<D> {
         if abrupt || !self.subsystem.has_cache() || self.subsystem.sanitizing.is_processing() {
             return self.timers.set(now + self.subsystem.config().admin_time.0, Timer::ShutDown);
         }
-        self.shutdowns = (self.shutdowns + 1) % SHUTDOWN_TOKENS;
-        let token = SHUTDOWN_TOKENS + self.shutdowns;
+        self.shutdown.count = (self.shutdown.count + 1) % SHUTDOWN_TOKENS;
+        let token = SHUTDOWN_TOKENS + self.shutdown.count;
         match self.subsystem.device.submit(now, Request::flush(), Token(token)) {
-            Ok(()) => self.shutdown = Some(token),
+            Ok(()) => self.shutdown.flush = Some(token),
             Err(_) => self.timers.set(now, Timer::ShutDown),
         }
     }
@@ -117,8 +125,8 @@ impl<D: Device> NvmeController<D> {
         if token < SHUTDOWN_TOKENS {
             return false;
         }
-        if self.shutdown == Some(token) {
-            self.shutdown = None;
+        if self.shutdown.flush == Some(token) {
+            self.shutdown.flush = None;
             self.registers.set_shutdown(offset::CSTS_SHUTDOWN_COMPLETE);
         }
         true

@@ -34,7 +34,7 @@ impl<D: Device> NvmeController<D> {
         if self.registers.is_shutting_down() {
             return;
         }
-        while self.fetches.len() < self.subsystem.config().fetches as usize {
+        while self.pipes.fetches.len() < self.subsystem.config().fetches as usize {
             let (admin, io) = (self.commands.room(true), self.commands.room(false));
             let Some(grant) = self.arbiter.grant(admin > 0, io > 0) else { return };
             let queue = grant.queue;
@@ -55,9 +55,10 @@ impl<D: Device> NvmeController<D> {
                 self.subsystem.logs.busy(at);
             }
             self.commands.promise(queue == 0, count);
-            let wire = self.wire_times.entries[count as usize - 1];
-            let (_, read) = self.wire_in.reserve(at, wire);
-            self.fetches
+            let wire = self.wire.times.entries[count as usize - 1];
+            let (_, read) = self.wire.to_controller.reserve(at, wire);
+            self.pipes
+                .fetches
                 .send(read + self.subsystem.config().fetch_latency.0, Fetch { queue, count });
             self.counters.fetches += 1;
         }

@@ -185,10 +185,10 @@ impl<D: Device> NvmeController<D> {
                 let command = self.commands.get_mut(slot);
                 command.state = State::List;
                 // As long on the wire as so many entries of a queue.
-                let wire = self.wire_times.list_time(entries);
-                let (_, read) = self.wire_in.reserve(at, wire);
+                let wire = self.wire.times.list_time(entries);
+                let (_, read) = self.wire.to_controller.reserve(at, wire);
                 let latency = self.subsystem.config().fetch_latency.0 * u64::from(reads);
-                self.lists.send(read + latency, slot);
+                self.pipes.lists.send(read + latency, slot);
             }
             Err(status) => self.finish(at, slot, status),
         }

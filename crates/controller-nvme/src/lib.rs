@@ -53,14 +53,14 @@ mod queues;
 mod registers;
 mod subsystem;
 mod timers;
+mod wire;
 
-use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
-use ssdyno_engine::FifoResource;
+use ssdyno_block::{ConfigError, FaultPlan, Time};
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
 use ssdyno_device::nvme::NvmeSetup;
-use ssdyno_device::{Config, Device, HostLink, LinkConfig};
+use ssdyno_device::{Config, Device};
 
 pub use behind_link::BehindLink;
 pub use faults::{ControllerFault, Effect, Stuck};
@@ -70,14 +70,15 @@ pub use subsystem::{AdminOutcome, FeatureValue, HostData, NvmeSubsystem, Sanitiz
 use arbiter::Arbiter;
 use commands::Commands;
 
+use control::Shutdown;
 use datasets::Datasets;
 use faults::Faults;
-use fetch::Fetch;
 use interrupts::Interrupts;
-use pipe::Pipe;
+use pipe::Pipes;
 use queues::Queues;
 use registers::Registers;
 use timers::Timers;
+use wire::Wire;
 
 /// Bytes of a submission queue entry.
 const ENTRY_BYTES: u64 = 64;
@@ -99,33 +100,11 @@ pub struct ControllerCounters {
     pub bad_doorbells: u64,
 }
 
-/// Times on the wire of what is not data.
-#[derive(Clone, Debug)]
-struct WireTimes {
-    /// For 1, 2 … entries of a submission queue in one read.
-    entries: Vec<Time>,
-    completion: Time,
-    message: Time,
-}
-
-impl WireTimes {
-    /// For a PRP list, which is read in pieces as entries of a queue are.
-    fn list_time(&self, list_entries: u32) -> Time {
-        let whole = self.entries.len() as u64;
-        let entries = (u64::from(list_entries) * 8).div_ceil(ENTRY_BYTES);
-        let rest = (entries % whole) as usize;
-        let last = if rest == 0 { Time::ZERO } else { self.entries[rest - 1] };
-        self.entries[self.entries.len() - 1] * (entries / whole) + last
-    }
-}
-
 /// An NVMe controller in front of `D`.
 #[derive(Debug)]
 pub struct NvmeController<D> {
     subsystem: NvmeSubsystem<D>,
-    wire_times: WireTimes,
-    wire_in: FifoResource,
-    wire_out: FifoResource,
+    wire: Wire,
     registers: Registers,
     queues: Queues,
     arbiter: Arbiter,
@@ -133,18 +112,9 @@ pub struct NvmeController<D> {
     interrupts: Interrupts,
     faults: Faults,
     datasets: Datasets,
-    /// Submission queues whose deletion waits for their commands: slot of the deletion, queue.
-    deletions: Vec<(u32, u16)>,
-    fetches: Pipe<Fetch>,
-    /// Commands whose PRP list is on the way.
-    lists: Pipe<u32>,
-    /// Completions on the way.
-    posts: Pipe<u32>,
+    pipes: Pipes,
     timers: Timers,
-    /// The flush of the shutdown under way, and how many shutdowns there were.
-    shutdown: Option<u32>,
-    shutdowns: u32,
-    done: Vec<Completion>,
+    shutdown: Shutdown,
     counters: ControllerCounters,
 }
 
@@ -168,15 +138,12 @@ impl<D: Device> NvmeController<D> {
     pub fn in_front_of(device: D, setup: NvmeSetup) -> Result<NvmeController<D>, ConfigError> {
         let NvmeSetup { nvme, host_link, depth, .. } = &setup;
         nvme.check()?;
-        refuse_latency(host_link)?;
-        let wire_times = wire_times(host_link, nvme.fetch_entries)?;
+        let wire = Wire::new(host_link, nvme.fetch_entries)?;
         let (depth, list_entries) = (*depth, (nvme.max_transfer.0 / 4096) as usize);
         let subsystem = NvmeSubsystem::new(device, setup)?;
         let config = subsystem.config();
         let mut controller = NvmeController {
-            wire_times,
-            wire_in: FifoResource::default(),
-            wire_out: FifoResource::default(),
+            wire,
             registers: Registers::new(config, subsystem.version()),
             queues: Queues::new(config),
             arbiter: Arbiter::new(config.io_queues),
@@ -184,14 +151,9 @@ impl<D: Device> NvmeController<D> {
             interrupts: Interrupts::new(config.vectors().max(1)),
             faults: Faults::default(),
             datasets: Datasets::default(),
-            deletions: Vec::new(),
-            fetches: Pipe::with_capacity(config.fetches),
-            lists: Pipe::with_capacity(depth),
-            posts: Pipe::with_capacity(depth),
+            pipes: Pipes::new(config.fetches, depth),
             timers: Timers::default(),
-            shutdown: None,
-            shutdowns: 0,
-            done: Vec::with_capacity(64),
+            shutdown: Shutdown::default(),
             counters: ControllerCounters::default(),
             subsystem,
         };
@@ -258,20 +220,20 @@ impl<D: Device> NvmeController<D> {
 
     /// Everything that is due at `at`.
     fn step(&mut self, at: Time, bus: &mut dyn BusMaster) {
-        while let Some(fetch) = self.fetches.take_due(at) {
+        while let Some(fetch) = self.pipes.fetches.take_due(at) {
             self.arrive(at, fetch, bus);
         }
-        while let Some(slot) = self.lists.take_due(at) {
+        while let Some(slot) = self.pipes.lists.take_due(at) {
             self.begin(at, slot, bus);
         }
         if self.subsystem.device.next_event().is_some_and(|due| due <= at) {
-            self.subsystem.device.reap(at, &mut self.done);
+            self.subsystem.device.reap(at, &mut self.pipes.answers);
             self.take_answers(at, bus);
         }
         while let Some(timer) = self.timers.pop_due(at) {
             self.timer(at, timer, bus);
         }
-        while let Some(slot) = self.posts.take_due(at) {
+        while let Some(slot) = self.pipes.posts.take_due(at) {
             self.post(at, slot, bus);
         }
         self.signal(at, bus);
@@ -281,8 +243,7 @@ impl<D: Device> NvmeController<D> {
     /// The next time at which something but the device is due, [`Time::MAX`] for none.
     #[inline]
     fn next_own(&self) -> Time {
-        let pipes = self.fetches.due().min(self.lists.due()).min(self.posts.due());
-        pipes.min(self.timers.next_time())
+        self.pipes.due().min(self.timers.next_time())
     }
 
     /// The next time at which something is due, [`Time::MAX`] for none.
@@ -301,8 +262,12 @@ impl<D: Device> NvmeController<D> {
         // Where nobody waits for anything the time reached is that of the device's last event: what comes next
         // must not come before it.
         let limit = (until < Time::LAST).then_some(until);
-        let at = self.subsystem.device.run_until_completion(limit, &mut self.done).unwrap_or(until);
-        let answered = !self.done.is_empty();
+        let at = self
+            .subsystem
+            .device
+            .run_until_completion(limit, &mut self.pipes.answers)
+            .unwrap_or(until);
+        let answered = !self.pipes.answers.is_empty();
         if answered {
             self.take_answers(at, bus);
             self.signal(at, bus);
@@ -314,39 +279,11 @@ impl<D: Device> NvmeController<D> {
     /// What the device has answered goes on its way to the host.
     #[inline(always)]
     fn take_answers(&mut self, at: Time, bus: &mut dyn BusMaster) {
-        for place in 0..self.done.len() {
-            self.device_done(at, self.done[place], bus);
+        for place in 0..self.pipes.answers.len() {
+            self.device_done(at, self.pipes.answers[place], bus);
         }
-        self.done.clear();
+        self.pipes.answers.clear();
     }
-}
-
-/// Queue entries have their own latencies; the link's would be a second charge.
-fn refuse_latency(link: &LinkConfig) -> Result<(), ConfigError> {
-    let latency = match link {
-        LinkConfig::Pcie { latency, .. } | LinkConfig::Sata { latency, .. } => latency.0,
-        LinkConfig::Ideal | LinkConfig::SectorBus { .. } => Time::ZERO,
-    };
-    if latency == Time::ZERO {
-        return Ok(());
-    }
-    Err(ConfigError::new(
-        "host_link.latency",
-        format!(
-            "{latency} would be charged on top of nvme.fetch_latency and nvme.completion_latency"
-        ),
-        "leave the key out of a device file with a table [nvme]",
-    ))
-}
-
-fn wire_times(link: &LinkConfig, entries_max: u32) -> Result<WireTimes, ConfigError> {
-    let link = HostLink::new(link)?;
-    let entries = (1..=u64::from(entries_max)).map(|count| link.time_for(count * ENTRY_BYTES));
-    Ok(WireTimes {
-        entries: entries.collect(),
-        completion: link.time_for(16),
-        message: link.time_for(4),
-    })
 }
 
 /// The plan hits I/O commands, and interrupts, those of the admin queue too.

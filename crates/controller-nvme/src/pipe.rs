@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use ssdyno_block::Time;
+use ssdyno_block::{Completion, Time};
+
+use super::fetch::Fetch;
 
 /// Things on their way, each with its arrival. When the first arrives is always at hand: the
 /// controller is asked for it several times a command.
@@ -65,6 +67,34 @@ impl<T> Pipe<T> {
     #[inline]
     fn look(&mut self) {
         self.due = self.items.front().map_or(Time::MAX, |(at, _)| *at);
+    }
+}
+
+/// What is on its way between host, controller and device.
+#[derive(Debug)]
+pub(super) struct Pipes {
+    pub(super) fetches: Pipe<Fetch>,
+    /// Commands whose PRP list is on the way.
+    pub(super) lists: Pipe<u32>,
+    /// Completions on the way to the host.
+    pub(super) posts: Pipe<u32>,
+    /// What the device has answered, within one step.
+    pub(super) answers: Vec<Completion>,
+}
+
+impl Pipes {
+    pub(super) fn new(fetches: u32, depth: u32) -> Pipes {
+        Pipes {
+            fetches: Pipe::with_capacity(fetches),
+            lists: Pipe::with_capacity(depth),
+            posts: Pipe::with_capacity(depth),
+            answers: Vec::with_capacity(64),
+        }
+    }
+    /// When the next arrives, [`Time::MAX`] if there is none.
+    #[inline]
+    pub(super) fn due(&self) -> Time {
+        self.fetches.due().min(self.lists.due()).min(self.posts.due())
     }
 }
 

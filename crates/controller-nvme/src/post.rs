@@ -21,9 +21,9 @@ impl<D: Device> NvmeController<D> {
         if !status.is_success() {
             self.subsystem.logs.command_error(self.commands.get(slot), &self.subsystem.namespaces);
         }
-        let message = self.wire_times.message;
-        let (_, end) = self.wire_out.reserve(at, self.wire_times.completion + message);
-        self.posts.send(end - message + self.subsystem.config().completion_latency.0, slot);
+        let message = self.wire.times.message;
+        let (_, end) = self.wire.to_host.reserve(at, self.wire.times.completion + message);
+        self.pipes.posts.send(end - message + self.subsystem.config().completion_latency.0, slot);
     }
 
     /// The completion of `slot` reaches host memory, or waits for room there.
@@ -46,7 +46,7 @@ impl<D: Device> NvmeController<D> {
         } else {
             self.write_entry(at, slot, bus);
         }
-        if !self.deletions.is_empty() {
+        if !self.queues.deletions.is_empty() {
             self.finish_deletions(at);
         }
     }
@@ -117,7 +117,7 @@ impl<D: Device> NvmeController<D> {
         while let Some(vector) = self.interrupts.next_due() {
             if !self.faults.loses_interrupt() {
                 self.counters.interrupts += 1;
-                let pin = bus.interrupt(at + self.wire_times.message, vector);
+                let pin = bus.interrupt(at + self.wire.times.message, vector);
                 self.interrupts.sent(pin);
             }
         }

@@ -162,6 +162,8 @@ pub(super) struct Queues {
     /// An I/O queue was created since the last reset.
     pub(super) had_io: bool,
     pub(super) features: QueueFeatures,
+    /// Submission queues whose deletion waits for their commands: slot of the deletion, queue.
+    pub(super) deletions: Vec<(u32, u16)>,
 }
 
 impl Queues {
@@ -172,12 +174,14 @@ impl Queues {
             completion: vec![None; count],
             had_io: false,
             features: QueueFeatures::new(config),
+            deletions: Vec::new(),
         }
     }
     pub(super) fn clear(&mut self) {
         self.submission.fill(None);
         self.completion.fill(None);
         self.had_io = false;
+        self.deletions.clear();
     }
     #[inline]
     pub(super) fn submission(&mut self, id: u16) -> Option<&mut SubmissionQueue> {
