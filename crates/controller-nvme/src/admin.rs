@@ -6,10 +6,10 @@ use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, admin, feature};
 
 use super::NvmeController;
-use super::commands::{Kind, State};
+use super::commands::State;
 use super::faults::Effect;
 use super::pages::HostPages;
-use super::subsystem::{ABORTS_MAX, AdminOutcome, SanitizeOrder};
+use super::subsystem::{ABORTS_MAX, AdminOutcome, Kind, SanitizeOrder};
 use super::timers::Timer;
 use ssdyno_device::Device;
 
@@ -91,7 +91,9 @@ impl<D: Device> NvmeController<D> {
             }
             AdminOutcome::TransportFeature => self.set_own_feature(entry).map(Outcome::Done),
             AdminOutcome::Deallocate(bytes) => {
-                self.deallocate_for_admin(at, slot, bytes);
+                let command = &mut self.commands.get_mut(slot).nvm;
+                let step = self.subsystem.deallocate_for_admin(command, bytes);
+                self.take_step(at, slot, step, bus);
                 Ok(Outcome::Later)
             }
             AdminOutcome::Sanitize(order) => self.sanitize(at, slot, order),
@@ -107,7 +109,7 @@ impl<D: Device> NvmeController<D> {
     ) -> Result<Outcome, NvmeStatus> {
         let outstanding = self.commands.waiting().filter(|other| {
             let other = self.commands.get(*other);
-            other.queue == 0 && other.opcode == admin::ABORT && other.state == State::Timer
+            other.queue == 0 && other.nvm.opcode == admin::ABORT && other.state == State::Timer
         });
         // The command itself is one of them.
         if outstanding.count() > usize::from(ABORTS_MAX) {
@@ -177,7 +179,7 @@ impl<D: Device> NvmeController<D> {
         for slot in waiting {
             let command = *self.commands.get(slot);
             match command.state {
-                State::Device | State::Spoilt if command.kind != Kind::Flush => {
+                State::Device | State::Spoilt if command.nvm.kind != Kind::Flush => {
                     self.commands.get_mut(slot).state = State::Sanitized;
                 }
                 State::List | State::Timer | State::Lost if command.queue != 0 => {

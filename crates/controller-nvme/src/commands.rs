@@ -3,6 +3,8 @@
 use ssdyno_spec::nvme::NvmeStatus;
 use zerocopy::little_endian::U64;
 
+use super::subsystem::NvmCommand;
+
 /// No slot.
 pub(super) const NIL: u32 = u32::MAX;
 
@@ -33,39 +35,6 @@ pub(super) enum State {
     Forgotten,
 }
 
-/// What the device does for a command.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// Data to the host.
-    Read,
-    /// Data from the host.
-    Write,
-    /// Data of the host and of the medium are compared.
-    Compare,
-    /// A read whose data stays inside.
-    Verify,
-    /// What is in the volatile cache goes to flash.
-    Flush,
-    /// Ranges lose their data, one after another.
-    Deallocate,
-    /// Nothing: an admin command, or one that needs no medium.
-    Nothing,
-}
-
-/// How a command that must not rest on the volatile cache (FUA, or the cache is off) goes about it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Force {
-    /// It may rest on it.
-    No,
-    /// What is in the cache goes to flash before it begins: it reads what flash has (NVM 1.0c,
-    /// clauses 3.2.2, 3.2.4 and 3.2.6).
-    Before,
-    /// That is under way.
-    Flushing,
-    /// What it wrote goes to flash before its completion.
-    After,
-}
-
 /// A command inside the controller.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Command {
@@ -73,24 +42,16 @@ pub(super) struct Command {
     pub(super) prp1: u64,
     /// The second, where there is no list.
     pub(super) prp2: u64,
-    /// First byte on the device.
-    pub(super) offset_bytes: u64,
-    /// Data to move, or what is left of a range to deallocate.
-    pub(super) bytes: u64,
+    /// What the subsystem does for it.
+    pub(super) nvm: NvmCommand,
     /// Result for the completion.
     pub(super) dword0: u32,
     /// The next of a chain of held completions.
     pub(super) next: u32,
-    /// Its namespace.
-    pub(super) namespace: u32,
     pub(super) queue: u16,
     pub(super) id: u16,
     pub(super) status: NvmeStatus,
     pub(super) state: State,
-    pub(super) kind: Kind,
-    pub(super) opcode: u8,
-    /// What has to happen to the volatile cache.
-    pub(super) force: Force,
     /// Its pages are in the list of its slot.
     pub(super) listed: bool,
     /// The queue knows its identifier as taken by this command.
@@ -98,22 +59,17 @@ pub(super) struct Command {
 }
 
 impl Command {
-    pub(super) fn new(queue: u16, id: u16, opcode: u8) -> Command {
+    pub(super) fn new(queue: u16, id: u16, nvm: NvmCommand) -> Command {
         Command {
             prp1: 0,
             prp2: 0,
-            offset_bytes: 0,
-            bytes: 0,
+            nvm,
             dword0: 0,
             next: NIL,
-            namespace: 0,
             queue,
             id,
             status: NvmeStatus::SUCCESS,
             state: State::Timer,
-            kind: Kind::Nothing,
-            opcode,
-            force: Force::No,
             listed: false,
             owns_id: false,
         }
@@ -142,7 +98,7 @@ impl Commands {
     /// `depth` I/O commands, each with up to `list_entries` pages in a list.
     pub(super) fn new(depth: u32, list_entries: usize) -> Commands {
         let slots = depth + ADMIN_COMMANDS;
-        let mut empty = Command::new(0, 0, 0);
+        let mut empty = Command::new(0, 0, NvmCommand::new(0, 0));
         empty.state = State::Free;
         Commands {
             slots: vec![empty; slots as usize],

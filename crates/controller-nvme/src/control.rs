@@ -109,12 +109,12 @@ impl<D: Device> NvmeController<D> {
     fn shut_down(&mut self, now: Time, abrupt: bool) {
         self.registers.set_shutdown(offset::CSTS_SHUTDOWN_PROCESSING);
         // While all is erased nothing is in the cache.
-        if abrupt || !self.subsystem.has_cache() || self.subsystem.sanitizing.is_processing() {
+        if abrupt || !self.subsystem.has_cache() || self.subsystem.is_sanitizing() {
             return self.timers.set(now + self.subsystem.config().admin_time.0, Timer::ShutDown);
         }
         self.shutdown.count = (self.shutdown.count + 1) % SHUTDOWN_TOKENS;
         let token = SHUTDOWN_TOKENS + self.shutdown.count;
-        match self.subsystem.device.submit(now, Request::flush(), Token(token)) {
+        match self.subsystem.device_mut().submit(now, Request::flush(), Token(token)) {
             Ok(()) => self.shutdown.flush = Some(token),
             Err(_) => self.timers.set(now, Timer::ShutDown),
         }
@@ -162,8 +162,9 @@ impl<D: Device> NvmeController<D> {
                 BadDoorbell::Register => AsynchronousEvent::INVALID_DOORBELL,
                 BadDoorbell::Value => AsynchronousEvent::INVALID_DOORBELL_VALUE,
             };
-            self.subsystem.logs.controller_error(NvmeStatus::INVALID_FIELD);
-            self.raise(now, event);
+            self.subsystem.log_refusal(NvmeStatus::INVALID_FIELD);
+            self.subsystem.raise(event);
+            self.send_events(now);
         }
     }
 

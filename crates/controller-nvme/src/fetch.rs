@@ -7,6 +7,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::commands::Command;
 use super::queues::advanced;
+use super::subsystem::NvmCommand;
 use super::{ENTRY_BYTES, NvmeController};
 use ssdyno_device::Device;
 
@@ -52,7 +53,7 @@ impl<D: Device> NvmeController<D> {
                 self.arbiter.unpend(queue);
             }
             if queue != 0 && self.commands.is_idle() {
-                self.subsystem.logs.busy(at);
+                self.subsystem.io_begins(at);
             }
             self.commands.promise(queue == 0, count);
             let wire = self.wire.times.entries[count as usize - 1];
@@ -102,8 +103,8 @@ impl<D: Device> NvmeController<D> {
     /// A command is in the controller.
     fn accept(&mut self, at: Time, queue: u16, entry: &SubmissionEntry, bus: &mut dyn BusMaster) {
         let id = entry.command_id.get();
-        let mut command = Command::new(queue, id, entry.opcode);
-        command.namespace = entry.namespace_id.get();
+        let nvm = NvmCommand::new(entry.opcode, entry.namespace_id.get());
+        let mut command = Command::new(queue, id, nvm);
         command.owns_id = self.queues.submission(queue).is_some_and(|queue| queue.take_id(id));
         let slot = self.commands.insert(command);
         if !command.owns_id {

@@ -1,6 +1,6 @@
 //! The NVMe controller between the host and a [`Device`].
 //!
-//! **Two parts.** [`NvmeSubsystem`] (`subsystem/`) is controller, namespaces, features, log pages and admin commands over
+//! **Two parts.** [`NvmeSubsystem`] (`subsystem/`) is controller, namespaces, features, log pages and commands over
 //! any device; it knows no bus, and moves data through [`HostData`]. [`NvmeController`] is the PCI transport in front of
 //! it: registers, doorbells, queues, arbitration, data in pages of host memory, interrupts.
 //!
@@ -38,7 +38,6 @@ mod arbiter;
 mod behind_link;
 mod commands;
 mod control;
-mod datasets;
 mod faults;
 mod fetch;
 mod id_ctrl;
@@ -65,13 +64,15 @@ use ssdyno_device::{Config, Device};
 pub use behind_link::BehindLink;
 pub use faults::{ControllerFault, Effect, Stuck};
 pub use id_ctrl::{IdCtrl, IdCtrlError, NotAscii, PowerStateFacts};
-pub use subsystem::{AdminOutcome, FeatureValue, HostData, NvmeSubsystem, SanitizeOrder};
+pub use subsystem::{
+    AdminOutcome, FailedCommand, FeatureValue, HostData, NvmCommand, NvmStep, NvmeSubsystem,
+    SanitizeOrder,
+};
 
 use arbiter::Arbiter;
 use commands::Commands;
 
 use control::Shutdown;
-use datasets::Datasets;
 use faults::Faults;
 use interrupts::Interrupts;
 use pipe::Pipes;
@@ -111,7 +112,6 @@ pub struct NvmeController<D> {
     commands: Commands,
     interrupts: Interrupts,
     faults: Faults,
-    datasets: Datasets,
     pipes: Pipes,
     timers: Timers,
     shutdown: Shutdown,
@@ -150,7 +150,6 @@ impl<D: Device> NvmeController<D> {
             commands: Commands::new(depth, list_entries),
             interrupts: Interrupts::new(config.vectors().max(1)),
             faults: Faults::default(),
-            datasets: Datasets::default(),
             pipes: Pipes::new(config.fetches, depth),
             timers: Timers::default(),
             shutdown: Shutdown::default(),
@@ -226,8 +225,8 @@ impl<D: Device> NvmeController<D> {
         while let Some(slot) = self.pipes.lists.take_due(at) {
             self.begin(at, slot, bus);
         }
-        if self.subsystem.device.next_event().is_some_and(|due| due <= at) {
-            self.subsystem.device.reap(at, &mut self.pipes.answers);
+        if self.subsystem.device().next_event().is_some_and(|due| due <= at) {
+            self.subsystem.device_mut().reap(at, &mut self.pipes.answers);
             self.take_answers(at, bus);
         }
         while let Some(timer) = self.timers.pop_due(at) {
@@ -252,7 +251,7 @@ impl<D: Device> NvmeController<D> {
         if self.is_halted() {
             return Time::MAX;
         }
-        self.next_own().min(self.subsystem.device.next_event().unwrap_or(Time::MAX))
+        self.next_own().min(self.subsystem.device().next_event().unwrap_or(Time::MAX))
     }
 
     /// The device alone, until `until` or until it answers; gives the time reached, and whether it
@@ -264,7 +263,7 @@ impl<D: Device> NvmeController<D> {
         let limit = (until < Time::LAST).then_some(until);
         let at = self
             .subsystem
-            .device
+            .device_mut()
             .run_until_completion(limit, &mut self.pipes.answers)
             .unwrap_or(until);
         let answered = !self.pipes.answers.is_empty();
@@ -361,7 +360,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
                 return (at, Time::MAX);
             }
             let own = self.next_own();
-            let device = self.subsystem.device.next_event().unwrap_or(Time::MAX);
+            let device = self.subsystem.device().next_event().unwrap_or(Time::MAX);
             let next = own.min(device);
             if next > until {
                 return (at, next);

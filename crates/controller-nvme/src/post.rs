@@ -2,12 +2,13 @@
 
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
-use ssdyno_spec::nvme::{AsynchronousEvent, CompletionEntry, NvmeStatus};
+use ssdyno_spec::nvme::{CompletionEntry, NvmeStatus};
 use zerocopy::IntoBytes;
 
 use super::NvmeController;
-use super::commands::{Kind, NIL, State};
+use super::commands::{Command, NIL, State};
 use super::interrupts::Wait;
+use super::subsystem::FailedCommand;
 use super::timers::Timer;
 use ssdyno_device::Device;
 
@@ -19,7 +20,9 @@ impl<D: Device> NvmeController<D> {
         command.status = status;
         command.state = State::Posting;
         if !status.is_success() {
-            self.subsystem.logs.command_error(self.commands.get(slot), &self.subsystem.namespaces);
+            let Command { queue, id, status, .. } = *self.commands.get(slot);
+            let nvm = &self.commands.get(slot).nvm;
+            self.subsystem.log_error(FailedCommand { queue, id, status }, nvm);
         }
         let message = self.wire.times.message;
         let (_, end) = self.wire.to_host.reserve(at, self.wire.times.completion + message);
@@ -72,7 +75,7 @@ impl<D: Device> NvmeController<D> {
         };
         self.drop_command(slot);
         if command.queue != 0 && self.commands.is_idle() {
-            self.subsystem.logs.idle(at);
+            self.subsystem.io_ends(at);
         }
         self.counters.completions += 1;
         if bus.write(address, entry.as_bytes()).is_err() {
@@ -123,18 +126,11 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    /// Tells the host of `event`, now or when it asks (base 2.0c, clause 5.2).
-    pub(super) fn raise(&mut self, now: Time, event: AsynchronousEvent) {
-        self.subsystem.raise(event);
-        self.send_events(now);
-    }
-
     /// Answers asynchronous event requests as far as there are events.
     pub(super) fn send_events(&mut self, now: Time) {
         while let Some((slot, event)) = self.subsystem.next_event_due() {
             let command = self.commands.get_mut(slot);
             command.dword0 = event.dword();
-            command.kind = Kind::Nothing;
             self.finish(now, slot, NvmeStatus::SUCCESS);
         }
     }

@@ -9,10 +9,10 @@ use ssdyno_spec::nvme::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::io::{Kind, NvmCommand};
 use super::namespaces::Namespaces;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
-use crate::commands::{Command, Kind};
 use ssdyno_device::{Device, DeviceReport};
 
 /// Entries of the error log (ELPE + 1).
@@ -49,6 +49,17 @@ pub(crate) struct Wear {
     pub(crate) now: Time,
 }
 
+/// Which command has failed, by the transport's names, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FailedCommand {
+    /// Its submission queue.
+    pub queue: u16,
+    /// Its identifier there.
+    pub id: u16,
+    /// What it ended with.
+    pub status: NvmeStatus,
+}
+
 impl Logs {
     /// A command was successful.
     #[inline]
@@ -76,9 +87,13 @@ impl Logs {
 
     /// A command failed.
     #[cold]
-    pub(crate) fn command_error(&mut self, command: &Command, namespaces: &Namespaces) {
-        if [NvmeStatus::UNRECOVERED_READ, NvmeStatus::WRITE_FAULT].contains(&command.status.kind())
-        {
+    pub(crate) fn command_error(
+        &mut self,
+        failed: FailedCommand,
+        command: &NvmCommand,
+        namespaces: &Namespaces,
+    ) {
+        if [NvmeStatus::UNRECOVERED_READ, NvmeStatus::WRITE_FAULT].contains(&failed.status.kind()) {
             self.media_errors += 1;
         }
         let namespace = namespaces.active(command.namespace);
@@ -86,9 +101,9 @@ impl Logs {
             command.offset_bytes.saturating_sub(namespace.start_bytes) >> namespace.shift
         });
         let mut entry = ErrorLogEntry::new_zeroed();
-        entry.queue = command.queue.into();
-        entry.command = command.id.into();
-        entry.status = (command.status.bits() << 1).into();
+        entry.queue = failed.queue.into();
+        entry.command = failed.id.into();
+        entry.status = (failed.status.bits() << 1).into();
         entry.location = 0xffff.into();
         entry.lba = lba.into();
         entry.namespace = command.namespace.into();
@@ -179,6 +194,24 @@ impl Logs {
 }
 
 impl<D: Device> NvmeSubsystem<D> {
+    /// The first I/O command is on its way.
+    pub fn io_begins(&mut self, at: Time) {
+        self.logs.busy(at);
+    }
+    /// The last I/O command completes.
+    pub fn io_ends(&mut self, at: Time) {
+        self.logs.idle(at);
+    }
+    /// A command has failed: the error log tells of it.
+    #[cold]
+    pub fn log_error(&mut self, failed: FailedCommand, command: &NvmCommand) {
+        self.logs.command_error(failed, command, &self.namespaces);
+    }
+    /// The transport has refused something that is no command.
+    pub fn log_refusal(&mut self, status: NvmeStatus) {
+        self.logs.controller_error(status);
+    }
+
     /// Get Log Page (base 2.0c, clause 5.16).
     pub(crate) fn get_log_page(
         &mut self,

@@ -2,18 +2,20 @@
 //!
 //! Nothing here knows how commands and data come: no registers, no queues, no pages of host memory, no interrupts. A
 //! transport (PCI in this crate) takes a command from the host, gives it to [`NvmeSubsystem`] together with a
-//! [`HostData`] that moves its data, and does what the [`AdminOutcome`] says. After each command it asks for the
-//! asynchronous events that are due.
+//! [`HostData`] that moves its data, and does what the [`AdminOutcome`] says, or the [`NvmStep`] of an I/O command.
+//! After each command it asks for the asynchronous events that are due.
 //!
 //! Errors: commands end with the [`NvmeStatus`] that the specification names.
 //!
 //! Not here: the features of the transport (arbitration, number of queues, interrupts), timers, Abort, injected faults.
 
 mod admin;
+mod datasets;
 mod events;
 mod features;
 mod host_behavior;
 mod identify;
+mod io;
 mod logs;
 mod media;
 mod namespace_commands;
@@ -31,9 +33,13 @@ use ssdyno_device::{Device, PowerState};
 pub use admin::AdminOutcome;
 pub use features::FeatureValue;
 pub(crate) use identify::{ABORTS_MAX, OPTIONAL};
+pub(crate) use io::Kind;
+pub use io::{NvmCommand, NvmStep};
+pub use logs::FailedCommand;
 pub use sanitize::SanitizeOrder;
 pub(crate) use versions::{Field, Part, Version};
 
+use datasets::Datasets;
 use events::Events;
 use features::Features;
 use logs::Logs;
@@ -70,16 +76,17 @@ struct DeviceLimits {
 /// A subsystem with one controller, in front of `D`. See the [module](self).
 #[derive(Debug)]
 pub struct NvmeSubsystem<D> {
-    pub(crate) device: D,
+    device: D,
     config: NvmeControllerConfig,
     version: Version,
     limits: DeviceLimits,
-    pub(crate) namespaces: Namespaces,
-    pub(crate) features: Features,
-    pub(crate) logs: Logs,
+    namespaces: Namespaces,
+    features: Features,
+    logs: Logs,
     events: Events,
-    pub(crate) media: Media,
-    pub(crate) sanitizing: Sanitizing,
+    media: Media,
+    datasets: Datasets,
+    sanitizing: Sanitizing,
 }
 
 impl<D: Device> NvmeSubsystem<D> {
@@ -99,6 +106,7 @@ impl<D: Device> NvmeSubsystem<D> {
             logs: Logs::default(),
             events: Events::default(),
             media: Media::new(nvme.contents),
+            datasets: Datasets::default(),
             sanitizing: Sanitizing::default(),
             limits: DeviceLimits { low_power_states, has_cache: volatile_cache, endurance_cycles },
             config: nvme,

@@ -247,6 +247,11 @@ impl<D: Device> NvmeSubsystem<D> {
         self.raise(AsynchronousEvent::SANITIZE_COMPLETED);
     }
 
+    /// A sanitize operation is in progress.
+    pub fn is_sanitizing(&self) -> bool {
+        self.sanitizing.is_processing()
+    }
+
     /// The log page of the operation at `at` (base 2.0c, clause 5.16.1.25).
     pub(crate) fn sanitize_page(&self, at: Time) -> Vec<u8> {
         let seconds = |method, stays_allocated| {

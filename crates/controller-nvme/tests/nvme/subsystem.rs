@@ -1,17 +1,19 @@
 //! The subsystem without any PCI bus: what another transport stands on.
 
-use ssdyno_block::Time;
-use ssdyno_controller_nvme::{AdminOutcome, FeatureValue, HostData, NvmeSubsystem};
+use ssdyno_block::{BlockTarget, Request, Time, Token};
+use ssdyno_controller_nvme::{
+    AdminOutcome, FeatureValue, HostData, NvmCommand, NvmStep, NvmeSubsystem,
+};
 use ssdyno_device::delay::{DelayConfig, DelayDevice};
 use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup};
 use ssdyno_spec::nvme::{
     AsynchronousEvent, IdentifyController, IdentifyNamespace, NvmeStatus, SmartLog,
-    SubmissionEntry, admin, cns, feature, page,
+    SubmissionEntry, admin, cns, feature, nvm, page,
 };
 use zerocopy::FromBytes;
 
 use crate::admin::log;
-use crate::support::{entry, get_feature, identify, set_feature};
+use crate::support::{entry, get_feature, identify, set_feature, transfer};
 
 /// A host that is nothing but its data.
 #[derive(Default)]
@@ -37,7 +39,8 @@ impl HostData for Memory {
 fn subsystem() -> NvmeSubsystem<DelayDevice> {
     let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"30us\"\n";
     let device = DelayDevice::new(&DelayConfig::parse(text).unwrap(), 1).unwrap();
-    let config = NvmeControllerConfig { model: "No bus".to_owned(), ..Default::default() };
+    let config =
+        NvmeControllerConfig { model: "No bus".to_owned(), contents: true, ..Default::default() };
     NvmeSubsystem::new(device, NvmeSetup::in_front(&config, true)).unwrap()
 }
 
@@ -129,4 +132,88 @@ fn events_and_deleted_namespaces_are_outcomes() {
     let create = entry(admin::CREATE_SUBMISSION_QUEUE, 0, [0; 3]);
     let foreign = NvmeStatus::INVALID_OPCODE.with_do_not_retry();
     assert_eq!(execute(&mut subsystem, create, &[]), Err(foreign), "queues are the transport's");
+}
+
+/// Drives one I/O command to its end, as a transport does; gives the requests that the device has got, and the status.
+fn drive(
+    (subsystem, now): (&mut NvmeSubsystem<DelayDevice>, &mut Time),
+    wanted: SubmissionEntry,
+    data: &mut [u8],
+) -> (Vec<Request>, NvmeStatus) {
+    let mut command = NvmCommand::new(wanted.opcode, wanted.namespace_id.get());
+    let mut requests = Vec::new();
+    let decoded = subsystem.decode(&mut command, &wanted, &mut Memory::default());
+    let mut step = decoded.unwrap_or_else(NvmStep::End);
+    loop {
+        let moves = step == NvmStep::Move || step == NvmStep::Begin && command.is_write();
+        let mut equal = true;
+        if moves {
+            assert_eq!(command.data_bytes(), data.len() as u64);
+            // In two pieces, as if they lay in two places.
+            let half = data.len() / 2;
+            for (at, part) in data.chunks_mut(half).enumerate() {
+                let reads = wanted.opcode == nvm::READ;
+                let host = |scratch: &mut [u8]| {
+                    let (to, from) = if reads { (part, scratch) } else { (scratch, part) };
+                    to.copy_from_slice(from);
+                    Ok::<(), ()>(())
+                };
+                equal &= subsystem.move_data(&command, (at * half) as u64, half, host).unwrap();
+            }
+        }
+        step = match step {
+            NvmStep::Begin => subsystem.begin(&mut command),
+            NvmStep::Submit(request) => {
+                requests.push(request);
+                subsystem.submit(*now, request, Token(1)).unwrap();
+                let mut done = Vec::new();
+                while done.is_empty() {
+                    *now = subsystem.device().next_event().unwrap();
+                    subsystem.device_mut().reap(*now, &mut done);
+                }
+                subsystem.device_done(&mut command)
+            }
+            NvmStep::Move if equal => NvmStep::End(NvmeStatus::SUCCESS),
+            NvmStep::Move => NvmStep::End(NvmeStatus::COMPARE_FAILURE),
+            NvmStep::End(status) => {
+                subsystem.release(&command);
+                return (requests, status);
+            }
+        };
+    }
+}
+
+/// NVM 1.0c, clause 3.2: data go through the medium, a cache is flushed where the host asks for it, and the end of the
+/// namespace is the end.
+#[test]
+fn io_commands_need_no_bus() {
+    let (mut subsystem, mut now) = (subsystem(), Time::ZERO);
+    let blocks = transfer(nvm::WRITE, 8, 2);
+    let (first, bytes) = (8 * 512, 1024);
+    let mut data: Vec<u8> = (0..=255).cycle().take(1024).collect();
+    let written = data.clone();
+    let ok = NvmeStatus::SUCCESS;
+    let forced = SubmissionEntry { dword12: (blocks.dword12.get() | 1 << 30).into(), ..blocks };
+    let write = Request::write(first, bytes);
+    assert_eq!(drive((&mut subsystem, &mut now), blocks, &mut data), (vec![write], ok));
+    let both = vec![write, Request::flush()];
+    assert_eq!(drive((&mut subsystem, &mut now), forced, &mut data), (both, ok), "FUA");
+    data.fill(0);
+    let (requests, status) =
+        drive((&mut subsystem, &mut now), transfer(nvm::READ, 8, 2), &mut data);
+    assert_eq!((requests, status), (vec![Request::read(first, bytes)], ok));
+    assert!(data == written);
+    data[1023] ^= 1;
+    let compare = transfer(nvm::COMPARE, 8, 2);
+    assert_eq!(
+        drive((&mut subsystem, &mut now), compare, &mut data).1,
+        NvmeStatus::COMPARE_FAILURE
+    );
+    let zeroes = transfer(nvm::WRITE_ZEROES, 8, 2);
+    assert_eq!(drive((&mut subsystem, &mut now), zeroes, &mut []).0, [Request::trim(first, bytes)]);
+    drive((&mut subsystem, &mut now), transfer(nvm::READ, 8, 2), &mut data);
+    assert!(data.iter().all(|byte| *byte == 0));
+    let beyond = transfer(nvm::READ, (1 << 30) / 512 - 1, 2);
+    let status = NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry();
+    assert_eq!(drive((&mut subsystem, &mut now), beyond, &mut data), (Vec::new(), status));
 }
