@@ -132,8 +132,9 @@ mod tests {
         assert_eq!(coldest(&recency, &[40, 28, 4]), 4);
     }
 
-    /// A tenth of the span was read just now. Of 30 random records 3 lie there on average; in the best of 16 orders, as
-    /// the binomial law has it, one at most.
+    /// A tenth of the span was read just now. Of 30 random records 3 lie there on average, and in the best of 16 orders
+    /// 0.6 by the binomial law. The oldest of the tenth weighs less than the newest, so that the best is not the one with
+    /// the fewest.
     #[test]
     fn a_random_slice_avoids_what_was_just_read() {
         let mut recency = Recency::new(SPAN);
@@ -146,9 +147,8 @@ mod tests {
         for seed in 0..50 {
             let of = |place_seed| place(Pattern::RandomOnce, 0, 30, seed * 100 + place_seed);
             let best = recency.coldest((0..PLACES).map(of)).unwrap();
-            assert!(inside(&best) <= 1);
             (chosen, first) = (chosen + inside(&best), first + inside(&of(0)));
         }
-        assert!(first > 100 && chosen < 30, "{first} {chosen}");
+        assert!(first > 100 && chosen * 3 < first, "{first} {chosen}");
     }
 }
