@@ -1,5 +1,7 @@
 //! Adaptive profile: short slices where they narrow a ratio most (S2-37).
 
+mod resume;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use ssdyno_engine::Rng;
@@ -74,6 +76,8 @@ pub struct Adaptive {
     queue: VecDeque<Cell>,
     begun: bool,
     asked: BTreeMap<Cell, usize>,
+    /// Slices of earlier sessions that count, without those that looked for the end of a burst.
+    held: BTreeMap<Cell, usize>,
     total: usize,
     breaks: BTreeMap<ProfileTest, Vec<Break>>,
     refused: BTreeMap<ProfileTest, Vec<Break>>,
@@ -142,6 +146,7 @@ impl Adaptive {
             queue: VecDeque::new(),
             begun: false,
             asked: BTreeMap::new(),
+            held: BTreeMap::new(),
             total: 0,
             breaks: BTreeMap::new(),
             refused: BTreeMap::new(),
@@ -345,6 +350,8 @@ impl Adaptive {
                 first.iter().map(move |size| (test, *size))
             };
             let mut pass: Vec<Cell> = tests.flat_map(cells_of).collect();
+            let later = |cell: &Cell| number - usize::from(cell.0.op() == ProfileOp::Write);
+            pass.retain(|cell| self.held.get(cell).is_none_or(|held| *held <= later(cell)));
             pass.retain(|cell| !self.filling.is_costly(*cell));
             self.shuffle(&mut pass);
             cells.extend(pass);
@@ -372,11 +379,9 @@ impl Adaptive {
 
     /// The next cells; why there are none.
     fn refill(&mut self, so_far: &Measurements) -> Option<StoppedBecause> {
-        let mut cells;
-        if !self.begun {
-            self.begun = true;
-            cells = self.first_pass();
-        } else {
+        let begun = std::mem::replace(&mut self.begun, true);
+        let mut cells = if begun { Vec::new() } else { self.first_pass() };
+        if cells.is_empty() {
             cells = self.look_for_breaks(so_far);
             if cells.is_empty() {
                 let (narrow, excess) = self.narrow(so_far);
@@ -498,6 +503,10 @@ impl Strategy for Adaptive {
             slice.requests = *self.requests.entry(cell).or_insert(slice.requests);
         }
         NextTest::Measure { test, size_bytes, slice: Some(slice) }
+    }
+
+    fn resume(&mut self, sessions: &[&[Measurement]]) {
+        self.take_over(sessions);
     }
 
     fn tests_left(&self, _: &Measurements) -> u64 {

@@ -43,6 +43,8 @@ pub(crate) struct Filling {
     /// Requests of the slice of the first open cell that was asked for, and how many measurements there were before.
     asked: Option<(u64, usize)>,
     known: BTreeMap<Cell, Known>,
+    /// What a later session looks at again: a cache may have emptied before it.
+    again: Vec<Cell>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +59,33 @@ impl Filling {
     pub(crate) fn new(span: u64, tests: &[ProfileTest], sizes: &[u64]) -> Filling {
         let writes = || tests.iter().filter(|test| test.op() == ProfileOp::Write);
         let open = sizes.iter().rev().flat_map(|size| writes().map(|test| (*test, *size)));
-        Filling { span: span as f64, open: open.collect(), ..Filling::default() }
+        let open: VecDeque<Cell> = open.collect();
+        let again = open.iter().copied().take(writes().count()).collect();
+        Filling { span: span as f64, open, again, ..Filling::default() }
+    }
+
+    /// Begins a later session: the largest size of each test shows the end of the burst again, so that what follows meets
+    /// a full cache. Without effect while sizes are open, which do the same.
+    pub(crate) fn look_again(&mut self) {
+        if self.open.is_empty() {
+            self.open.extend(&self.again);
+        }
+    }
+
+    /// Takes `one` of an earlier session over, `before` those before it. Whether it looked for the end of a burst.
+    pub(crate) fn take_over(&mut self, one: &Measurement, before: &Measurements) -> bool {
+        let cell = (one.test, one.size_bytes);
+        while let Some((next, _)) = self.next(before) {
+            if next == cell {
+                return true;
+            }
+            if !self.open.contains(&cell) {
+                // Not what this search would have asked for: it asks for its own later.
+                self.asked = None;
+                return false;
+            }
+        }
+        false
     }
 
     /// The next slice that looks for the end of a burst; `None` when all are known.
@@ -71,7 +99,9 @@ impl Filling {
                 None => {
                     if let Some(one) = last {
                         let rate = one.size_bytes as f64 * one.requests as f64 / one.seconds;
-                        self.known.insert(cell, Known { burst: one.burst, rate });
+                        // A cache that is still full from an earlier session has no burst now.
+                        let burst = one.burst.or(self.known.get(&cell).and_then(|one| one.burst));
+                        self.known.insert(cell, Known { burst, rate });
                     }
                     self.open.pop_front();
                 }

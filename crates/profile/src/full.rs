@@ -1,7 +1,7 @@
 //! The complete profile: every size, repeated until its mean is known (S2-10).
 
 use crate::estimate::{CurvePoint, LEVEL, estimate_of, measured};
-use crate::measure::{Measurements, ProfileTest};
+use crate::measure::{Measurement, Measurements, ProfileTest};
 use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Strategy};
@@ -65,6 +65,16 @@ impl Strategy for Full {
         self.at = (at + 1) % pairs;
         let (test, size_bytes) = self.pair(at);
         NextTest::Measure { test, size_bytes, slice: None }
+    }
+
+    fn resume(&mut self, sessions: &[&[Measurement]]) {
+        for one in sessions.iter().copied().flatten() {
+            let Ok(size) = self.sizes.distinct().binary_search(&one.size_bytes) else { continue };
+            let Some(test) = self.tests.iter().position(|test| *test == one.test) else { continue };
+            let at = size * self.tests.len() + test;
+            self.asked[at] += 1;
+            self.at = (at + 1) % self.asked.len();
+        }
     }
 
     fn tests_left(&self, so_far: &Measurements) -> u64 {

@@ -31,6 +31,7 @@ mod page;
 mod plan;
 mod recency;
 mod result;
+mod resume;
 mod run;
 mod serra;
 mod settle;
@@ -58,6 +59,7 @@ pub use result::{
     Advice, ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause, pays_from,
     ratios, schema,
 };
+pub use resume::{DeviceRecord, PlanRecord, ProfileSession, SessionStart, Setup};
 pub use run::{Observer, Stage};
 pub use serra::Serra;
 pub use sizes::{SizeInterval, Sizes, default_sizes};

@@ -15,6 +15,7 @@ use crate::estimate::{CurvePoint, Estimate, estimate_of};
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause};
+use crate::resume::ProfileSession;
 
 /// The 95 % quantile of the normal distribution: half of a 90 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.644_853_6;
@@ -110,6 +111,8 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     let mut merged = first.clone();
     let all = || profiles.iter();
     merged.stopped_because = StoppedBecause::Done;
+    merged.plan = None;
+    merged.sessions = all_sessions(profiles);
     merged.seconds_spent = all().map(|one| one.seconds_spent).sum();
     merged.wall_seconds = all().map(|one| one.wall_seconds).sum();
     merged.measurements = all().flat_map(|one| one.measurements.iter().cloned()).collect();
@@ -135,6 +138,10 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     }
     merge_ratios(profiles, &mut merged);
     Ok(merged)
+}
+
+fn all_sessions(profiles: &[ProfileResult]) -> Vec<ProfileSession> {
+    profiles.iter().flat_map(|one| one.sessions.iter().copied()).collect()
 }
 
 fn notes(profiles: &[ProfileResult]) -> String {

@@ -66,6 +66,16 @@ impl Method {
             Method::Capacity { .. } => MethodName::Capacity,
         }
     }
+
+    /// The width at which it stops; `None` with a method that has none.
+    pub(crate) fn error(&self) -> Option<f64> {
+        match *self {
+            Method::Adaptive { error } | Method::Full { error } | Method::Capacity { error } => {
+                Some(error)
+            }
+            Method::Serra { .. } => None,
+        }
+    }
 }
 
 /// The name of a method.
@@ -219,7 +229,7 @@ impl ProfilePlan {
         Ok(span)
     }
 
-    fn check(&self) -> Result<(), ProfileError> {
+    pub(crate) fn check(&self) -> Result<(), ProfileError> {
         let refuse = |what: &str, help: &str| Err(ProfileError::plan(what, help));
         match self.method {
             Method::Serra { points, .. } if points < 2 => {

@@ -10,6 +10,7 @@ use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
 use crate::plan::MethodName;
+use crate::resume::{PlanRecord, ProfileSession};
 
 /// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
 /// `schema_version`, renames do.
@@ -60,6 +61,13 @@ pub struct ProfileResult {
     /// What `capacity` found; left out with other methods. The figures of ratios are empty with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityResult>,
+    /// What `--resume` compares; `null` in merged profiles, with `capacity`, and in results of older versions.
+    #[serde(default)]
+    pub plan: Option<PlanRecord>,
+    /// The sessions that measured, in their order: more than one after `--resume` and in merged profiles. Empty with
+    /// `capacity` and in results of older versions.
+    #[serde(default)]
+    pub sessions: Vec<ProfileSession>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_result::{KeepGoing, RunProgress, RunResult, seconds as duration};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
@@ -16,6 +16,7 @@ use crate::recency::{PLACES, Place, Recency};
 use crate::result::{
     Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
 };
+use crate::resume::{PlanRecord, ProfileSession, SessionStart, same_device, sessions};
 use crate::settle;
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Slice, Strategy};
@@ -52,22 +53,47 @@ pub trait Observer {
 }
 
 impl ProfilePlan {
-    /// Carries the profile out. An error before the first test is returned; a later one comes with the result of
-    /// everything measured before it.
+    /// Carries the profile out in one session, on a target with the usual setup.
     ///
     /// # Errors
-    /// The plan does not suit the target, or the target cannot be used.
+    /// Those of [`execute_session`](ProfilePlan::execute_session).
     pub fn execute(
         &self,
         target: &mut KeptTarget,
         observer: &mut dyn Observer,
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+        self.execute_session(&SessionStart::default(), target, observer)
+    }
+
+    /// Carries the profile out, or goes on with the one in `start`. An error before the first test is returned; a
+    /// later one comes with the result of everything measured before it.
+    ///
+    /// # Errors
+    /// The plan does not suit the target or the profile before, or the target cannot be used.
+    pub fn execute_session(
+        &self,
+        start: &SessionStart<'_>,
+        target: &mut KeptTarget,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
-        let strategy = match self.strategy(span) {
+        if let Some(before) = start.before {
+            self.resume(before, &start.setup)?;
+        }
+        let mut strategy = match self.strategy(span) {
             Ok(strategy) => strategy,
             Err(error) => return capacity::execute(self, error, target, observer),
         };
+        let record = self.record(target, &start.setup);
+        let mut measurements = Measurements::default();
+        let mut before = Vec::new();
+        if let Some(result) = start.before {
+            same_device(result, &record, span)?;
+            strategy.resume(&sessions(result));
+            result.measurements.iter().for_each(|one| measurements.add(*one));
+            before.clone_from(&result.sessions);
+        }
         let began = Instant::now();
         let mut run = Run {
             plan: self,
@@ -75,7 +101,14 @@ impl ProfilePlan {
             observer,
             span,
             strategy,
-            measurements: Measurements::default(),
+            held: measurements.all().len(),
+            measurements,
+            record,
+            before_tests: before.iter().map(|one| one.tests).sum(),
+            before_wall: start.before.map_or(0.0, |result| result.wall_seconds),
+            settled: before.is_empty(),
+            before,
+            settling: 0.0,
             spent: 0.0,
             tests: 0,
             cut: 0,
@@ -135,9 +168,20 @@ struct Run<'a> {
     span: u64,
     strategy: Box<dyn Strategy>,
     measurements: Measurements,
-    /// Seconds on the clock of the device.
+    /// Sessions before this one, the tests that they began, and how many measurements they gave.
+    before: Vec<ProfileSession>,
+    before_tests: u64,
+    /// Seconds on the wall of these sessions.
+    before_wall: f64,
+    held: usize,
+    record: PlanRecord,
+    /// Whether the state that whole tests need is there: after a break it may not be.
+    settled: bool,
+    /// Seconds that it took to restore it.
+    settling: f64,
+    /// Seconds of this session on the clock of the device.
     spent: f64,
-    /// Tests begun.
+    /// Tests begun in this session.
     tests: u64,
     /// Tests that the time limit ended: those that count, and those with too few requests.
     cut: u64,
@@ -153,28 +197,17 @@ impl Run<'_> {
     fn tests(&mut self) -> Result<StoppedBecause, ProfileError> {
         loop {
             let left = self.strategy.tests_left(&self.measurements);
-            let length = match self.plan.time {
-                None => None,
-                Some(limit) => {
-                    let remaining = limit.as_s_f64() - self.spent;
-                    let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
-                    Some(remaining / share)
-                }
-            };
             let (test, size, slice) = match self.strategy.next(&self.measurements) {
                 NextTest::Measure { test, size_bytes, slice } => (test, size_bytes, slice),
                 NextTest::Done(because) => return Ok(because),
             };
-            let length = length.map(|seconds| Time::from_ns((seconds.max(0.0) * 1e9) as u64));
+            self.settle(test, size, slice, left)?;
+            let length = self.length(left);
             // Less than that is noise of the sum of seconds.
             if length.is_some_and(|length| length < Time::from_us(1)) {
                 return Ok(StoppedBecause::TimeLimit);
             }
-            let stage = Stage {
-                what: format!("{test}, {}", Bytes(size)),
-                done: self.tests,
-                of: self.tests + left.max(1),
-            };
+            let stage = self.stage(format!("{test}, {}", Bytes(size)), left);
             self.measure((test, size, slice), length, &stage)?;
             self.tests += 1;
             if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
@@ -185,19 +218,46 @@ impl Run<'_> {
         }
     }
 
-    /// One test, once.
-    fn measure(
+    fn stage(&self, what: String, left: u64) -> Stage {
+        Stage { what, done: self.tests, of: self.tests + left.max(1) }
+    }
+
+    /// How long the next test may take.
+    fn length(&self, left: u64) -> Option<Time> {
+        let remaining = self.plan.time?.as_s_f64() - self.spent;
+        let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
+        Some(Time::from_ns(((remaining / share).max(0.0) * 1e9) as u64))
+    }
+
+    /// Before the first whole test after a break: the write over the span in order that comes before such a test without
+    /// one. A simulated device has lost it, and the cache of a real one may be empty. Slices have a lead of their own.
+    fn settle(
         &mut self,
-        (test, size_bytes, slice): (ProfileTest, u64, Option<Slice>),
+        test: ProfileTest,
+        size: u64,
+        slice: Option<Slice>,
+        left: u64,
+    ) -> Result<(), ProfileError> {
+        let needs = slice.is_none() && test != ProfileTest::SequentialWrite;
+        let settled = std::mem::replace(&mut self.settled, true);
+        if settled || !needs || !self.plan.ops.contains(&ProfileOp::Write) {
+            return Ok(());
+        }
+        let stage = self.stage(format!("writing the span, {}", Bytes(size)), left);
+        let load = self.plan.load(ProfileTest::SequentialWrite, size, self.span);
+        let result = self.load(&load, self.plan.seed, self.length(left), &stage)?;
+        self.settling = result.simulated_seconds;
+        Ok(())
+    }
+
+    /// Loads the target; its time is spent.
+    fn load(
+        &mut self,
+        load: &WorkloadConfig,
+        seed: u64,
         length: Option<Time>,
         stage: &Stage,
-    ) -> Result<(), ProfileError> {
-        // Every test has an order of its own, the same in every profile with this seed.
-        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.tests);
-        let (load, seed) = match slice {
-            Some(slice) => self.place(test, size_bytes, slice, seed),
-            None => (self.plan.load(test, size_bytes, self.span), seed),
-        };
+    ) -> Result<RunResult, ProfileError> {
         let observer = &mut *self.observer;
         let mut interrupted = false;
         let mut watch = |progress: &RunProgress| {
@@ -209,11 +269,29 @@ impl Run<'_> {
         if watch(&RunProgress::default()) == KeepGoing::Stop {
             return Err(ProfileError::Interrupted);
         }
-        let result: RunResult = self.target.load(&load, seed, length, &mut watch)?;
+        let result: RunResult = self.target.load(load, seed, length, &mut watch)?;
         self.spent += result.simulated_seconds;
         if interrupted || result.partial {
             return Err(ProfileError::Interrupted);
         }
+        Ok(result)
+    }
+
+    /// One test, once.
+    fn measure(
+        &mut self,
+        (test, size_bytes, slice): (ProfileTest, u64, Option<Slice>),
+        length: Option<Time>,
+        stage: &Stage,
+    ) -> Result<(), ProfileError> {
+        // Every test has an order of its own, the same in every profile with this seed.
+        let tests = self.before_tests.wrapping_add(self.tests);
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(tests);
+        let (load, seed) = match slice {
+            Some(slice) => self.place(test, size_bytes, slice, seed),
+            None => (self.plan.load(test, size_bytes, self.span), seed),
+        };
+        let result = self.load(&load, seed, length, stage)?;
         if result.errors > 0 {
             return self.failed.add(result.errors, slice, stage);
         }
@@ -274,6 +352,8 @@ impl Run<'_> {
         };
         let advice = [advice(ProfileOp::Read, &read_ratio), advice(ProfileOp::Write, &write_ratio)];
         let sizes = Sizes::new(&plan.sizes);
+        let mut sessions = self.before.clone();
+        sessions.push(self.session(stopped_because));
         let mut result = ProfileResult {
             schema_version: SCHEMA_VERSION,
             target: plan.target.clone(),
@@ -282,8 +362,8 @@ impl Run<'_> {
             span_bytes: self.span,
             depth: plan.depth,
             stopped_because,
-            seconds_spent: self.spent,
-            wall_seconds: self.began.elapsed().as_secs_f64(),
+            seconds_spent: sessions.iter().map(|one| one.seconds_spent).sum(),
+            wall_seconds: self.before_wall + self.began.elapsed().as_secs_f64(),
             sizes_bytes: sizes.distinct().to_vec(),
             summary: ProfileSummary {
                 read: RatioSummary::of(&read_ratio),
@@ -299,29 +379,51 @@ impl Run<'_> {
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),
             capacity: None,
+            plan: Some(self.record.clone()),
+            sessions,
             notes: self.notes.clone(),
         };
         self.remark(&mut result);
         result
     }
 
+    fn session(&self, stopped_because: StoppedBecause) -> ProfileSession {
+        ProfileSession {
+            measurements: (self.measurements.all().len() - self.held) as u64,
+            tests: self.tests,
+            seconds_spent: self.spent,
+            settling_seconds: self.settling,
+            stopped_because,
+            cut: self.cut,
+            dropped: self.dropped,
+            failed_slices: self.failed.slices,
+            failed_requests: self.failed.requests,
+        }
+    }
+
     fn remark(&self, result: &mut ProfileResult) {
         result.notes.extend(self.strategy.notes(&self.measurements));
-        if self.cut > 0 {
+        let sum = |of: fn(&ProfileSession) -> u64| {
+            result.sessions.iter().map(of).fold(0, u64::saturating_add)
+        };
+        let (tests, cut, dropped) =
+            (sum(|one| one.tests), sum(|one| one.cut), sum(|one| one.dropped));
+        let (slices, requests) = (sum(|one| one.failed_slices), sum(|one| one.failed_requests));
+        if cut > 0 {
             result.notes.push(format!(
-                "the time limit ended {} of {} tests before their last record: their access times are those of \
-                 the records until then (--time; `whole` in `measurements`)",
-                self.cut, self.tests
+                "the time limit ended {cut} of {tests} tests before their last record: their access times are those \
+                 of the records until then (--time; `whole` in `measurements`)"
             ));
         }
-        if self.dropped > 0 {
+        if dropped > 0 {
             result.notes.push(format!(
-                "the time limit ended {} of {} tests before {CUT_REQUESTS_MIN} requests: they do not count; a \
-                 longer --time measures them",
-                self.dropped, self.tests
+                "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests: they do not \
+                 count; a longer --time measures them"
             ));
         }
-        let Failed { slices, requests, .. } = self.failed;
+        if result.sessions.len() > 1 {
+            result.notes.push(self.remark_sessions(&result.sessions));
+        }
         if slices > 0 {
             result.notes.push(format!(
                 "{requests} requests ended in an error: the {slices} slices with them do not count"
@@ -338,5 +440,18 @@ impl Run<'_> {
                 ));
             }
         }
+    }
+
+    /// How the sessions follow each other.
+    fn remark_sessions(&self, sessions: &[ProfileSession]) -> String {
+        let of = |one: &ProfileSession| {
+            format!("{} tests in {}", one.measurements, duration(one.seconds_spent))
+        };
+        let texts: Vec<String> = sessions.iter().map(of).collect();
+        let state = match self.target.is_real() {
+            true => "the device went on from the state it was in",
+            false => "each began with a new device, preconditioned as the first was",
+        };
+        format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))
     }
 }

@@ -1,7 +1,9 @@
 //! SeRRa, the paper's tool: measure some sizes, estimate the others (S2-1 … S2-8).
 
+use std::collections::BTreeMap;
+
 use crate::estimate::{CurvePoint, curve_on_lines};
-use crate::measure::{Measurements, ProfileTest};
+use crate::measure::{Measurement, Measurements, ProfileTest};
 use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Strategy};
@@ -15,8 +17,10 @@ pub struct Serra {
     drawn: Vec<u64>,
     /// Tests in all.
     total: usize,
-    /// Tests asked for so far.
+    /// Tests asked for so far, or skipped.
     asked: usize,
+    /// Tests of earlier sessions that were not skipped yet.
+    held: BTreeMap<(ProfileTest, u64), usize>,
 }
 
 impl Serra {
@@ -30,12 +34,28 @@ impl Serra {
     ) -> Serra {
         let drawn = sizes.draw(points, seed);
         let total = drawn.len() * tests.len() * repeat as usize;
-        Serra { sizes, tests, drawn, total, asked: 0 }
+        Serra { sizes, tests, drawn, total, asked: 0, held: BTreeMap::new() }
     }
 
     /// The sizes that are measured, in bytes, ascending.
     pub fn drawn(&self) -> &[u64] {
         &self.drawn
+    }
+
+    fn at(&self, at: usize) -> (ProfileTest, u64) {
+        (self.tests[at % self.tests.len()], self.drawn[at / self.tests.len() % self.drawn.len()])
+    }
+
+    /// Leaves out what earlier sessions measured.
+    fn skip(&mut self) {
+        while self.asked < self.total {
+            let cell = self.at(self.asked);
+            match self.held.get_mut(&cell) {
+                Some(held) if *held > 0 => *held -= 1,
+                _ => return,
+            }
+            self.asked += 1;
+        }
     }
 }
 
@@ -44,17 +64,32 @@ impl Strategy for Serra {
         if self.asked >= self.total {
             return NextTest::Done(StoppedBecause::Done);
         }
-        let at = self.asked;
+        let (test, size_bytes) = self.at(self.asked);
         self.asked += 1;
-        NextTest::Measure {
-            test: self.tests[at % self.tests.len()],
-            size_bytes: self.drawn[at / self.tests.len() % self.drawn.len()],
-            slice: None,
+        self.skip();
+        NextTest::Measure { test, size_bytes, slice: None }
+    }
+
+    fn resume(&mut self, sessions: &[&[Measurement]]) {
+        let repeat = self.total.checked_div(self.drawn.len() * self.tests.len()).unwrap_or(0);
+        for one in sessions.iter().copied().flatten() {
+            if self.drawn.contains(&one.size_bytes) && self.tests.contains(&one.test) {
+                let held = self.held.entry((one.test, one.size_bytes)).or_default();
+                *held = repeat.min(*held + 1);
+            }
         }
+        self.skip();
     }
 
     fn tests_left(&self, _: &Measurements) -> u64 {
-        (self.total - self.asked) as u64
+        // Goes through the tests up to the last one that is skipped.
+        let (mut ahead, mut left) = (self.clone(), 0);
+        while ahead.asked < ahead.total && ahead.held.values().any(|held| *held > 0) {
+            ahead.asked += 1;
+            ahead.skip();
+            left += 1;
+        }
+        left + (ahead.total - ahead.asked) as u64
     }
 
     fn shares_time(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::estimate::CurvePoint;
 use crate::findings::Findings;
-use crate::measure::{Measurements, ProfileTest};
+use crate::measure::{Measurement, Measurements, ProfileTest};
 use crate::result::StoppedBecause;
 
 /// Part of a test.
@@ -36,6 +36,10 @@ pub trait Strategy {
     /// The next test, given everything measured so far. It is called once after each test, also after one that
     /// the time limit left without a measurement.
     fn next(&mut self, so_far: &Measurements) -> NextTest;
+
+    /// Takes over what earlier sessions measured, each with its measurements in their order. Called once, before
+    /// anything else; everything measured later follows these.
+    fn resume(&mut self, sessions: &[&[Measurement]]);
 
     /// How many tests will probably follow, at least 1 while it is not done: for progress and for sharing the
     /// time that is left.

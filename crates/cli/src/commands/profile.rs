@@ -9,11 +9,11 @@ use serde::Serialize;
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_profile::{
-    Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, SizeInterval, Stage,
-    default_sizes,
+    Method, MethodName, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult,
+    SessionStart, Setup, SizeInterval, Stage, default_sizes,
 };
 use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec, files};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, HostSpec, RealSpec, RunSpec, files};
 
 use crate::args::{positive_span, seed};
 use crate::consent::Terminal;
@@ -53,15 +53,18 @@ pub(crate) struct ProfileArgs {
           conflicts_with_all = ["target", "profile_method", "sizes", "span", "points", "repeat", "error", "time", "depth",
                                 "threshold", "set"])]
     merge: Vec<String>,
+    /// Continue a stored profile of the same target that ended early. RESULT is its directory or its
+    /// result.json. Options that are left out have the values of that profile; --time is for this session.
+    #[arg(long, value_name = "RESULT", conflicts_with = "merge")]
+    resume: Option<String>,
     /// How request sizes are tested: adaptive measures where the answer is least certain until every ratio
     /// is within --error; serra measures some sizes and estimates the others with a line; full measures
     /// every size until its mean is known (slow); capacity measures rates at saturation for the
     /// configuration of I/O schedulers [default: adaptive; capacity with a scheduler file].
     #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum)]
     method: Option<ProfileMethod>,
-    /// Which operations: read, write or both. Without write, nothing is written.
-    #[arg(long, value_name = "OPS", value_delimiter = ',', default_value = "read,write",
-          value_parser = op)]
+    /// Which operations: read, write or both. Without write, nothing is written [default: read,write].
+    #[arg(long, value_name = "OPS", value_delimiter = ',', value_parser = op)]
     ops: Vec<ProfileOp>,
     /// Request sizes: intervals of SMALLEST..LARGEST/GAP [default: 8KiB..64KiB/8KiB,64KiB..4MiB/32KiB].
     #[arg(long, value_name = "INTERVALS", value_delimiter = ',', value_parser = interval)]
@@ -90,9 +93,9 @@ pub(crate) struct ProfileArgs {
     /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     threshold: Option<f64>,
-    /// Random seed: the same seed gives the same figures on a simulated target.
-    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
-    seed: u64,
+    /// Random seed: the same seed gives the same figures on a simulated target [default: 1].
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
+    seed: Option<u64>,
     /// Set a key of the device; see below. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -119,10 +122,14 @@ enum ProfileMethod {
 }
 
 impl ProfileArgs {
-    fn method(&self) -> ProfileMethod {
-        let usual = match self.schedulers.any() {
-            true => ProfileMethod::Capacity,
-            false => ProfileMethod::Adaptive,
+    /// `file`: the plan of the profile to resume.
+    fn method(&self, file: Option<&ProfilePlan>) -> ProfileMethod {
+        let usual = match file.map(|plan| plan.method.name()) {
+            _ if self.schedulers.any() => ProfileMethod::Capacity,
+            None | Some(MethodName::Adaptive) => ProfileMethod::Adaptive,
+            Some(MethodName::Serra) => ProfileMethod::Serra,
+            Some(MethodName::Full) => ProfileMethod::Full,
+            Some(MethodName::Capacity) => ProfileMethod::Capacity,
         };
         self.method.unwrap_or(usual)
     }
@@ -166,14 +173,25 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     if !args.merge.is_empty() {
         return merge(args, output);
     }
-    let plan = plan(args)?;
+    let before = args.resume.as_deref().map(stored).transpose()?;
+    let refuse = |error| explain(error, FailureKind::Usage);
+    let file = before.as_ref().map(ProfilePlan::of_result).transpose().map_err(refuse)?;
+    let plan = plan(args, file.as_ref())?;
+    let spec = spec(args, before.as_ref());
+    let start = SessionStart { setup: Setup::of(&spec), before: before.as_ref() };
+    if let Some(before) = &before {
+        plan.resume(before, &start.setup).map_err(refuse)?;
+        if plan.is_finished(before) {
+            return nothing_left(before, output);
+        }
+    }
     let files = args.schedulers.open(&plan, output)?;
-    let opened = plan.open(&spec(args), &mut Terminal);
+    let opened = plan.open(&spec, &mut Terminal);
     let mut target = opened.inspect_err(|_| files.remove_new())?;
     // Made before the tests: who has no place for results should hear of it at once.
-    let directory = directory(args, &plan.target).inspect_err(|_| files.remove_new())?;
+    let directory = directory(args, &plan).inspect_err(|_| files.remove_new())?;
     let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
-    let executed = plan.execute(&mut target, &mut watch);
+    let executed = plan.execute_session(&start, &mut target, &mut watch);
     watch.meter.finish();
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
@@ -184,6 +202,17 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     result.notes.splice(0..0, target.notes().iter().cloned());
     let failure = failure.map(|error| explain(error, FailureKind::Failed));
     report(&result, directory.as_ref(), &files, failure, output)
+}
+
+/// Prints the finished profile `before`, which stays where it is.
+fn nothing_left(before: &ProfileResult, output: Output) -> Result<(), Failure> {
+    let mut result = before.clone();
+    result.notes.push("the profile to resume is finished: nothing was left to measure".to_owned());
+    let told = output.either(
+        || ssdyno_profile::text(&result),
+        || ProfileOutput { result: &result, results_directory: None, error: None },
+    );
+    end(told, None)
 }
 
 /// Prints and keeps `result`.
@@ -232,14 +261,15 @@ fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let profiles = args.merge.iter().map(|name| stored(name)).collect::<Result<Vec<_>, _>>()?;
     let merged = ssdyno_profile::merge(&profiles);
     let merged = merged.map_err(|error| explain(error, FailureKind::Usage))?;
-    let mut plan = plan(args)?;
+    let mut plan = plan(args, None)?;
+    plan.target.clone_from(&merged.target);
     if let Some(capacity) = &merged.capacity {
         // What scheduler files can be made of.
         plan.method = Method::Capacity { error: capacity.error };
         plan.ops = capacity.figures.iter().map(|one| one.figure.op()).collect();
     }
     let files = args.schedulers.open(&plan, output)?;
-    let directory = directory(args, &merged.target).inspect_err(|_| files.remove_new())?;
+    let directory = directory(args, &plan).inspect_err(|_| files.remove_new())?;
     report(&merged, directory.as_ref(), &files, None, output)
 }
 
@@ -254,13 +284,54 @@ fn stored(name: &str) -> Result<ProfileResult, Failure> {
     })
 }
 
-fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
+/// The plan of the options; what was not given is as in `file`, the plan of the profile to resume.
+fn plan(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<ProfilePlan, Failure> {
+    let method = method(args, file)?;
+    let usual = (method.name() != MethodName::Full).then_some(TIME);
+    let sizes = match &args.sizes {
+        none if none.is_empty() => file.map_or_else(default_sizes, |plan| plan.sizes.clone()),
+        given => given.clone(),
+    };
+    let ops = match &args.ops {
+        none if none.is_empty() => {
+            let both = || vec![ProfileOp::Read, ProfileOp::Write];
+            file.map_or_else(both, |plan| plan.ops.clone())
+        }
+        given => given.clone(),
+    };
+    Ok(ProfilePlan {
+        target: args.target.clone().unwrap_or_default(),
+        method,
+        ops,
+        sizes,
+        span: args.span.or(file.and_then(|plan| plan.span)),
+        depth: args.depth.or(file.map(|plan| plan.depth)).unwrap_or(1),
+        time: args.time.map(|time| time.0).or(usual),
+        threshold: args.threshold.or(file.and_then(|plan| plan.threshold)),
+        seed: args.seed.or(file.map(|plan| plan.seed)).unwrap_or(1),
+    })
+}
+
+fn method(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<Method, Failure> {
     let refuse = |option: &str, of: &str| {
         let help = format!("leave it out, or profile with --method {of}");
         Err(Failure::usage(format!("`{option}` is for --method {of}")).with_help(help))
     };
     let of_ratios = "adaptive, serra or full";
-    let method = match args.method() {
+    let (kind, file) = (args.method(file), file.map(|plan| plan.method));
+    let error = |usual| {
+        let of_file = match file {
+            Some(Method::Adaptive { error }) if kind == ProfileMethod::Adaptive => Some(error),
+            Some(Method::Full { error }) if kind == ProfileMethod::Full => Some(error),
+            _ => None,
+        };
+        args.error.or(of_file).unwrap_or(usual)
+    };
+    let (points, repeat) = match file {
+        Some(Method::Serra { points, repeat }) => (points, repeat),
+        _ => (POINTS, REPEAT),
+    };
+    Ok(match kind {
         ProfileMethod::Serra if args.error.is_some() => {
             return refuse("--error", "adaptive, full or capacity");
         }
@@ -275,47 +346,40 @@ fn plan(args: &ProfileArgs) -> Result<ProfilePlan, Failure> {
         ProfileMethod::Capacity if args.threshold.is_some() => {
             return refuse("--threshold", of_ratios);
         }
-        ProfileMethod::Capacity => Method::Capacity { error: args.error.unwrap_or(ERROR_ADAPTIVE) },
-        ProfileMethod::Adaptive => Method::Adaptive { error: args.error.unwrap_or(ERROR_ADAPTIVE) },
+        ProfileMethod::Capacity => Method::Capacity { error: error(ERROR_ADAPTIVE) },
+        ProfileMethod::Adaptive => Method::Adaptive { error: error(ERROR_ADAPTIVE) },
         ProfileMethod::Serra => Method::Serra {
-            points: args.points.unwrap_or(POINTS),
-            repeat: args.repeat.unwrap_or(REPEAT),
+            points: args.points.unwrap_or(points),
+            repeat: args.repeat.unwrap_or(repeat),
         },
-        ProfileMethod::Full => Method::Full { error: args.error.unwrap_or(ERROR) },
-    };
-    let usual = (args.method() != ProfileMethod::Full).then_some(TIME);
-    let sizes = match &args.sizes {
-        none if none.is_empty() => default_sizes(),
-        given => given.clone(),
-    };
-    Ok(ProfilePlan {
-        target: args.target.clone().unwrap_or_default(),
-        method,
-        ops: args.ops.clone(),
-        sizes,
-        span: args.span,
-        depth: args.depth.unwrap_or(1),
-        time: args.time.map(|time| time.0).or(usual),
-        threshold: args.threshold,
-        seed: args.seed,
+        ProfileMethod::Full => Method::Full { error: error(ERROR) },
     })
 }
 
 /// What lies before the target, how it is loaded, and what permits that.
-fn spec(args: &ProfileArgs) -> RunSpec {
-    RunSpec {
-        set: args.set.clone(),
-        host: args.host.spec(),
-        real: args.real.spec(),
-        write: args.real.write_spec(),
-        ..RunSpec::default()
+/// Without such options it is as in `before`, the profile to resume.
+fn spec(args: &ProfileArgs, before: Option<&ProfileResult>) -> RunSpec {
+    let (mut host, mut real, mut set) = (args.host.spec(), args.real.spec(), args.set.clone());
+    if let Some(setup) = before.and_then(|before| Some(&before.plan.as_ref()?.setup)) {
+        if set.is_empty() {
+            set.clone_from(&setup.set);
+        }
+        if host == HostSpec::default() {
+            host = setup.host.clone();
+        }
+        let RealSpec { timeout, no_probes, probe_interval, .. } = real;
+        let kept = RealSpec { timeout, no_probes, probe_interval, ..RealSpec::default() };
+        if real == kept {
+            real = RealSpec { timeout, no_probes, probe_interval, ..setup.real.clone() };
+        }
     }
+    RunSpec { set, host, real, write: args.real.write_spec(), ..RunSpec::default() }
 }
 
-fn directory(args: &ProfileArgs, target: &str) -> Result<Option<Directory>, Failure> {
+fn directory(args: &ProfileArgs, plan: &ProfilePlan) -> Result<Option<Directory>, Failure> {
     let what = if args.merge.is_empty() { "profile" } else { "merged-profile" };
     Directory::create(args.keep, &args.results, || {
-        RunDirectory::default_name(target, what, Some(args.seed), SystemTime::now())
+        RunDirectory::default_name(&plan.target, what, Some(plan.seed), SystemTime::now())
     })
 }
 

@@ -15,6 +15,7 @@ mod live;
 mod loops;
 #[cfg(target_os = "linux")]
 mod overwriting;
+mod resume;
 mod spec;
 mod statistics;
 mod timeline;

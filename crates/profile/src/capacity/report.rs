@@ -65,6 +65,8 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
         advice: Vec::new(),
         measurements: Vec::new(),
         capacity: Some(capacity),
+        plan: None,
+        sessions: Vec::new(),
         notes: run.notes.clone(),
     }
 }

@@ -92,6 +92,8 @@ fn result() -> ProfileResult {
         advice: Vec::new(),
         measurements: Vec::new(),
         capacity: Some(capacity),
+        plan: None,
+        sessions: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -1,0 +1,33 @@
+//! Taking the measurements of earlier sessions over.
+
+use crate::measure::{Measurement, Measurements, ProfileOp};
+
+use super::{Adaptive, REQUESTS_MIN};
+
+impl Adaptive {
+    /// Goes on after `sessions`. Their slices are in the model; what they showed about bursts is gone through again.
+    /// Breakpoints need fresh slices to be kept, and get them.
+    pub(super) fn take_over(&mut self, sessions: &[&[Measurement]]) {
+        let mut so_far = Measurements::default();
+        for session in sessions {
+            // As the session itself began.
+            self.filling.look_again();
+            for one in *session {
+                let cell = (one.test, one.size_bytes);
+                let looked = self.filling.take_over(one, &so_far);
+                so_far.add(*one);
+                self.total += 1;
+                *self.asked.entry(cell).or_default() += 1;
+                if one.counts() && !looked {
+                    *self.held.entry(cell).or_default() += 1;
+                }
+                // Fewer are those of a slice that the time limit ended.
+                if one.test.op() == ProfileOp::Read && one.requests >= REQUESTS_MIN {
+                    let requests = self.requests.entry(cell).or_default();
+                    *requests = one.requests.max(*requests);
+                }
+            }
+        }
+        self.filling.look_again();
+    }
+}

@@ -1,0 +1,340 @@
+//! Going on with a profile that ended early: what a result must hold for it, and what must be the same.
+//!
+//! Measurements are what counts; a method takes them over and asks for what is missing. Everything that decides what
+//! a measurement means is compared, so that figures of two different things never mix.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Bytes;
+use ssdyno_session::{HostSpec, KeptTarget, RealSpec, RunSpec};
+
+use crate::error::ProfileError;
+use crate::measure::{Measurement, Measurements, ProfileOp};
+use crate::plan::{Method, MethodName, ProfilePlan};
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::sizes::{SizeInterval, Sizes};
+
+/// Tests of one session at most; more in a file is damage.
+const TESTS_MAX: u64 = 1 << 40;
+
+/// What decides a profile besides the fields of the result itself. [`ProfilePlan::resume`] compares it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PlanRecord {
+    /// Operations whose ratios are wanted.
+    pub ops: Vec<ProfileOp>,
+    /// Intervals of request sizes, as `--sizes` takes them.
+    pub sizes: Vec<String>,
+    /// `--error` of the method, as a share of 1; `null` with `serra`.
+    pub error: Option<f64>,
+    /// `--points` of `serra`.
+    pub points: Option<u32>,
+    /// `--repeat` of `serra`.
+    pub repeat: Option<u32>,
+    /// `--threshold`, if it was given.
+    pub threshold: Option<f64>,
+    /// Which device it was.
+    pub device: DeviceRecord,
+    /// What was set of it and of its host.
+    pub setup: Setup,
+}
+
+/// How a device is told from another one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceRecord {
+    /// Its capacity.
+    pub capacity_bytes: u64,
+    /// Its sector.
+    pub sector_bytes: u32,
+    /// Its serial number; `null` for a simulated device, a file, and a device that has none.
+    pub serial: Option<String>,
+}
+
+/// The device keys and the host of a simulated target; how a real one is loaded.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Setup {
+    /// `KEY=VALUE` of `--set`, in the order that was given.
+    pub set: Vec<String>,
+    /// The host of a simulated target.
+    pub host: HostSpec,
+    /// How a real target is loaded.
+    pub real: RealSpec,
+}
+
+impl Setup {
+    /// That of `spec`, without what does not change a figure.
+    pub fn of(spec: &RunSpec) -> Setup {
+        let real =
+            RealSpec { timeout: None, no_probes: false, probe_interval: None, ..spec.real.clone() };
+        Setup { set: spec.set.clone(), host: spec.host.clone(), real }
+    }
+}
+
+/// One stretch of measurements, without a break.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileSession {
+    /// How many of `measurements` are from this session; they follow those of the session before.
+    pub measurements: u64,
+    /// Tests begun, with those that do not count.
+    pub tests: u64,
+    /// Time that its tests took together, on the clock of the device. A simulated device begins each session new.
+    pub seconds_spent: f64,
+    /// Time of the write over the span that came before the tests of a resumed `serra` or `full`; part of
+    /// `seconds_spent`.
+    pub settling_seconds: f64,
+    /// Why it ended.
+    pub stopped_because: StoppedBecause,
+    /// Tests that the time limit ended: those that count, and those with too few requests.
+    pub cut: u64,
+    /// See `cut`.
+    pub dropped: u64,
+    /// Slices with failed requests, which do not count.
+    pub failed_slices: u64,
+    /// Failed requests in them.
+    pub failed_requests: u64,
+}
+
+/// What goes with a session besides its plan.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SessionStart<'a> {
+    /// How the target was set up.
+    pub setup: Setup,
+    /// The result to go on with; [`ProfilePlan::resume`] has compared it with the plan.
+    pub before: Option<&'a ProfileResult>,
+}
+
+/// A value for a message.
+fn list<T: ToString>(all: &[T]) -> String {
+    let texts: Vec<String> = all.iter().map(T::to_string).collect();
+    if texts.is_empty() { "nothing".to_owned() } else { texts.join(",") }
+}
+
+/// A part of a spec for a message: only keys that were given.
+fn given<T: Serialize>(spec: &T) -> String {
+    match toml::to_string(spec) {
+        Ok(text) if !text.trim().is_empty() => text.trim().replace('\n', ", "),
+        _ => "the default".to_owned(),
+    }
+}
+
+/// Refuses a difference in `key`.
+fn same<T: PartialEq>(
+    key: &str,
+    file: &T,
+    now: &T,
+    text: impl Fn(&T) -> String,
+) -> Result<(), ProfileError> {
+    if file == now {
+        return Ok(());
+    }
+    let (file, now) = (text(file), text(now));
+    let what = format!("`{key}` is {file} in the profile to resume, and {now} now");
+    let help = match key {
+        "target" => format!("name {file}, or leave --resume out to begin a new profile"),
+        "capacity" | "sector" | "serial" => {
+            "this is another device: leave --resume out to begin a new profile".to_owned()
+        }
+        _ => "leave the option out, which takes the value of the file, or leave --resume out to begin a \
+              new profile"
+            .to_owned(),
+    };
+    Err(ProfileError::plan(what, help))
+}
+
+fn damaged(what: &str) -> ProfileError {
+    let help = "resume another copy of the result, or leave --resume out to begin a new profile";
+    ProfileError::plan(format!("the profile to resume is damaged: {what}"), help)
+}
+
+/// The record of the plan in `before`.
+fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
+    if before.method == MethodName::Capacity {
+        let help = "measure again with another --seed, and make one of both with --merge";
+        let what = "a profile by capacity cannot be resumed: its depths, bursts and rounds must follow each other \
+                    without a break";
+        return Err(ProfileError::plan(what, help));
+    }
+    before.plan.as_ref().ok_or_else(|| {
+        let what = "the profile to resume has no `plan`: it was merged, or an older version of ssdyno wrote it";
+        ProfileError::plan(what, "leave --resume out to begin a new profile")
+    })
+}
+
+impl ProfilePlan {
+    /// The plan of the profile `before`, without a time limit.
+    ///
+    /// # Errors
+    /// It cannot be resumed, or is damaged.
+    pub fn of_result(before: &ProfileResult) -> Result<ProfilePlan, ProfileError> {
+        let record = record(before)?;
+        let error = record.error.unwrap_or(f64::NAN);
+        let method = match before.method {
+            MethodName::Serra => Method::Serra {
+                points: record.points.unwrap_or(0),
+                repeat: record.repeat.unwrap_or(0),
+            },
+            MethodName::Full => Method::Full { error },
+            MethodName::Adaptive => Method::Adaptive { error },
+            MethodName::Capacity => Method::Capacity { error },
+        };
+        let sizes: Result<Vec<SizeInterval>, String> =
+            record.sizes.iter().map(|text| text.parse()).collect();
+        let plan = ProfilePlan {
+            target: before.target.clone(),
+            method,
+            ops: record.ops.clone(),
+            sizes: sizes.map_err(|error| damaged(&format!("`sizes`: {error}")))?,
+            span: Some(Bytes(before.span_bytes)),
+            depth: before.depth,
+            time: None,
+            threshold: record.threshold,
+            seed: before.seed,
+        };
+        plan.check().map_err(|error| damaged(&format!("its plan is impossible ({error})")))?;
+        Ok(plan)
+    }
+
+    /// Compares the plan with that of `before`, whose measurements must be sound. The goal (`--error`, `--points`,
+    /// `--repeat`, `--threshold`, `--time`) may be another one.
+    ///
+    /// # Errors
+    /// Something differs, or `before` cannot be resumed.
+    pub fn resume(&self, before: &ProfileResult, setup: &Setup) -> Result<(), ProfileError> {
+        let file = ProfilePlan::of_result(before)?;
+        let of_file = &record(before)?.setup;
+        let sorted = |ops: &[ProfileOp]| {
+            let mut ops = ops.to_vec();
+            ops.sort_unstable();
+            ops.dedup();
+            ops
+        };
+        same("target", &file.target, &self.target, String::clone)?;
+        same("method", &file.method.name(), &self.method.name(), MethodName::to_string)?;
+        same("ops", &sorted(&file.ops), &sorted(&self.ops), |all| list(all))?;
+        same("sizes", &file.sizes, &self.sizes, |all| list(all))?;
+        if let Some(span) = self.span {
+            same("span", &Bytes(before.span_bytes), &span, Bytes::to_string)?;
+        }
+        same("depth", &file.depth, &self.depth, u32::to_string)?;
+        same("seed", &file.seed, &self.seed, u64::to_string)?;
+        same("set", &of_file.set, &setup.set, |all| list(all))?;
+        same("host", &of_file.host, &setup.host, given)?;
+        same("real", &of_file.real, &setup.real, given)?;
+        check_measurements(before, &Sizes::new(&file.sizes))
+    }
+
+    /// Whether nothing is left of the profile `before`: its method ended it, and no goal is nearer now.
+    pub fn is_finished(&self, before: &ProfileResult) -> bool {
+        let error = before.plan.as_ref().and_then(|plan| plan.error);
+        match before.stopped_because {
+            StoppedBecause::NoiseFloor => true,
+            StoppedBecause::WithinError => self.method.error() >= error,
+            StoppedBecause::Done => {
+                let Ok(mut strategy) = self.strategy(before.span_bytes) else { return false };
+                strategy.resume(&sessions(before));
+                let mut all = Measurements::default();
+                before.measurements.iter().for_each(|one| all.add(*one));
+                strategy.tests_left(&all) == 0
+            }
+            _ => false,
+        }
+    }
+
+    /// What is stored of the plan.
+    pub(crate) fn record(&self, target: &KeptTarget, setup: &Setup) -> PlanRecord {
+        let (points, repeat) = match self.method {
+            Method::Serra { points, repeat } => (Some(points), Some(repeat)),
+            _ => (None, None),
+        };
+        PlanRecord {
+            ops: self.ops.clone(),
+            sizes: self.sizes.iter().map(SizeInterval::to_string).collect(),
+            error: self.method.error(),
+            points,
+            repeat,
+            threshold: self.threshold,
+            device: device(&self.target, target),
+            setup: setup.clone(),
+        }
+    }
+}
+
+/// Refuses a `before` of another device, or of another span on it.
+pub(crate) fn same_device(
+    before: &ProfileResult,
+    now: &PlanRecord,
+    span: u64,
+) -> Result<(), ProfileError> {
+    let file = &record(before)?.device;
+    same("serial", &file.serial, &now.device.serial, |serial| {
+        serial.clone().unwrap_or_else(|| "unknown".to_owned())
+    })?;
+    let bytes = |bytes: &u64| format!("{bytes} bytes");
+    same("capacity", &file.capacity_bytes, &now.device.capacity_bytes, bytes)?;
+    same("sector", &file.sector_bytes, &now.device.sector_bytes, u32::to_string)?;
+    same("span", &before.span_bytes, &span, bytes)
+}
+
+fn device(name: &str, target: &KeptTarget) -> DeviceRecord {
+    let facts = target.facts();
+    #[cfg(target_os = "linux")]
+    let serial = target.is_real().then(|| ssdyno_safety::inspect(name).ok());
+    #[cfg(target_os = "linux")]
+    let serial = serial.flatten().and_then(|found| found.serial().map(str::to_owned));
+    #[cfg(not(target_os = "linux"))]
+    let serial = None;
+    let _ = name;
+    DeviceRecord { capacity_bytes: facts.capacity_bytes, sector_bytes: facts.sector_bytes, serial }
+}
+
+/// The measurements of each session.
+pub(crate) fn sessions(before: &ProfileResult) -> Vec<&[Measurement]> {
+    let mut rest = &before.measurements[..];
+    let mut all = Vec::new();
+    for session in &before.sessions {
+        let (these, others) = rest.split_at(rest.len().min(session.measurements as usize));
+        all.push(these);
+        rest = others;
+    }
+    all
+}
+
+/// Refuses measurements that no profile writes.
+fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), ProfileError> {
+    let sum = |sum: u64, one: &ProfileSession| sum.saturating_add(one.measurements);
+    let listed = before.sessions.iter().fold(0, sum);
+    if listed != before.measurements.len() as u64 || before.sessions.is_empty() {
+        let found = before.measurements.len();
+        return Err(damaged(&format!(
+            "its sessions have {listed} measurements, and it lists {found}"
+        )));
+    }
+    let positive = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
+    let odd = |one: &ProfileSession| {
+        let seconds = [one.seconds_spent, one.settling_seconds];
+        one.tests > TESTS_MAX || !seconds.into_iter().all(positive)
+    };
+    if !positive(before.wall_seconds) {
+        return Err(damaged("`wall_seconds` is impossible"));
+    }
+    if let Some(at) = before.sessions.iter().position(odd) {
+        return Err(damaged(&format!("session {} has an impossible number", at + 1)));
+    }
+    let odd = |one: &Measurement| {
+        let records = before.span_bytes.checked_div(one.size_bytes).unwrap_or(0);
+        let burst = one.burst.is_none_or(|burst| {
+            let share = burst.share.is_finite() && (0.0..=1.0).contains(&burst.share);
+            burst.requests <= records
+                && share
+                && positive(burst.seconds)
+                && positive(burst.held_bytes)
+        });
+        let known = sizes.distinct().binary_search(&one.size_bytes).is_ok();
+        let requests = (1..=records).contains(&one.requests) && one.lead <= records;
+        !(known && requests && burst && one.seconds.is_finite() && one.seconds > 0.0)
+    };
+    match before.measurements.iter().position(odd) {
+        Some(at) => Err(damaged(&format!("measurement {} is impossible", at + 1))),
+        None => Ok(()),
+    }
+}
