@@ -24,6 +24,7 @@ mod findings;
 mod fit;
 mod full;
 mod kriging;
+mod lane;
 mod measure;
 mod merge;
 mod model;

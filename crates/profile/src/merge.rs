@@ -137,6 +137,10 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
         return Ok(merged);
     }
     merge_ratios(profiles, &mut merged);
+    for at in 0..first.more_depths.len() {
+        let of_depth: Vec<ProfileResult> = all().map(|one| one.more_depths[at].clone()).collect();
+        merged.more_depths[at] = merge(&of_depth)?;
+    }
     Ok(merged)
 }
 
@@ -169,8 +173,12 @@ fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<
     if first.span_bytes != other.span_bytes {
         return differ("the span", first.span_bytes.to_string(), other.span_bytes.to_string());
     }
-    if first.capacity.is_none() && first.depth != other.depth {
-        return differ("the depth", first.depth.to_string(), other.depth.to_string());
+    let depths = |one: &ProfileResult| {
+        let all: Vec<String> = one.of_depths().iter().map(|one| one.depth.to_string()).collect();
+        all.join(",")
+    };
+    if first.capacity.is_none() && depths(first) != depths(other) {
+        return differ("the depth", depths(first), depths(other));
     }
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! A profile as a page.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, seconds, significant};
+use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, significant};
 
 use crate::capacity::capacity_html;
-use crate::measure::ProfileTest;
+use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, StoppedBecause};
-use crate::text::{summary, table};
+use crate::text::{depths, notes, summary, table, tests, why};
 
 /// Ticks of an axis of sizes at most.
 const TICKS_MAX: usize = 12;
@@ -20,21 +20,32 @@ pub fn html(result: &ProfileResult) -> String {
     let facts = [
         format!("method {}", result.method),
         format!("seed {}", result.seed),
-        format!("{} outstanding", result.depth),
+        format!("{} outstanding", depths(result)),
         format!("span {}", Bytes(result.span_bytes)),
-        format!("{} tests in {}", result.measurements.len(), seconds(result.seconds_spent)),
-        result.stopped_because.words().to_owned(),
+        tests(result),
+        why(result),
     ];
-    let partial =
-        matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
+    let early = [StoppedBecause::Interrupted, StoppedBecause::Failed];
+    let partial = result.of_depths().iter().any(|one| early.contains(&one.stopped_because));
     let mut page = Page::new(&format!("{} - profile", result.target), partial, &facts);
-    for note in &result.notes {
-        page.note(note, false);
+    for note in notes(result) {
+        page.note(&note, false);
     }
     let lines: Vec<Vec<String>> = summary(result).into_iter().map(|line| vec![line]).collect();
-    let ratios = [html_table(&["sequential throughput divided by random"], &lines), ratios(result)];
-    page.section("Ratio", &ratios);
-    page.section("Access time per request", &[curves(result)]);
+    let mut blocks = vec![html_table(&["sequential throughput divided by random"], &lines)];
+    if result.more_depths.is_empty() {
+        blocks.push(ratios(result));
+    } else {
+        blocks.extend([ProfileOp::Read, ProfileOp::Write].map(|op| ratios_by_depth(result, op)));
+    }
+    page.section("Ratio", &blocks);
+    for one in result.of_depths() {
+        let title = match result.more_depths.is_empty() {
+            true => "Access time per request".to_owned(),
+            false => format!("Access time per request, depth {}", one.depth),
+        };
+        page.section(&title, &[curves(one)]);
+    }
     let rows = table(result, usize::MAX);
     let header: Vec<&str> = rows[0].iter().map(String::as_str).collect();
     page.section("All sizes (~ estimated)", &[html_table(&header, &rows[1..])]);
@@ -68,6 +79,34 @@ fn ratios(result: &ProfileResult) -> String {
             let points: Vec<(f64, f64)> =
                 ratios.iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
             plot.line(name, &format!("{name}s"), &points);
+        }
+    }
+    plot.finish()
+}
+
+/// The ratios of one operation, a line for each depth; empty without one.
+fn ratios_by_depth(result: &ProfileResult, op: ProfileOp) -> String {
+    const LOOKS: [&str; 4] = ["read", "write", "trim", "flush"];
+    let all = result.of_depths();
+    let greatest = all.iter().flat_map(|one| one.ratios(op)).map(|ratio| ratio.estimate);
+    let greatest = greatest.fold(0.0, f64::max);
+    let Some((x, ticks)) = size_axis(result).filter(|_| greatest > 0.0) else {
+        return String::new();
+    };
+    let ends = (x.from, x.to);
+    let y = Axis::from_zero("sequential / random", greatest.max(1.0), |r| significant(r, 3));
+    let title = match op {
+        ProfileOp::Read => "Sequential to random throughput ratio of reads by depth",
+        ProfileOp::Write => "Sequential to random throughput ratio of writes by depth",
+    };
+    let mut plot = Plot::new(title, x, y);
+    plot.set_x_ticks(ticks);
+    plot.line("bus", "1: no difference", &[(ends.0, 1.0), (ends.1, 1.0)]);
+    for (one, look) in all.iter().zip(LOOKS.iter().cycle()) {
+        let points: Vec<(f64, f64)> =
+            one.ratios(op).iter().map(|ratio| (ratio.size_bytes as f64, ratio.estimate)).collect();
+        if !points.is_empty() {
+            plot.line(look, &format!("depth {}", one.depth), &points);
         }
     }
     plot.finish()

@@ -119,6 +119,8 @@ pub struct ProfilePlan {
     pub span: Option<Bytes>,
     /// Requests outstanding, 1 or more; 1 in the paper.
     pub depth: u32,
+    /// Further depths, each profiled as well; empty with [`Method::Capacity`], which searches for its own.
+    pub more_depths: Vec<u32>,
     /// Time that the tests may take together on the clock of the device; `None`: as long as they need.
     pub time: Option<Time>,
     /// Ratios from which an optimisation pays, for the advice (S2-18); above 0.
@@ -141,7 +143,7 @@ impl ProfilePlan {
         // It decides how many threads the host has.
         let depth = match self.method {
             Method::Capacity { .. } => capacity::DEPTH_MAX,
-            _ => self.depth,
+            _ => self.depths().into_iter().max().unwrap_or(1),
         };
         let load = [("depth".to_owned(), i64::from(depth).into())];
         let workload = Some(load.into_iter().collect());
@@ -226,6 +228,19 @@ impl ProfilePlan {
                 }
             }
         }
+        let largest = self.sizes.iter().flat_map(SizeInterval::sizes).max();
+        if let (Some(largest), Some(depth)) = (largest, self.depths().into_iter().max())
+            && u64::from(depth) > span / largest
+        {
+            let what = format!(
+                "--depth {depth} is more than the {} requests of {} that the span of {} has",
+                span / largest,
+                Bytes(largest),
+                Bytes(span)
+            );
+            let help = "write a smaller depth, leave large --sizes out, or make --span larger";
+            return Err(ProfileError::plan(what, help));
+        }
         Ok(span)
     }
 
@@ -257,8 +272,13 @@ impl ProfilePlan {
         if self.sizes.is_empty() && !capacity {
             return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
         }
-        if self.depth == 0 {
+        let depths = self.depths();
+        if depths.contains(&0) {
             return refuse("--depth is 0", "depth must be at least 1");
+        }
+        if let Some(depth) = (1..depths.len()).find(|at| depths[..*at].contains(&depths[*at])) {
+            let what = format!("--depth has {} twice", depths[depth]);
+            return refuse(&what, "write each depth once, such as 1,8");
         }
         if self.time == Some(Time::ZERO) {
             return refuse("--time is 0", "allow some time, such as 3min");
@@ -269,20 +289,30 @@ impl ProfilePlan {
         Ok(())
     }
 
-    /// The decisions of its method, where a whole test has `span` bytes; an error instead with [`Method::Capacity`], which has
-    /// loads of its own.
-    pub(crate) fn strategy(&self, span: u64) -> Result<Box<dyn Strategy>, f64> {
+    /// All depths, in the order that was given.
+    pub fn depths(&self) -> Vec<u32> {
+        [&[self.depth], &self.more_depths[..]].concat()
+    }
+
+    /// A plan for each depth.
+    pub(crate) fn of_depths(&self) -> Vec<ProfilePlan> {
+        let of = |depth| ProfilePlan { depth, more_depths: Vec::new(), ..self.clone() };
+        self.depths().into_iter().map(of).collect()
+    }
+
+    /// The decisions of its method, where a whole test has `span` bytes. [`Method::Capacity`] has loads of its own; its
+    /// goal is that of `adaptive`.
+    pub(crate) fn strategy(&self, span: u64) -> Box<dyn Strategy> {
         let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
-        Ok(match self.method {
-            Method::Adaptive { error } => {
+        match self.method {
+            Method::Adaptive { error } | Method::Capacity { error } => {
                 Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, span, self.seed))
             }
             Method::Serra { points, repeat } => {
                 Box::new(Serra::new(sizes, tests, points, repeat, self.seed))
             }
             Method::Full { error } => Box::new(Full::new(sizes, tests, error)),
-            Method::Capacity { error } => return Err(error),
-        })
+        }
     }
 
     /// The load of a test: every record of the span once (S2-7). What of the span is less than a record stays out.
@@ -345,6 +375,7 @@ mod tests {
             sizes: default_sizes(),
             span: None,
             depth: 1,
+            more_depths: Vec::new(),
             time: None,
             threshold: None,
             seed: 1,
@@ -376,6 +407,8 @@ mod tests {
             (ProfilePlan { sizes: Vec::new(), ..plan() }, "--sizes"),
             (ProfilePlan { ops: Vec::new(), ..plan() }, "--ops"),
             (ProfilePlan { depth: 0, ..plan() }, "--depth"),
+            (ProfilePlan { more_depths: vec![0], ..plan() }, "--depth is 0"),
+            (ProfilePlan { more_depths: vec![8, 8], ..plan() }, "--depth has 8 twice"),
             (ProfilePlan { time: Some(Time::ZERO), ..plan() }, "--time"),
             (ProfilePlan { threshold: Some(f64::NAN), ..plan() }, "--threshold"),
             (ProfilePlan { method: Method::Serra { points: 1, repeat: 1 }, ..plan() }, "--points"),

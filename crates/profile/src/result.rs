@@ -26,7 +26,7 @@ pub struct ProfileResult {
     pub seed: u64,
     /// Bytes from the start of the target that every test accesses.
     pub span_bytes: u64,
-    /// Requests outstanding.
+    /// Requests outstanding; of several depths (`more_depths`) the first. All other figures here are those of this depth.
     pub depth: u32,
     /// Why there were no more tests.
     pub stopped_because: StoppedBecause,
@@ -68,8 +68,26 @@ pub struct ProfileResult {
     /// `capacity` and in results of older versions.
     #[serde(default)]
     pub sessions: Vec<ProfileSession>,
+    /// The profiles of the further depths of `--depth N,N`, each of this shape, without `plan`. Left out with one depth.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_depths: Vec<ProfileResult>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
+}
+
+impl ProfileResult {
+    /// The profile of each depth, in the order that was given.
+    pub fn of_depths(&self) -> Vec<&ProfileResult> {
+        [self].into_iter().chain(&self.more_depths).collect()
+    }
+
+    /// The ratios of `op` at the first depth.
+    pub fn ratios(&self, op: ProfileOp) -> &[Ratio] {
+        match op {
+            ProfileOp::Read => &self.read_ratio,
+            ProfileOp::Write => &self.write_ratio,
+        }
+    }
 }
 
 /// Why a profile has no more tests.

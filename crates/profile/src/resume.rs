@@ -186,6 +186,7 @@ impl ProfilePlan {
             sizes: sizes.map_err(|error| damaged(&format!("`sizes`: {error}")))?,
             span: Some(Bytes(before.span_bytes)),
             depth: before.depth,
+            more_depths: before.more_depths.iter().map(|one| one.depth).collect(),
             time: None,
             threshold: record.threshold,
             seed: before.seed,
@@ -215,29 +216,37 @@ impl ProfilePlan {
         if let Some(span) = self.span {
             same("span", &Bytes(before.span_bytes), &span, Bytes::to_string)?;
         }
-        same("depth", &file.depth, &self.depth, u32::to_string)?;
+        same("depth", &file.depths(), &self.depths(), |all| list(all))?;
         same("seed", &file.seed, &self.seed, u64::to_string)?;
         same("set", &of_file.set, &setup.set, |all| list(all))?;
         same("host", &of_file.host, &setup.host, given)?;
         same("real", &of_file.real, &setup.real, given)?;
-        check_measurements(before, &Sizes::new(&file.sizes))
+        let sizes = Sizes::new(&file.sizes);
+        for one in before.of_depths() {
+            if one.span_bytes != before.span_bytes || one.method != before.method {
+                return Err(damaged(&format!("depth {} has another span or method", one.depth)));
+            }
+            check_measurements(one, &sizes)?;
+        }
+        Ok(())
     }
 
     /// Whether nothing is left of the profile `before`: its method ended it, and no goal is nearer now.
     pub fn is_finished(&self, before: &ProfileResult) -> bool {
         let error = before.plan.as_ref().and_then(|plan| plan.error);
-        match before.stopped_because {
+        let is_finished = |one: &&ProfileResult| match one.stopped_because {
             StoppedBecause::NoiseFloor => true,
             StoppedBecause::WithinError => self.method.error() >= error,
             StoppedBecause::Done => {
-                let Ok(mut strategy) = self.strategy(before.span_bytes) else { return false };
-                strategy.resume(&sessions(before));
+                let mut strategy = self.strategy(one.span_bytes);
+                strategy.resume(&sessions(one));
                 let mut all = Measurements::default();
-                before.measurements.iter().for_each(|one| all.add(*one));
+                one.measurements.iter().for_each(|one| all.add(*one));
                 strategy.tests_left(&all) == 0
             }
             _ => false,
-        }
+        };
+        before.of_depths().iter().all(is_finished)
     }
 
     /// What is stored of the plan.

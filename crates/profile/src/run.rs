@@ -2,34 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use ssdyno_block::Time;
-use ssdyno_block::units::Bytes;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult, seconds as duration};
+use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::KeptTarget;
-use ssdyno_workload::WorkloadConfig;
 
 use crate::capacity;
 use crate::error::ProfileError;
-use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::plan::ProfilePlan;
-use crate::recency::{PLACES, Place, Recency};
-use crate::result::{
-    Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
-};
-use crate::resume::{PlanRecord, ProfileSession, SessionStart, same_device, sessions};
-use crate::settle;
-use crate::sizes::Sizes;
-use crate::strategy::{NextTest, Slice, Strategy};
+use crate::lane::{Lane, Shared};
+use crate::plan::{Method, ProfilePlan};
+use crate::recency::Recency;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::resume::{SessionStart, same_device};
 
 /// Version of the shape of [`ProfileResult`].
 pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// Time on the wall between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-
-/// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first
-/// record.
-const CUT_REQUESTS_MIN: u64 = 8;
 
 /// How far a profile is.
 #[derive(Clone, Debug)]
@@ -78,380 +66,102 @@ impl ProfilePlan {
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
+        if let Method::Capacity { error } = self.method {
+            if let Some(before) = start.before {
+                self.resume(before, &start.setup)?;
+            }
+            return capacity::execute(self, error, target, observer);
+        }
+        let record = self.record(target, &start.setup);
         if let Some(before) = start.before {
             self.resume(before, &start.setup)?;
+            same_device(before, &record, span)?;
         }
-        let mut strategy = match self.strategy(span) {
-            Ok(strategy) => strategy,
-            Err(error) => return capacity::execute(self, error, target, observer),
-        };
-        let record = self.record(target, &start.setup);
-        let mut measurements = Measurements::default();
-        let mut before = Vec::new();
-        if let Some(result) = start.before {
-            same_device(result, &record, span)?;
-            strategy.resume(&sessions(result));
-            result.measurements.iter().for_each(|one| measurements.add(*one));
-            before.clone_from(&result.sessions);
+        let befores = start.before.map(ProfileResult::of_depths).unwrap_or_default();
+        let mut lanes = Vec::new();
+        for (at, plan) in self.of_depths().into_iter().enumerate() {
+            let strategy = plan.strategy(span);
+            lanes.push(Lane::new(plan, span, strategy, befores.get(at).copied(), target.is_real()));
         }
-        let began = Instant::now();
-        let mut run = Run {
-            plan: self,
-            target,
-            observer,
-            span,
-            strategy,
-            held: measurements.all().len(),
-            measurements,
-            record,
-            before_tests: before.iter().map(|one| one.tests).sum(),
-            before_wall: start.before.map_or(0.0, |result| result.wall_seconds),
-            settled: before.is_empty(),
-            before,
-            settling: 0.0,
-            spent: 0.0,
-            tests: 0,
-            cut: 0,
-            dropped: 0,
-            failed: Failed::default(),
-            recency: Recency::new(span),
-            notes,
-            began,
-            checkpoint: began,
-        };
-        let (stopped, failure) = match run.tests() {
-            Ok(stopped) => (stopped, None),
+        lanes[0].leads(record, notes);
+        let several = lanes.len() > 1;
+        let recency = Recency::new(span);
+        let shared = Shared { target, observer, recency, tests: 0, others_left: 0, several };
+        let mut run = Run { plan: self, lanes, shared, checkpoint: Instant::now() };
+        let (open, failure) = match run.tests() {
+            Ok(()) => (StoppedBecause::TimeLimit, None),
             Err(ProfileError::Interrupted) => {
                 (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
             }
-            Err(error) if run.measurements.all().is_empty() => return Err(error),
+            Err(error) if run.lanes.iter().all(Lane::is_empty) => return Err(error),
             Err(error) => (StoppedBecause::Failed, Some(error)),
         };
-        Ok((run.result(stopped), failure))
-    }
-}
-
-/// Slices with failed requests, one after another, that end a profile. A device that fails 1 % of its requests has about
-/// four such slices of 16 to 256 requests in a row; one that is gone has nothing else.
-const FAILED_MAX: u32 = 25;
-
-/// Slices with failed requests. They do not count: a failed request may take no time, or very long.
-#[derive(Debug, Default)]
-struct Failed {
-    slices: u64,
-    requests: u64,
-    in_a_row: u32,
-}
-
-impl Failed {
-    /// A whole test takes too long to be tried again: it ends the profile at once.
-    fn add(
-        &mut self,
-        errors: u64,
-        slice: Option<Slice>,
-        stage: &Stage,
-    ) -> Result<(), ProfileError> {
-        self.slices += 1;
-        self.requests += errors;
-        self.in_a_row += 1;
-        if slice.is_some() && self.in_a_row < FAILED_MAX {
-            return Ok(());
-        }
-        Err(ProfileError::Requests { errors: self.requests, test: stage.what.clone() })
+        Ok((run.result(open), failure))
     }
 }
 
 struct Run<'a> {
     plan: &'a ProfilePlan,
-    target: &'a mut KeptTarget,
-    observer: &'a mut dyn Observer,
-    span: u64,
-    strategy: Box<dyn Strategy>,
-    measurements: Measurements,
-    /// Sessions before this one, the tests that they began, and how many measurements they gave.
-    before: Vec<ProfileSession>,
-    before_tests: u64,
-    /// Seconds on the wall of these sessions.
-    before_wall: f64,
-    held: usize,
-    record: PlanRecord,
-    /// Whether the state that whole tests need is there: after a break it may not be.
-    settled: bool,
-    /// Seconds that it took to restore it.
-    settling: f64,
-    /// Seconds of this session on the clock of the device.
-    spent: f64,
-    /// Tests begun in this session.
-    tests: u64,
-    /// Tests that the time limit ended: those that count, and those with too few requests.
-    cut: u64,
-    dropped: u64,
-    failed: Failed,
-    recency: Recency,
-    notes: Vec<String>,
-    began: Instant,
+    /// One for each depth.
+    lanes: Vec<Lane>,
+    shared: Shared<'a>,
     checkpoint: Instant,
 }
 
 impl Run<'_> {
-    fn tests(&mut self) -> Result<StoppedBecause, ProfileError> {
-        loop {
-            let left = self.strategy.tests_left(&self.measurements);
-            let (test, size, slice) = match self.strategy.next(&self.measurements) {
-                NextTest::Measure { test, size_bytes, slice } => (test, size_bytes, slice),
-                NextTest::Done(because) => return Ok(because),
-            };
-            self.settle(test, size, slice, left)?;
-            let length = self.length(left);
-            // Less than that is noise of the sum of seconds.
-            if length.is_some_and(|length| length < Time::from_us(1)) {
-                return Ok(StoppedBecause::TimeLimit);
-            }
-            let stage = self.stage(format!("{test}, {}", Bytes(size)), left);
-            self.measure((test, size, slice), length, &stage)?;
-            self.tests += 1;
-            if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
-                self.checkpoint = Instant::now();
-                let result = self.result(StoppedBecause::Interrupted);
-                self.observer.checkpoint(&result);
+    /// All tests of all depths.
+    fn tests(&mut self) -> Result<(), ProfileError> {
+        if matches!(self.plan.method, Method::Adaptive { .. }) {
+            // The depth that had least time is next: so a drift spreads over all of them, and each has its share.
+            let spent = |lane: &(usize, &Lane)| lane.1.spent;
+            loop {
+                let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ended.is_none());
+                let Some((at, _)) = open.min_by(|a, b| spent(a).total_cmp(&spent(b))) else {
+                    return Ok(());
+                };
+                self.step(at, 1)?;
             }
         }
-    }
-
-    fn stage(&self, what: String, left: u64) -> Stage {
-        Stage { what, done: self.tests, of: self.tests + left.max(1) }
-    }
-
-    /// How long the next test may take.
-    fn length(&self, left: u64) -> Option<Time> {
-        let remaining = self.plan.time?.as_s_f64() - self.spent;
-        let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
-        Some(Time::from_ns(((remaining / share).max(0.0) * 1e9) as u64))
-    }
-
-    /// Before the first whole test after a break: the write over the span in order that comes before such a test without
-    /// one. A simulated device has lost it, and the cache of a real one may be empty. Slices have a lead of their own.
-    fn settle(
-        &mut self,
-        test: ProfileTest,
-        size: u64,
-        slice: Option<Slice>,
-        left: u64,
-    ) -> Result<(), ProfileError> {
-        let needs = slice.is_none() && test != ProfileTest::SequentialWrite;
-        let settled = std::mem::replace(&mut self.settled, true);
-        if settled || !needs || !self.plan.ops.contains(&ProfileOp::Write) {
-            return Ok(());
-        }
-        let stage = self.stage(format!("writing the span, {}", Bytes(size)), left);
-        let load = self.plan.load(ProfileTest::SequentialWrite, size, self.span);
-        let result = self.load(&load, self.plan.seed, self.length(left), &stage)?;
-        self.settling = result.simulated_seconds;
-        Ok(())
-    }
-
-    /// Loads the target; its time is spent.
-    fn load(
-        &mut self,
-        load: &WorkloadConfig,
-        seed: u64,
-        length: Option<Time>,
-        stage: &Stage,
-    ) -> Result<RunResult, ProfileError> {
-        let observer = &mut *self.observer;
-        let mut interrupted = false;
-        let mut watch = |progress: &RunProgress| {
-            let flow = observer.under_way(stage, progress);
-            interrupted |= flow == KeepGoing::Stop;
-            flow
-        };
-        // A test may be shorter than the time between two reports of progress.
-        if watch(&RunProgress::default()) == KeepGoing::Stop {
-            return Err(ProfileError::Interrupted);
-        }
-        let result: RunResult = self.target.load(load, seed, length, &mut watch)?;
-        self.spent += result.simulated_seconds;
-        if interrupted || result.partial {
-            return Err(ProfileError::Interrupted);
-        }
-        Ok(result)
-    }
-
-    /// One test, once.
-    fn measure(
-        &mut self,
-        (test, size_bytes, slice): (ProfileTest, u64, Option<Slice>),
-        length: Option<Time>,
-        stage: &Stage,
-    ) -> Result<(), ProfileError> {
-        // Every test has an order of its own, the same in every profile with this seed.
-        let tests = self.before_tests.wrapping_add(self.tests);
-        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(tests);
-        let (load, seed) = match slice {
-            Some(slice) => self.place(test, size_bytes, slice, seed),
-            None => (self.plan.load(test, size_bytes, self.span), seed),
-        };
-        let result = self.load(&load, seed, length, stage)?;
-        if result.errors > 0 {
-            return self.failed.add(result.errors, slice, stage);
-        }
-        self.failed.in_a_row = 0;
-        let (requests, seconds) = (result.requests, result.simulated_seconds);
-        let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
-        let whole = complete && requests == records;
-        let all = Measurement { test, size_bytes, requests, seconds, whole, lead: 0, burst: None };
-        let counted = match slice.filter(|_| !whole) {
-            Some(slice) => settle::settled(&all, slice, &result.series, records),
-            None => Some(all).filter(|_| complete || requests >= CUT_REQUESTS_MIN),
-        };
-        match counted {
-            Some(measurement) => {
-                self.cut += u64::from(!complete);
-                self.measurements.add(measurement);
+        for at in 0..self.lanes.len() {
+            let sharing = self.lanes[at..].iter().filter(|lane| lane.tests_left() > 0).count();
+            let limit = self.limit(at, sharing);
+            while self.lanes[at].ended.is_none() {
+                self.lanes[at].limit = limit;
+                self.test(at)?;
             }
-            None => self.dropped += 1,
         }
         Ok(())
     }
 
-    /// The load of a slice and its seed, at the place of the span that was accessed least lately.
-    fn place(
-        &mut self,
-        test: ProfileTest,
-        size_bytes: u64,
-        slice: Slice,
-        seed: u64,
-    ) -> (WorkloadConfig, u64) {
-        let facts = self.target.facts();
-        let (plan, span) = (self.plan, self.span);
-        let load = |seed| (plan.slice(test, size_bytes, span, slice, seed), seed);
-        // Seeds of other slices are above and below these.
-        let seeds = (0..PLACES).map(|place| seed.wrapping_add(place << 32));
-        let places = seeds.map(load).filter_map(|(load, seed)| Place::new(load, seed, &facts));
-        let Some(place) = self.recency.coldest(places) else { return load(seed) };
-        self.recency.accessed(&place);
-        (place.load, place.seed)
+    /// A test of a lane that may take all the time that is left divided by `sharing`.
+    fn step(&mut self, at: usize, sharing: usize) -> Result<(), ProfileError> {
+        self.lanes[at].limit = self.limit(at, sharing);
+        self.test(at)
     }
 
-    fn result(&self, stopped_because: StoppedBecause) -> ProfileResult {
-        let findings = self.strategy.findings(&self.measurements);
-        let plan = self.plan;
-        let tests = ProfileTest::of(&plan.ops);
-        let curves = ByTest::from_fn(|test| match tests.contains(&test) {
-            true => self.strategy.curve(test, &self.measurements),
-            false => Vec::new(),
-        });
-        let ratio = |op| {
-            let (sequential, random) = ProfileTest::pair(op);
-            ratios(curves.of(sequential), curves.of(random))
-        };
-        let (read_ratio, write_ratio) = (ratio(ProfileOp::Read), ratio(ProfileOp::Write));
-        let advice = |op, all| {
-            let threshold = plan.threshold.filter(|_| plan.ops.contains(&op))?;
-            Some(Advice { op, threshold, sizes_bytes: pays_from(all, threshold) })
-        };
-        let advice = [advice(ProfileOp::Read, &read_ratio), advice(ProfileOp::Write, &write_ratio)];
-        let sizes = Sizes::new(&plan.sizes);
-        let mut sessions = self.before.clone();
-        sessions.push(self.session(stopped_because));
-        let mut result = ProfileResult {
-            schema_version: SCHEMA_VERSION,
-            target: plan.target.clone(),
-            method: plan.method.name(),
-            seed: plan.seed,
-            span_bytes: self.span,
-            depth: plan.depth,
-            stopped_because,
-            seconds_spent: sessions.iter().map(|one| one.seconds_spent).sum(),
-            wall_seconds: self.before_wall + self.began.elapsed().as_secs_f64(),
-            sizes_bytes: sizes.distinct().to_vec(),
-            summary: ProfileSummary {
-                read: RatioSummary::of(&read_ratio),
-                write: RatioSummary::of(&write_ratio),
-            },
-            read_ratio,
-            write_ratio,
-            curves,
-            verdict: findings.verdict,
-            breakpoints: findings.breakpoints,
-            lack_of_fit: findings.lack_of_fit,
-            noise_floor: self.measurements.noise_floor(),
-            advice: advice.into_iter().flatten().collect(),
-            measurements: self.measurements.all().to_vec(),
-            capacity: None,
-            plan: Some(self.record.clone()),
-            sessions,
-            notes: self.notes.clone(),
-        };
-        self.remark(&mut result);
-        result
+    /// Seconds that the tests of a lane may take together.
+    fn limit(&self, at: usize, sharing: usize) -> Option<f64> {
+        let spent: f64 = self.lanes.iter().map(|lane| lane.spent).sum();
+        let left = self.plan.time?.as_s_f64() - spent;
+        Some(self.lanes[at].spent + left / sharing.max(1) as f64)
     }
 
-    fn session(&self, stopped_because: StoppedBecause) -> ProfileSession {
-        ProfileSession {
-            measurements: (self.measurements.all().len() - self.held) as u64,
-            tests: self.tests,
-            seconds_spent: self.spent,
-            settling_seconds: self.settling,
-            stopped_because,
-            cut: self.cut,
-            dropped: self.dropped,
-            failed_slices: self.failed.slices,
-            failed_requests: self.failed.requests,
+    fn test(&mut self, at: usize) -> Result<(), ProfileError> {
+        let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != at);
+        self.shared.others_left = others.map(|(_, lane)| lane.tests_left()).sum();
+        self.lanes[at].step(&mut self.shared)?;
+        if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
+            self.checkpoint = Instant::now();
+            let result = self.result(StoppedBecause::Interrupted);
+            self.shared.observer.checkpoint(&result);
         }
+        Ok(())
     }
 
-    fn remark(&self, result: &mut ProfileResult) {
-        result.notes.extend(self.strategy.notes(&self.measurements));
-        let sum = |of: fn(&ProfileSession) -> u64| {
-            result.sessions.iter().map(of).fold(0, u64::saturating_add)
-        };
-        let (tests, cut, dropped) =
-            (sum(|one| one.tests), sum(|one| one.cut), sum(|one| one.dropped));
-        let (slices, requests) = (sum(|one| one.failed_slices), sum(|one| one.failed_requests));
-        if cut > 0 {
-            result.notes.push(format!(
-                "the time limit ended {cut} of {tests} tests before their last record: their access times are those \
-                 of the records until then (--time; `whole` in `measurements`)"
-            ));
-        }
-        if dropped > 0 {
-            result.notes.push(format!(
-                "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests: they do not \
-                 count; a longer --time measures them"
-            ));
-        }
-        if result.sessions.len() > 1 {
-            result.notes.push(self.remark_sessions(&result.sessions));
-        }
-        if slices > 0 {
-            result.notes.push(format!(
-                "{requests} requests ended in an error: the {slices} slices with them do not count"
-            ));
-        }
-        for (op, ratios) in
-            [(ProfileOp::Read, &result.read_ratio), (ProfileOp::Write, &result.write_ratio)]
-        {
-            let missing = result.sizes_bytes.len() - ratios.len();
-            if self.plan.ops.contains(&op) && missing > 0 {
-                result.notes.push(format!(
-                    "{missing} of {} request sizes have no {op} ratio: too few of their tests were done",
-                    result.sizes_bytes.len()
-                ));
-            }
-        }
-    }
-
-    /// How the sessions follow each other.
-    fn remark_sessions(&self, sessions: &[ProfileSession]) -> String {
-        let of = |one: &ProfileSession| {
-            format!("{} tests in {}", one.measurements, duration(one.seconds_spent))
-        };
-        let texts: Vec<String> = sessions.iter().map(of).collect();
-        let state = match self.target.is_real() {
-            true => "the device went on from the state it was in",
-            false => "each began with a new device, preconditioned as the first was",
-        };
-        format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))
+    fn result(&self, open: StoppedBecause) -> ProfileResult {
+        let mut results: Vec<ProfileResult> =
+            self.lanes.iter().map(|lane| lane.result(open)).collect();
+        let more_depths = results.split_off(1);
+        ProfileResult { more_depths, ..results.remove(0) }
     }
 }

@@ -14,6 +14,14 @@ pub struct Slice {
     pub requests: u64,
 }
 
+impl Slice {
+    /// Long enough for `depth` requests outstanding: the lead fills the queue, and what counts is mostly not its end.
+    pub(crate) fn at_depth(self, depth: u32) -> Slice {
+        let depth = u64::from(depth);
+        Slice { lead: self.lead.max(depth), requests: self.requests.max(8 * depth) }
+    }
+}
+
 /// What a strategy wants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NextTest {

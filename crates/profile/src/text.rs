@@ -1,5 +1,6 @@
 //! A profile on the terminal.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use ssdyno_block::units::Bytes;
@@ -20,15 +21,14 @@ pub fn text(result: &ProfileResult) -> String {
     }
     let mut text = format!(
         "{}  profile by {}, seed {}: sequential throughput divided by random throughput\n\
-         {} tests in {} on the device's clock, {} outstanding, span {}; {}\n\n",
+         {}, {} outstanding, span {}; {}\n\n",
         result.target,
         result.method,
         result.seed,
-        result.measurements.len(),
-        seconds(result.seconds_spent),
-        result.depth,
+        tests(result),
+        depths(result),
         Bytes(result.span_bytes),
-        result.stopped_because.words(),
+        why(result),
     );
     let rows = table(result, ROWS_MAX);
     let widths: Vec<usize> = (0..rows[0].len())
@@ -41,11 +41,13 @@ pub fn text(result: &ProfileResult) -> String {
         }
         let _ = writeln!(text, "{}", line.trim_end());
     }
-    let all = sizes(result).len();
+    let all = result.of_depths().into_iter().map(|one| sizes(one).len()).max().unwrap_or(0);
     if all > ROWS_MAX {
         let _ = writeln!(text, "  {} of {all} sizes; --json prints all of them", rows.len() - 1);
     }
-    let points = ProfileTest::ALL.iter().flat_map(|test| result.curves.of(*test));
+    let curves = result.of_depths().into_iter().map(|one| &one.curves);
+    let points =
+        curves.flat_map(|curves| ProfileTest::ALL.iter().flat_map(|test| curves.of(*test)));
     if points.into_iter().any(|point| !point.measured) {
         text.push_str("  ~ estimated from the sizes that were measured\n");
     }
@@ -53,10 +55,54 @@ pub fn text(result: &ProfileResult) -> String {
     for line in summary(result) {
         let _ = writeln!(text, "{line}");
     }
-    for note in &result.notes {
+    for note in notes(result) {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// `12 tests in 3 s on the device's clock`, of all depths.
+pub(crate) fn tests(result: &ProfileResult) -> String {
+    let all = result.of_depths();
+    let tests: usize = all.iter().map(|one| one.measurements.len()).sum();
+    let spent = all.iter().map(|one| one.seconds_spent).sum();
+    format!("{tests} tests in {} on the device's clock", seconds(spent))
+}
+
+/// `1, 8`.
+pub(crate) fn depths(result: &ProfileResult) -> String {
+    let all: Vec<String> = result.of_depths().iter().map(|one| one.depth.to_string()).collect();
+    all.join(", ")
+}
+
+/// Why there are no more tests: once if that is the same at all depths.
+pub(crate) fn why(result: &ProfileResult) -> String {
+    let of = |one: &ProfileResult| one.stopped_because.words();
+    let first = of(result);
+    if result.more_depths.iter().all(|one| of(one) == first) {
+        return first.to_owned();
+    }
+    let all = result.of_depths();
+    let all: Vec<String> =
+        all.iter().map(|one| format!("depth {}: {}", one.depth, of(one))).collect();
+    all.join("; ")
+}
+
+/// What `of` gives at each depth, with the depth if there are several.
+fn by_depth(result: &ProfileResult, of: impl Fn(&ProfileResult) -> Vec<String>) -> Vec<String> {
+    if result.more_depths.is_empty() {
+        return of(result);
+    }
+    let lines = |one: &ProfileResult| {
+        let depth = one.depth;
+        of(one).into_iter().map(move |line| format!("depth {depth}: {line}")).collect::<Vec<_>>()
+    };
+    result.of_depths().into_iter().flat_map(lines).collect()
+}
+
+/// Those of all depths.
+pub(crate) fn notes(result: &ProfileResult) -> Vec<String> {
+    by_depth(result, |one| one.notes.clone())
 }
 
 /// The operations of a result, with their ratios.
@@ -83,8 +129,41 @@ fn sizes(result: &ProfileResult) -> Vec<u64> {
     result.sizes_bytes.iter().copied().filter(known).collect()
 }
 
+/// The ratios of several depths: a header and a row a size.
+fn table_of_depths(result: &ProfileResult, rows: usize) -> Vec<Vec<String>> {
+    let all = result.of_depths();
+    let known: BTreeSet<u64> = all.iter().flat_map(|one| sizes(one)).collect();
+    let known: Vec<u64> = known.into_iter().collect();
+    let mut header = vec!["size".to_owned()];
+    let mut columns: Vec<&[Ratio]> = Vec::new();
+    for op in [ProfileOp::Read, ProfileOp::Write] {
+        if !all.iter().any(|one| ops(one).iter().any(|(other, ..)| *other == op)) {
+            continue;
+        }
+        for one in &all {
+            header.push(format!("{op} ratio, depth {}", one.depth));
+            columns.push(one.ratios(op));
+        }
+    }
+    let mut table = vec![header];
+    let shown = known.len().min(rows);
+    for row in 0..shown {
+        let size = known[row * (known.len() - 1) / (shown - 1).max(1)];
+        let mut cells = vec![Bytes(size).to_string()];
+        for ratios in &columns {
+            let found = ratios.iter().find(|ratio| ratio.size_bytes == size);
+            cells.push(found.map_or("-".to_owned(), ratio));
+        }
+        table.push(cells);
+    }
+    table
+}
+
 /// A header and a row a size, `rows` of them at most: the first, the last, and evenly between.
 pub(crate) fn table(result: &ProfileResult, rows: usize) -> Vec<Vec<String>> {
+    if !result.more_depths.is_empty() {
+        return table_of_depths(result, rows);
+    }
     let ops = ops(result);
     let mut header = vec!["size".to_owned()];
     for (op, ..) in &ops {
@@ -118,8 +197,12 @@ fn ratio(ratio: &Ratio) -> String {
     format!("{sign}{}{interval}", significant(ratio.estimate, 3))
 }
 
-/// A line for each operation, the noise floor and the advice.
+/// A line for each operation, the noise floor and the advice, of all depths.
 pub(crate) fn summary(result: &ProfileResult) -> Vec<String> {
+    by_depth(result, summary_of_depth)
+}
+
+fn summary_of_depth(result: &ProfileResult) -> Vec<String> {
     let mut lines = Vec::new();
     for (op, _, summary) in ops(result) {
         if let Some(RatioSummary { mean, min, max }) = summary {

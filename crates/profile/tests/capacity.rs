@@ -31,6 +31,7 @@ fn plan(target: &str, time: Time) -> ProfilePlan {
         sizes: Vec::new(),
         span: None,
         depth: 1,
+        more_depths: Vec::new(),
         time: Some(time),
         threshold: None,
         seed: 3,

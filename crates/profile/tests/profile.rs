@@ -23,6 +23,7 @@ fn plan(target: &str) -> ProfilePlan {
         sizes: intervals("8KiB..64KiB/8KiB,64KiB..256KiB/32KiB"),
         span: Some(Bytes(4 << 20)),
         depth: 1,
+        more_depths: Vec::new(),
         time: None,
         threshold: None,
         seed: 7,

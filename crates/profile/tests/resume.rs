@@ -24,6 +24,7 @@ fn plan(target: &str, method: Method) -> ProfilePlan {
         sizes,
         span: Some(Bytes(4 << 20)),
         depth: 1,
+        more_depths: Vec::new(),
         time: None,
         threshold: None,
         seed: 7,

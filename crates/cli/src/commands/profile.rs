@@ -87,9 +87,10 @@ pub(crate) struct ProfileArgs {
     /// [default: 3min, none with full].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     time: Option<Span>,
-    /// Requests outstanding [default: 1; capacity searches for the depth of saturation].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    depth: Option<u32>,
+    /// Requests outstanding. With several values, such as 1,8, each depth is profiled; --time is for all of them
+    /// together [default: 1; capacity searches for the depth of saturation].
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
+    depth: Vec<u32>,
     /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     threshold: Option<f64>,
@@ -299,13 +300,19 @@ fn plan(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<ProfilePlan, F
         }
         given => given.clone(),
     };
+    let mut depths = match &args.depth {
+        none if none.is_empty() => file.map_or_else(|| vec![1], ProfilePlan::depths),
+        given => given.clone(),
+    };
+    let more_depths = depths.split_off(1);
     Ok(ProfilePlan {
         target: args.target.clone().unwrap_or_default(),
         method,
         ops,
         sizes,
         span: args.span.or(file.and_then(|plan| plan.span)),
-        depth: args.depth.or(file.map(|plan| plan.depth)).unwrap_or(1),
+        depth: depths[0],
+        more_depths,
         time: args.time.map(|time| time.0).or(usual),
         threshold: args.threshold.or(file.and_then(|plan| plan.threshold)),
         seed: args.seed.or(file.map(|plan| plan.seed)).unwrap_or(1),
@@ -342,7 +349,7 @@ fn method(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<Method, Fail
             return refuse("--repeat", "serra");
         }
         ProfileMethod::Capacity if !args.sizes.is_empty() => return refuse("--sizes", of_ratios),
-        ProfileMethod::Capacity if args.depth.is_some() => return refuse("--depth", of_ratios),
+        ProfileMethod::Capacity if !args.depth.is_empty() => return refuse("--depth", of_ratios),
         ProfileMethod::Capacity if args.threshold.is_some() => {
             return refuse("--threshold", of_ratios);
         }

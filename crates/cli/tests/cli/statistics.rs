@@ -147,9 +147,23 @@ fn the_profile_of_a_small_device() {
 }
 
 #[test]
+fn several_depths_are_profiled_in_one_go() {
+    let place = Place::new();
+    let args = ["profile", "sim:delay-10us", "--depth", "1,8", "--time", "40ms", "--name", "p"];
+    let args = [&args[..], &SPAN, &["--threshold", "1.5"]].concat();
+    let result = place.json(&args);
+    let schema = place.json(&["schema", "profile"]);
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&result));
+    assert_eq!((&result["depth"], &result["more_depths"][0]["depth"]), (&1.into(), &8.into()));
+    let again = ["profile", "sim:delay-10us", "--resume", "results/p", "--keep", "none"];
+    assert!(place.ok(&again).contains("1, 8 outstanding"));
+    place.fails(2, &[&again[..], &["--depth", "8,1"]].concat());
+}
+
+#[test]
 fn an_impossible_profile_is_refused_with_its_option() {
     let place = Place::new();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["--span", "1TiB"], "--span 1TiB is larger than the target"),
         (&["--span", "1MiB"], "larger than the span of 1MiB"),
         (&["--sizes", "8KiB..64KiB/1000B"], "not a multiple of the sector"),
@@ -164,6 +178,11 @@ fn an_impossible_profile_is_refused_with_its_option() {
         ),
         (&["--ops", "trim"], "write read, write or read,write"),
         (&["--set", "workload.depth=3"], "the profile has no key `workload.depth`"),
+        (&["--depth", "0"], "0 is not in 1.."),
+        (&["--depth", "1,x"], "invalid value 'x'"),
+        (&["--depth", "1,"], "invalid value ''"),
+        (&["--depth", "1,8,1"], "--depth has 1 twice"),
+        (&["--depth", "1,301"], "--depth 301 is more than the 300 requests of 4MiB that the span"),
     ];
     for (args, said) in cases {
         let text = place.fails(2, &[&["profile", "sim:delay-10us"], args].concat());

@@ -114,6 +114,7 @@ fn one(
         sizes,
         span: Some(Bytes(span)),
         depth: 1,
+        more_depths: Vec::new(),
         time: None,
         threshold: None,
         seed,

@@ -67,6 +67,7 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
         capacity: Some(capacity),
         plan: None,
         sessions: Vec::new(),
+        more_depths: Vec::new(),
         notes: run.notes.clone(),
     }
 }

@@ -94,6 +94,7 @@ fn result() -> ProfileResult {
         capacity: Some(capacity),
         plan: None,
         sessions: Vec::new(),
+        more_depths: Vec::new(),
         notes: Vec::new(),
     }
 }

@@ -1,0 +1,433 @@
+//! The tests at one depth, one after the other.
+
+use std::time::Instant;
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_result::{KeepGoing, RunProgress, RunResult, seconds as duration};
+use ssdyno_session::KeptTarget;
+use ssdyno_workload::WorkloadConfig;
+
+use crate::error::ProfileError;
+use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+use crate::plan::ProfilePlan;
+use crate::recency::{PLACES, Place, Recency};
+use crate::result::{
+    Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
+};
+use crate::resume::{PlanRecord, ProfileSession, sessions};
+use crate::run::{Observer, SCHEMA_VERSION, Stage};
+use crate::settle;
+use crate::sizes::Sizes;
+use crate::strategy::{NextTest, Slice, Strategy};
+
+/// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first
+/// record.
+const CUT_REQUESTS_MIN: u64 = 8;
+
+/// Slices with failed requests, one after another, that end a profile. A device that fails 1 % of its requests has about
+/// four such slices of 16 to 256 requests in a row; one that is gone has nothing else.
+const FAILED_MAX: u32 = 25;
+
+/// Slices with failed requests. They do not count: a failed request may take no time, or very long.
+#[derive(Debug, Default)]
+struct Failed {
+    slices: u64,
+    requests: u64,
+    in_a_row: u32,
+}
+
+impl Failed {
+    /// A whole test takes too long to be tried again: it ends the profile at once.
+    fn add(
+        &mut self,
+        errors: u64,
+        slice: Option<Slice>,
+        stage: &Stage,
+    ) -> Result<(), ProfileError> {
+        self.slices += 1;
+        self.requests += errors;
+        self.in_a_row += 1;
+        if slice.is_some() && self.in_a_row < FAILED_MAX {
+            return Ok(());
+        }
+        Err(ProfileError::Requests { errors: self.requests, test: stage.what.clone() })
+    }
+}
+
+/// The tests at one depth.
+pub(crate) struct Lane {
+    plan: ProfilePlan,
+    is_real: bool,
+    span: u64,
+    /// Seconds on the clock of the device that the tests of this session may take; `None`: as long as they need.
+    pub(crate) limit: Option<f64>,
+    /// Why there are no more tests.
+    pub(crate) ended: Option<StoppedBecause>,
+    strategy: Box<dyn Strategy>,
+    measurements: Measurements,
+    /// Sessions before this one, the tests that they began, and how many measurements they gave.
+    before: Vec<ProfileSession>,
+    before_tests: u64,
+    /// Seconds on the wall of these sessions.
+    before_wall: f64,
+    held: usize,
+    record: Option<PlanRecord>,
+    /// Whether the state that whole tests need is there: after a break it may not be.
+    settled: bool,
+    /// Seconds that it took to restore it.
+    settling: f64,
+    /// Seconds of this session on the clock of the device.
+    pub(crate) spent: f64,
+    /// Tests begun in this session.
+    tests: u64,
+    /// Tests that the time limit ended: those that count, and those with too few requests.
+    cut: u64,
+    dropped: u64,
+    failed: Failed,
+    notes: Vec<String>,
+    began: Instant,
+}
+
+/// What all lanes share.
+pub(crate) struct Shared<'a> {
+    pub(crate) target: &'a mut KeptTarget,
+    pub(crate) observer: &'a mut dyn Observer,
+    /// What all depths accessed: they share the span.
+    pub(crate) recency: Recency,
+    /// Tests begun in this session.
+    pub(crate) tests: u64,
+    /// Tests that the other lanes have left.
+    pub(crate) others_left: u64,
+    /// Whether there are several depths.
+    pub(crate) several: bool,
+}
+
+impl Lane {
+    /// The lane of `plan`, which has one depth; `before` is what earlier sessions measured at it.
+    pub(crate) fn new(
+        plan: ProfilePlan,
+        span: u64,
+        mut strategy: Box<dyn Strategy>,
+        before: Option<&ProfileResult>,
+        is_real: bool,
+    ) -> Lane {
+        let mut measurements = Measurements::default();
+        let mut sessions_before = Vec::new();
+        if let Some(result) = before {
+            strategy.resume(&sessions(result));
+            result.measurements.iter().for_each(|one| measurements.add(*one));
+            sessions_before.clone_from(&result.sessions);
+        }
+        Lane {
+            plan,
+            is_real,
+            span,
+            limit: None,
+            ended: None,
+            strategy,
+            held: measurements.all().len(),
+            measurements,
+            record: None,
+            before_tests: sessions_before.iter().map(|one| one.tests).sum(),
+            before_wall: before.map_or(0.0, |result| result.wall_seconds),
+            settled: sessions_before.is_empty(),
+            before: sessions_before,
+            settling: 0.0,
+            spent: 0.0,
+            tests: 0,
+            cut: 0,
+            dropped: 0,
+            failed: Failed::default(),
+            notes: Vec::new(),
+            began: Instant::now(),
+        }
+    }
+
+    /// The lane whose result can be resumed, and has the notes of all.
+    pub(crate) fn leads(&mut self, record: PlanRecord, notes: Vec<String>) {
+        (self.record, self.notes) = (Some(record), notes);
+    }
+
+    /// Whether nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.measurements.all().is_empty()
+    }
+
+    pub(crate) fn tests_left(&self) -> u64 {
+        if self.ended.is_some() { 0 } else { self.strategy.tests_left(&self.measurements) }
+    }
+
+    /// The next test; sets `ended` where there is none.
+    pub(crate) fn step(&mut self, shared: &mut Shared<'_>) -> Result<(), ProfileError> {
+        let left = self.strategy.tests_left(&self.measurements);
+        let (test, size, slice) = match self.strategy.next(&self.measurements) {
+            NextTest::Measure { test, size_bytes, slice } => {
+                (test, size_bytes, slice.map(|slice| slice.at_depth(self.plan.depth)))
+            }
+            NextTest::Done(because) => {
+                self.ended = Some(because);
+                return Ok(());
+            }
+        };
+        self.settle(test, size, slice, left, shared)?;
+        let length = self.length(left);
+        // Less than that is noise of the sum of seconds.
+        if length.is_some_and(|length| length < Time::from_us(1)) {
+            self.ended = Some(StoppedBecause::TimeLimit);
+            return Ok(());
+        }
+        let stage = self.stage(&format!("{test}, {}", Bytes(size)), left, shared);
+        self.measure((test, size, slice), length, &stage, shared)?;
+        self.tests += 1;
+        shared.tests += 1;
+        Ok(())
+    }
+
+    fn stage(&self, what: &str, left: u64, shared: &Shared<'_>) -> Stage {
+        let what = match shared.several {
+            true => format!("{what}, depth {}", self.plan.depth),
+            false => what.to_owned(),
+        };
+        Stage { what, done: shared.tests, of: shared.tests + left.max(1) + shared.others_left }
+    }
+
+    /// How long the next test may take.
+    fn length(&self, left: u64) -> Option<Time> {
+        let remaining = self.limit? - self.spent;
+        let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
+        Some(Time::from_ns(((remaining / share).max(0.0) * 1e9) as u64))
+    }
+
+    /// Before the first whole test after a break: the write over the span in order that comes before such a test without
+    /// one. A simulated device has lost it, and the cache of a real one may be empty. Slices have a lead of their own.
+    fn settle(
+        &mut self,
+        test: ProfileTest,
+        size: u64,
+        slice: Option<Slice>,
+        left: u64,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ProfileError> {
+        let needs = slice.is_none() && test != ProfileTest::SequentialWrite;
+        let settled = std::mem::replace(&mut self.settled, true);
+        if settled || !needs || !self.plan.ops.contains(&ProfileOp::Write) {
+            return Ok(());
+        }
+        let stage = self.stage(&format!("writing the span, {}", Bytes(size)), left, shared);
+        let load = self.plan.load(ProfileTest::SequentialWrite, size, self.span);
+        let result = self.load(&load, self.plan.seed, self.length(left), &stage, shared)?;
+        self.settling = result.simulated_seconds;
+        Ok(())
+    }
+
+    /// Loads the target; its time is spent.
+    fn load(
+        &mut self,
+        load: &WorkloadConfig,
+        seed: u64,
+        length: Option<Time>,
+        stage: &Stage,
+        shared: &mut Shared<'_>,
+    ) -> Result<RunResult, ProfileError> {
+        let observer = &mut *shared.observer;
+        let mut interrupted = false;
+        let mut watch = |progress: &RunProgress| {
+            let flow = observer.under_way(stage, progress);
+            interrupted |= flow == KeepGoing::Stop;
+            flow
+        };
+        // A test may be shorter than the time between two reports of progress.
+        if watch(&RunProgress::default()) == KeepGoing::Stop {
+            return Err(ProfileError::Interrupted);
+        }
+        let result: RunResult = shared.target.load(load, seed, length, &mut watch)?;
+        self.spent += result.simulated_seconds;
+        if interrupted || result.partial {
+            return Err(ProfileError::Interrupted);
+        }
+        Ok(result)
+    }
+
+    /// One test, once.
+    fn measure(
+        &mut self,
+        (test, size_bytes, slice): (ProfileTest, u64, Option<Slice>),
+        length: Option<Time>,
+        stage: &Stage,
+        shared: &mut Shared<'_>,
+    ) -> Result<(), ProfileError> {
+        // Every test has an order of its own, the same in every profile with this seed.
+        let tests = self.before_tests.wrapping_add(self.tests);
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(tests);
+        let (load, seed) = match slice {
+            Some(slice) => self.place(test, size_bytes, slice, seed, shared),
+            None => (self.plan.load(test, size_bytes, self.span), seed),
+        };
+        let result = self.load(&load, seed, length, stage, shared)?;
+        if result.errors > 0 {
+            return self.failed.add(result.errors, slice, stage);
+        }
+        self.failed.in_a_row = 0;
+        let (requests, seconds) = (result.requests, result.simulated_seconds);
+        let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
+        let whole = complete && requests == records;
+        let all = Measurement { test, size_bytes, requests, seconds, whole, lead: 0, burst: None };
+        let counted = match slice.filter(|_| !whole) {
+            Some(slice) => settle::settled(&all, slice, &result.series, records),
+            None => Some(all).filter(|_| complete || requests >= CUT_REQUESTS_MIN),
+        };
+        match counted {
+            Some(measurement) => {
+                self.cut += u64::from(!complete);
+                self.measurements.add(measurement);
+            }
+            None => self.dropped += 1,
+        }
+        Ok(())
+    }
+
+    /// The load of a slice and its seed, at the place of the span that was accessed least lately.
+    fn place(
+        &self,
+        test: ProfileTest,
+        size_bytes: u64,
+        slice: Slice,
+        seed: u64,
+        shared: &mut Shared<'_>,
+    ) -> (WorkloadConfig, u64) {
+        let facts = shared.target.facts();
+        let load = |seed| (self.plan.slice(test, size_bytes, self.span, slice, seed), seed);
+        // Seeds of other slices are above and below these.
+        let seeds = (0..PLACES).map(|place| seed.wrapping_add(place << 32));
+        let places = seeds.map(load).filter_map(|(load, seed)| Place::new(load, seed, &facts));
+        let Some(place) = shared.recency.coldest(places) else { return load(seed) };
+        shared.recency.accessed(&place);
+        (place.load, place.seed)
+    }
+
+    /// What is known; `open` says why a lane that did not end has no more tests.
+    pub(crate) fn result(&self, open: StoppedBecause) -> ProfileResult {
+        let stopped_because = self.ended.unwrap_or(open);
+        let findings = self.strategy.findings(&self.measurements);
+        let plan = &self.plan;
+        let tests = ProfileTest::of(&plan.ops);
+        let curves = ByTest::from_fn(|test| match tests.contains(&test) {
+            true => self.strategy.curve(test, &self.measurements),
+            false => Vec::new(),
+        });
+        let ratio = |op| {
+            let (sequential, random) = ProfileTest::pair(op);
+            ratios(curves.of(sequential), curves.of(random))
+        };
+        let (read_ratio, write_ratio) = (ratio(ProfileOp::Read), ratio(ProfileOp::Write));
+        let advice = |op, all| {
+            let threshold = plan.threshold.filter(|_| plan.ops.contains(&op))?;
+            Some(Advice { op, threshold, sizes_bytes: pays_from(all, threshold) })
+        };
+        let advice = [advice(ProfileOp::Read, &read_ratio), advice(ProfileOp::Write, &write_ratio)];
+        let sizes = Sizes::new(&plan.sizes);
+        let mut sessions = self.before.clone();
+        sessions.push(self.session(stopped_because));
+        let mut result = ProfileResult {
+            schema_version: SCHEMA_VERSION,
+            target: plan.target.clone(),
+            method: plan.method.name(),
+            seed: plan.seed,
+            span_bytes: self.span,
+            depth: plan.depth,
+            stopped_because,
+            seconds_spent: sessions.iter().map(|one| one.seconds_spent).sum(),
+            wall_seconds: self.before_wall + self.began.elapsed().as_secs_f64(),
+            sizes_bytes: sizes.distinct().to_vec(),
+            summary: ProfileSummary {
+                read: RatioSummary::of(&read_ratio),
+                write: RatioSummary::of(&write_ratio),
+            },
+            read_ratio,
+            write_ratio,
+            curves,
+            verdict: findings.verdict,
+            breakpoints: findings.breakpoints,
+            lack_of_fit: findings.lack_of_fit,
+            noise_floor: self.measurements.noise_floor(),
+            advice: advice.into_iter().flatten().collect(),
+            measurements: self.measurements.all().to_vec(),
+            capacity: None,
+            plan: self.record.clone(),
+            sessions,
+            more_depths: Vec::new(),
+            notes: self.notes.clone(),
+        };
+        self.remark(&mut result);
+        result
+    }
+
+    fn session(&self, stopped_because: StoppedBecause) -> ProfileSession {
+        ProfileSession {
+            measurements: (self.measurements.all().len() - self.held) as u64,
+            tests: self.tests,
+            seconds_spent: self.spent,
+            settling_seconds: self.settling,
+            stopped_because,
+            cut: self.cut,
+            dropped: self.dropped,
+            failed_slices: self.failed.slices,
+            failed_requests: self.failed.requests,
+        }
+    }
+
+    fn remark(&self, result: &mut ProfileResult) {
+        result.notes.extend(self.strategy.notes(&self.measurements));
+        let sum = |of: fn(&ProfileSession) -> u64| {
+            result.sessions.iter().map(of).fold(0, u64::saturating_add)
+        };
+        let (tests, cut, dropped) =
+            (sum(|one| one.tests), sum(|one| one.cut), sum(|one| one.dropped));
+        let (slices, requests) = (sum(|one| one.failed_slices), sum(|one| one.failed_requests));
+        if cut > 0 {
+            result.notes.push(format!(
+                "the time limit ended {cut} of {tests} tests before their last record: their access times are those \
+                 of the records until then (--time; `whole` in `measurements`)"
+            ));
+        }
+        if dropped > 0 {
+            result.notes.push(format!(
+                "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests: they do not \
+                 count; a longer --time measures them"
+            ));
+        }
+        if result.sessions.len() > 1 {
+            result.notes.push(self.remark_sessions(&result.sessions));
+        }
+        if slices > 0 {
+            result.notes.push(format!(
+                "{requests} requests ended in an error: the {slices} slices with them do not count"
+            ));
+        }
+        for (op, ratios) in
+            [(ProfileOp::Read, &result.read_ratio), (ProfileOp::Write, &result.write_ratio)]
+        {
+            let missing = result.sizes_bytes.len() - ratios.len();
+            if self.plan.ops.contains(&op) && missing > 0 {
+                result.notes.push(format!(
+                    "{missing} of {} request sizes have no {op} ratio: too few of their tests were done",
+                    result.sizes_bytes.len()
+                ));
+            }
+        }
+    }
+
+    /// How the sessions follow each other.
+    fn remark_sessions(&self, sessions: &[ProfileSession]) -> String {
+        let of = |one: &ProfileSession| {
+            format!("{} tests in {}", one.measurements, duration(one.seconds_spent))
+        };
+        let texts: Vec<String> = sessions.iter().map(of).collect();
+        let state = match self.is_real {
+            true => "the device went on from the state it was in",
+            false => "each began with a new device, preconditioned as the first was",
+        };
+        format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))
+    }
+}
