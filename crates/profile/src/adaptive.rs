@@ -181,7 +181,7 @@ impl Adaptive {
     /// Whether a slice says how fast the test is.
     fn is_used(&self, one: &Measurement) -> bool {
         let asked = self.requests.get(&(one.test, one.size_bytes)).copied().unwrap_or(0);
-        let is_short = (one.requests as f64) < FIRST_SHARE_MIN * asked as f64;
+        let is_short = !one.whole && (one.requests as f64) < FIRST_SHARE_MIN * asked as f64;
         one.counts() && self.filling.is_long_enough(one) && !is_short
     }
 
