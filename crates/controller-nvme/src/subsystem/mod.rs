@@ -73,7 +73,7 @@ struct DeviceLimits {
     endurance_cycles: u32,
 }
 
-/// A subsystem with one controller, in front of `D`. See the [module](self).
+/// A subsystem with one controller, in front of `D`.
 #[derive(Debug)]
 pub struct NvmeSubsystem<D> {
     device: D,
