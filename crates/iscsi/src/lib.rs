@@ -2,8 +2,8 @@
 //! a session, error recovery level 0, no authentication.
 //!
 //! Key types: [`IscsiServer`] listens and gives each connection its threads; [`IscsiTarget`] is what they
-//! share; [`LogicalUnits`] is what is served, and [`NvmeUnits`] the implementation that this crate
-//! is for: the SCSI translation over the NVMe driver over a controller at a [`PciFunction`].
+//! share; [`LogicalUnits`] is what is served. [`NvmeUnits`] are the SCSI translation over the NVMe driver over a
+//! controller at a [`PciFunction`]; [`BlockUnits`] a device itself, such as a hard disk, behind the device server.
 //! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
 //! to what).
 //!
@@ -13,9 +13,9 @@
 //! says so. ABORT TASK, resets and the loss of the nexus end what is pending: an SCSI command whose NVMe
 //! commands are at the controller ends with the last of them, and the function is answered then.
 //!
-//! To serve a device takes three steps: put it into a slot, [`NvmeUnits::start`],
-//! [`IscsiServer::start`]. To initiators behind an address translation, such as a virtual machine's, the
-//! address of our socket means nothing: [`Portal`] says what they are told instead.
+//! To serve a drive takes three steps: put it into a slot, [`NvmeUnits::start`],
+//! [`IscsiServer::start`]. A disk needs no slot: [`BlockUnits::over`]. To initiators behind an address
+//! translation, such as a virtual machine's, the address of our socket means nothing: [`Portal`] says what they are told instead.
 //!
 //! Errors: [`StackError`] where the device cannot be served. What an initiator does wrong is answered
 //! as RFC 7143 says - a status of login, Reject, CHECK CONDITION, or the end of the connection - and
@@ -25,7 +25,8 @@
 //!
 //! Authentication (offer None); more than one connection in a session; error recovery levels 1 and 2
 //! (SNACK is rejected); bidirectional commands and CDBs longer than 16 bytes; asynchronous messages;
-//! NVMe Abort: what a task management function ends is waited for. A
+//! NVMe Abort: what a task management function ends is waited for. A device behind [`BlockUnits`] does not hear of START
+//! STOP UNIT, and force unit access flushes all of its cache. A
 //! PREEMPT AND ABORT does not end a write whose data are still on their way.
 //!
 //! [`PciFunction`]: ssdyno_pci::PciFunction
@@ -51,6 +52,6 @@ pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
 pub use pending::Transport;
 pub use server::IscsiServer;
 pub use ssdyno_serve::ServedClock;
-pub use stack::{NvmeUnits, StackError, UnitOptions};
+pub use stack::{BlockUnits, DiskOptions, NvmeUnits, StackError, UnitOptions};
 pub use target::{IscsiTarget, NameError, Portal};
 pub use units::{LogicalUnits, ScsiTask, TaskAttribute, TaskEnd, TaskId, TaskResponse};

@@ -7,7 +7,7 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, Placing, Run, ScsiJob, Work};
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// Most blocks of one NVMe command: NLB has 16 bits and is zero based.
 const COMMAND_BLOCKS_MAX: u32 = 1 << 16;
@@ -74,7 +74,7 @@ fn seen<'a>(request: &ScsiRequest<'a>, bytes: u64) -> Result<&'a [u8], Refusal> 
     data.ok_or(Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT).into())
 }
 
-impl Translator {
+impl ScsiTarget {
     /// Most blocks of one NVMe command that moves data.
     pub(crate) fn command_blocks_max(&self, unit: usize) -> u32 {
         let bytes = self.controller.transfer_bytes_max;
@@ -133,7 +133,7 @@ impl Translator {
             nsid: self.units[unit].facts.nsid,
             lba: extent.lba,
             blocks: extent.blocks,
-            blocks_max: if placing == Placing::Nothing {
+            blocks_max: if placing == Placing::Nothing && self.disk.is_none() {
                 COMMAND_BLOCKS_MAX
             } else {
                 self.command_blocks_max(unit)

@@ -9,9 +9,9 @@ use crate::bytes::{u32_at, u64_at};
 use crate::job::ScsiJob;
 use crate::request::lun_field;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
-impl Translator {
+impl ScsiTarget {
     /// READ CAPACITY (10) (SBC-3, 5.15; SBC-2 for PMI, which is obsolete).
     pub(crate) fn read_capacity_10(
         &self,

@@ -5,9 +5,9 @@ use ssdyno_spec::scsi::opcode;
 use crate::blocks::Extent;
 use crate::bytes::{u16_at, u32_at};
 use crate::commands::{Found, Operation};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
-impl Translator {
+impl ScsiTarget {
     /// Whether [`Request::data_out`](crate::ScsiRequest::data_out) must hold the data of this command:
     /// parameter lists, and data that are compared or combined: here where the controller cannot; and to
     /// say where they differ, which it does not.

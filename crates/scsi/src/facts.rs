@@ -344,7 +344,7 @@ pub(crate) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 /// `text`, cut or padded with blanks.
-fn padded<const N: usize>(text: &str) -> [u8; N] {
+pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut out = [b' '; N];
     let length = N.min(text.len());
     out[..length].copy_from_slice(&text.as_bytes()[..length]);

@@ -6,13 +6,13 @@ use ssdyno_spec::scsi::AdditionalSense;
 use crate::job::{NvmeCommand, ScsiJob, Work};
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
-impl Translator {
+impl ScsiTarget {
     /// FORMAT UNIT: Format NVM with the block size that MODE SELECT chose last, or the present one.
     ///
     /// After it the caller identifies the namespace again and hands the facts to
-    /// [`replace_namespace`](Translator::replace_namespace).
+    /// [`replace_namespace`](crate::Translator::replace_namespace).
     pub(crate) fn format_unit(
         &mut self,
         job: &mut ScsiJob,

@@ -14,7 +14,7 @@ use crate::facts::{NamespaceFacts, array};
 use crate::job::ScsiJob;
 use crate::provisioning::UNMAP_DESCRIPTORS_MAX;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// T10 vendor identification that the translation reference prescribes (clause 6.1.1).
 const VENDOR: [u8; 8] = *b"NVMe    ";
@@ -27,7 +27,7 @@ const SAM_5: u16 = 0x00a0;
 const SPC_4: u16 = 0x0460;
 const SBC_3: u16 = 0x04c0;
 
-impl Translator {
+impl ScsiTarget {
     /// INQUIRY to a LUN without unit.
     pub(crate) fn inquiry_absent(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
         if cdb[1] & 1 != 0 {
@@ -68,8 +68,9 @@ impl Translator {
             }
             vpd::EXTENDED_INQUIRY => {
                 let mut data = [0; 60];
-                // SIMPSUP: simple tasks; V_SUP: there may be a volatile cache.
-                data[1] = 0x01;
+                // SIMPSUP: simple tasks; ORDSUP and HEADSUP; V_SUP: there may be a volatile cache.
+                let ordered = self.disk.as_ref().is_some_and(|disk| disk.ordered_tasks);
+                data[1] = if ordered { 0x07 } else { 0x01 };
                 data[2] = u8::from(self.controller.volatile_write_cache);
                 job.answer(&paged(page, &data), allocation);
             }
@@ -79,7 +80,7 @@ impl Translator {
                     peripheral: 0,
                     page_code: page,
                     page_length: 60.into(),
-                    rotation_rate: 1.into(),
+                    rotation_rate: self.rotation_rate().into(),
                     product_type: 0,
                     form_factor: self.reads_after_sanitize(),
                     flags: 0,
@@ -90,6 +91,23 @@ impl Translator {
             _ => job.answer(self.provisioning(unit).as_bytes(), allocation),
         }
         Ok(())
+    }
+
+    /// MEDIUM ROTATION RATE (SBC-3, table 203): 0 where it is not known, 1 where nothing turns; numbers
+    /// below 401h are reserved.
+    fn rotation_rate(&self) -> u16 {
+        match &self.disk {
+            None => 1,
+            Some(disk) if disk.facts.solid_state => 1,
+            Some(disk) if (0x401..=0xfffe).contains(&disk.facts.rotation_rpm) => {
+                disk.facts.rotation_rpm
+            }
+            Some(_) => 0,
+        }
+    }
+
+    fn vendor(&self) -> [u8; 8] {
+        self.disk.as_ref().map_or(VENDOR, |disk| printable(disk.facts.vendor))
     }
 
     /// WABEREQ and WACEREQ, above the form factor: after BLOCK ERASE and CRYPTOGRAPHIC ERASE blocks can be
@@ -132,7 +150,7 @@ impl Translator {
             flags_5: 0,
             flags_6: 0,
             flags_7: 0x02,
-            vendor: VENDOR,
+            vendor: self.vendor(),
             product: printable(array(&self.controller.model)),
             revision: printable(self.revision()),
             vendor_specific: [0; 22],
@@ -159,6 +177,10 @@ impl Translator {
     /// of four digits, or serial number and namespace.
     fn serial(&self, facts: &NamespaceFacts) -> Vec<u8> {
         let mut text = Vec::new();
+        if self.disk.is_some() {
+            text.extend_from_slice(trimmed(&self.controller.serial));
+            return printable_text(text);
+        }
         let identifier: &[u8] = if facts.nguid != [0; 16] {
             &facts.nguid
         } else if facts.eui64 != [0; 8] {
@@ -189,6 +211,7 @@ impl Translator {
         /// Types of designators, associated with the logical unit.
         const T10_VENDOR: u8 = 1;
         const EUI_64: u8 = 2;
+        const NAA: u8 = 3;
         const NAME: u8 = 8;
         let mut data = Vec::new();
         let mut name = Vec::new();
@@ -204,18 +227,27 @@ impl Translator {
                 hexadecimal(&mut name, &facts.eui64);
             }
         }
-        if name.is_empty() {
+        let naa = self.disk.as_ref().map_or([0; 8], |disk| disk.facts.naa);
+        if naa != [0; 8] {
+            designator(&mut data, BINARY, NAA, &naa);
+            name.extend_from_slice(b"naa.");
+            hexadecimal(&mut name, &naa);
+        }
+        if name.is_empty() && self.disk.is_none() {
             // PCI vendor, model, namespace, serial number (reference, 6.1.4.4).
             hexadecimal(&mut name, &self.controller.vendor_id.to_be_bytes());
             name.extend_from_slice(&printable(self.controller.model));
             hexadecimal(&mut name, &facts.nsid.to_be_bytes());
             name.extend_from_slice(&printable(self.controller.serial));
         }
-        let mut vendor = VENDOR.to_vec();
+        let mut vendor = self.vendor().to_vec();
         vendor.extend_from_slice(trimmed(&printable(self.controller.model)));
         vendor.push(b'_');
         vendor.extend_from_slice(&self.serial(facts));
         designator(&mut data, ASCII, T10_VENDOR, &vendor);
+        if name.is_empty() {
+            return data;
+        }
         // A SCSI name string ends with a zero and is a multiple of four long (SPC-4, 7.8.6.11).
         name.push(0);
         name.resize(name.len().next_multiple_of(4), 0);
@@ -228,6 +260,10 @@ impl Translator {
     /// without a width is invalid), but for a granule of one block, which says nothing.
     fn transfer_blocks_preferred(&self, unit: usize) -> (u16, u32) {
         let most = self.transfer_blocks_max(unit).min(self.command_blocks_max(unit));
+        if let Some(disk) = &self.disk {
+            let (granularity, optimal) = (disk.facts.granularity_blocks, disk.facts.optimal_blocks);
+            return if optimal <= most { (granularity, optimal) } else { (0, 0) };
+        }
         match u16::try_from(self.units[unit].facts.write_granularity_blocks) {
             Ok(granularity @ 0..=1) => (granularity, 0),
             Ok(granularity) if u32::from(granularity) <= most => {

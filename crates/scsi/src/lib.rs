@@ -1,13 +1,13 @@
-//! SCSI commands to NVMe commands, and their completions to SCSI status and sense data.
+//! SCSI commands to NVMe commands or to block commands, and their completions to SCSI status and sense data.
 //!
 //! After the NVM Express SCSI Translation Reference 1.5; the SCSI side after SAM-5, SPC-4 and
-//! SBC-3. A namespace is a logical unit. Pure and passive: no clock, no device, no waiting; READ
-//! and WRITE never allocate. `no_std` with `alloc`.
+//! SBC-3. A namespace is a logical unit; so is a disk, an array or a volume that has no NVMe controller
+//! ([`DeviceServer`]). Pure and passive: no clock, no device, no waiting; READ and WRITE never allocate. `no_std` with `alloc`.
 //!
-//! Key types: [`Translator`] holds the state of all logical units; a [`ScsiRequest`] is a CDB with its
-//! initiator; a [`ScsiJob`] is one command on its way; [`NvmeCommand`] is what the driver submits for
-//! it; [`JobProgress`] says what the caller owes next. [`Pieces`] and [`cdb`] are the other direction:
-//! what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
+//! Key types: [`ScsiTarget`] holds the state of all logical units, those of a [`Translator`] or a
+//! [`DeviceServer`]; a [`ScsiRequest`] is a CDB with its initiator; a [`ScsiJob`] is one command on its way; [`NvmeCommand`] is what the driver submits for
+//! it, [`BlockCommand`] what a device does; [`JobProgress`] says what the caller owes next. [`Pieces`] and
+//! [`cdb`] are the other direction: what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
 //!
 //! ```
 //! use ssdyno_scsi::*;
@@ -32,8 +32,8 @@
 //! # }
 //! ```
 //!
-//! Errors: [`FactsError`] names a namespace that cannot be shown. Whatever an initiator sends ends
-//! as a SCSI status, never as a panic; a caller that breaks the protocol of [`ScsiJob`] meets a debug
+//! Errors: [`FactsError`] names a namespace that cannot be shown, [`DiskFactsError`] a device.
+//! Whatever an initiator sends ends as a SCSI status, never as a panic; a caller that breaks the protocol of [`ScsiJob`] meets a debug
 //! assertion.
 //!
 //! # What a transport must supply
@@ -42,17 +42,17 @@
 //! status, sense data, data-in and its length; a transport adds:
 //!
 //! - **Residuals.** Underflow: the expected length less [`ScsiJob::data_in_bytes`], or less
-//!   [`Translator::data_out_bytes`]. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
+//!   [`ScsiTarget::data_out_bytes`]. Overflow: the CDB asks for more than the initiator expects. A READ still succeeds:
 //!   give the job a buffer of [`ScsiJob::data_in_bytes`] and send the first part. A short WRITE writes
 //!   the whole blocks that came; the residual is the rest.
 //! - **Direction.** What an initiator sends with a command that takes no data is thrown away.
-//! - **Data-out for the translator** where [`Translator::needs_data_out`] says so, all of it in one
+//! - **Data-out for the translator** where [`ScsiTarget::needs_data_out`] says so, all of it in one
 //!   slice; and [`JobProgress::Blocked`] commands kept and begun again.
-//! - **I_T nexuses.** [`Translator::attach`] with the TransportID at login, so that registrations
-//!   survive a reconnection; [`Translator::nexus_lost`] at logout or when the connection drops,
+//! - **I_T nexuses.** [`ScsiTarget::attach`] with the TransportID at login, so that registrations
+//!   survive a reconnection; [`ScsiTarget::nexus_lost`] at logout or when the connection drops,
 //!   which ends a RESERVE. Two sessions with different ISIDs are two nexuses.
 //! - **Task management.** ABORT TASK: [`ScsiJob::abort`]; ABORT TASK SET, LOGICAL UNIT RESET and target
-//!   resets: the methods of [`Translator`]. Commands that end as [`JobProgress::Aborted`] are not
+//!   resets: the methods of [`ScsiTarget`]. Commands that end as [`JobProgress::Aborted`] are not
 //!   answered; the function is answered when they have ended. Refuse cold reset, or drop all
 //!   connections after it.
 //! - **Sequence numbers, data digests, text negotiation**: its own.
@@ -98,7 +98,9 @@ mod request;
 mod reservation;
 mod sanitize;
 mod sense;
+mod server;
 mod status;
+mod target;
 mod translator;
 mod unit;
 
@@ -110,8 +112,12 @@ pub use initiator::{BlockOp, Cdb, Indirections, Piece, Pieces, cdb, unmap_list};
 pub use job::{DataPlace, Fused, NvmeCommand, ScsiData, ScsiJob};
 pub use request::{ScsiRequest, lun_field};
 pub use sense::{FieldPointer, Sense, SenseBytes};
+pub use server::{
+    BlockAction, BlockCommand, BlockEnd, DeviceServer, DiskFacts, DiskFactsError, ServerConfig,
+};
 pub use status::{Translated, translate};
-pub use translator::{JobProgress, Translator};
+pub use target::{JobProgress, ScsiTarget};
+pub use translator::Translator;
 
 /// An initiator port that is connected to the target (SAM-5, 4.8: I_T nexus).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -8,9 +8,9 @@ use ssdyno_spec::scsi::{AdditionalSense, mode::log};
 use crate::bytes::u16_at;
 use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
-/// The pages that there are, in ascending order.
+/// The pages of a controller, in ascending order.
 const PAGES: [u8; 5] = [
     log::SUPPORTED,
     log::TEMPERATURE,
@@ -34,10 +34,10 @@ pub(crate) struct LogRequest {
     allocation: usize,
 }
 
-impl Translator {
+impl ScsiTarget {
     /// LOG SENSE.
     pub(crate) fn log_sense(
-        &self,
+        &mut self,
         job: &mut ScsiJob,
         unit: usize,
         cdb: &[u8],
@@ -47,7 +47,7 @@ impl Translator {
         if cdb[2] >> 6 != 1 {
             return Err(Sense::cdb(2, 7).into());
         }
-        if !PAGES.contains(&page) {
+        if !self.log_pages().contains(&page) {
             return Err(Sense::cdb(2, 5).into());
         }
         let allocation = usize::from(u16_at(cdb, 7));
@@ -61,10 +61,25 @@ impl Translator {
         if first_parameter > last_parameter(page) {
             return Err(Sense::cdb(5, 7).into());
         }
-        job.work = Work::Single(Translator::health_log(job));
-        job.after = After::Log(LogRequest { page, first_parameter, allocation });
         job.unit = Some(unit);
+        let request = LogRequest { page, first_parameter, allocation };
+        let health_log = ScsiTarget::health_log(job);
+        if self.disk.is_some() {
+            // A block device tells nothing of its health: the log is empty.
+            self.log_page(job, &request);
+            return Ok(());
+        }
+        job.work = Work::Single(health_log);
+        job.after = After::Log(request);
         Ok(())
+    }
+
+    /// The pages that there are, in ascending order.
+    fn log_pages(&self) -> &'static [u8] {
+        match self.disk {
+            Some(_) => &[log::SUPPORTED, log::TEMPERATURE, log::INFORMATIONAL_EXCEPTIONS],
+            None => &PAGES,
+        }
     }
 
     /// Get Log Page of the health log into the scratch of `job`.
@@ -89,16 +104,17 @@ impl Translator {
         allocation: usize,
     ) -> Result<(), Refusal> {
         let mut data = Vec::new();
+        let pages = self.log_pages();
         match subpage {
             0 => {
-                data.extend_from_slice(&[0, 0, 0, PAGES.len() as u8]);
-                data.extend_from_slice(&PAGES);
+                data.extend_from_slice(&[0, 0, 0, pages.len() as u8]);
+                data.extend_from_slice(pages);
             }
             0xff => {
                 // SPF; page and subpage pairs.
-                data.extend_from_slice(&[0x40, 0xff, 0, 2 * (PAGES.len() as u8 + 1)]);
+                data.extend_from_slice(&[0x40, 0xff, 0, 2 * (pages.len() as u8 + 1)]);
                 data.extend_from_slice(&[0, 0, 0, 0xff]);
-                for page in &PAGES[1..] {
+                for page in &pages[1..] {
                     data.extend_from_slice(&[*page, 0]);
                 }
             }

@@ -8,9 +8,10 @@ use ssdyno_spec::scsi::{AdditionalSense, opcode};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
+use crate::perform::flush;
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 use crate::unit::Attention;
 
 /// Feature identifier of the volatile write cache (base 2.0c, clause 5.27.1.4).
@@ -46,7 +47,7 @@ pub(crate) struct ModeRequest {
     allocation: usize,
 }
 
-impl Translator {
+impl ScsiTarget {
     /// MODE SENSE (6), (10). Whether the cache is on, the controller is asked first.
     pub(crate) fn mode_sense(
         &self,
@@ -84,7 +85,11 @@ impl Translator {
         let asks_cache = matches!(page, mode::CACHING | mode::ALL_PAGES)
             && control != Control::Changeable
             && self.controller.volatile_write_cache;
-        if !asks_cache {
+        if let Some(disk) = &self.disk {
+            // By default the cache is on.
+            job.dword0 = u32::from(control == Control::Default || disk.cache_on);
+        }
+        if !asks_cache || self.disk.is_some() {
             self.mode_pages(job, &request);
             return Ok(());
         }
@@ -356,6 +361,17 @@ impl Translator {
         }
         if changed {
             target.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
+        }
+        if let (Some(on), Some(disk)) = (selected.cache, &mut self.disk) {
+            if disk.cache_on != on {
+                disk.cache_on = on;
+                job.after = After::CacheSelected;
+                if !on {
+                    // What is in the cache would stay there.
+                    job.work = Work::Single(flush(1));
+                }
+            }
+            return;
         }
         if let Some(on) = selected.cache {
             // As it was, it is nobody's news: the controller is asked first.

@@ -8,10 +8,10 @@ use crate::commands::Operation;
 use crate::job::{Holds, NvmeCommand, ScsiJob, Work};
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 use crate::unit::Unit;
 
-impl Translator {
+impl ScsiTarget {
     /// Does the command's own part; `false` when it must wait.
     pub(crate) fn perform(
         &mut self,

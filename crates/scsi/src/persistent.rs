@@ -10,7 +10,7 @@ use crate::job::ScsiJob;
 use crate::request::ScsiRequest;
 use crate::reservation::{Denied, Kind, Told};
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 use crate::unit::Attention;
 
 /// Length of the parameter list without TransportIDs.
@@ -30,7 +30,7 @@ impl From<Denied> for Refusal {
     }
 }
 
-impl Translator {
+impl ScsiTarget {
     pub(crate) fn persistent_in(&self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) {
         let reservations = &self.units[unit].reservations;
         let mut data = Vec::new();

@@ -8,7 +8,7 @@ use crate::commands::Operation;
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
 use crate::perform::flush;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// Feature identifier of power management (base 2.0c, clause 5.27.1.2).
 const POWER_MANAGEMENT: u32 = 0x02;
@@ -32,7 +32,7 @@ pub(crate) struct SenseRequest {
     allocation: usize,
 }
 
-impl Translator {
+impl ScsiTarget {
     /// A stopped unit does nothing that needs the medium (SBC-3, 4.20); one in a low power condition
     /// becomes active for it.
     pub(crate) fn check_ready(&mut self, operation: Operation) -> Result<(), Refusal> {
@@ -76,7 +76,8 @@ impl Translator {
             (None, Condition::Stopped) => not_started(),
             (None, Condition::Low(how)) => Sense::new(SenseKey::NoSense, how),
             (None, Condition::Active) if self.senses_sanitize(job, request) => return,
-            (None, Condition::Active) => return request.ask_for_health(job),
+            (None, Condition::Active) if self.disk.is_none() => return request.ask_for_health(job),
+            (None, Condition::Active) => Sense::new(SenseKey::NoSense, AdditionalSense::NONE),
         };
         request.answer(job, sense);
     }
@@ -116,6 +117,15 @@ impl Translator {
             (0x0 | 0x1 | 0x2 | 0x3 | 0x7, _) => return Err(Sense::cdb(3, 3).into()),
             _ => return Err(Sense::cdb(4, 7).into()),
         };
+        if self.disk.is_some() {
+            // The device's own timers say when it rests; what it shall keep is on its medium before.
+            let rests = condition != Condition::Active;
+            if cdb[4] & 4 == 0 && rests && self.controller.volatile_write_cache {
+                job.work = Work::Single(flush(self.units[0].facts.nsid));
+            }
+            job.after = After::Power { command: None, condition };
+            return Ok(());
+        }
         let power = NvmeCommand {
             admin: true,
             opcode: admin::SET_FEATURES,
@@ -161,7 +171,7 @@ impl SenseRequest {
 
     /// Has the health log fetched for it.
     pub(crate) fn ask_for_health(self, job: &mut ScsiJob) {
-        job.work = Work::Single(Translator::health_log(job));
+        job.work = Work::Single(ScsiTarget::health_log(job));
         job.after = After::RequestSense(self);
     }
 }

@@ -13,13 +13,13 @@ use crate::facts::{DeallocatedReads, UnmapBy};
 use crate::job::{After, DataPlace, NvmeCommand, Placing, ScsiData, ScsiJob, Work};
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// Most descriptors of one UNMAP: what one Dataset Management command takes.
 pub(crate) const UNMAP_DESCRIPTORS_MAX: usize = 256;
 
 /// Write Zeroes may deallocate: bit 25 of dword 12 (NVM 1.0c, figure 86).
-const DEALLOCATE: u32 = 1 << 25;
+pub(crate) const DEALLOCATE: u32 = 1 << 25;
 
 /// Dataset Management, dword 11: attribute deallocate (NVM 1.0c, figure 40).
 const ATTRIBUTE_DEALLOCATE: u32 = 1 << 2;
@@ -33,7 +33,7 @@ struct Range {
     lba: little_endian::U64,
 }
 
-impl Translator {
+impl ScsiTarget {
     /// Logical block provisioning is managed: LBPME and LBPU.
     pub(crate) fn unmaps(&self) -> bool {
         match self.config.unmap_by {

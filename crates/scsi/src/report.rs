@@ -9,7 +9,7 @@ use crate::bytes::{u16_at, u32_at};
 use crate::commands::{self, COMMANDS, Command, Operation};
 use crate::job::ScsiJob;
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// No timeouts are recommended.
 const TIMEOUTS: TimeoutDescriptor = TimeoutDescriptor {
@@ -20,7 +20,7 @@ const TIMEOUTS: TimeoutDescriptor = TimeoutDescriptor {
     recommended_seconds: zerocopy::byteorder::U32::ZERO,
 };
 
-impl Translator {
+impl ScsiTarget {
     /// REPORT SUPPORTED OPERATION CODES.
     pub(crate) fn report_operation_codes(
         &self,

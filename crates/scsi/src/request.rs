@@ -12,9 +12,9 @@ pub struct ScsiRequest<'a> {
     /// The command descriptor block; bytes behind its length are not looked at.
     pub cdb: &'a [u8],
     /// Bytes that the initiator sends. Less than the CDB asks for is a short write: see
-    /// [`Translator::begin`](crate::Translator::begin).
+    /// [`ScsiTarget::begin`](crate::ScsiTarget::begin).
     pub data_out_bytes: u64,
-    /// Those bytes, where [`Translator::needs_data_out`](crate::Translator::needs_data_out) says so; may be empty otherwise.
+    /// Those bytes, where [`ScsiTarget::needs_data_out`](crate::ScsiTarget::needs_data_out) says so; may be empty otherwise.
     pub data_out: &'a [u8],
     /// Its buffer is being deleted: it is answered at once, and nothing is done (S1-53).
     pub deleted: bool,

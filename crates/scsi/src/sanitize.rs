@@ -24,7 +24,7 @@ use crate::perform::check_protection;
 use crate::power::SenseRequest;
 use crate::request::{ScsiRequest, lun_field};
 use crate::sense::{Refusal, Sense};
-use crate::translator::Translator;
+use crate::target::ScsiTarget;
 
 /// Size of the sanitize log page.
 const LOG_BYTES: usize = size_of::<SanitizeLog>();
@@ -129,7 +129,7 @@ fn overwrite(list: &[u8], block_bytes: u32) -> Result<(u32, u32), Refusal> {
     Ok((passes | sanitize::OVERWRITE | sanitize::NO_DEALLOCATION, word))
 }
 
-impl Translator {
+impl ScsiTarget {
     /// Whether service action `action` of SANITIZE is there.
     pub(crate) fn sanitizes(&self, action: u8) -> bool {
         let optional = &self.controller.optional;

@@ -10,10 +10,8 @@ use ssdyno_scsi::{ControllerFacts, DataPlace, NvmeCommand};
 use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, PAGE_BYTES, admin, feature, nvm, select};
 use zerocopy::FromBytes;
 
-use super::StackError;
+use super::{COMMAND_BYTES_MAX, StackError};
 
-/// Most data of one NVMe command, where the controller allows as much.
-pub(super) const COMMAND_BYTES_MAX: u32 = 1 << 20;
 /// NVMe commands at the controller at a time, each with a buffer of that size.
 const COMMANDS_MAX: usize = 32;
 /// All namespaces.

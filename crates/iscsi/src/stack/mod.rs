@@ -1,26 +1,32 @@
-//! Logical units that are the namespaces of an NVMe controller: SCSI translation, NVMe driver, and
-//! the controller at its connector.
+//! SCSI commands of logical units on one clock: their order, and the way of each through what carries it out.
+//!
+//! What that is, a [`Backend`](backend::Backend) says: [`nvme`] is a driver at a controller, [`block`] is a
+//! block device itself.
 
+mod backend;
+mod block;
 mod device;
+mod nvme;
 mod order;
 mod running;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ssdyno_block::{FaultPlan, Time};
+use ssdyno_block::Time;
 use ssdyno_driver_nvme::NvmeError;
-use ssdyno_pci::{FaultyDevice, FunctionError, SimulatedPci};
-use ssdyno_scsi::{
-    ControllerFacts, FactsError, NamespaceFacts, Nexus, NvmeCommand, ScsiJob, Translator,
-    TranslatorConfig,
-};
-use ssdyno_spec::nvme::{NvmeStatus, cns};
+use ssdyno_pci::FunctionError;
+use ssdyno_scsi::{DiskFactsError, FactsError, Nexus, ScsiJob};
+use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::units::{LogicalUnits, ScsiTask, TaskEnd, TaskId};
-use device::{COMMAND_BYTES_MAX, Device};
+use backend::Backend;
+pub use block::{BlockUnits, DiskOptions};
+pub use nvme::NvmeUnits;
 
 /// Most data of one SCSI command, which a connection may have to keep.
 const TRANSFER_BYTES_MAX: u32 = 8 << 20;
+/// Most data of one command of a SCSI command, where what carries it out allows as much.
+const COMMAND_BYTES_MAX: u32 = 1 << 20;
 /// Version descriptor of iSCSI (SPC-4, annex E.8).
 const ISCSI: u16 = 0x0960;
 /// Things that happen in a row before somebody else has a turn.
@@ -38,6 +44,9 @@ pub enum StackError {
     /// A namespace cannot be shown as a logical unit.
     #[error("a namespace cannot be served: {0}")]
     Namespace(#[from] FactsError),
+    /// A block device cannot be shown as a logical unit.
+    #[error("the device cannot be served: {0}")]
+    Disk(#[from] DiskFactsError),
     /// A physical block of an odd size.
     #[error("a physical block of {bytes} bytes: it must be a power of two, such as 4096")]
     PhysicalBlock {
@@ -61,24 +70,19 @@ pub struct UnitOptions {
     pub write_same_to_end: bool,
 }
 
-/// The namespaces of a simulated controller as logical units: LUN n is namespace n + 1.
-///
-/// The controller must keep data (`nvme.contents = true`) if anybody is to find what he wrote. The
-/// controller's time begins when [`start`](NvmeUnits::start) has brought it up.
+/// Logical units over a `B`, with the SCSI commands that have not ended.
 #[derive(Debug)]
-pub struct NvmeUnits<D> {
-    device: Device<D>,
-    translator: Translator,
-    options: UnitOptions,
+pub struct Units<B: Backend> {
+    backend: B,
     /// What our callers' time is 0 at.
     origin: Time,
     /// Commands that have not ended, each in its place.
-    running: Vec<Option<Running>>,
-    /// Places with NVMe commands to submit.
+    running: Vec<Option<Running<B::Command>>>,
+    /// Places with commands to submit.
     ready: VecDeque<usize>,
     /// Commands that must not begin yet.
     waiting: VecDeque<usize>,
-    /// When a command goes on that asks how far the controller is from time to time.
+    /// When a command goes on that asks how far the device is from time to time.
     alarms: BTreeSet<(Time, usize)>,
     /// Ordered tasks that have not ended.
     ordered: usize,
@@ -92,15 +96,15 @@ pub struct NvmeUnits<D> {
 
 /// A SCSI command that has not ended.
 #[derive(Debug)]
-struct Running {
+struct Running<C> {
     task: ScsiTask,
     /// Which arrived first.
     arrival: u64,
     stage: Stage,
     job: ScsiJob,
     data_in: Vec<u8>,
-    /// Its next NVMe command, for which there was no room or not the time.
-    unsent: Option<NvmeCommand>,
+    /// Its next command, for which there was no room or not the time.
+    unsent: Option<C>,
 }
 
 /// How far it is.
@@ -108,7 +112,7 @@ struct Running {
 enum Stage {
     /// It waits for others to end.
     Waiting,
-    /// The translator does it.
+    /// It is being done.
     Begun,
     /// It has formatted this namespace, which is to be looked at again.
     Formatted(u32),
@@ -116,60 +120,11 @@ enum Stage {
     Looking(u32),
 }
 
-impl<D: FaultyDevice> NvmeUnits<D> {
-    /// Brings the controller in its slot up, and shows all its namespaces.
-    ///
-    /// # Errors
-    /// [`StackError`].
-    pub fn start(pci: SimulatedPci<D>) -> Result<NvmeUnits<D>, StackError> {
-        NvmeUnits::start_with(pci, UnitOptions::default())
-    }
-
-    /// The same, with other units.
-    ///
-    /// # Errors
-    /// The same; [`StackError::PhysicalBlock`].
-    pub fn start_with(
-        pci: SimulatedPci<D>,
-        options: UnitOptions,
-    ) -> Result<NvmeUnits<D>, StackError> {
-        let bytes = options.physical_block_bytes;
-        if bytes != 0 && !bytes.is_power_of_two() {
-            return Err(StackError::PhysicalBlock { bytes });
-        }
-        let mut device = Device::start(pci)?;
-        let mut facts = ControllerFacts::from_identify(&device.identify(cns::CONTROLLER, 0)?);
-        // The driver sends no fused commands, and buffers have an end.
-        facts.optional.fused_compare_write = false;
-        facts.optional.saveable_cache = device.saves_cache(&facts);
-        facts.transfer_bytes_max = match facts.transfer_bytes_max {
-            0 => COMMAND_BYTES_MAX,
-            most => most.min(COMMAND_BYTES_MAX),
-        };
-        let ids: Vec<u32> = device.nvme.driver.namespaces().iter().map(|n| n.id).collect();
-        let mut namespaces = Vec::with_capacity(ids.len());
-        for id in ids {
-            let mut facts =
-                NamespaceFacts::from_identify(id, &device.identify(cns::NAMESPACE, id)?);
-            facts.write_protected |= options.read_only;
-            namespaces.push(facts);
-        }
-        let largest = namespaces.iter().map(|n| n.block_bytes).max().unwrap_or(512).max(512);
-        let mut config = TranslatorConfig {
-            transfer_blocks_max: TRANSFER_BYTES_MAX / largest,
-            transport_version: ISCSI,
-            physical_block_bytes: options.physical_block_bytes,
-            ..TranslatorConfig::default()
-        };
-        if options.write_same_to_end {
-            config.write_same_blocks_max = 0;
-        }
-        let translator = Translator::new(facts, &namespaces, config)?;
-        Ok(NvmeUnits {
-            origin: device.nvme.now,
-            device,
-            translator,
-            options,
+impl<B: Backend> Units<B> {
+    fn new(backend: B) -> Units<B> {
+        Units {
+            origin: backend.now(),
+            backend,
             running: Vec::new(),
             ready: VecDeque::new(),
             waiting: VecDeque::new(),
@@ -179,46 +134,33 @@ impl<D: FaultyDevice> NvmeUnits<D> {
             arrivals: 0,
             ended: Vec::new(),
             freed: false,
-        })
-    }
-
-    /// With injected faults; `plan` gets the controller's time at which the callers' begins.
-    #[must_use]
-    pub fn with_faults(mut self, plan: impl FnOnce(Time) -> FaultPlan) -> NvmeUnits<D> {
-        self.device.nvme.pci.device_mut().arm(plan(self.origin));
-        self
-    }
-
-    /// The device in its slot, with its counters, faults and hooks.
-    pub fn pci(&self) -> &SimulatedPci<D> {
-        &self.device.nvme.pci
+        }
     }
 
     /// How far time has gone since the start.
     pub fn now(&self) -> Time {
-        self.device.nvme.now - self.origin
+        self.backend.now() - self.origin
     }
 
     /// When something happens next, by the device's clock.
     fn next(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(at, _)| *at);
-        let fault = Some(self.pci().next_injection()).filter(|at| *at < Time::MAX);
-        [self.device.nvme.next_event(), alarm, fault].into_iter().flatten().min()
+        [self.backend.next_event(), alarm].into_iter().flatten().min()
     }
 }
 
-impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
+impl<B: Backend + Send> LogicalUnits for Units<B> {
     fn attach(&mut self, transport_id: &[u8]) -> Option<Nexus> {
-        self.translator.attach(transport_id)
+        self.backend.target_mut().attach(transport_id)
     }
 
     fn nexus_lost(&mut self, nexus: Nexus) {
-        self.translator.nexus_lost(nexus);
+        self.backend.target_mut().nexus_lost(nexus);
         self.abort(|task| task.nexus == nexus);
     }
 
     fn data_out_bytes(&self, lun: u64, cdb: &[u8]) -> u64 {
-        let owed = self.translator.data_out_bytes(lun, cdb);
+        let owed = self.backend.target().data_out_bytes(lun, cdb);
         // More is refused without a look at the data.
         if owed <= u64::from(TRANSFER_BYTES_MAX) { owed } else { 0 }
     }
@@ -233,9 +175,9 @@ impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
         let now = self.origin.saturating_add(now);
         for _ in 0..STEPS {
             let Some(at) = self.next().filter(|at| *at <= now) else {
-                return self.device.go_to(now);
+                return self.backend.go_to(now);
             };
-            self.device.go_to(at);
+            self.backend.go_to(at);
             self.go_on();
         }
     }
@@ -253,7 +195,7 @@ impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
     }
 
     fn abort_task_set(&mut self, nexus: Nexus, lun: u64) -> bool {
-        let there = self.translator.abort_task_set(nexus, lun);
+        let there = self.backend.target_mut().abort_task_set(nexus, lun);
         if there {
             self.abort(|task| task.nexus == nexus && task.lun == lun);
         }
@@ -261,7 +203,7 @@ impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
     }
 
     fn logical_unit_reset(&mut self, lun: u64) -> bool {
-        let there = self.translator.logical_unit_reset(lun);
+        let there = self.backend.target_mut().logical_unit_reset(lun);
         if there {
             self.abort(|task| task.lun == lun);
         }
@@ -269,7 +211,7 @@ impl<D: FaultyDevice + Send> LogicalUnits for NvmeUnits<D> {
     }
 
     fn target_reset(&mut self) {
-        self.translator.target_reset();
+        self.backend.target_mut().target_reset();
         self.abort(|_| true);
     }
 }

@@ -1,12 +1,11 @@
 //! When a task may begin (SAM-5, 8.9): simple tasks in any order, ordered ones after all that came before
 //! them and before all that come after.
 
-use ssdyno_pci::FaultyDevice;
-
-use super::{NvmeUnits, Stage};
+use super::backend::Backend;
+use super::{Stage, Units};
 use crate::units::TaskAttribute;
 
-impl<D: FaultyDevice> NvmeUnits<D> {
+impl<B: Backend> Units<B> {
     /// Whether the task in `place` may begin, as far as its attribute goes.
     pub(super) fn is_its_turn(&self, place: usize) -> bool {
         let Some(task) = &self.running[place] else { return false };

@@ -1,18 +1,14 @@
-//! SCSI commands on their way through the translator.
+//! SCSI commands on their way to what carries them out.
 
 use ssdyno_block::Time;
-use ssdyno_pci::FaultyDevice;
-use ssdyno_scsi::{
-    DataPlace, JobProgress, NamespaceFacts, NvmeCommand, ScsiJob, ScsiRequest, SenseBytes,
-};
-use ssdyno_spec::nvme::{NvmeStatus, admin, cns};
+use ssdyno_scsi::{DataPlace, JobProgress, ScsiJob, ScsiRequest, SenseBytes};
 use ssdyno_spec::scsi::{opcode, status};
 
-use super::device::{COMMAND_BYTES_MAX, Landed, Purpose, Refused, identify};
-use super::{NvmeUnits, Running, Stage};
+use super::backend::{Backend, Ended, Refused};
+use super::{COMMAND_BYTES_MAX, Running, Stage, Units};
 use crate::units::{ScsiTask, TaskAttribute, TaskEnd, TaskResponse};
 
-/// What became of the NVMe commands of a task.
+/// What became of the commands of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Launch {
     /// One was submitted; there may be more.
@@ -23,7 +19,7 @@ enum Launch {
     Later,
 }
 
-impl<D: FaultyDevice> NvmeUnits<D> {
+impl<B: Backend> Units<B> {
     /// A task has come.
     pub(super) fn arrive(&mut self, task: ScsiTask) {
         self.arrivals += 1;
@@ -63,7 +59,7 @@ impl<D: FaultyDevice> NvmeUnits<D> {
             data_out: &task.data_out,
             deleted: false,
         };
-        match self.translator.begin(&mut running.job, &request) {
+        match self.backend.target_mut().begin(&mut running.job, &request) {
             JobProgress::Pending => {
                 running.stage = Stage::Begun;
                 running.data_in.resize(running.job.data_in_bytes() as usize, 0);
@@ -77,14 +73,14 @@ impl<D: FaultyDevice> NvmeUnits<D> {
     /// Does all that can be done without time going on.
     pub(super) fn go_on(&mut self) {
         loop {
-            while let Some(landed) = self.device.landed() {
-                self.landed(landed);
+            while let Some(ended) = self.backend.ended() {
+                self.command_ended(ended);
             }
             self.ring_alarms();
             if std::mem::take(&mut self.freed) {
                 self.begin_waiting();
             }
-            self.look_again();
+            B::look_again(self);
             self.launch_ready();
             if !self.freed {
                 break;
@@ -94,7 +90,7 @@ impl<D: FaultyDevice> NvmeUnits<D> {
 
     fn ring_alarms(&mut self) {
         while let Some((_, place)) =
-            self.alarms.first().copied().filter(|(at, _)| *at <= self.device.nvme.now)
+            self.alarms.first().copied().filter(|(at, _)| *at <= self.backend.now())
         {
             self.alarms.pop_first();
             self.ready.push_back(place);
@@ -123,72 +119,69 @@ impl<D: FaultyDevice> NvmeUnits<D> {
         if running.stage != Stage::Begun {
             return Launch::Nothing;
         }
-        if self.translator.is_aborted(&running.job) {
+        if self.backend.target().is_aborted(&running.job) {
             self.cancel(place);
             return Launch::Nothing;
         }
-        let next = running.unsent.take().or_else(|| running.job.next_command());
+        let next = running.unsent.take().or_else(|| self.backend.next_command(&mut running.job));
         let Some(mut command) = next else { return Launch::Nothing };
-        let wait_ms = std::mem::take(&mut command.wait_ms);
+        let wait_ms = B::take_wait_ms(&mut command);
         if wait_ms > 0 {
             running.unsent = Some(command);
-            self.alarms.insert((self.device.nvme.now + Time::from_ms(wait_ms.into()), place));
+            self.alarms.insert((self.backend.now() + Time::from_ms(wait_ms.into()), place));
             return Launch::Nothing;
         }
-        let Some(outgoing) = outgoing(running, &command) else {
-            self.complete(place, &command, NvmeStatus::DATA_TRANSFER_ERROR, 0);
+        let Some(outgoing) = outgoing::<B>(running, &command) else {
+            self.complete(place, &command, B::NO_DATA);
             return Launch::One;
         };
-        match self.device.send(Purpose::Command(place), command, outgoing) {
+        match self.backend.send(place, command, outgoing) {
             Ok(()) => Launch::One,
             Err(Refused::Later) => {
                 running.unsent = Some(command);
                 Launch::Later
             }
-            Err(Refused::Status(status)) => {
-                self.complete(place, &command, status, 0);
+            Err(Refused::Ended(end)) => {
+                self.complete(place, &command, end);
                 Launch::One
             }
         }
     }
 
-    fn landed(&mut self, landed: Landed) {
-        let Landed { purpose, command, status, dword0, data } = landed;
-        let place = match purpose {
-            Purpose::Command(place) => place,
-            Purpose::LookAgain(place) => return self.looked(place, status, &data),
-        };
+    fn command_ended(&mut self, ended: Ended<B>) {
+        let Ended { place, command, end, data } = ended;
         let Some(running) = &mut self.running[place] else { return };
-        let range = command.data.offset as usize..;
-        let buffer = match command.data.place {
+        let moved = B::data(&command);
+        let range = moved.offset as usize..;
+        let buffer = match moved.place {
             DataPlace::Buffer => running.data_in.get_mut(range),
             DataPlace::Scratch => running.job.scratch_mut().get_mut(range),
             DataPlace::Nothing => None,
         };
-        if let Some(buffer) = buffer.filter(|_| command.opcode & 3 == 2) {
+        if let Some(buffer) = buffer.filter(|_| B::is_to_host(&command)) {
             let length = buffer.len().min(data.len());
             buffer[..length].copy_from_slice(&data[..length]);
         }
-        self.complete(place, &command, status, dword0);
+        self.complete(place, &command, end);
     }
 
-    /// An NVMe command of the task in `place` has completed.
-    fn complete(&mut self, place: usize, command: &NvmeCommand, nvme: NvmeStatus, dword0: u32) {
+    /// A command of the task in `place` has completed.
+    fn complete(&mut self, place: usize, command: &B::Command, end: B::End) {
         let Some(running) = &mut self.running[place] else { return };
-        let formats = command.admin && command.opcode == admin::FORMAT_NVM && nvme.is_success();
-        match self.translator.complete(&mut running.job, nvme, dword0) {
+        let formatted = B::formatted(command, end);
+        match (self.backend.complete(&mut running.job, command, end), formatted) {
             // What comes next may be there by now.
-            JobProgress::Pending => self.make_ready(place),
-            JobProgress::Done if formats => {
-                running.stage = Stage::Formatted(command.nsid);
+            (JobProgress::Pending, _) => self.make_ready(place),
+            (JobProgress::Done, Some(nsid)) => {
+                running.stage = Stage::Formatted(nsid);
                 self.formats += 1;
             }
-            progress => self.end(place, progress),
+            (progress, _) => self.end(place, progress),
         }
     }
 
     /// The task in `place` is over.
-    fn end(&mut self, place: usize, progress: JobProgress) {
+    pub(super) fn end(&mut self, place: usize, progress: JobProgress) {
         let Some(running) = self.running[place].take() else { return };
         self.ready.retain(|other| *other != place);
         self.waiting.retain(|other| *other != place);
@@ -234,9 +227,9 @@ impl<D: FaultyDevice> NvmeUnits<D> {
     /// Ends those that somebody else has aborted.
     fn cancel_aborted(&mut self) {
         for place in 0..self.running.len() {
-            let begun = |running: &&Running| running.stage == Stage::Begun;
+            let begun = |running: &&Running<B::Command>| running.stage == Stage::Begun;
             let running = self.running[place].as_ref().filter(begun);
-            if running.is_some_and(|running| self.translator.is_aborted(&running.job)) {
+            if running.is_some_and(|running| self.backend.target().is_aborted(&running.job)) {
                 self.cancel(place);
             }
         }
@@ -250,78 +243,33 @@ impl<D: FaultyDevice> NvmeUnits<D> {
             Stage::Begun => {
                 let unsent = running.unsent.take();
                 let next = unsent.or_else(|| match running.job.outstanding() {
-                    0 => running.job.next_command(),
+                    0 => self.backend.next_command(&mut running.job),
                     // The last of these ends it.
                     _ => None,
                 });
                 self.alarms.retain(|(_, other)| *other != place);
                 if let Some(command) = next {
-                    self.complete(place, &command, NvmeStatus::ABORT_REQUESTED, 0);
+                    self.complete(place, &command, B::ABORTED);
                 }
             }
             Stage::Formatted(_) | Stage::Looking(_) => {}
         }
     }
-
-    /// After a FORMAT UNIT: the namespace may have other blocks now, which driver and translator learn.
-    fn look_again(&mut self) {
-        let places = if self.formats > 0 { self.running.len() } else { 0 };
-        for place in 0..places {
-            let Some(running) = &mut self.running[place] else { continue };
-            let device = &mut self.device;
-            match running.stage {
-                Stage::Formatted(nsid) => {
-                    let at = device.nvme.now;
-                    if device.nvme.driver.is_scanning() {
-                        // Somebody else's format.
-                        continue;
-                    }
-                    match device.nvme.driver.rescan(&mut device.nvme.pci, at) {
-                        Ok(()) => running.stage = Stage::Looking(nsid),
-                        // The device is gone, or comes up again and is looked at then.
-                        Err(_) => self.end(place, JobProgress::Done),
-                    }
-                }
-                Stage::Looking(nsid)
-                    if !device.nvme.driver.is_scanning() && running.unsent.is_none() =>
-                {
-                    let command = identify(cns::NAMESPACE, nsid);
-                    match device.send(Purpose::LookAgain(place), command, &[]) {
-                        // Sent once.
-                        Ok(()) => running.unsent = Some(command),
-                        Err(Refused::Later) => {}
-                        Err(Refused::Status(_)) => self.end(place, JobProgress::Done),
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// The namespace that the task in `place` has formatted was identified.
-    fn looked(&mut self, place: usize, status: NvmeStatus, data: &[u8]) {
-        let Some(running) = &self.running[place] else { return };
-        if let (Stage::Looking(nsid), Ok(data), true) =
-            (running.stage, data.try_into(), status.is_success())
-        {
-            // One that can no longer be shown stays as it was: its commands will fail.
-            let mut facts = NamespaceFacts::from_identify(nsid, data);
-            facts.write_protected |= self.options.read_only;
-            let _shown = self.translator.replace_namespace(facts, Some(running.task.nexus));
-        }
-        self.end(place, JobProgress::Done);
-    }
 }
 
-/// What an NVMe command sends; `None` where it is not there.
-fn outgoing<'a>(running: &'a Running, command: &NvmeCommand) -> Option<&'a [u8]> {
-    let (offset, bytes) = (command.data.offset as usize, command.data.bytes as usize);
+/// What a command sends; `None` where it is not there.
+fn outgoing<'a, B: Backend>(
+    running: &'a Running<B::Command>,
+    command: &B::Command,
+) -> Option<&'a [u8]> {
+    let moved = B::data(command);
+    let (offset, bytes) = (moved.offset as usize, moved.bytes as usize);
     if bytes > COMMAND_BYTES_MAX as usize {
         return None;
     }
     let range = offset..offset + bytes;
-    match command.data.place {
-        _ if command.opcode & 3 == 2 => Some(&[]),
+    match moved.place {
+        _ if B::is_to_host(command) => Some(&[]),
         DataPlace::Buffer => running.task.data_out.get(range),
         DataPlace::Scratch => running.job.scratch().get(range),
         DataPlace::Nothing => Some(&[]),

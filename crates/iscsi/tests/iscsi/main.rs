@@ -5,6 +5,7 @@
 
 mod conformance;
 mod device;
+mod disk;
 mod faults;
 mod guest;
 mod initiator;
