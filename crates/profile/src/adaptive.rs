@@ -2,16 +2,17 @@
 
 mod resume;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ssdyno_engine::Rng;
 
+use crate::apart::Apart;
 use crate::estimate::CurvePoint;
 use crate::filling::Filling;
 use crate::findings::{Breakpoint, Findings, LackOfFit};
-use crate::kriging;
+use crate::first::first_sizes;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::model::{Break, Model, Prediction, f_tail, means};
+use crate::model::{Break, Model, Prediction, SizeMean, f_tail, means};
 use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Slice, Strategy};
@@ -33,15 +34,15 @@ const SLICE_SECONDS_MAX: f64 = 1.0;
 /// lie in one or two stretches of that, and two slices of an array of disks differed by a factor of six.
 const SEQUENTIAL_MAX: u64 = 8192;
 
+/// Requests of a sequential slice divided by those of its lead. With an eighth two disks with stripes came out 2 % too
+/// slow: their heads need some revolutions until one reads while the other one's data are on the way.
+const SEQUENTIAL_LEAD: u64 = 2;
+
 /// The first slice of a cell, whose length was a guess, counts if it has this share of the requests of the others.
 const FIRST_SHARE_MIN: f64 = 0.5;
 
 /// Device time that a slice aims at.
 const SLICE_SECONDS: f64 = 0.1;
-
-/// The smallest sizes, which are all measured first. Overheads of the device weigh most there, and do not follow a line:
-/// a disk that misses a rotation between two requests of 24 KiB takes longer for them than for those of 32 KiB.
-const SMALLEST: usize = 8;
 
 /// Slices of each size of the first pass.
 const FIRST_SLICES: usize = 2;
@@ -100,13 +101,13 @@ struct Nearest {
 /// The slices of a test, and their drift.
 struct Course {
     slices: Vec<Slow>,
-    model: Model,
+    model: Apart,
     trend: Trend,
 }
 
 /// What the measurements say about a test.
 struct Learned {
-    model: Model,
+    model: Apart,
     predictions: BTreeMap<u64, Prediction>,
     trend: Trend,
 }
@@ -168,14 +169,25 @@ impl Adaptive {
         (test, self.first[self.first.len() / 2])
     }
 
-    fn model(&self, test: ProfileTest, slices: &[Slow]) -> Option<Model> {
+    /// Means of the sizes of `test`, the freedom of their noise, and the breaks that were kept.
+    fn known(&self, test: ProfileTest, slices: &[Slow]) -> (Vec<SizeMean>, f64, &[Break]) {
         let mut times: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for one in slices {
             times.entry(one.size).or_default().push(one.time);
         }
         let (points, freedom) = means(times.iter().map(|(size, times)| (*size, &times[..])));
-        let breaks = self.breaks.get(&test).map_or(&[][..], Vec::as_slice);
+        (points, freedom, self.breaks.get(&test).map_or(&[][..], Vec::as_slice))
+    }
+
+    /// The curve of all sizes, in which a break is looked for.
+    fn model(&self, test: ProfileTest, slices: &[Slow]) -> Option<Model> {
+        let (points, freedom, breaks) = self.known(test, slices);
         Model::narrowed(&points, freedom, breaks)
+    }
+
+    fn curve_and_apart(&self, test: ProfileTest, slices: &[Slow]) -> Option<Apart> {
+        let (points, freedom, breaks) = self.known(test, slices);
+        Apart::fit(&points, freedom, breaks)
     }
 
     /// Whether a slice says how fast the test is.
@@ -201,9 +213,10 @@ impl Adaptive {
     /// The slices of `test` and their drift.
     fn course(&self, test: ProfileTest, so_far: &Measurements) -> Option<Course> {
         let slices = self.slices(test, so_far);
-        let model = self.model(test, &slices)?;
-        let measured: Vec<u64> = model.points().iter().map(|one| one.size).collect();
-        let before = kriging::predict(&model, &measured);
+        let model = self.curve_and_apart(test, &slices)?;
+        let measured: Vec<u64> =
+            slices.iter().map(|one| one.size).collect::<BTreeSet<_>>().into_iter().collect();
+        let before = model.predict(&measured);
         let series: Vec<(f64, f64)> = slices
             .iter()
             .filter_map(|one| {
@@ -229,10 +242,10 @@ impl Adaptive {
             for one in &mut slices {
                 one.time /= trend.level(one.clock, level);
             }
-            model = self.model(test, &slices)?;
+            model = self.curve_and_apart(test, &slices)?;
         }
         let sizes = self.sizes.distinct();
-        let known = sizes.iter().zip(kriging::predict(&model, sizes));
+        let known = sizes.iter().zip(model.predict(sizes));
         let more = trend.variance();
         let of = |p: Prediction| Prediction { variance: p.variance + more, ..p };
         let predictions = known.filter_map(|(size, p)| Some((*size, of(p?)))).collect();
@@ -415,38 +428,6 @@ struct Slow {
     time: f64,
 }
 
-/// The sizes of the first pass, ascending: the smallest ones, the powers of two, both ends of every interval, one of
-/// each doubling, and one of each sixth of the range. The last two are drawn: sizes that double, or are far apart evenly,
-/// are all multiples of a stripe, and would not show what it does to the others. The powers of two would not be known
-/// from the others: an array of two disks reads 1 MiB sequentially in 20 % more time than its neighbours.
-fn first_sizes(sizes: &Sizes, rng: &mut Rng) -> Vec<u64> {
-    let all = sizes.distinct();
-    let mut first: Vec<u64> = Vec::new();
-    for interval in sizes.intervals() {
-        let sizes = interval.sizes();
-        first.extend([sizes[0], sizes[sizes.len() - 1]]);
-    }
-    first.extend(all.iter().take(SMALLEST));
-    first.extend(all.iter().filter(|size| size.is_power_of_two()));
-    let mut draw = |some: &[u64]| {
-        if !some.is_empty() {
-            first.push(some[rng.below(some.len() as u64) as usize]);
-        }
-    };
-    let mut rest = all;
-    while let Some(smallest) = rest.first() {
-        let (some, more) = rest.split_at(rest.partition_point(|size| *size < 2 * smallest));
-        draw(some);
-        rest = more;
-    }
-    for at in 0..6 {
-        draw(&all[at * all.len() / 6..(at + 1) * all.len() / 6]);
-    }
-    first.sort_unstable();
-    first.dedup();
-    first
-}
-
 /// The access time of a cell at most, from the nearest size that was measured; a test takes no longer for a byte of a
 /// large request than for one of a small request.
 fn guess((test, size): Cell, so_far: &Measurements) -> Option<f64> {
@@ -470,7 +451,8 @@ impl Adaptive {
         let most = if cell.0.is_random() { REQUESTS_MAX } else { SEQUENTIAL_MAX };
         let requests = requests.min(most);
         if cell.0.op() == ProfileOp::Read {
-            return Slice { lead: requests.div_ceil(2).min(4) + requests / 8, requests };
+            let of_lead = if cell.0.is_random() { 8 } else { SEQUENTIAL_LEAD };
+            return Slice { lead: requests.div_ceil(2).min(4) + requests / of_lead, requests };
         }
         // What a long lead costs should give more than a few requests.
         let lead = self.filling.lead(cell);
@@ -552,7 +534,7 @@ impl Strategy for Adaptive {
         let mut findings = Findings::default();
         let mut trends = Vec::new();
         for (test, learned) in self.ops.iter().flat_map(|op| self.learn(*op, so_far)) {
-            let Some(Learned { model, trend, .. }) = learned else { continue };
+            let Some(Learned { model: Apart { model, .. }, trend, .. }) = learned else { continue };
             trends.push((test, trend));
             let refused = self.refused.get(&test).into_iter().flatten();
             let point = |one: &Break, held_out_agrees| Breakpoint {

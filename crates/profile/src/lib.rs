@@ -16,11 +16,13 @@
 //! which stays as it is.
 
 mod adaptive;
+mod apart;
 mod capacity;
 mod error;
 mod estimate;
 mod filling;
 mod findings;
+mod first;
 mod fit;
 mod full;
 mod kriging;

@@ -18,7 +18,7 @@ const CHANCE_OF_NOISE: f64 = 0.15;
 
 /// Degrees of freedom that the noise of all sizes lends to the noise of each: sizes differ, but a few slices alone
 /// say little about their spread.
-const SHARED_FREEDOM: f64 = 8.0;
+pub(crate) const SHARED_FREEDOM: f64 = 8.0;
 
 /// Relative variance of a slice at least: below that is rounding.
 const VARIANCE_MIN: f64 = 1e-10;
