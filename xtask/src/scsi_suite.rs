@@ -1,6 +1,7 @@
-//! Independent judges of the SCSI translation, against the whole path of a simulated drive with blocks
-//! of 512 bytes and of 4 KiB: libiscsi's suite for iSCSI targets, and QEMU's tools where they are. Not
-//! in `test`: it takes some minutes, most of them asleep.
+//! Independent judges of the SCSI translation and of the SCSI device server, against the whole path of a
+//! simulated drive with blocks of 512 bytes and of 4 KiB, and against disks and an SSD without an NVMe
+//! controller: libiscsi's suite for iSCSI targets, and QEMU's tools where they are. Not in `test`: it takes
+//! some minutes, most of them asleep.
 
 use std::path::Path;
 

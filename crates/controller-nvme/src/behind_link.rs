@@ -204,6 +204,10 @@ impl Device for BehindLink {
         self.device.volatile_cache()
     }
 
+    fn medium(&self) -> ssdyno_device::Medium {
+        self.device.medium()
+    }
+
     fn is_gone(&self) -> bool {
         self.device.is_gone()
     }

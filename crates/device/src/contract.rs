@@ -39,6 +39,21 @@ pub struct Sanitized {
     pub failed: bool,
 }
 
+/// What the medium of a device is like, for who tells its host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Medium {
+    /// It turns so often a minute; 0: nothing turns, or it is not known.
+    pub rotation_rpm: u32,
+    /// Nothing turns.
+    pub solid_state: bool,
+    /// The device makes use of what it is told by a trim.
+    pub trims: bool,
+    /// What one member of an array has in a row, in bytes; 0: there are no members.
+    pub chunk_bytes: u64,
+    /// What all members of an array have side by side, in bytes; 0: there are no members.
+    pub stripe_bytes: u64,
+}
+
 /// Whoever sets how much power a device may draw: a controller, at the wish of its host.
 pub trait PowerControl {
     /// From `now` on the device sleeps as `policy` says: numbers of low-power states of its table,
@@ -55,7 +70,7 @@ pub trait PowerControl {
 /// What a runner needs of a simulated device beside the calls of a target. Three contracts in all: the
 /// [target](BlockTarget) takes requests, [`PowerControl`] says what it may draw, and
 /// [`report`](Device::report) says what it is and did.
-pub trait Device: BlockTarget {
+pub trait Device: BlockTarget + Send {
     /// Device events since they were last taken.
     fn events(&mut self) -> &mut EventLog;
     /// Says of itself, and of the devices that it is made of, what reports want to know.
@@ -101,6 +116,10 @@ pub trait Device: BlockTarget {
     fn volatile_cache(&self) -> bool {
         false
     }
+    /// What its medium is like; by default nothing of it is known.
+    fn medium(&self) -> Medium {
+        Medium::default()
+    }
     /// True once it was removed or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
         false
@@ -119,5 +138,60 @@ pub trait Device: BlockTarget {
         };
         self.reap(next, out);
         Some(next)
+    }
+}
+
+/// One behind a pointer: what a registry of kinds builds.
+impl<T: Device + ?Sized> Device for Box<T> {
+    fn events(&mut self) -> &mut EventLog {
+        (**self).events()
+    }
+
+    fn report(&self, report: &mut DeviceReport) {
+        (**self).report(report);
+    }
+
+    fn power(&mut self) -> Option<&mut dyn PowerControl> {
+        (**self).power()
+    }
+
+    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
+        (**self).precondition(watcher)
+    }
+
+    fn expect(&self, upcoming: &[Request]) {
+        (**self).expect(upcoming);
+    }
+
+    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
+        (**self).sanitize(now, order)
+    }
+
+    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
+        (**self).sanitize_time(order)
+    }
+
+    fn begin_window(&mut self, at: Time) {
+        (**self).begin_window(at);
+    }
+
+    fn volatile_cache(&self) -> bool {
+        (**self).volatile_cache()
+    }
+
+    fn medium(&self) -> Medium {
+        (**self).medium()
+    }
+
+    fn is_gone(&self) -> bool {
+        (**self).is_gone()
+    }
+
+    fn run_until_completion(
+        &mut self,
+        limit: Option<Time>,
+        out: &mut Vec<Completion>,
+    ) -> Option<Time> {
+        (**self).run_until_completion(limit, out)
     }
 }

@@ -39,7 +39,7 @@ pub use config::{
     Config, ControllerConfig, PartialPage, PowerConfig, PowerState, QueueConfig, WaitingOrder,
 };
 pub use contents::{Contents, Ranges};
-pub use contract::{Device, PowerControl, Sanitize, SanitizeMethod, Sanitized};
+pub use contract::{Device, Medium, PowerControl, Sanitize, SanitizeMethod, Sanitized};
 pub use kinds::{DeviceConfig, DeviceFileError, DeviceKind, DeviceKinds, DeviceSpec};
 pub use link::{HostLink, LinkConfig};
 pub use report::{DeviceFacts, DeviceReport, FlashReport, UnitReport};

@@ -3,7 +3,7 @@
 use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
-use ssdyno_device::{Device, DeviceConfig, DeviceFacts, DeviceReport};
+use ssdyno_device::{Device, DeviceConfig, DeviceFacts, DeviceReport, Medium};
 use ssdyno_energy::{PartPower, PowerModel};
 use ssdyno_engine::events::EventLog;
 use ssdyno_engine::{EventQueue, FifoResource};
@@ -451,5 +451,9 @@ impl Device for Disk {
 
     fn volatile_cache(&self) -> bool {
         self.table.cache.as_ref().is_some_and(|cache| cache.write_back.0 > 0)
+    }
+
+    fn medium(&self) -> Medium {
+        Medium { rotation_rpm: self.table.rpm.round() as u32, ..Medium::default() }
     }
 }

@@ -15,7 +15,7 @@ use crate::account::{CAUSES, CpuCause};
 const LOCK_WAIT: u8 = CAUSES as u8;
 
 /// What a [`Host`](crate::Host) tells of its cores. Times are those of the host.
-pub trait CoreWatch: Debug {
+pub trait CoreWatch: Debug + Send {
     /// For so many cores.
     fn new(cores: u16) -> Self;
     /// `time` was charged to `core`; its place follows.

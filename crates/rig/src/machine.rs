@@ -16,7 +16,7 @@ use crate::ports::{NvmePort, PathFigures, PathReport, QueuedPort, RingPort};
 use crate::run::RunError;
 
 /// What a run needs of its target beyond a device.
-pub(crate) trait SimTarget {
+pub(crate) trait SimTarget: Send {
     /// What the loop drives.
     fn as_device(&mut self) -> &mut dyn Device;
     /// The same, to be asked.

@@ -22,7 +22,7 @@ use ssdyno_energy::PowerModel;
 use ssdyno_engine::events::{Busy, EventLog, EventReader, PartEvent};
 use ssdyno_ftl::PrepareError;
 
-use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
+use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport, Medium};
 pub(crate) use config::UNITS_MOST;
 pub use config::{ArrayConfig, ArrayTable, MemberSpec};
 use controller::Controller;
@@ -162,6 +162,25 @@ impl Device for StripedArray {
         let vouches = self.controller.as_ref().is_some_and(|controller| controller.is_durable());
         let members = &self.striping.members;
         !vouches && members.iter().any(|member| member.device.volatile_cache())
+    }
+
+    fn medium(&self) -> Medium {
+        let Striping { members, stripe, .. } = &self.striping;
+        let mut media = members.iter().map(|member| member.device.medium());
+        let first = media.next().unwrap_or_default();
+        let of_all = media.fold(first, |all, medium| Medium {
+            // Of members that differ nothing is said.
+            rotation_rpm: if all.rotation_rpm == medium.rotation_rpm {
+                all.rotation_rpm
+            } else {
+                0
+            },
+            solid_state: all.solid_state && medium.solid_state,
+            trims: all.trims && medium.trims,
+            ..all
+        });
+        let stripe_bytes = stripe.saturating_mul(members.len() as u64);
+        Medium { chunk_bytes: *stripe, stripe_bytes, ..of_all }
     }
 
     fn is_gone(&self) -> bool {

@@ -204,6 +204,10 @@ impl Device for Faulty {
         self.inner.volatile_cache()
     }
 
+    fn medium(&self) -> crate::Medium {
+        self.inner.medium()
+    }
+
     fn is_gone(&self) -> bool {
         self.gone
     }

@@ -54,6 +54,10 @@ impl Device for Ssd {
         self.config.volatile_cache()
     }
 
+    fn medium(&self) -> crate::Medium {
+        crate::Medium { solid_state: true, trims: true, ..crate::Medium::default() }
+    }
+
     fn events(&mut self) -> &mut EventLog {
         if let Some(governor) = &mut self.governor {
             // Its reader may clear it.

@@ -248,6 +248,10 @@ impl Device for Volume {
         self.device.volatile_cache()
     }
 
+    fn medium(&self) -> crate::Medium {
+        self.device.medium()
+    }
+
     fn is_gone(&self) -> bool {
         self.device.is_gone()
     }

@@ -8,7 +8,7 @@ use ssdyno_scsi::{
 };
 
 use super::backend::{Backend, Ended, Refused};
-use super::{COMMAND_BYTES_MAX, ISCSI, StackError, TRANSFER_BYTES_MAX, Units};
+use super::{COMMAND_BYTES_MAX, ISCSI, StackError, TRANSFER_BYTES_MAX, UnitOptions, Units};
 
 /// A simulated device as LUN 0: what it takes is its time, and what was written to it is kept here.
 ///
@@ -22,21 +22,8 @@ pub struct DiskOptions {
     pub product: String,
     /// Unit serial number; 20 characters are shown.
     pub serial: String,
-    /// Turns of the medium per minute; 0: not known.
-    pub rotation_rpm: u16,
-    /// No medium turns.
-    pub solid_state: bool,
-    /// Size of a physical block, a power of two in bytes, as a drive of 512-byte emulation tells it; 0: that
-    /// of a logical block.
-    pub physical_block_bytes: u32,
-    /// The device trims, and UNMAP is offered.
-    pub trims: bool,
-    /// Nothing can be written.
-    pub read_only: bool,
-    /// Chunk of an array, in bytes; 0: not known.
-    pub chunk_bytes: u32,
-    /// Stripe of an array without its parity, in bytes; 0: not known.
-    pub stripe_bytes: u32,
+    /// As with the units of a controller.
+    pub unit: UnitOptions,
 }
 
 /// A block device, its data, and the device server over it.
@@ -70,12 +57,15 @@ impl<D: Device> Units<BlockBackend<D>> {
     /// [`StackError::Disk`].
     pub fn over(device: D, options: &DiskOptions) -> Result<BlockUnits<D>, StackError> {
         let facts = facts(&device, options);
-        let config = ServerConfig {
+        let mut config = ServerConfig {
             transfer_blocks_max: TRANSFER_BYTES_MAX / facts.block_bytes.max(512),
             transport_version: ISCSI,
             ordered_tasks: true,
             ..ServerConfig::default()
         };
+        if options.unit.write_same_to_end {
+            config.write_same_blocks_max = 0;
+        }
         let server = DeviceServer::new(facts, config)?;
         Ok(Units::new(BlockBackend {
             device,
@@ -98,18 +88,19 @@ impl<D: Device> Units<BlockBackend<D>> {
 fn facts(device: &impl Device, options: &DiskOptions) -> DiskFacts {
     let block_bytes = device.sector_bytes();
     let blocks = device.capacity_bytes() / u64::from(block_bytes.max(1));
-    let in_blocks = |bytes: u32| bytes / block_bytes.max(1);
+    let medium = device.medium();
+    let in_blocks = |bytes: u64| bytes / u64::from(block_bytes.max(1));
     DiskFacts {
         naa: naa(&options.serial),
-        physical_block_bytes: options.physical_block_bytes,
-        rotation_rpm: options.rotation_rpm,
-        solid_state: options.solid_state,
+        physical_block_bytes: options.unit.physical_block_bytes,
+        rotation_rpm: u16::try_from(medium.rotation_rpm).unwrap_or(0),
+        solid_state: medium.solid_state,
         volatile_write_cache: device.volatile_cache(),
-        unmaps: options.trims,
-        write_protected: options.read_only,
+        unmaps: medium.trims,
+        write_protected: options.unit.read_only,
         transfer_bytes_max: COMMAND_BYTES_MAX,
-        granularity_blocks: u16::try_from(in_blocks(options.chunk_bytes)).unwrap_or(0),
-        optimal_blocks: in_blocks(options.stripe_bytes),
+        granularity_blocks: u16::try_from(in_blocks(medium.chunk_bytes)).unwrap_or(0),
+        optimal_blocks: u32::try_from(in_blocks(medium.stripe_bytes)).unwrap_or(0),
         ..DiskFacts::plain(&options.product, &options.serial, blocks, block_bytes)
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn serve(keys: &str) -> IscsiServer {
 }
 
 /// Those units there; [`Portal::WhereAsked`] for initiators behind an address translation.
-pub(crate) fn served(units: NvmeUnits<NvmeController<Ssd>>, portal: Portal) -> IscsiServer {
+pub(crate) fn served(units: impl LogicalUnits + 'static, portal: Portal) -> IscsiServer {
     let target = IscsiTarget::new(NAME, Box::new(units)).unwrap().with_portal(portal);
     IscsiServer::start("127.0.0.1:0", Arc::new(target)).unwrap()
 }

@@ -1,12 +1,15 @@
 //! A simulated hard disk, and a device with sectors of 4 KiB, served as what they are.
 
 use ssdyno_block::Time;
-use ssdyno_device::delay::{DelayConfig, DelayDevice};
+use ssdyno_device::array::ArrayConfig;
+use ssdyno_device::{Config, Device, DeviceKind, DeviceKinds, Ssd};
 use ssdyno_disk::{Disk, DiskConfig};
-use ssdyno_iscsi::{BlockUnits, DiskOptions, LogicalUnits, TaskResponse};
+use ssdyno_iscsi::{
+    BlockUnits, DiskOptions, IscsiServer, LogicalUnits, Portal, TaskResponse, UnitOptions,
+};
 use ssdyno_scsi::{Nexus, cdb};
 
-use crate::device::execute;
+use crate::device::{self, Blocks, execute};
 
 /// 512-byte sectors, 7200 rpm, a write cache of 4 MiB.
 const HDS722525: &str = include_str!("../../../../presets/devices/hds722525.toml");
@@ -18,43 +21,64 @@ const GOOD: u8 = 0;
 const CHECK_CONDITION: u8 = 2;
 const RESERVATION_CONFLICT: u8 = 0x18;
 
-fn options(rotation_rpm: u16) -> DiskOptions {
+fn options() -> DiskOptions {
     DiskOptions {
         product: "HDS722525VLAT80".to_owned(),
         serial: "VNR40EC4".to_owned(),
-        rotation_rpm,
         ..DiskOptions::default()
     }
 }
 
 /// A disk and an initiator that has heard of the power on.
-struct Bench<D: ssdyno_device::Device + Send> {
+struct Bench<D: Device> {
     units: BlockUnits<D>,
     nexus: Nexus,
 }
 
-fn disk(file: &str, rpm: u16) -> Bench<Disk> {
+fn simulated(file: &str) -> Disk {
     let config: DiskConfig = toml::from_str(file).unwrap();
-    Bench::new(Disk::new(&config, 7).unwrap(), &options(rpm))
+    Disk::new(&config, 7).unwrap()
 }
 
-/// 1 GiB, each request 100 µs, that trims.
-fn trims() -> Bench<DelayDevice> {
-    let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"100us\"\n";
-    let config: DelayConfig = toml::from_str(text).unwrap();
-    let device = DelayDevice::new(&config, 7).unwrap();
-    let options = DiskOptions {
-        trims: true,
-        solid_state: true,
-        physical_block_bytes: 4096,
-        chunk_bytes: 64 << 10,
-        stripe_bytes: 256 << 10,
-        ..options(0)
+fn disk(file: &str) -> Bench<Disk> {
+    Bench::new(simulated(file), &options())
+}
+
+/// A disk with such blocks at a free port of the loopback address.
+pub(crate) fn serve(blocks: Blocks, unit: UnitOptions) -> IscsiServer {
+    let file = match blocks {
+        Blocks::Small => HDS722525.to_owned(),
+        // The suite takes LBA FFFFFFFFh for one behind the end.
+        Blocks::Large => EXOS_X20.replace("blocks = 4882956288", "blocks = 488295628"),
     };
-    Bench::new(device, &options)
+    let options = DiskOptions { unit, ..options() };
+    device::served(BlockUnits::over(simulated(&file), &options).unwrap(), Portal::OfConnection)
 }
 
-impl<D: ssdyno_device::Device + Send> Bench<D> {
+/// A small SSD without an NVMe controller, which trims.
+fn ssd() -> Ssd {
+    Ssd::new(&Config::parse(include_str!("../../../device/tests/small_nvme.toml")).unwrap(), 7)
+        .unwrap()
+}
+
+/// Such an SSD there.
+pub(crate) fn serve_ssd(unit: UnitOptions) -> IscsiServer {
+    let options = DiskOptions { unit, ..options() };
+    device::served(BlockUnits::over(ssd(), &options).unwrap(), Portal::OfConnection)
+}
+
+const KINDS: DeviceKinds = DeviceKinds::new(&[
+    DeviceKind::of::<ArrayConfig>(&[]),
+    DeviceKind::of::<DiskConfig>(ssdyno_disk::presets::DISKS),
+]);
+
+/// Two disks of 512-byte sectors, 64 KiB each in turns.
+fn array() -> Bench<Box<dyn Device>> {
+    let text = "[array]\nstripe = \"64KiB\"\nmembers = [\"hds722525\", \"hds722525\"]";
+    Bench::new(KINDS.parse(text).unwrap().build(7).unwrap(), &options())
+}
+
+impl<D: Device> Bench<D> {
     fn new(device: D, options: &DiskOptions) -> Bench<D> {
         let mut units = BlockUnits::over(device, options).unwrap();
         let nexus = units.attach(b"initiator").unwrap();
@@ -121,7 +145,7 @@ fn pattern(seed: u8, blocks: usize, block_bytes: usize) -> Vec<u8> {
 /// SPC-4, 6.6 and 7.8; SBC-3, 6.6.
 #[test]
 fn a_disk_says_what_a_disk_is() {
-    let mut bench = disk(HDS722525, 7200);
+    let mut bench = disk(HDS722525);
     let inquiry = bench.good(&[0x12, 0, 0, 0, 96, 0], &[]);
     assert_eq!((inquiry[0], inquiry[1]), (0, 0), "a direct access block device, not removable");
     assert_eq!(&inquiry[8..32], b"SSDyno  HDS722525VLAT80 ");
@@ -147,7 +171,7 @@ fn a_disk_says_what_a_disk_is() {
 
 #[test]
 fn a_large_disk_has_blocks_of_4_kib_and_more_than_32_bits() {
-    let mut bench = disk(EXOS_X20, 7200);
+    let mut bench = disk(EXOS_X20);
     let capacity = bench.good(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[]);
     assert_eq!((u32_at(&capacity, 0), u32_at(&capacity, 4)), (u32::MAX, 4096));
     let last = 4_882_956_287_u64;
@@ -162,7 +186,7 @@ fn a_large_disk_has_blocks_of_4_kib_and_more_than_32_bits() {
 /// What one length of CDB writes the others read, over three kinds of devices.
 #[test]
 fn all_lengths_of_read_and_write_meet() {
-    fn check<D: ssdyno_device::Device + Send>(mut bench: Bench<D>, block_bytes: usize) {
+    fn check<D: Device>(mut bench: Bench<D>, block_bytes: usize) {
         let six = |opcode: u8| [opcode, 0, 0, 40, 3, 0];
         let twelve = |opcode: u8, flags: u8| [opcode, flags, 0, 0, 0, 40, 0, 0, 0, 3, 0, 0];
         let sixteen =
@@ -187,16 +211,17 @@ fn all_lengths_of_read_and_write_meet() {
         bench.good(&ten(0x2a, 0, 1000, blocks as u16), &data);
         assert!(bench.good(&ten(0x28, 0, 1000, blocks as u16), &[]) == data);
     }
-    check(disk(HDS722525, 7200), 512);
-    check(disk(EXOS_X20, 7200), 4096);
-    check(trims(), 512);
+    check(disk(HDS722525), 512);
+    check(disk(EXOS_X20), 4096);
+    check(Bench::new(ssd(), &options()), 512);
+    check(array(), 512);
 }
 
 /// A 15 000 rpm disk turns in 4 ms and seeks 3.4 ms on average; so 200 random reads take 3.4 + 2 ms and the
 /// electronics on average (tolerance 10 %).
 #[test]
 fn time_passes_as_the_disk_says() {
-    let mut bench = disk(ST3300657SS, 15000);
+    let mut bench = disk(ST3300657SS);
     let mut random = ssdyno_block::Rng::new(11, "reads");
     let mut total = Time::ZERO;
     for _ in 0..200 {
@@ -210,7 +235,7 @@ fn time_passes_as_the_disk_says() {
 /// WCE of the caching mode page: on by default where there is a cache; off, a write ends on the medium.
 #[test]
 fn the_write_cache_is_switched_by_mode_select() {
-    let mut bench = disk(HDS722525, 7200);
+    let mut bench = disk(HDS722525);
     let caching = |bench: &mut Bench<Disk>, control: u8| {
         bench.good(&[0x1a, 8, control << 6 | 8, 0, 255, 0], &[])[4 + 2]
     };
@@ -248,7 +273,7 @@ fn the_write_cache_is_switched_by_mode_select() {
 
 #[test]
 fn a_disk_without_a_cache_has_no_wce() {
-    let mut bench = disk(ST3300657SS, 15000);
+    let mut bench = disk(ST3300657SS);
     for control in [0, 1, 2] {
         assert_eq!(bench.good(&[0x1a, 8, control << 6 | 8, 0, 255, 0], &[])[6], 0);
     }
@@ -258,7 +283,7 @@ fn a_disk_without_a_cache_has_no_wce() {
 
 #[test]
 fn verify_reads_the_medium_and_compares() {
-    let mut bench = disk(ST3300657SS, 15000);
+    let mut bench = disk(ST3300657SS);
     let data = pattern(5, 4, 512);
     bench.good(&ten(0x2e, 0, 80, 4), &data);
     let alone = bench.time_of(&ten(0x2f, 0, 500_000_000, 1), &[]);
@@ -274,7 +299,7 @@ fn verify_reads_the_medium_and_compares() {
 /// SBC-3, 4.20 and 5.25.
 #[test]
 fn a_stopped_disk_wants_to_be_started() {
-    let mut bench = disk(HDS722525, 7200);
+    let mut bench = disk(HDS722525);
     bench.good(&[0x1b, 0, 0, 0, 0, 0], &[]);
     assert_eq!(bench.refused(&[0; 6], &[]), (2, 0x0402));
     assert_eq!(bench.refused(&ten(0x28, 0, 0, 1), &[]), (2, 0x0402));
@@ -298,13 +323,11 @@ fn unmap_is_for_devices_that_trim() {
         list.extend([0; 4]);
     }
     let unmap = |length: usize| [0x42, 0, 0, 0, 0, 0, 0, 0, length as u8, 0];
-    let mut bench = disk(HDS722525, 7200);
+    let mut bench = disk(HDS722525);
     assert_eq!(bench.refused(&unmap(list.len()), &list), (5, 0x2000), "there is no UNMAP");
-    let mut bench = trims();
-    let limits = bench.page(0xb0);
-    assert_eq!(u16::from_be_bytes([limits[6], limits[7]]), 128, "a chunk of 64 KiB");
-    assert_eq!(u32_at(&limits, 12), 512, "a stripe of 256 KiB");
-    assert!(u32_at(&limits, 20) > 0, "UNMAP");
+    let unit = UnitOptions { physical_block_bytes: 4096, ..UnitOptions::default() };
+    let mut bench = Bench::new(ssd(), &DiskOptions { unit, ..options() });
+    assert!(u32_at(&bench.page(0xb0), 20) > 0, "UNMAP");
     let capacity = bench.good(&[0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0], &[]);
     assert_eq!((capacity[13], capacity[14] >> 6), (3, 3), "4 KiB physical blocks; LBPME, LBPRZ");
     assert_eq!(bench.page(0xb1)[4..6], [0, 1], "nothing turns");
@@ -319,9 +342,21 @@ fn unmap_is_for_devices_that_trim() {
     assert!(bench.good(&ten(0x28, 0, 100, 1), &[]).iter().all(|byte| *byte == 0));
 }
 
+/// An array says which transfers suit it, and turns as its members do.
+#[test]
+fn an_array_tells_its_stripe() {
+    let mut bench = array();
+    let limits = bench.page(0xb0);
+    assert_eq!(u16::from_be_bytes([limits[6], limits[7]]), 128, "64 KiB of a member");
+    assert_eq!(u32_at(&limits, 12), 256, "of two members");
+    let rpm = bench.page(0xb1);
+    assert_eq!(u16::from_be_bytes([rpm[4], rpm[5]]), 7200);
+    assert_eq!(bench.page(0xb2)[4..8], [0; 4], "no provisioning");
+}
+
 #[test]
 fn reservations_and_bad_commands() {
-    let mut bench = disk(ST3300657SS, 15000);
+    let mut bench = disk(ST3300657SS);
     let other = bench.units.attach(b"other").unwrap();
     let first = bench.nexus;
     bench.good(&[0x16, 0, 0, 0, 0, 0], &[]);
@@ -348,7 +383,7 @@ fn reservations_and_bad_commands() {
 
 #[test]
 fn logs_are_those_of_a_device_that_tells_nothing() {
-    let mut bench = disk(ST3300657SS, 15000);
+    let mut bench = disk(ST3300657SS);
     let sense = |page: u8| [0x4d, 0, 0x40 | page, 0, 0, 0, 0, 0, 64, 0];
     assert_eq!(bench.good(&sense(0), &[])[4..], [0x00, 0x0d, 0x2f]);
     assert_eq!(bench.good(&sense(0x0d), &[])[9], 0xff, "no temperature");

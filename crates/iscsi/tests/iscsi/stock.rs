@@ -3,7 +3,10 @@
 use std::fs;
 use std::process::{Command, Output};
 
+use ssdyno_iscsi::{IscsiServer, UnitOptions};
+
 use crate::device::{self, Blocks};
+use crate::disk;
 
 /// Sessions at a time.
 const SESSIONS: u64 = 4;
@@ -36,6 +39,9 @@ const COMMANDS: &[&str] = &[
     "read -P 1 1M 256k",
     "read -P 2 2M 256k",
 ];
+
+/// Those of them that a device which does not trim has no part in.
+const TRIMS: &[&str] = &["discard 256k 16k", "read -P 0 256k 16k"];
 
 fn qemu_io(url: &str, commands: &[String]) -> Output {
     let commands = commands.iter().flat_map(|command| ["-c", command]);
@@ -79,7 +85,11 @@ fn copy_and_compare(url: &str) {
 }
 
 fn drives(blocks: Blocks) {
-    let server = device::serve(blocks.keys());
+    drive(&device::serve(blocks.keys()), &format!("a drive, {blocks}"), true);
+}
+
+/// QEMU's tools at `server`. Devices that trim are small here, and are copied as a whole, too.
+fn drive(server: &IscsiServer, what: &str, trims: bool) {
     let url = format!("iscsi://{}/{}/0", server.address(), device::NAME);
     let first = Command::new("qemu-img").args(["info", &url]).output();
     let Some(first) = first.ok().filter(|output| output.status.success()) else {
@@ -90,8 +100,11 @@ fn drives(blocks: Blocks) {
         return;
     };
     assert!(String::from_utf8_lossy(&first.stdout).contains("virtual size"));
-    copy_and_compare(&url);
-    let commands: Vec<String> = COMMANDS.iter().map(|command| (*command).to_owned()).collect();
+    if trims {
+        copy_and_compare(&url);
+    }
+    let commands = COMMANDS.iter().filter(|command| trims || !TRIMS.contains(command));
+    let commands: Vec<String> = commands.map(|command| (*command).to_owned()).collect();
     assert_right(&qemu_io(&url, &commands));
     // Sessions at a time, each with a range of its own.
     std::thread::scope(|scope| {
@@ -115,7 +128,7 @@ fn drives(blocks: Blocks) {
             .map(|at| format!("read -P {pattern} {} 16k", from + at));
         assert_right(&qemu_io(&url, &commands));
     }
-    println!("qemu-io and qemu-img, {blocks}: {} steps, {SESSIONS} sessions", COMMANDS.len());
+    println!("qemu-io and qemu-img, {what}: {} steps, {SESSIONS} sessions", COMMANDS.len());
 }
 
 #[test]
@@ -128,4 +141,15 @@ fn qemu_drives_blocks_of_512_bytes() {
 #[ignore = "needs QEMU's tools: cargo xtask scsi-suite"]
 fn qemu_drives_blocks_of_4_kib() {
     drives(Blocks::Large);
+}
+
+/// Disks are too large to be copied whole.
+#[test]
+#[ignore = "needs QEMU's tools: cargo xtask scsi-suite"]
+fn qemu_drives_disks_and_an_ssd_without_nvme() {
+    for blocks in [Blocks::Small, Blocks::Large] {
+        let server = disk::serve(blocks, UnitOptions::default());
+        drive(&server, &format!("a disk, {blocks}"), false);
+    }
+    drive(&disk::serve_ssd(UnitOptions::default()), "an SSD without NVMe", true);
 }

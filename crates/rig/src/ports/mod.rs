@@ -28,7 +28,7 @@ use crate::attach::Stack;
 use crate::run::RunError;
 
 /// What the runner needs of a port beyond what the host does.
-pub(crate) trait PathReport: HostPort {
+pub(crate) trait PathReport: HostPort + Send {
     /// Device events, on the clock of the run.
     fn events(&mut self) -> &mut EventLog;
     /// What the device says of itself, see [`Device::report`](ssdyno_device::Device::report); times are on the

@@ -1,8 +1,7 @@
 //! What the members see: every member writes down what it is given and completes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use ssdyno_block::BlockTarget;
@@ -29,7 +28,7 @@ enum Step {
     Ended(u64, Token),
 }
 
-type Steps = Rc<RefCell<Vec<Step>>>;
+type Steps = Arc<Mutex<Vec<Step>>>;
 
 struct Spy {
     number: u64,
@@ -44,7 +43,7 @@ impl BlockTarget for Spy {
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.inner.submit(now, request, token)?;
-        self.steps.borrow_mut().push(Step::Given(self.number, token, request));
+        self.steps.lock().unwrap().push(Step::Given(self.number, token, request));
         Ok(())
     }
 
@@ -52,7 +51,7 @@ impl BlockTarget for Spy {
         let before = out.len();
         self.inner.reap(now, out);
         let ended = out[before..].iter().map(|done| Step::Ended(self.number, done.token));
-        self.steps.borrow_mut().extend(ended);
+        self.steps.lock().unwrap().extend(ended);
     }
 
     fn next_event(&self) -> Option<Time> {
@@ -97,7 +96,7 @@ fn send(array: &mut StripedArray, steps: &Steps, requests: &[Request], depth: us
             && let Some((number, request)) = left.next()
         {
             let token = Token(number as u32);
-            steps.borrow_mut().push(Step::Submitted(token, *request));
+            steps.lock().unwrap().push(Step::Submitted(token, *request));
             array.submit(now, *request, token).unwrap();
             inside += 1;
         }
@@ -105,7 +104,7 @@ fn send(array: &mut StripedArray, steps: &Steps, requests: &[Request], depth: us
         now = next;
         array.reap(now, &mut out);
         inside -= out.len();
-        steps.borrow_mut().extend(out.drain(..).map(|done| Step::Completed(done.token)));
+        steps.lock().unwrap().extend(out.drain(..).map(|done| Step::Completed(done.token)));
     }
     assert_eq!((inside, left.len()), (0, 0), "something hangs");
 }
@@ -271,7 +270,7 @@ proptest! {
         );
         let (mut array, steps) = spied(&controller);
         send(&mut array, &steps, &requests, depth);
-        judge(&steps.borrow(), write_back);
+        judge(&steps.lock().unwrap(), write_back);
     }
 }
 
@@ -284,7 +283,7 @@ fn nothing_is_read_twice() {
     let requests: Vec<_> = (0..SECTORS as u64).map(|n| Request::read(n * 512, 512)).collect();
     send(&mut array, &steps, &requests, 1);
     let mut times = [0; SECTORS];
-    for step in steps.borrow().iter() {
+    for step in steps.lock().unwrap().iter() {
         if let Step::Given(member, _, request) = step {
             sectors(request, Some(*member)).for_each(|at| times[at] += 1);
         }
