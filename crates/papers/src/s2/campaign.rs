@@ -15,6 +15,7 @@ use ssdyno_session::{FileContents, RunSpec, StopFlag, Unattended, side_by_side};
 use toml::Table;
 
 use super::data::{Device, Plan};
+use super::ours::OurProfile;
 use crate::error::defect;
 use crate::{PaperError, PapersOptions, PapersProgress, presets};
 
@@ -29,6 +30,16 @@ pub(super) type Times = BTreeMap<TestKey, f64>;
 pub(super) struct SpanTimes {
     /// Without slowness: seconds of every test, and its requests.
     own: BTreeMap<TestKey, (f64, u64)>,
+    /// Our profiles, one a seed; empty where nobody asks for them.
+    pub(super) ours: Vec<OurProfile>,
+}
+
+impl SpanTimes {
+    /// Access times without slowness.
+    pub(super) fn steady(&self) -> Times {
+        let time = |(seconds, requests): &(f64, u64)| seconds * 1e9 / *requests as f64;
+        self.own.iter().map(|(key, own)| (*key, time(own))).collect()
+    }
 }
 
 /// A device as it was simulated, and its slowness.
@@ -51,21 +62,37 @@ pub(super) struct FullProfile {
     pub(super) repetitions: f64,
 }
 
-/// Simulates every device with every span of the plan; `None` in place of those that were stopped.
+/// Simulates every device with every span of the plan, and `ours` our profiles of them; `None` where it was stopped.
 pub(super) fn simulate(
     plan: &Plan,
+    ours: bool,
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<Option<Vec<Profiled>>, PaperError> {
     // A glance has the smallest file alone.
-    let spans = if options.requests.is_some() { &plan.spans_mib[..1] } else { &plan.spans_mib };
+    let glance = options.requests.is_some();
+    let spans = if glance { &plan.spans_mib[..1] } else { &plan.spans_mib };
+    let seeds = match (ours, glance) {
+        (false, _) => 0,
+        (true, true) => 1,
+        (true, false) => plan.seeds,
+    };
     let jobs: Vec<(&Device, u64)> =
         plan.devices.iter().flat_map(|d| spans.iter().map(move |span| (d, span << 20))).collect();
     let of: u64 = jobs.len() as u64;
     let ran = side_by_side(
         &jobs,
         options.threads,
-        |(device, span), stop| one(device, *span, options.seed, stop),
+        |(device, span), stop| {
+            let Some(mut times) = one(device, *span, options.seed, stop)? else { return Ok(None) };
+            for seed in 1..=seeds {
+                match OurProfile::run(device, *span, seed, stop)? {
+                    Some(profile) => times.ours.push(profile),
+                    None => return Ok(None),
+                }
+            }
+            Ok(Some(times))
+        },
         &mut |done| {
             let running = vec![format!("{} of {of} profiles", done)];
             progress(&PapersProgress { done: done as u64, of, running })
@@ -132,10 +159,11 @@ fn one(
         return Err(wrong(error.to_string()));
     }
     let own = result.measurements.iter().map(|m| ((m.test, m.size_bytes), (m.seconds, m.requests)));
-    Ok(Some(SpanTimes { own: own.collect() }))
+    Ok(Some(SpanTimes { own: own.collect(), ours: Vec::new() }))
 }
 
-struct Watch<'a>(&'a StopFlag);
+/// Stops a profile where the whole is stopped.
+pub(super) struct Watch<'a>(pub(super) &'a StopFlag);
 
 impl Observer for Watch<'_> {
     fn under_way(&mut self, _: &Stage, _: &RunProgress) -> KeepGoing {
@@ -247,13 +275,15 @@ impl Profiled {
     }
 }
 
+/// The ratio of random to sequential access time of each size.
+pub(super) fn size_ratios(times: &Times, op: ProfileOp) -> impl Iterator<Item = (u64, f64)> {
+    let (sequential, random) = ProfileTest::pair(op);
+    let of_test = times.iter().filter(move |((test, _), _)| *test == sequential);
+    of_test.filter_map(move |((_, size), time)| Some((*size, times.get(&(random, *size))? / time)))
+}
+
 /// The mean over all sizes of the ratio of random to sequential access time.
 pub(super) fn mean_ratio(times: &Times, op: ProfileOp) -> Option<f64> {
-    let (sequential, random) = ProfileTest::pair(op);
-    let ratios: Vec<f64> = times
-        .iter()
-        .filter(|((test, _), _)| *test == sequential)
-        .filter_map(|((_, size), time)| Some(times.get(&(random, *size))? / time))
-        .collect();
+    let ratios: Vec<f64> = size_ratios(times, op).map(|(_, ratio)| ratio).collect();
     (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
 }

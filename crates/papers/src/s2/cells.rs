@@ -8,6 +8,8 @@ use crate::{FigureCell, PaperError, Selector};
 
 /// What is said of every cell of a simulated device.
 const NOTE: &str = "the device's inside is assumed (S2-39)";
+/// What is said of every cell about our profile.
+const OURS: &str = "--method adaptive at its default error of 5 %; not in the paper";
 /// S2-22.
 const IMPOSSIBLE: &str = "S2-22: printed 9 cannot be: the median of a union lies between those of its parts, \
                           10, 10 and 17, so at least 9.5 before rounding";
@@ -36,6 +38,15 @@ impl Cells<'_> {
         });
     }
 
+    /// What the paper does not have.
+    fn of_ours(&mut self, id: String, ours: Option<f64>) {
+        let before = self.all.len();
+        self.push(format!("ours/{id}"), 0.0, ours, OURS);
+        for cell in &mut self.all[before..] {
+            (cell.printed, cell.printed_text) = (None, String::new());
+        }
+    }
+
     /// A number that follows from other printed ones.
     fn worked_out(&mut self, id: String, printed: f64, ours: f64, tolerance: f64, note: &str) {
         let before = self.all.len();
@@ -56,6 +67,7 @@ pub(super) fn cells(
     let mut cells = Cells { selector, all: Vec::new() };
     by_device(&mut cells, plan, printed, outcome)?;
     by_class(&mut cells, printed, outcome)?;
+    ours(&mut cells, plan, outcome);
     arithmetic(&mut cells, plan, printed)?;
     Ok(cells.all)
 }
@@ -142,6 +154,21 @@ fn by_class(
         }
     }
     Ok(())
+}
+
+/// Our profile beside SeRRa.
+fn ours(cells: &mut Cells<'_>, plan: &Plan, outcome: Option<&Outcome>) {
+    let devices = plan.devices.iter().enumerate().map(|(index, device)| {
+        let beside = outcome.and_then(|outcome| outcome.devices.get(index)?.beside.clone());
+        (device.name.as_str(), beside)
+    });
+    let all = std::iter::once(("all", outcome.and_then(Outcome::beside)));
+    for (name, beside) in devices.chain(all) {
+        let run = beside.is_some();
+        for (figure, value) in beside.unwrap_or_default().cells() {
+            cells.of_ours(format!("{name}/{figure}"), value.filter(|_| run));
+        }
+    }
 }
 
 /// What follows from the paper's own numbers (S2-29).

@@ -2,6 +2,7 @@
 
 use ssdyno_profile::{ProfileOp, ProfileTest};
 
+use super::ours::Errors;
 use super::outcome::{Outcome, median};
 use crate::{Claim, ClaimState, Selector};
 
@@ -121,10 +122,62 @@ const CHECKS: &[(&str, &str, Check)] = &[
             })
         },
     ),
+    (
+        "ours_median_error",
+        "Our profile: the median error of the ratio of a size against the complete profile is at most 2.5 % (our goal)",
+        |outcome| error(&outcome.beside()?.ours, 0.5, 2.5),
+    ),
+    (
+        "ours_p95_error",
+        "Our profile: the 95th percentile of that error is at most 10 % (our goal)",
+        |outcome| error(&outcome.beside()?.ours, 0.95, 10.0),
+    ),
+    (
+        "ours_coverage",
+        "Our profile: 85 to 95 % of its 90 % intervals have the ratio of the complete profile (our goal)",
+        |outcome| coverage(&outcome.beside()?.ours),
+    ),
+    (
+        "ours_steady_median_error",
+        "Our profile: its median error against the device without slowness is at most 2.5 % (our goal)",
+        |outcome| error(&outcome.beside()?.steady, 0.5, 2.5),
+    ),
+    (
+        "ours_steady_p95_error",
+        "Our profile: the 95th percentile of that error is at most 10 % (our goal)",
+        |outcome| error(&outcome.beside()?.steady, 0.95, 10.0),
+    ),
+    (
+        "ours_steady_coverage",
+        "Our profile: 85 to 95 % of its 90 % intervals have the ratio without slowness (our goal)",
+        |outcome| coverage(&outcome.beside()?.steady),
+    ),
+    (
+        "ours_half_of_serra_time",
+        "Our profile takes at most half of the device time of SeRRa with one repetition, on every device (our goal)",
+        |outcome| {
+            let quotients: Option<Vec<f64>> =
+                outcome.devices.iter().map(|device| device.beside.as_ref()?.quotient()).collect();
+            let (quotients, all) = (quotients?, outcome.beside()?.quotient()?);
+            let most = quotients.iter().copied().fold(0.0, f64::max);
+            Some((most <= 0.5, format!("{all:.3} of it over all devices, at most {most:.3}")))
+        },
+    ),
     ("table_3_all_write", "Table 3, All, Write = 9 % is the median of all (S2-22)", |_| {
         Some((false, "the medians of the classes are 10, 10 and 17 %: at least 9.5 %".to_owned()))
     }),
 ];
+
+/// Whether a percentile of errors is at most `most` percent; with that of SeRRa's kind, of the mean over all sizes.
+fn error(errors: &Errors, share: f64, most: f64) -> Option<(bool, String)> {
+    let (sizes, means) = (errors.percentile(share)?, errors.mean_percentile(share)?);
+    Some((sizes <= most, format!("{sizes:.1} %; of the mean over all sizes {means:.1} %")))
+}
+
+fn coverage(errors: &Errors) -> Option<(bool, String)> {
+    let covered = errors.coverage()?;
+    Some(((85.0..=95.0).contains(&covered), format!("{covered:.0} %")))
+}
 
 /// Whether all ratios of a class are as `wanted`.
 fn ratios(

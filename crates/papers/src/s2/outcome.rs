@@ -6,6 +6,7 @@ use ssdyno_profile::{ProfileOp, ProfileTest, default_sizes};
 
 use super::campaign::{FullProfile, Profiled, Times, mean_ratio};
 use super::data::{CLASSES, Device, Plan};
+use super::ours::Beside;
 
 /// A device with everything that is asked about it.
 pub(super) struct DeviceOutcome {
@@ -21,6 +22,8 @@ pub(super) struct DeviceOutcome {
     pub(super) ratios: BTreeMap<ProfileOp, (f64, f64)>,
     /// Time of all sizes by that of the measured ones (S2-30).
     pub(super) fewer_sizes: f64,
+    /// SeRRa with one repetition and our profile; `None` where the latter was not run.
+    pub(super) beside: Option<Beside>,
 }
 
 /// All nine.
@@ -94,6 +97,15 @@ impl Outcome {
         (serra > 0.0).then(|| full / serra)
     }
 
+    /// SeRRa and our profile over all devices; `None` where ours was not run.
+    pub(super) fn beside(&self) -> Option<Beside> {
+        let mut all = Beside::default();
+        for device in &self.devices {
+            all.merge(device.beside.as_ref()?);
+        }
+        (!self.devices.is_empty()).then_some(all)
+    }
+
     /// The classes that have devices here.
     pub(super) fn classes(&self) -> impl Iterator<Item = &'static str> {
         CLASSES.into_iter().filter(|class| self.of(class).next().is_some())
@@ -114,6 +126,7 @@ impl DeviceOutcome {
                 all / extremes
             },
             full,
+            beside: None,
         };
         for seed in 1..=plan.seeds {
             for index in 0..profiled.spans.len() {
@@ -122,7 +135,34 @@ impl DeviceOutcome {
             }
         }
         outcome.serra_seconds.values_mut().for_each(|seconds| *seconds /= plan.seeds as f64);
+        outcome.beside(plan, profiled);
         outcome
+    }
+
+    /// Our profile and SeRRa with one repetition, with the same seeds.
+    fn beside(&mut self, plan: &Plan, profiled: &Profiled) {
+        if profiled.spans.iter().any(|span| span.ours.is_empty()) {
+            return;
+        }
+        let mut beside = Beside::default();
+        for (index, span) in profiled.spans.iter().enumerate() {
+            let (truth, steady) = (&self.full.means[index], span.steady());
+            for profile in &span.ours {
+                for op in OPS {
+                    beside.ours.add_profile(profile, truth, op);
+                    beside.steady.add_profile(profile, &steady, op);
+                }
+                beside.our_seconds += profile.seconds / span.ours.len() as f64;
+            }
+            for seed in 1..=plan.seeds {
+                let (curves, seconds) = profiled.serra(index, 2, 1, seed);
+                for op in OPS {
+                    beside.serra.add_times(&curves, truth, op);
+                }
+                beside.serra_seconds += seconds / plan.seeds as f64;
+            }
+        }
+        self.beside = Some(beside);
     }
 
     /// Figure 2: one repetition, more and more points.
@@ -168,14 +208,16 @@ impl DeviceOutcome {
 
 /// The middle one, or the mean of the two in the middle.
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    percentile(values, 0.5)
+}
+
+/// The value below which `share` of the values lie, between two of them in proportion.
+pub(super) fn percentile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
-    let half = values.len() / 2;
-    match values.len() {
-        0 => None,
-        odd if odd % 2 == 1 => Some(values[half]),
-        _ => Some(values[half - 1].midpoint(values[half])),
-    }
+    let place = share * values.len().checked_sub(1)? as f64;
+    let (low, high) = (place.floor() as usize, place.ceil() as usize);
+    Some(values[low] + (values[high] - values[low]) * (place - low as f64))
 }
 
 fn share(values: impl IntoIterator<Item = f64>, holds: impl Fn(f64) -> bool) -> Option<f64> {
