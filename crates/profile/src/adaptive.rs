@@ -12,7 +12,7 @@ use crate::filling::Filling;
 use crate::findings::{Breakpoint, Findings, LackOfFit};
 use crate::first::first_sizes;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::model::{Break, Model, Prediction, SizeMean, f_tail, means};
+use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, f_tail, means};
 use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Slice, Strategy};
@@ -266,6 +266,10 @@ impl Adaptive {
         }
         let mut cells = Vec::new();
         for test in self.tests.clone() {
+            // A curve can have fewer: one of them may have no place between the sizes that count now.
+            if self.breaks.get(&test).is_some_and(|kept| kept.len() >= BREAKS_MAX) {
+                continue;
+            }
             let slices = self.slices(test, so_far);
             let Some(without) = self.model(test, &slices) else { continue };
             let refused = self.refused.get(&test).map_or(&[][..], Vec::as_slice);

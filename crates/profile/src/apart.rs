@@ -10,9 +10,12 @@ use crate::model::{Break, Model, Prediction, SHARED_FREEDOM, SizeMean, f_tail};
 /// Probability that noise alone takes a size out, among all that were measured.
 const CHANCE_MAX: f64 = 0.01;
 
-/// A size whose neighbours deviate with more than this probability by chance is not alone: they deviate together, as
-/// behind a step.
-const NEIGHBOUR_CHANCE_MIN: f64 = 0.002;
+/// A size is alone if its neighbours are off the curve in the same direction by less than this share of its distance.
+/// Behind a step they are off by as much.
+const NEIGHBOUR_SHARE_MAX: f64 = 0.5;
+
+/// A measured size that is off the curve with less than this probability by chance is not as well known as the curve says.
+const DOUBT_CHANCE: f64 = 0.05;
 
 /// Of so many sizes one is apart at most. More would be no exceptions.
 const OF_MANY: usize = 5;
@@ -46,6 +49,15 @@ impl Apart {
     /// What is known about each of `sizes`; a size at which the curve is not above zero has no prediction.
     pub(crate) fn predict(&self, sizes: &[u64]) -> Vec<Option<Prediction>> {
         let mut known = kriging::predict(&self.model, sizes);
+        for one in self.model.points() {
+            let at = sizes.binary_search(&one.size).ok();
+            if let Some(known) = at.and_then(|at| known[at].as_mut()) {
+                // Slices that disagree with the curve widen its interval until more of them decide who is right.
+                let off = (one.mean / known.time - 1.0).powi(2);
+                let chance = f_tail(off / one.of_mean(), 1.0, self.model.freedom);
+                known.variance += if chance < DOUBT_CHANCE { off } else { 0.0 };
+            }
+        }
         for one in &self.sizes {
             if let Ok(at) = sizes.binary_search(&one.size) {
                 let freedom = self.model.freedom.clamp(1.0, SHARED_FREEDOM + one.slices - 1.0);
@@ -74,20 +86,17 @@ fn loneliest(model: &Model) -> Option<usize> {
 /// are not.
 fn is_apart(one: SizeMean, at: usize, others: &Model) -> bool {
     let points = others.points();
-    let around = [points.get(at.wrapping_sub(1)), Some(&one), points.get(at)];
+    let around = [Some(&one), points.get(at.wrapping_sub(1)), points.get(at)];
     let around: Vec<&SizeMean> = around.into_iter().flatten().collect();
-    let sizes: Vec<u64> = around.iter().map(|point| point.size).collect();
-    let known = kriging::predict(others, &sizes);
-    around.iter().zip(known).all(|(point, known)| {
-        let Some(known) = known else { return false };
-        let off = (point.mean / known.time - 1.0).powi(2);
-        if point.size == one.size {
-            let squares = off / (one.of_mean() + known.variance);
-            let chance = f_tail(squares, 1.0, others.freedom);
-            return chance * (points.len() as f64) < CHANCE_MAX;
-        }
-        f_tail(off / point.of_mean(), 1.0, others.freedom) >= NEIGHBOUR_CHANCE_MIN
-    })
+    let off = |point: &&SizeMean| {
+        let known = kriging::predict(others, &[point.size])[0]?;
+        Some((point.mean / known.time - 1.0, known.variance))
+    };
+    let Some(off) = around.iter().map(off).collect::<Option<Vec<_>>>() else { return false };
+    let ((own, variance), neighbours) = (off[0], &off[1..]);
+    let chance = f_tail(own * own / (one.of_mean() + variance), 1.0, others.freedom);
+    let alone = neighbours.iter().all(|(other, _)| other / own < NEIGHBOUR_SHARE_MAX);
+    alone && chance * (points.len() as f64) < CHANCE_MAX
 }
 
 #[cfg(test)]
