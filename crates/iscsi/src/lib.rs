@@ -52,6 +52,8 @@ pub use pdu::{BHS_BYTES, Framing, Pdu, PduError, opcode};
 pub use pending::Transport;
 pub use server::IscsiServer;
 pub use ssdyno_serve::ServedClock;
-pub use stack::{BlockUnits, DiskOptions, NvmeUnits, StackError, UnitOptions};
+pub use stack::{
+    BlockBackend, BlockUnits, DiskOptions, NvmeBackend, NvmeUnits, StackError, UnitOptions, Units,
+};
 pub use target::{IscsiTarget, NameError, Portal};
 pub use units::{LogicalUnits, ScsiTask, TaskAttribute, TaskEnd, TaskId, TaskResponse};

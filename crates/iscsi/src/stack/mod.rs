@@ -20,8 +20,8 @@ use ssdyno_spec::nvme::NvmeStatus;
 
 use crate::units::{LogicalUnits, ScsiTask, TaskEnd, TaskId};
 use backend::Backend;
-pub use block::{BlockUnits, DiskOptions};
-pub use nvme::NvmeUnits;
+pub use block::{BlockBackend, BlockUnits, DiskOptions};
+pub use nvme::{NvmeBackend, NvmeUnits};
 
 /// Most data of one SCSI command, which a connection may have to keep.
 const TRANSFER_BYTES_MAX: u32 = 8 << 20;
