@@ -11,6 +11,8 @@ use crate::estimate::CurvePoint;
 use crate::filling::Filling;
 use crate::findings::{Breakpoint, Findings, LackOfFit};
 use crate::first::first_sizes;
+use crate::history;
+use crate::length;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, f_tail, means};
 use crate::result::StoppedBecause;
@@ -18,31 +20,8 @@ use crate::sizes::Sizes;
 use crate::strategy::{NextTest, Slice, Strategy};
 use crate::verdict::{Level, Trend, verdict};
 
-/// Requests of the first slice and its bytes at most, and bounds of the others: fewer are mostly the way to the first
-/// record, more hide drift.
-const REQUESTS_FIRST: u64 = 64;
-const BYTES_FIRST: u64 = 16 << 20;
-const REQUESTS_MIN: u64 = 8;
-const REQUESTS_MAX: u64 = 256;
-
-/// Requests of a slice at least, and its seconds at most, where a request takes long: eight requests of 4 MiB would take
-/// seven seconds with a disk that transfers 5 MB/s.
-const SLOW_REQUESTS_MIN: u64 = 3;
-const SLICE_SECONDS_MAX: f64 = 1.0;
-
-/// Requests of a sequential slice at most. Small ones are served from what the device read ahead: 256 requests of 8 KiB
-/// lie in one or two stretches of that, and two slices of an array of disks differed by a factor of six.
-const SEQUENTIAL_MAX: u64 = 8192;
-
-/// Requests of a sequential slice divided by those of its lead. With an eighth two disks with stripes came out 2 % too
-/// slow: their heads need some revolutions until one reads while the other one's data are on the way.
-const SEQUENTIAL_LEAD: u64 = 2;
-
-/// The first slice of a cell, whose length was a guess, counts if it has this share of the requests of the others.
-const FIRST_SHARE_MIN: f64 = 0.5;
-
-/// Device time that a slice aims at.
-const SLICE_SECONDS: f64 = 0.1;
+/// Pairs of long tests between two looks at the model.
+const LONG_BATCH: usize = 2;
 
 /// Slices of each size of the first pass.
 const FIRST_SLICES: usize = 2;
@@ -87,6 +66,8 @@ pub struct Adaptive {
     /// Requests that count of a slice of each cell: the spread of slices is that of equals.
     requests: BTreeMap<Cell, u64>,
     nearest: Option<Nearest>,
+    /// Writes depend on what was written before: they are measured in long tests.
+    long_writes: bool,
 }
 
 /// When the intervals came nearer to the error for the last time.
@@ -155,6 +136,7 @@ impl Adaptive {
             filling,
             requests: BTreeMap::new(),
             nearest: None,
+            long_writes: false,
         }
     }
 
@@ -193,8 +175,31 @@ impl Adaptive {
     /// Whether a slice says how fast the test is.
     fn is_used(&self, one: &Measurement) -> bool {
         let asked = self.requests.get(&(one.test, one.size_bytes)).copied().unwrap_or(0);
-        let is_short = !one.whole && (one.requests as f64) < FIRST_SHARE_MIN * asked as f64;
-        one.counts() && self.filling.is_long_enough(one) && !is_short
+        let is_short = !one.whole && (one.requests as f64) < length::FIRST_SHARE_MIN * asked as f64;
+        let counts = one.counts() && self.filling.is_long_enough(one) && !is_short;
+        counts && (length::is_long(one) || !self.is_long(one.test))
+    }
+
+    fn is_long(&self, test: ProfileTest) -> bool {
+        self.long_writes && test.op() == ProfileOp::Write
+    }
+
+    /// Begins with long tests of writes if slices turn out to depend on what was written before.
+    fn look_at_history(&mut self, so_far: &Measurements) {
+        let wanted = !self.long_writes && self.ops.contains(&ProfileOp::Write);
+        let used = || so_far.all().iter().filter(|one| self.is_used(one));
+        if !wanted || !history::decides(used()) {
+            return;
+        }
+        self.long_writes = true;
+        let is_read = |test: ProfileTest| test.op() == ProfileOp::Read;
+        self.queue.retain(|(test, _)| is_read(*test));
+        self.requests.retain(|(test, _), _| is_read(*test));
+        self.asked.retain(|(test, _), _| is_read(*test));
+        self.breaks.retain(|test, _| is_read(*test));
+        self.trials.retain(|trial| is_read(trial.test));
+        self.nearest = None;
+        self.queue.extend(history::first_long(&self.first));
     }
 
     /// The slices of a test that count.
@@ -361,19 +366,28 @@ impl Adaptive {
         let first = self.first.clone();
         let mut cells = Vec::new();
         for number in 0..FIRST_SLICES {
-            let tests = self.tests.iter().filter(|test| number > 0 || test.op() == ProfileOp::Read);
+            let tests = self.tests.iter();
             let cells_of = |test: &ProfileTest| {
                 let test = *test;
                 first.iter().map(move |size| (test, *size))
             };
             let mut pass: Vec<Cell> = tests.flat_map(cells_of).collect();
-            let later = |cell: &Cell| number - usize::from(cell.0.op() == ProfileOp::Write);
+            pass.retain(|cell| number > 0 || !self.filling.has_looked(*cell));
+            let later = |cell: &Cell| number - usize::from(self.filling.has_looked(*cell));
             pass.retain(|cell| self.held.get(cell).is_none_or(|held| *held <= later(cell)));
             pass.retain(|cell| !self.filling.is_costly(*cell));
             self.shuffle(&mut pass);
             cells.extend(pass);
         }
         cells
+    }
+
+    /// Long tests come in pairs, and few at a time.
+    fn pair_long(&self, cells: &mut Vec<Cell>) {
+        let long = cells.iter().filter(|cell| self.is_long(cell.0));
+        let sizes: BTreeSet<u64> = long.map(|cell| cell.1).collect();
+        cells.retain(|cell| !self.is_long(cell.0));
+        cells.extend(sizes.into_iter().take(LONG_BATCH).flat_map(history::both));
     }
 
     /// Once more, at a random place of the queue, the cell whose first slice turns out to be too short to count: all at
@@ -411,11 +425,13 @@ impl Adaptive {
                 cells = narrow;
             }
             self.shuffle(&mut cells);
+            self.pair_long(&mut cells);
         }
         let mut queue = VecDeque::new();
         for (at, cell) in cells.into_iter().enumerate() {
             if (self.total + at).is_multiple_of(REFERENCE_EVERY) {
-                queue.extend(self.tests.iter().map(|test| self.reference(*test)));
+                let tests = self.tests.iter().filter(|test| !self.is_long(**test));
+                queue.extend(tests.map(|test| self.reference(*test)));
             }
             queue.push_back(cell);
         }
@@ -432,35 +448,14 @@ struct Slow {
     time: f64,
 }
 
-/// The access time of a cell at most, from the nearest size that was measured; a test takes no longer for a byte of a
-/// large request than for one of a small request.
-fn guess((test, size): Cell, so_far: &Measurements) -> Option<f64> {
-    let known = so_far.all().iter().filter(|one| one.test == test && one.counts());
-    let apart = |one: &&Measurement| (one.size_bytes as f64 / size as f64).ln().abs();
-    let nearest = known.min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
-    Some(nearest.access_time_ns() * (size as f64 / nearest.size_bytes as f64).max(1.0))
-}
-
 impl Adaptive {
     /// A slice of a test whose access time is `time` nanoseconds.
     fn slice(&self, cell: Cell, time: Option<f64>) -> Slice {
-        let within = |seconds: f64, time: f64| (seconds * 1e9 / time) as u64;
-        let requests = match time {
-            Some(time) => {
-                let least = within(SLICE_SECONDS_MAX, time).clamp(SLOW_REQUESTS_MIN, REQUESTS_MIN);
-                within(SLICE_SECONDS, time).max(least)
-            }
-            None => REQUESTS_FIRST.min(BYTES_FIRST / cell.1).max(REQUESTS_MIN),
-        };
-        let most = if cell.0.is_random() { REQUESTS_MAX } else { SEQUENTIAL_MAX };
-        let requests = requests.min(most);
-        if cell.0.op() == ProfileOp::Read {
-            let of_lead = if cell.0.is_random() { 8 } else { SEQUENTIAL_LEAD };
-            return Slice { lead: requests.div_ceil(2).min(4) + requests / of_lead, requests };
+        match cell.0.op() {
+            ProfileOp::Read => length::of_reads(cell, time),
+            ProfileOp::Write if self.is_long(cell.0) => length::long(cell, time),
+            ProfileOp::Write => length::of_writes(cell, time, self.filling.lead(cell)),
         }
-        // What a long lead costs should give more than a few requests.
-        let lead = self.filling.lead(cell);
-        Slice { lead: lead + 4 + requests / 8, requests: requests.max(lead / 2) }
     }
 }
 
@@ -472,6 +467,7 @@ impl Strategy for Adaptive {
             return NextTest::Measure { test, size_bytes, slice: Some(slice) };
         }
         self.repeat_short(so_far);
+        self.look_at_history(so_far);
         if self.queue.is_empty()
             && let Some(because) = self.refill(so_far)
         {
@@ -484,7 +480,7 @@ impl Strategy for Adaptive {
         let cell = (test, size_bytes);
         *self.asked.entry(cell).or_default() += 1;
         let known = so_far.times(test, size_bytes).last().copied();
-        let mut slice = self.slice(cell, known.or_else(|| guess(cell, so_far)));
+        let mut slice = self.slice(cell, known.or_else(|| length::guess(cell, so_far)));
         if known.is_some() {
             slice.requests = *self.requests.entry(cell).or_insert(slice.requests);
         }
@@ -523,15 +519,20 @@ impl Strategy for Adaptive {
 
     fn notes(&self, so_far: &Measurements) -> Vec<String> {
         let findings = self.findings(so_far);
+        let long = self.long_writes.then(|| {
+            "two slices of the same writes differ: writes depend on what was written before. They were measured in long tests, \
+             sequential and random ones by turns, and slices of them do not count"
+                .to_owned()
+        });
         let poor = findings.lack_of_fit.iter().filter(|(_, fit)| fit.p_value < 0.01);
-        poor.map(|(test, fit)| {
+        let poor = poor.map(|(test, fit)| {
             format!(
                 "the curve of {test} does not describe all sizes: beyond noise they lie {} % from it; the \
                  intervals include that",
                 ssdyno_result::significant(fit.relative * 100.0, 2)
             )
-        })
-        .collect()
+        });
+        long.into_iter().chain(poor).collect()
     }
 
     fn findings(&self, so_far: &Measurements) -> Findings {

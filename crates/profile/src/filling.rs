@@ -1,8 +1,8 @@
 //! How much a test of writes must write before a slice counts.
 //!
 //! A write cache absorbs the first writes of a slice. How many depends on the size of a request: a cache has room for so
-//! many bytes or so many extents, and the medium empties it meanwhile. So the first slice of each size of the first
-//! pass becomes longer until it shows the end of the burst, from the largest size down. What the large sizes show says
+//! many bytes or so many extents, and the medium empties it meanwhile. So the first slice of some sizes of the
+//! first pass becomes longer until it shows the end of the burst, from the largest size down. What the large sizes show says
 //! how far to look with the others.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +25,13 @@ const LOOK_SHARE: f64 = 0.25;
 
 /// A slice that looks for the end of a burst writes this share of the span at most, and then counts as it is.
 const LOOK_SHARE_MAX: f64 = 0.5;
+
+/// Device time of a slice that looks for the end of a burst at most: a disk needs a minute for a quarter of the usual span
+/// with random requests of 24 KiB.
+const LOOK_SECONDS_MAX: f64 = 12.0;
+
+/// Sizes with which the end of a burst is looked for at most. Those between them have the longer burst of their neighbours.
+const SIZES_MAX: usize = 9;
 
 /// A lead that writes more of the span than this is not repeated without need.
 const COSTLY_SHARE: f64 = 0.1;
@@ -58,7 +65,10 @@ impl Filling {
     /// `sizes` are those of the first pass, ascending.
     pub(crate) fn new(span: u64, tests: &[ProfileTest], sizes: &[u64]) -> Filling {
         let writes = || tests.iter().filter(|test| test.op() == ProfileOp::Write);
-        let open = sizes.iter().rev().flat_map(|size| writes().map(|test| (*test, *size)));
+        let count = SIZES_MAX.min(sizes.len());
+        let some = (0..count).map(|at| sizes[at * (sizes.len() - 1) / (count - 1).max(1)]);
+        let some: Vec<u64> = some.collect();
+        let open = some.iter().rev().flat_map(|size| writes().map(|test| (*test, *size)));
         let open: VecDeque<Cell> = open.collect();
         let again = open.iter().copied().take(writes().count()).collect();
         Filling { span: span as f64, open, again, ..Filling::default() }
@@ -115,7 +125,9 @@ impl Filling {
     /// Requests of a longer slice, if `one` does not show the sustained rate.
     fn longer(&self, cell: Cell, one: &Measurement, asked: u64) -> Option<u64> {
         let size = cell.1 as f64;
-        let (most, longer) = ((self.span * LOOK_SHARE_MAX / size) as u64, asked * LONGER);
+        let in_time = LOOK_SECONDS_MAX * one.requests as f64 / one.seconds;
+        let most = (self.span * LOOK_SHARE_MAX / size).min(in_time) as u64;
+        let longer = asked * LONGER;
         if one.whole || asked >= most {
             return None;
         }
@@ -128,6 +140,11 @@ impl Filling {
                 (asked < enough).then(|| next.min(most))
             }
         }
+    }
+
+    /// Whether the end of a burst was looked for in this cell.
+    pub(crate) fn has_looked(&self, cell: Cell) -> bool {
+        self.known.contains_key(&cell)
     }
 
     /// Bytes to write before there is no burst. A size that is no faster than the sustained rate of larger ones has none.

@@ -2,7 +2,8 @@
 
 use crate::measure::{Measurement, Measurements, ProfileOp};
 
-use super::{Adaptive, REQUESTS_MIN};
+use super::Adaptive;
+use crate::length::REQUESTS_MIN;
 
 impl Adaptive {
     /// Goes on after `sessions`. Their slices are in the model; what they showed about bursts is gone through again.
