@@ -173,6 +173,17 @@ const BYTES: [(&str, u64); 9] = [
     ("TiB", 1 << 40),
 ];
 
+/// The unit that a suffix of one letter means: powers of 1024, as in fio (`kb_base=1024`) and dd.
+fn suffix(unit: &str) -> Option<&'static str> {
+    Some(match unit {
+        "k" | "K" => "KiB",
+        "m" | "M" => "MiB",
+        "g" | "G" => "GiB",
+        "t" | "T" => "TiB",
+        _ => return None,
+    })
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Bytes(pub u64);
@@ -183,6 +194,7 @@ impl FromStr for Bytes {
         let expected = "a size with its unit, such as \"4KiB\" or \"512B\"";
         let error = || UnitError { text: text.to_owned(), expected };
         let (value, unit) = split(text).ok_or_else(error)?;
+        let unit = suffix(unit).unwrap_or(unit);
         let factor = BYTES.iter().find(|(name, _)| *name == unit).ok_or_else(error)?.1;
         let bytes = value * factor as f64;
         if bytes.fract() != 0.0 || bytes >= u64::MAX as f64 {
@@ -205,7 +217,7 @@ impl fmt::Display for Bytes {
 text_form!(
     Bytes,
     "a size with its unit, such as \"4KiB\" or \"512B\"",
-    "^[0-9._]+ *(B|KB|KiB|MB|MiB|GB|GiB|TB|TiB)$"
+    "^[0-9._]+ *(B|KB|KiB|MB|MiB|GB|GiB|TB|TiB|[kKmMgGtT])$"
 );
 
 quantity!(
@@ -278,6 +290,11 @@ mod tests {
         assert_eq!("25us".parse::<Span>().unwrap(), Span(Time::from_us(25)));
         assert_eq!("1.5 ms".parse::<Span>().unwrap().to_string(), "1.5ms");
         assert_eq!("4KiB".parse::<Bytes>().unwrap(), Bytes(4096));
+        for text in ["4k", "4K", "4 K"] {
+            assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(4096));
+        }
+        assert_eq!("1200M".parse::<Bytes>().unwrap().to_string(), "1200MiB");
+        assert_eq!("2g".parse::<Bytes>().unwrap(), "2GiB".parse().unwrap());
         assert_eq!(Bytes(0).to_string(), "0B");
         assert_eq!(Bytes(1 << 40).to_string(), "1TiB");
         assert_eq!(Bytes(1000).to_string(), "1000B");
@@ -294,6 +311,7 @@ mod tests {
             assert!(text.parse::<Span>().is_err(), "{text}");
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+        assert!("4kB".parse::<Bytes>().is_err() && "4 Ki".parse::<Bytes>().is_err());
         let error = "0.3B".parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(error, "`0.3B` is not a size with its unit, such as \"4KiB\" or \"512B\"");
     }
