@@ -23,6 +23,10 @@ use crate::verdict::{Level, Trend, verdict};
 /// Pairs of long tests between two looks at the model.
 const LONG_BATCH: usize = 2;
 
+/// Relative standard deviation of an estimate at least. However alike slices are, they are no whole test: with SSDs, whose
+/// slices differ by less than 0.1 %, whole tests took up to 0.5 % more or less.
+const SLICE_DEVIATION_MIN: f64 = 0.002;
+
 /// Slices of each size of the first pass.
 const FIRST_SLICES: usize = 2;
 
@@ -252,7 +256,10 @@ impl Adaptive {
         let sizes = self.sizes.distinct();
         let known = sizes.iter().zip(model.predict(sizes));
         let more = trend.variance();
-        let of = |p: Prediction| Prediction { variance: p.variance + more, ..p };
+        let of = |p: Prediction| {
+            let variance = (p.variance + more).max(SLICE_DEVIATION_MIN * SLICE_DEVIATION_MIN);
+            Prediction { variance, ..p }
+        };
         let predictions = known.filter_map(|(size, p)| Some((*size, of(p?)))).collect();
         Some(Learned { model, predictions, trend })
     }
