@@ -131,18 +131,35 @@ fn one(
 ) -> Result<Option<SpanTimes>, PaperError> {
     let preset = presets::device(&device.preset)?;
     let text = preset.changed(&["faults".to_owned()], &BTreeMap::new())?;
+    // More points than any interval has sizes: all of them, each once.
+    let method = Method::Serra { points: u32::MAX, repeat: 1 };
     let table: Table = toml::from_str(&text).map_err(|error| defect(&preset.file, error))?;
-    let sizes = default_sizes();
+    let Some(result) = profile(device, table, method, None, (span, seed), stop)? else {
+        return Ok(None);
+    };
+    let own = result.measurements.iter().map(|m| ((m.test, m.size_bytes), (m.seconds, m.requests)));
+    Ok(Some(SpanTimes { own: own.collect(), ours: Vec::new() }))
+}
+
+/// A profile of reads and writes of the first `span` bytes of `device`, which is built from `table`; `None` where it was
+/// stopped.
+pub(super) fn profile(
+    device: &Device,
+    table: Table,
+    method: Method,
+    time: Option<Time>,
+    (span, seed): (u64, u64),
+    stop: &StopFlag,
+) -> Result<Option<ProfileResult>, PaperError> {
     let plan = ProfilePlan {
         target: format!("sim:{}", device.preset),
-        // More points than any interval has sizes: all of them, each once.
-        method: Method::Serra { points: u32::MAX, repeat: 1 },
+        method,
         ops: vec![ProfileOp::Read, ProfileOp::Write],
-        sizes,
+        sizes: default_sizes(),
         span: Some(Bytes(span)),
         depth: 1,
         more_depths: Vec::new(),
-        time: None,
+        time,
         threshold: None,
         seed,
     };
@@ -155,15 +172,11 @@ fn one(
         return Ok(None);
     }
     let (result, failure) = ran.map_err(|error| wrong(error.to_string()))?;
-    if let Some(error) = failure {
-        return Err(wrong(error.to_string()));
-    }
-    let own = result.measurements.iter().map(|m| ((m.test, m.size_bytes), (m.seconds, m.requests)));
-    Ok(Some(SpanTimes { own: own.collect(), ours: Vec::new() }))
+    failure.map_or(Ok(Some(result)), |error| Err(wrong(error.to_string())))
 }
 
 /// Stops a profile where the whole is stopped.
-pub(super) struct Watch<'a>(pub(super) &'a StopFlag);
+struct Watch<'a>(&'a StopFlag);
 
 impl Observer for Watch<'_> {
     fn under_way(&mut self, _: &Stage, _: &RunProgress) -> KeepGoing {

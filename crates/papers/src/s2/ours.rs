@@ -5,16 +5,14 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
-use ssdyno_block::units::Bytes;
-use ssdyno_profile::{Method, ProfileOp, ProfilePlan, Ratio, default_sizes};
-use ssdyno_session::{FileContents, RunSpec, StopFlag, Unattended};
+use ssdyno_profile::{Method, ProfileOp, Ratio};
+use ssdyno_session::StopFlag;
 use toml::Table;
 
-use super::campaign::{Times, Watch, mean_ratio, size_ratios};
+use super::campaign::{self, Times, mean_ratio, size_ratios};
 use super::data::Device;
 use super::outcome::percentile;
-use crate::error::defect;
-use crate::{KeepGoing, PaperError, presets};
+use crate::{PaperError, presets};
 
 /// The defaults of `ssdyno profile`: half the width of the 90 % interval of a ratio, and the time of all tests.
 const ERROR: f64 = 0.05;
@@ -36,36 +34,14 @@ impl OurProfile {
         seed: u64,
         stop: &StopFlag,
     ) -> Result<Option<OurProfile>, PaperError> {
-        let preset = presets::device(&device.preset)?;
-        let table: Table =
-            toml::from_str(preset.text).map_err(|error| defect(&preset.file, error))?;
-        let ops = vec![ProfileOp::Read, ProfileOp::Write];
-        let plan = ProfilePlan {
-            target: format!("sim:{}", device.preset),
-            method: Method::Adaptive { error: ERROR },
-            ops: ops.clone(),
-            sizes: default_sizes(),
-            span: Some(Bytes(span)),
-            depth: 1,
-            more_depths: Vec::new(),
-            time: Some(TIME),
-            threshold: None,
-            seed,
-        };
-        let contents = FileContents { device: Some(table), ..FileContents::default() };
-        let spec = RunSpec { contents, ..RunSpec::default() };
-        let wrong = |problem: String| PaperError::Refused { run: device.name.clone(), problem };
-        let mut target = plan.open(&spec, &mut Unattended).map_err(|e| wrong(e.message.clone()))?;
-        let ran = plan.execute(&mut target, &mut Watch(stop));
-        if stop.flow() == KeepGoing::Stop {
-            return Ok(None);
-        }
-        let (result, failure) = ran.map_err(|error| wrong(error.to_string()))?;
-        if let Some(error) = failure {
-            return Err(wrong(error.to_string()));
-        }
-        let ratios = ops.into_iter().map(|op| (op, result.ratios(op).to_vec())).collect();
-        Ok(Some(OurProfile { ratios, seconds: result.seconds_spent }))
+        let table: Table = presets::device(&device.preset)?.read(toml::from_str)?;
+        let method = Method::Adaptive { error: ERROR };
+        let result = campaign::profile(device, table, method, Some(TIME), (span, seed), stop)?;
+        Ok(result.map(|result| {
+            let of = |op| (op, result.ratios(op).to_vec());
+            let ratios = [ProfileOp::Read, ProfileOp::Write].map(of).into();
+            OurProfile { ratios, seconds: result.seconds_spent }
+        }))
     }
 }
 
