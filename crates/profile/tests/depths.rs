@@ -146,7 +146,9 @@ fn several_depths_go_on() {
     let all = session(&plan, Some(&early), u64::MAX);
     for (one, other) in early.of_depths().into_iter().zip(all.of_depths()) {
         assert_eq!(one.measurements[..], other.measurements[..one.measurements.len()]);
-        assert!(other.read_ratio.iter().all(|ratio| (ratio.estimate - 1.0).abs() < 0.05));
+        for ratio in &other.read_ratio {
+            assert!((ratio.estimate - 1.0).abs() < 0.05, "{ratio:?}");
+        }
     }
     for more_depths in [vec![], vec![4], vec![8, 4]] {
         let other = ProfilePlan { more_depths, ..plan.clone() };

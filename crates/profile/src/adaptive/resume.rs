@@ -3,7 +3,6 @@
 use crate::measure::{Measurement, Measurements, ProfileOp};
 
 use super::Adaptive;
-use crate::length::REQUESTS_MIN;
 
 impl Adaptive {
     /// Goes on after `sessions`. Their slices are in the model; what they showed about bursts is gone through again.
@@ -19,13 +18,13 @@ impl Adaptive {
                 so_far.add(*one);
                 self.total += 1;
                 *self.asked.entry(cell).or_default() += 1;
-                if one.counts() && !looked {
-                    *self.held.entry(cell).or_default() += 1;
+                // As after the slice itself: its length was a guess, and it may be too short to count.
+                if one.test.op() == ProfileOp::Read {
+                    let planned = self.slice(cell, Some(one.access_time_ns())).requests;
+                    self.requests.entry(cell).or_insert(planned);
                 }
-                // Fewer are those of a slice that the time limit ended.
-                if one.test.op() == ProfileOp::Read && one.requests >= REQUESTS_MIN {
-                    let requests = self.requests.entry(cell).or_default();
-                    *requests = one.requests.max(*requests);
+                if !looked && self.is_used(one) {
+                    *self.held.entry(cell).or_default() += 1;
                 }
             }
         }
