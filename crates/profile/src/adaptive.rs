@@ -368,25 +368,25 @@ impl Adaptive {
         }
     }
 
-    /// Two slices of each size; of writes those that looked for the end of a burst are the first ones.
+    /// Two slices of each size; of writes those that looked for the end of a burst are the first ones. The second ones of
+    /// the larger sizes come last: with a slow device the time may end before them, and the noise of the smaller ones, which
+    /// is larger, must be known then.
     fn first_pass(&mut self) -> Vec<Cell> {
-        let first = self.first.clone();
-        let mut cells = Vec::new();
-        for number in 0..FIRST_SLICES {
-            let tests = self.tests.iter();
-            let cells_of = |test: &ProfileTest| {
-                let test = *test;
-                first.iter().map(move |size| (test, *size))
-            };
-            let mut pass: Vec<Cell> = tests.flat_map(cells_of).collect();
-            pass.retain(|cell| number > 0 || !self.filling.has_looked(*cell));
-            let later = |cell: &Cell| number - usize::from(self.filling.has_looked(*cell));
-            pass.retain(|cell| self.held.get(cell).is_none_or(|held| *held <= later(cell)));
-            pass.retain(|cell| !self.filling.is_costly(*cell));
-            self.shuffle(&mut pass);
-            cells.extend(pass);
+        let larger = self.first[self.first.len() / 2];
+        let mut passes = [Vec::new(), Vec::new()];
+        for cell in self.tests.iter().flat_map(|test| self.first.iter().map(|size| (*test, *size)))
+        {
+            if self.filling.is_costly(cell) {
+                continue;
+            }
+            let done = usize::from(self.filling.has_looked(cell));
+            let done = done + self.held.get(&cell).copied().unwrap_or(0);
+            for number in done..FIRST_SLICES {
+                passes[usize::from(number > 0 && cell.1 >= larger)].push(cell);
+            }
         }
-        cells
+        passes.iter_mut().for_each(|pass| self.shuffle(pass));
+        passes.concat()
     }
 
     /// Long tests come in pairs, and few at a time.

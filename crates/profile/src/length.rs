@@ -8,7 +8,7 @@ use crate::strategy::Slice;
 /// record, more hide drift.
 const REQUESTS_FIRST: u64 = 64;
 const BYTES_FIRST: u64 = 16 << 20;
-pub(crate) const REQUESTS_MIN: u64 = 8;
+const REQUESTS_MIN: u64 = 8;
 const REQUESTS_MAX: u64 = 256;
 
 /// Requests of a slice at least, and its seconds at most, where a request takes long: eight requests of 4 MiB would take
@@ -72,11 +72,12 @@ pub(crate) fn is_long(one: &Measurement) -> bool {
     one.whole || seconds >= FIRST_SHARE_MIN * LONG_SECONDS
 }
 
-/// The access time of a cell at most, from the nearest size that was measured; a test takes no longer for a byte of a
-/// large request than for one of a small request.
+/// The access time of a cell, from the nearest size that was measured: a sequential test takes as long for a byte, and a
+/// random one no longer for a byte of a larger request and no longer for a smaller request.
 pub(crate) fn guess((test, size): Cell, so_far: &Measurements) -> Option<f64> {
     let known = so_far.all().iter().filter(|one| one.test == test && one.counts());
     let apart = |one: &&Measurement| (one.size_bytes as f64 / size as f64).ln().abs();
     let nearest = known.min_by(|a, b| apart(a).total_cmp(&apart(b)))?;
-    Some(nearest.access_time_ns() * (size as f64 / nearest.size_bytes as f64).max(1.0))
+    let bytes = size as f64 / nearest.size_bytes as f64;
+    Some(nearest.access_time_ns() * if test.is_random() { bytes.max(1.0) } else { bytes })
 }
