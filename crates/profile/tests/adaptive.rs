@@ -232,10 +232,9 @@ fn a_request_of_many_takes_long() {
     check_apart_from_width(&figures);
 }
 
-/// Intervals of 90 % must cover the truth in 85 to 95 % of all sizes and seeds, in whole percents: wider ones would be no
-/// better. The seeds are fixed, so the bound needs no allowance for chance.
+/// Intervals of 90 % must cover the truth in 85 to 95 % of all sizes and seeds: wider ones would be no better. The seeds are fixed, so the bound needs no allowance for chance.
 fn check(figures: &Figures) {
-    assert!((figures.covered * 100.0).round() <= 95.0, "{}", figures.covered);
+    assert!(figures.covered <= 0.95, "{}", figures.covered);
     check_apart_from_width(figures);
 }
 
