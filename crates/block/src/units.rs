@@ -120,14 +120,17 @@ macro_rules! text_form {
     };
 }
 
-const SPAN: [(&str, f64); 7] = [
+/// `m` is a minute, as in fio; a size has `m` for MiB.
+const SPAN: [(&str, f64); 9] = [
     ("ps", 1.0),
     ("ns", 1e3),
     ("us", 1e6),
     ("ms", 1e9),
     ("s", 1e12),
+    ("m", 60e12),
     ("min", 60e12),
     ("h", 3600e12),
+    ("d", 86_400e12),
 ];
 
 /// A span of time; resolution 1 ps.
@@ -138,12 +141,12 @@ impl FromStr for Span {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let expected = "a time with its unit, such as \"25us\" or \"1.5ms\"";
-        let error = || UnitError { text: text.to_owned(), expected };
-        let (value, unit) = split(text).ok_or_else(error)?;
+        let error = |expected| UnitError { text: text.to_owned(), expected };
+        let (value, unit) = split(text).ok_or_else(|| error(expected))?;
         let unit = if unit == "µs" { "us" } else { unit };
-        let ps = value * scale(&SPAN, unit).ok_or_else(error)?;
+        let ps = value * scale(&SPAN, unit).ok_or_else(|| error(expected))?;
         if ps >= u64::MAX as f64 {
-            return Err(error());
+            return Err(error("a time below 213 days, which are 2^64 ps"));
         }
         Ok(Span(Time::from_ps(ps.round() as u64)))
     }
@@ -158,7 +161,7 @@ impl fmt::Display for Span {
 text_form!(
     Span,
     "a time with its unit, such as \"25us\" or \"1.5ms\"",
-    "^[0-9._]+ *(ps|ns|us|µs|ms|s|min|h)$"
+    "^[0-9._]+ *(ps|ns|us|µs|ms|s|m|min|h|d)$"
 );
 
 const BYTES: [(&str, u64); 9] = [
@@ -289,6 +292,8 @@ mod tests {
     fn reads_and_shows() {
         assert_eq!("25us".parse::<Span>().unwrap(), Span(Time::from_us(25)));
         assert_eq!("1.5 ms".parse::<Span>().unwrap().to_string(), "1.5ms");
+        assert_eq!("3m".parse::<Span>().unwrap(), "180s".parse().unwrap());
+        assert_eq!("1d".parse::<Span>().unwrap(), "1440min".parse().unwrap());
         assert_eq!("4KiB".parse::<Bytes>().unwrap(), Bytes(4096));
         for text in ["4k", "4K", "4 K"] {
             assert_eq!(text.parse::<Bytes>().unwrap(), Bytes(4096));
@@ -311,6 +316,8 @@ mod tests {
             assert!(text.parse::<Span>().is_err(), "{text}");
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+        let error = "999999h".parse::<Span>().unwrap_err().to_string();
+        assert_eq!(error, "`999999h` is not a time below 213 days, which are 2^64 ps");
         assert!("4kB".parse::<Bytes>().is_err() && "4 Ki".parse::<Bytes>().is_err());
         let error = "0.3B".parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(error, "`0.3B` is not a size with its unit, such as \"4KiB\" or \"512B\"");

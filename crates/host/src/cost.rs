@@ -87,7 +87,7 @@ impl fmt::Display for Cost {
 }
 
 text_form!(Frequency, FREQUENCY, "^[0-9.]+ *(MHz|GHz)$");
-text_form!(Cost, COST, "^[0-9._]+ *(ps|ns|us|µs|ms|s|min|h|cycles)$");
+text_form!(Cost, COST, "^[0-9._]+ *(ps|ns|us|µs|ms|s|m|min|h|d|cycles)$");
 
 #[cfg(test)]
 mod tests {
