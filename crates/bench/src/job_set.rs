@@ -364,12 +364,12 @@ impl JobSet {
     }
 
     /// What all jobs told last; a job that waits for its target tells later.
-    fn glance(&self) -> Box<LiveSnapshot> {
-        let mut all = Box::<LiveSnapshot>::default();
+    fn glance(&self, now: Time, completed: u64) -> Arc<LiveSnapshot> {
+        let mut all = LiveSnapshot::default();
         for member in &self.members {
             all.merge(&member.shared.pulse.glance.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        all
+        Arc::new(LiveSnapshot { now, completed, ..all })
     }
 
     /// Gives up jobs that got no completion for `timeout`, and ends the others.
@@ -392,13 +392,14 @@ impl JobSet {
             self.members.iter().map(|m| pick(&m.shared.pulse).load(Ordering::Relaxed)).sum()
         };
         let completed = sum(|pulse| &pulse.completed);
+        let now = Time::from_ns(clock.now_ns());
         RunProgress {
             preparing: None,
-            now: Time::from_ns(clock.now_ns()),
+            now,
             issued: sum(|pulse| &pulse.issued),
             completed,
             latency_ns_mean: sum(|pulse| &pulse.latency_ns) as f64 / completed.max(1) as f64,
-            glance: self.look.then(|| self.glance()),
+            glance: self.look.then(|| self.glance(now, completed)),
         }
     }
 

@@ -1,5 +1,8 @@
 //! A histogram of latencies with a bounded relative error.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Sub-buckets of an octave, as a power of two.
 const SUB_BITS: u32 = 7;
 const SUB: usize = 1 << SUB_BITS;
@@ -12,10 +15,56 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 /// Own rather than `hdrhistogram`: one shift and one add without range checks or resizing, so it
 /// can stand twice in a hot path of 25 ns, and the exact percentiles from rows need the bucket
 /// borders. Memory: 58 KiB, of which a run touches the few cache lines its latencies fall in.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "LatencyCounts", into = "LatencyCounts")]
+#[schemars(with = "LatencyCounts")]
 pub struct Histogram {
     counts: Vec<u64>,
     total: u64,
+}
+
+/// Counts of latencies by bucket, without the empty buckets. Histograms of several hosts are added bucket by bucket; the
+/// sum is exact.
+///
+/// Buckets are 1 ns wide below 256 ns. Above, each octave has 128 of equal width.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+struct LatencyCounts {
+    /// The shortest latency of each bucket, ascending.
+    from_ns: Vec<u64>,
+    /// Latencies in each of these buckets.
+    counts: Vec<u64>,
+}
+
+impl From<Histogram> for LatencyCounts {
+    fn from(histogram: Histogram) -> LatencyCounts {
+        let used = histogram.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let (from_ns, counts) = used.map(|(at, count)| (Histogram::bounds(at).0, *count)).unzip();
+        LatencyCounts { from_ns, counts }
+    }
+}
+
+impl TryFrom<LatencyCounts> for Histogram {
+    type Error = String;
+
+    /// What comes over a network may be anything: buckets that do not exist and sums that overflow are refused.
+    fn try_from(sparse: LatencyCounts) -> Result<Histogram, String> {
+        let LatencyCounts { from_ns, counts } = sparse;
+        if from_ns.len() != counts.len() {
+            let (buckets, numbers) = (from_ns.len(), counts.len());
+            return Err(format!("a histogram has {buckets} buckets and {numbers} counts"));
+        }
+        let mut histogram = Histogram::default();
+        for (ns, count) in from_ns.into_iter().zip(counts) {
+            let bucket = Histogram::bucket(ns);
+            if Histogram::bounds(bucket).0 != ns || histogram.counts[bucket] > 0 {
+                return Err(format!("no bucket of a histogram begins at {ns} ns, or it is there twice"));
+            }
+            let total = histogram.total.checked_add(count);
+            histogram.total = total.ok_or("a histogram counts more than 2^64 latencies")?;
+            histogram.counts[bucket] = count;
+        }
+        Ok(histogram)
+    }
 }
 
 impl Default for Histogram {
@@ -153,7 +202,28 @@ mod tests {
         assert_eq!(Histogram::bounds(256), (256, 258));
     }
 
+    #[test]
+    fn what_comes_from_elsewhere_is_refused_where_it_cannot_be() {
+        for (text, why) in [
+            (r#"{"from_ns":[257],"counts":[1]}"#, "begins at 257 ns"),
+            (r#"{"from_ns":[3,3],"counts":[1,1]}"#, "twice"),
+            (r#"{"from_ns":[3],"counts":[]}"#, "1 buckets and 0 counts"),
+            (r#"{"from_ns":[3,4],"counts":[18446744073709551615,1]}"#, "2^64"),
+        ] {
+            let error = serde_json::from_str::<Histogram>(text).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn it_travels(values in prop::collection::vec((any::<u64>(), 0u32..64), 0..200)) {
+            let mut histogram = Histogram::default();
+            values.iter().for_each(|(value, bits)| histogram.add(value >> bits));
+            let text = serde_json::to_string(&histogram).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), histogram);
+        }
+
         #[test]
         fn bounds_hold_the_value(bits in 0u32..64, value in any::<u64>()) {
             let ns = value >> bits;

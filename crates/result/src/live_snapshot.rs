@@ -1,8 +1,11 @@
 //! What a run has recorded so far, for who watches it.
 
-use ssdyno_block::Op;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::{Op, Time};
 
 use crate::histogram::Histogram;
+use crate::progress::picoseconds;
 use crate::recorder::{Totals, is_data};
 
 /// Percentiles that a glance tells: p50, p99, p99.9.
@@ -10,8 +13,14 @@ const SHARES: [f64; 3] = [0.50, 0.99, 0.999];
 
 /// The state of a recording while it goes on. Two of them, one from the other, say what happened
 /// between.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveSnapshot {
+    /// When it was taken, on the clock of the run.
+    #[serde(rename = "now_ps", with = "picoseconds")]
+    #[schemars(with = "u64")]
+    pub now: Time,
+    /// Requests completed by then since the start, with ramp-up and errors.
+    pub completed: u64,
     /// Requests that ended in an error.
     pub errors: u64,
     /// Bytes read and written.
@@ -37,6 +46,8 @@ impl LiveSnapshot {
 
     /// Adds what another job recorded.
     pub fn merge(&mut self, other: &LiveSnapshot) {
+        self.now = self.now.max(other.now);
+        self.completed += other.completed;
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.histogram.merge(&other.histogram);
@@ -45,6 +56,8 @@ impl LiveSnapshot {
     /// What was recorded after `earlier`, which is of the same run.
     pub fn since(&self, earlier: &LiveSnapshot) -> LiveSnapshot {
         LiveSnapshot {
+            now: self.now.saturating_sub(earlier.now),
+            completed: self.completed.saturating_sub(earlier.completed),
             errors: self.errors.saturating_sub(earlier.errors),
             bytes: self.bytes.saturating_sub(earlier.bytes),
             histogram: self.histogram.since(&earlier.histogram),

@@ -1,7 +1,10 @@
 //! How far a run is, whether it is to go on, and where it ends.
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
 use crate::live_snapshot::LiveSnapshot;
@@ -30,12 +33,14 @@ impl RunLimits {
 }
 
 /// How far a run is.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunProgress {
     /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
     /// from then on.
     pub preparing: Option<f64>,
-    /// Virtual time.
+    /// Time since the start, on the clock of the run: virtual for a simulated target.
+    #[serde(rename = "now_ps", with = "picoseconds")]
+    #[schemars(with = "u64")]
     pub now: Time,
     /// Requests issued.
     pub issued: u64,
@@ -43,8 +48,46 @@ pub struct RunProgress {
     pub completed: u64,
     /// Mean latency so far, in ns; 0 before the first completion.
     pub latency_ns_mean: f64,
-    /// What is recorded so far, where it was asked for with [`KeepGoing::LiveSnapshot`].
-    pub glance: Option<Box<LiveSnapshot>>,
+    /// What was recorded up to its own `now`, where it was asked for with [`KeepGoing::LiveSnapshot`].
+    #[serde(default, with = "shared")]
+    #[schemars(with = "Option<LiveSnapshot>")]
+    pub glance: Option<Arc<LiveSnapshot>>,
+}
+
+/// What several viewers share, as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer, T: Serialize>(
+        value: &Option<Arc<T>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        from: D,
+    ) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::<T>::deserialize(from)?.map(Arc::new))
+    }
+}
+
+/// A [`Time`] as an integer: seconds in floating point would lose picoseconds after an hour.
+pub(crate) mod picoseconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use ssdyno_block::Time;
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    pub(crate) fn serialize<S: Serializer>(time: &Time, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(time.as_ps())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+        u64::deserialize(from).map(Time::from_ps)
+    }
 }
 
 impl RunProgress {

@@ -1,12 +1,15 @@
 //! The loop.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{KeepGoing, Precise, Precision, Recorder, RunLimits, RunProgress};
+use ssdyno_result::{
+    KeepGoing, LiveSnapshot, Precise, Precision, Recorder, RunLimits, RunProgress,
+};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::drift::WriteTrack;
@@ -358,13 +361,15 @@ impl State {
 
     fn progress(&self, recorder: &Recorder) -> RunProgress {
         let recorded = recorder.recorded().max(1);
+        let (now, completed) = (self.now, recorder.completed());
+        let glance = || Arc::new(LiveSnapshot { now, completed, ..recorder.glance() });
         RunProgress {
             preparing: None,
-            now: self.now,
+            now,
             issued: self.issued,
-            completed: recorder.completed(),
+            completed,
             latency_ns_mean: recorder.latency_ps_sum() as f64 / recorded as f64 / 1e3,
-            glance: self.look.then(|| Box::new(recorder.glance())),
+            glance: self.look.then(glance),
         }
     }
 }

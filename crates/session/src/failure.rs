@@ -5,10 +5,11 @@ use std::fmt;
 use std::ops::Range;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a [`Failure`] means for the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A run failed or is partial.
     Failed,
@@ -21,7 +22,7 @@ pub enum FailureKind {
 }
 
 /// A text with the place that is meant.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FailurePlace {
     /// File, preset or argument.
     pub name: String,
@@ -48,7 +49,7 @@ impl FailurePlace {
 }
 
 /// Why something cannot be done, or went wrong on the way.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// What it means for the run.
     pub kind: FailureKind,

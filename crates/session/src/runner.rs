@@ -6,6 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_engine::events::EventReader;
 use ssdyno_result::{KeepGoing, LiveSnapshot, RunProgress, RunStart, Supervisor};
 
@@ -26,7 +28,20 @@ pub enum BeginAt {
 }
 
 /// How far a run is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+#[derive(
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Debug,
+    Default,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum RunPhase {
     /// The device is prepared, the target is opened.
     #[default]
@@ -40,13 +55,15 @@ pub enum RunPhase {
     Ended,
 }
 
-/// How far a run is, with its figures so far.
-#[derive(Clone, PartialEq, Debug, Default)]
+/// How far a run is, with its figures so far. Any number of viewers see the same snapshots.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunSnapshot {
+    /// Number of the snapshot, ascending; two with the same number are the same.
+    pub sequence: u64,
     /// Whether it has begun, and whether it is over.
     pub phase: RunPhase,
-    /// Requests so far, and the clock of the device. Its `glance` has distributions, where they were asked for
-    /// with [`Runner::look`] and came since the last snapshot.
+    /// Requests so far, and the clock of the device. Its `glance` has the last distributions that were asked for with
+    /// [`Runner::look`], and when they were taken.
     pub progress: RunProgress,
 }
 
@@ -172,10 +189,11 @@ pub(crate) struct RunControl {
 
 #[derive(Debug)]
 struct State {
+    sequence: u64,
     phase: RunPhase,
     progress: RunProgress,
-    /// Distributions that no snapshot has had.
-    glance: Option<Box<LiveSnapshot>>,
+    /// The last distributions. They stay for every viewer until newer ones come.
+    glance: Option<Arc<LiveSnapshot>>,
     start: Option<RunStart>,
     stopped: bool,
     look: bool,
@@ -184,14 +202,16 @@ struct State {
 impl Default for State {
     fn default() -> State {
         let (progress, phase) = (RunProgress::preparing(0.0), RunPhase::Preparing);
-        State { phase, progress, glance: None, start: None, stopped: false, look: false }
+        let (sequence, glance, start) = (0, None, None);
+        State { sequence, phase, progress, glance, start, stopped: false, look: false }
     }
 }
 
 impl State {
-    fn snapshot(&mut self) -> RunSnapshot {
-        let glance = self.glance.take();
-        RunSnapshot { phase: self.phase, progress: RunProgress { glance, ..self.progress.clone() } }
+    fn snapshot(&self) -> RunSnapshot {
+        let (sequence, glance) = (self.sequence, self.glance.clone());
+        let progress = RunProgress { glance, ..self.progress };
+        RunSnapshot { sequence, phase: self.phase, progress }
     }
 }
 
@@ -231,7 +251,10 @@ impl RunControl {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state());
+        let mut state = self.state();
+        change(&mut state);
+        state.sequence += 1;
+        drop(state);
         self.bell.notify_all();
     }
 }
@@ -248,9 +271,11 @@ impl Supervisor for &RunControl {
     fn report(&mut self, progress: &RunProgress) -> KeepGoing {
         let mut state = self.state();
         let begins = progress.preparing.is_none() && state.phase != RunPhase::Loaded;
-        let glance = progress.glance.clone().or_else(|| state.glance.take());
+        if progress.glance.is_some() {
+            state.glance.clone_from(&progress.glance);
+        }
         state.progress = RunProgress { glance: None, ..*progress };
-        state.glance = glance;
+        state.sequence += 1;
         if begins {
             state.phase = RunPhase::Loaded;
             self.bell.notify_all();

@@ -77,9 +77,17 @@ fn a_simulation_is_stopped_in_the_middle_and_keeps_what_it_measured() {
     runner.look();
     let seen = when(&runner, |now| now.progress.glance.is_some());
     assert!(seen.phase == RunPhase::Loaded && seen.progress.now.as_ns() > 0, "{seen:?}");
+    // Another viewer sees it, too, and what goes to another machine is what is seen here.
+    let (glance, other) = (seen.progress.glance.clone(), runner.poll());
+    assert_eq!(other.progress.glance, glance);
+    let text = serde_json::to_string(&other).unwrap();
+    assert_eq!(serde_json::from_str::<RunSnapshot>(&text).unwrap(), other);
+    assert!(glance.unwrap().now <= seen.progress.now && other.sequence >= seen.sequence);
     runner.stop();
     let ended = runner.wait(RunPhase::Loaded, Duration::from_secs(60));
     assert_eq!(ended.phase, RunPhase::Ended);
+    assert!(ended.sequence > seen.sequence);
+    assert_eq!(runner.poll(), ended, "nothing changes after the end");
     let measured = runner.result().unwrap();
     assert_eq!(measured.result.window, None);
     is_whole(&measured, seen.progress.completed);

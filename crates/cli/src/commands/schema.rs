@@ -43,6 +43,8 @@ pub(crate) enum SchemaName {
     #[cfg(target_os = "linux")]
     Probe,
     Error,
+    Snapshot,
+    Failure,
 }
 
 pub(crate) fn run(args: &SchemaArgs, output: Output) -> Result<(), Failure> {
@@ -80,5 +82,7 @@ fn schema(name: SchemaName) -> Value {
         #[cfg(target_os = "linux")]
         SchemaName::Probe => of::<crate::commands::probe::ProbeOutput>(),
         SchemaName::Error => of::<ErrorObject>(),
+        SchemaName::Snapshot => of::<ssdyno_session::RunSnapshot>(),
+        SchemaName::Failure => of::<Failure>(),
     }
 }

@@ -9,10 +9,10 @@ mod terminal;
 mod view;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
-use ssdyno_block::Time;
 use ssdyno_result::{LiveSnapshot, bytes_per_second, nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::Goal;
@@ -91,9 +91,10 @@ impl Screen {
         if now < self.next {
             return flow;
         }
-        let Some(glance) = &progress.glance else { return KeepGoing::LiveSnapshot };
+        let fresh = progress.glance.as_ref().filter(|glance| !self.figures.has(glance));
+        let Some(glance) = fresh else { return KeepGoing::LiveSnapshot };
         self.next = now + EVERY;
-        self.figures.add(progress, glance);
+        self.figures.add(glance);
         self.fill(progress);
         self.draw();
         flow
@@ -151,8 +152,8 @@ impl Screen {
 /// What was seen, and what follows from it.
 #[derive(Default)]
 struct Figures {
-    /// The last ones, oldest first: time of the device, requests completed, what was recorded.
-    seen: VecDeque<(Time, u64, LiveSnapshot)>,
+    /// The last ones, oldest first.
+    seen: VecDeque<Arc<LiveSnapshot>>,
     iops: VecDeque<Option<u64>>,
     throughput: VecDeque<Option<u64>>,
     percentiles: [VecDeque<Option<u64>>; 3],
@@ -165,9 +166,29 @@ struct Stretch {
     percentiles_ns: Option<[f64; 3]>,
 }
 
+impl Stretch {
+    /// `None` where no time passed.
+    fn of(between: &LiveSnapshot) -> Option<Stretch> {
+        let length = between.now.as_s_f64();
+        if length <= 0.0 {
+            return None;
+        }
+        let iops = between.completed as f64 / length;
+        // A job may tell late what it recorded; what it completed is always fresh.
+        let each = between.bytes as f64 / between.histogram.total().max(1) as f64;
+        let percentiles_ns = between.percentiles_ns();
+        Some(Stretch { iops, throughput: iops * each, percentiles_ns })
+    }
+}
+
 impl Figures {
-    fn add(&mut self, progress: &RunProgress, glance: &LiveSnapshot) {
-        self.seen.push_back((progress.now, progress.completed, glance.clone()));
+    /// Whether `glance` was added: a run shows its last one until there is another.
+    fn has(&self, glance: &Arc<LiveSnapshot>) -> bool {
+        self.seen.back().is_some_and(|last| Arc::ptr_eq(last, glance))
+    }
+
+    fn add(&mut self, glance: &Arc<LiveSnapshot>) {
+        self.seen.push_back(Arc::clone(glance));
         if self.seen.len() > NOW + 1 {
             self.seen.pop_front();
         }
@@ -181,32 +202,18 @@ impl Figures {
     }
 
     fn errors(&self) -> u64 {
-        self.seen.back().map_or(0, |(.., glance)| glance.errors)
+        self.seen.back().map_or(0, |glance| glance.errors)
     }
 
     /// From the one at `from` to the last; `None` where no time passed.
     fn stretch(&self, from: usize) -> Option<Stretch> {
-        let ((then, before, earlier), (now, after, glance)) =
-            (self.seen.get(from)?, self.seen.back()?);
-        let length = now.saturating_sub(*then).as_s_f64();
-        if length <= 0.0 {
-            return None;
-        }
-        let between = glance.since(earlier);
-        let iops = after.saturating_sub(*before) as f64 / length;
-        // A job may tell late what it recorded; what it completed is always fresh.
-        let each = between.bytes as f64 / between.histogram.total().max(1) as f64;
-        let percentiles_ns = between.percentiles_ns();
-        Some(Stretch { iops, throughput: iops * each, percentiles_ns })
+        let (earlier, glance) = (self.seen.get(from)?, self.seen.back()?);
+        Stretch::of(&glance.since(earlier))
     }
 
     /// Over the whole run.
     fn whole(&self) -> Option<Stretch> {
-        let (now, completed, glance) = self.seen.back()?;
-        let iops = *completed as f64 / now.as_s_f64().max(1e-9);
-        let each = glance.bytes as f64 / glance.histogram.total().max(1) as f64;
-        let percentiles_ns = glance.percentiles_ns();
-        Some(Stretch { iops, throughput: iops * each, percentiles_ns })
+        Stretch::of(self.seen.back()?)
     }
 
     fn rows(&self) -> Vec<Figure> {
@@ -241,7 +248,7 @@ fn push(history: &mut VecDeque<Option<u64>>, value: Option<f64>) {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_block::{Request, Status};
+    use ssdyno_block::{Request, Status, Time};
     use ssdyno_result::{Keep, Tape};
 
     use super::*;
@@ -262,9 +269,10 @@ mod tests {
             (0..count).for_each(|_| reaped.add(&read, start, start, Status::Ok));
             drop(reaped);
             completed += count;
-            let progress =
-                RunProgress { now: Time::from_ns(now_ns), completed, ..RunProgress::default() };
-            figures.add(&progress, &tape.glance());
+            let now = Time::from_ns(now_ns);
+            let glance = Arc::new(LiveSnapshot { now, completed, ..tape.glance() });
+            figures.add(&glance);
+            assert!(figures.has(&glance), "the same one is not added twice");
         }
         let now = figures.stretch(0).unwrap();
         assert_eq!((now.iops, now.throughput), (4000.0, 4000.0 * 4096.0));
@@ -285,7 +293,7 @@ mod tests {
     fn a_target_that_stands_still_shows_nothing_and_breaks_nothing() {
         let mut figures = Figures::default();
         for _ in 0..HISTORY + 9 {
-            figures.add(&RunProgress::default(), &LiveSnapshot::default());
+            figures.add(&Arc::new(LiveSnapshot::default()));
         }
         assert_eq!(figures.rows()[0].now, "-");
         assert_eq!(figures.iops.len(), HISTORY);
