@@ -16,10 +16,12 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-host", "ssdyno-iscsi", "ssdyno-vfio"],
     // `serve`: simulated devices in the time on the wall, under the servers of whatever protocol.
     &["ssdyno-driver-nvme", "ssdyno-driver-ring", "ssdyno-scsi", "ssdyno-serve"],
-    // Over any device: what a driver talks to. Beside them a kind of device in a crate of its own.
-    &["ssdyno-controller-nvme", "ssdyno-controller-ring", "ssdyno-disk"],
-    &["ssdyno-device", "ssdyno-safety"],
-    &["ssdyno-ftl"],
+    // Over any device: what a driver talks to. The ring card has an SSD's flash in it.
+    &["ssdyno-controller-nvme", "ssdyno-controller-ring"],
+    // Kinds of devices in crates of their own.
+    &["ssdyno-disk", "ssdyno-ssd"],
+    // What a device is needs no flash.
+    &["ssdyno-device", "ssdyno-ftl", "ssdyno-safety"],
     &["ssdyno-flash"],
     &["ssdyno-energy"],
     &["ssdyno-result"],

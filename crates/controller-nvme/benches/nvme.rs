@@ -21,7 +21,8 @@ fn ready() -> Host<FixedTime> {
     let mut config = config("", &[]);
     config.queue.depth = 64;
     let device = FixedTime { latency: LATENCY, ..FixedTime::default() };
-    let Ok(controller) = NvmeController::new(&config, device) else { unreachable!() };
+    let Some(setup) = config.nvme_setup() else { unreachable!() };
+    let Ok(controller) = NvmeController::in_front_of(device, setup) else { unreachable!() };
     let mut host = Host::new(controller);
     host.enable();
     for queue in 1..=4 {

@@ -15,9 +15,10 @@ use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
 use ssdyno_device::{
-    Device, DeviceReport, HostLink, LinkConfig, PowerControl, PrepareError, Sanitize, Sanitized,
+    Device, DeviceReport, HostLink, LinkConfig, PowerControl, Sanitize, Sanitized,
 };
 use ssdyno_engine::FifoResource;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 
 /// See the module.

@@ -29,7 +29,7 @@
 //! bandwidth that queue entries take from the link; throttling by temperature.
 //!
 //! **Power states** (S1-45). Those after the first limit what the device draws on average, and slow it
-//! where it would draw more; how, says `governor.rs`. A state that allows no more than the device draws
+//! where it would draw more; how, says `governor.rs` of `ssdyno-ssd`. A state that allows no more than the device draws
 //! without work is refused as an invalid field. The device's low-power states come after them.
 
 mod admin;
@@ -58,8 +58,8 @@ use ssdyno_block::{ConfigError, FaultPlan, Time};
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
+use ssdyno_device::Device;
 use ssdyno_device::nvme::NvmeSetup;
-use ssdyno_device::{Config, Device};
 
 pub use behind_link::BehindLink;
 pub use faults::{ControllerFault, Effect, Stuck};
@@ -119,18 +119,6 @@ pub struct NvmeController<D> {
 }
 
 impl<D: Device> NvmeController<D> {
-    /// The controller of the SSD file `config` in front of `device`, which was built from the same file.
-    ///
-    /// # Errors
-    /// [`ConfigError`] names the key that is wrong, or missing.
-    pub fn new(config: &Config, device: D) -> Result<NvmeController<D>, ConfigError> {
-        let Some(setup) = config.nvme_setup() else {
-            let problem = "the device file has no such table".to_owned();
-            return Err(ConfigError::new("nvme", problem, "add it; every key has a default"));
-        };
-        NvmeController::in_front_of(device, setup)
-    }
-
     /// A controller as `setup` says in front of `device`.
     ///
     /// # Errors

@@ -9,9 +9,9 @@ mod support;
 
 use ssdyno_block::{BlockTarget, Time};
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::{Config, Ssd, presets};
 use ssdyno_ftl::Fill;
 use ssdyno_spec::nvme::{nvm, registers};
+use ssdyno_ssd::{Config, Ssd, presets};
 
 use support::Host;
 
@@ -51,7 +51,8 @@ fn measure(config: &Config, load: Load) -> f64 {
     config.precondition.fill = if load.random { Fill::Random } else { Fill::Sequential };
     let ssd = Ssd::new(&config, 1).unwrap();
     let blocks = ssd.capacity_bytes() / 512;
-    let mut host = Host::new(NvmeController::new(&config, ssd).unwrap());
+    let mut host =
+        Host::new(NvmeController::in_front_of(ssd, config.nvme_setup().unwrap()).unwrap());
     host.enable_with(registers::CC_ENTRY_SIZES | registers::CC_ENABLE);
     host.settle();
     let entries = (load.depth + 1).clamp(2, 500);

@@ -6,16 +6,14 @@ use ssdyno_engine::FifoResource;
 use ssdyno_engine::events::{
     Activity, Busy, EventLog, EventReader, FlashCause, PartEvent, PartKind,
 };
+use ssdyno_engine::{Health, PrepareError};
 use ssdyno_flash::PerLevel;
-use ssdyno_ftl::{Health, PrepareError};
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
 use super::config::{MediaConfig, RingConfig};
 use ssdyno_device::faults::FaultConfig;
-use ssdyno_device::{
-    Config, ControllerConfig, Device, DeviceReport, FlashReport, LinkConfig, PowerConfig,
-    QueueConfig, Ssd,
-};
+use ssdyno_device::{Device, DeviceReport, FlashReport, LinkConfig};
+use ssdyno_ssd::{Config, ControllerConfig, PowerConfig, QueueConfig, Ssd};
 
 /// When the medium has done its part of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,8 +1,8 @@
 //! What a runner needs of a simulated device.
 
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::PrepareError;
 
 use crate::DeviceReport;
 

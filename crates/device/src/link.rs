@@ -6,10 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
-use ssdyno_engine::FifoResource;
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
-
-use crate::last_transfer::LastTransferTime;
+use ssdyno_engine::{FifoResource, LastTransferTime};
 
 fn payload() -> Bytes {
     Bytes(256)
@@ -63,8 +61,10 @@ pub enum LinkConfig {
 
 /// Which way data goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
+pub enum Direction {
+    /// From the host.
     ToDevice,
+    /// From the device.
     ToHost,
 }
 
@@ -151,13 +151,13 @@ impl HostLink {
     }
 
     /// When a command that comes at `ready` reaches the controller.
-    pub(crate) fn command(&self, ready: Time) -> Time {
+    pub fn command(&self, ready: Time) -> Time {
         ready + self.latency
     }
 
     /// Takes the wire for `bytes` that are ready at `ready`: from when to when, or nothing where that takes no time.
     #[inline(always)]
-    pub(crate) fn reserve(
+    pub fn reserve(
         &mut self,
         direction: Direction,
         ready: Time,
@@ -179,7 +179,7 @@ impl HostLink {
 
     /// Sends `bytes` that are ready at `ready`; gives the time of arrival.
     #[inline(always)]
-    pub(crate) fn send(
+    pub fn send(
         &mut self,
         direction: Direction,
         ready: Time,

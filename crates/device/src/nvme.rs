@@ -8,7 +8,7 @@ use ssdyno_block::{ConfigError, Time};
 use ssdyno_pci::Identity;
 use ssdyno_spec::nvme::registers::DOORBELLS;
 
-use crate::{LinkConfig, PowerState};
+use crate::LinkConfig;
 
 /// Versions of NVM Express that can be named.
 pub const VERSIONS: [&str; 6] = ["1.0", "1.1", "1.2", "1.3", "1.4", "2.0"];
@@ -61,6 +61,20 @@ pub struct OperationalState {
     pub entry_latency: Span,
     /// Time to leave.
     #[serde(default)]
+    pub exit_latency: Span,
+}
+
+/// A low-power state (NVM Express base specification 2.0, clause 8.15).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PowerState {
+    /// Draw of the whole device.
+    pub power: Watts,
+    /// Entered after so much idleness (the host's autonomous transition table).
+    pub idle_after: Span,
+    /// Time to enter; a request that comes meanwhile waits for it.
+    pub entry_latency: Span,
+    /// Time to leave; the request that wakes the device waits for it.
     pub exit_latency: Span,
 }
 

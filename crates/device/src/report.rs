@@ -3,7 +3,7 @@
 use ssdyno_block::{Injected, Time};
 use ssdyno_energy::{PartPower, PowerModel};
 use ssdyno_engine::events::UnitNames;
-use ssdyno_ftl::{Health, PlaneUse, Pool};
+use ssdyno_engine::{Health, PlaneUse, Pool};
 
 /// Numbers that every device has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

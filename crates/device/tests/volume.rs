@@ -5,15 +5,12 @@
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Completion, Request, Status, Time, Token};
 use ssdyno_device::array::ArrayConfig;
-use ssdyno_device::delay::DelayConfig;
+use ssdyno_device::delay::{self, DelayConfig};
 use ssdyno_device::volume::{self, Volume, VolumeConfig};
-use ssdyno_device::{
-    Config, Device, DeviceFileError, DeviceKind, DeviceKinds, DeviceReport, presets,
-};
+use ssdyno_device::{Device, DeviceFileError, DeviceKind, DeviceKinds, DeviceReport};
 
 const KINDS: DeviceKinds = DeviceKinds::new(&[
-    DeviceKind::of::<Config>(presets::ALL),
-    DeviceKind::of::<DelayConfig>(presets::DELAYS),
+    DeviceKind::of::<DelayConfig>(delay::presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(&[]),
     DeviceKind::of::<VolumeConfig>(volume::presets::VOLUMES),
 ]);

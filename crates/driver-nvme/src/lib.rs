@@ -74,11 +74,11 @@
 //!     Ok(done[0].result)
 //! }
 //! # use ssdyno_controller_nvme::NvmeController;
-//! # use ssdyno_device::{Config, Ssd};
+//! # use ssdyno_ssd::{Config, Ssd};
 //! # use ssdyno_pci::{PciTiming, SimulatedPci};
-//! # let file = include_str!("../../device/tests/small_nvme.toml");
+//! # let file = include_str!("../../ssd/tests/small_nvme.toml");
 //! # let config = Config::parse(&format!("{file}\n[nvme]\nready_time = \"1ms\"")).unwrap();
-//! # let controller = NvmeController::new(&config, Ssd::new(&config, 1).unwrap()).unwrap();
+//! # let controller = NvmeController::in_front_of(Ssd::new(&config, 1).unwrap(), config.nvme_setup().unwrap()).unwrap();
 //! # let us = Time::from_us(1);
 //! # let timing = PciTiming { posted_write: us, read_round_trip: us, interrupt: us };
 //! # let mut function = SimulatedPci::new(controller, timing);
@@ -180,7 +180,7 @@
 //! }
 //! # use std::sync::{Arc, Mutex, MutexGuard};
 //! # use ssdyno_controller_nvme::NvmeController;
-//! # use ssdyno_device::{Config, Ssd};
+//! # use ssdyno_ssd::{Config, Ssd};
 //! # use ssdyno_pci::{DmaRegion, FunctionError, InterruptMode, PciTiming, SimulatedPci};
 //! # type Pci = SimulatedPci<NvmeController<Ssd>>;
 //! # #[derive(Clone)]
@@ -209,9 +209,9 @@
 //! #     fn dma_load32(&mut self, r: &DmaRegion, o: u32) -> u32 { self.with(|p| p.dma_load32(r, o)) }
 //! #     fn enable_interrupts(&mut self, m: InterruptMode, n: u16) -> Result<u16, FunctionError> { self.with(|p| p.enable_interrupts(m, n)) }
 //! # }
-//! # let file = include_str!("../../device/tests/small_nvme.toml");
+//! # let file = include_str!("../../ssd/tests/small_nvme.toml");
 //! # let config = Config::parse(&format!("{file}\n[nvme]\nready_time = \"100us\"")).unwrap();
-//! # let simulated = NvmeController::new(&config, Ssd::new(&config, 1).unwrap()).unwrap();
+//! # let simulated = NvmeController::in_front_of(Ssd::new(&config, 1).unwrap(), config.nvme_setup().unwrap()).unwrap();
 //! # let us = Time::from_us(1);
 //! # let timing = PciTiming { posted_write: us, read_round_trip: us, interrupt: us };
 //! # let access = Access(Arc::new(Mutex::new((SimulatedPci::new(simulated, timing), Time::ZERO))));

@@ -2,7 +2,8 @@
 //!
 //! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`FifoResource`] (a resource
 //! that serves first come, first served), [`Rng`] (seeded streams), [`events`] (what devices
-//! report to energy, statistics and timelines), [`HugePageTable`] (a large array of numbers), [`prefetch`]
+//! report to energy, statistics and timelines), [`Health`], [`PlaneUse`] and [`Pool`] (what is known of flash, for reports),
+//! [`PrepareError`] (why a device cannot be made a used one), [`HugePageTable`] (a large array of numbers), [`prefetch`]
 //! (the processor's hint).
 //!
 //! Errors: an event in the past is a bug of the model that schedules it, and panics.
@@ -12,11 +13,17 @@
 
 pub mod events;
 mod few;
+mod flash_use;
+mod last_transfer;
+mod prepare_error;
 mod queue;
 mod server;
 mod table;
 mod wheel;
 
+pub use flash_use::{Health, PlaneUse, Pool};
+pub use last_transfer::LastTransferTime;
+pub use prepare_error::PrepareError;
 pub use queue::{Event, EventQueue};
 pub use server::FifoResource;
 pub use ssdyno_block::{Rng, prefetch};

@@ -6,11 +6,10 @@ use std::error::Error;
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
+use ssdyno_engine::{Health, PrepareError};
 use ssdyno_flash::{FlashOp, Geometry};
 use ssdyno_ftl::conformance::{check_built, ftl_config, small_flash};
-use ssdyno_ftl::{
-    Fill, Ftl, FtlFacts, Health, Plane, Precondition, PrepareError, PrepareWatch, ReadOnly,
-};
+use ssdyno_ftl::{Fill, Ftl, FtlFacts, Plane, Precondition, PrepareWatch, ReadOnly};
 
 /// The blocks of a plane in use: `used` of them from `tail` on, around the ring.
 #[derive(Clone, Debug)]

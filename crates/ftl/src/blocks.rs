@@ -5,7 +5,8 @@ use ssdyno_engine::{HugePageTable, prefetch};
 use crate::order::Order;
 use crate::ranks::Ranks;
 use crate::wear::{Free, Laggards};
-use crate::{Endurance, Health, WearLevelling};
+use crate::{Endurance, WearLevelling};
+use ssdyno_engine::Health;
 
 /// What will be looked for among the blocks, and is kept at hand therefore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,10 @@
 
 use std::fmt::Debug;
 
+use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError};
 use ssdyno_flash::{FlashConfig, FlashOp, Geometry};
 
-use crate::{Endurance, FtlConfig, Precondition, PrepareError, PrepareWatch};
+use crate::{Endurance, FtlConfig, Precondition, PrepareWatch};
 
 /// The device reached its end of life: too many blocks are bad to take another write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -18,48 +19,6 @@ pub enum Plane {
     Any,
     /// The device would like this one, because it is the least busy. The FTL may decide otherwise.
     Preferred(u32),
-}
-
-/// How worn the flash is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Health {
-    /// True once a write was refused.
-    pub read_only: bool,
-    /// Blocks retired, from the factory and since.
-    pub bad_blocks: u32,
-    /// Erases of the least worn good block.
-    pub erases_min: u32,
-    /// Erases of the most worn block.
-    pub erases_max: u32,
-}
-
-/// What was written to one plane, and what it holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PlaneUse {
-    /// Pages of the host written there since the FTL was made.
-    pub host_pages: u64,
-    /// The same of a mapping table that is kept in flash.
-    pub table_pages: u64,
-    /// Blocks erased there since the device was preconditioned.
-    pub erases: u64,
-    /// Valid pages there now.
-    pub valid: u32,
-    /// Valid pages there when the logical space is full and spread evenly.
-    pub share: u32,
-    /// Pages of the blocks that cleaning chooses from: all but reserved, open and bad ones. 0 where
-    /// blocks belong to classes of pages.
-    pub capacity: u32,
-}
-
-/// Logical pages that share blocks of their own, and are cleaned within them.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Pool {
-    /// Its logical pages; pools follow one another in the logical space.
-    pub logical_pages: u32,
-    /// As [`effective_utilisation`](Ftl::effective_utilisation), of this pool.
-    pub utilisation: f64,
-    /// Good blocks in the plane where it has the fewest.
-    pub blocks_least: u32,
 }
 
 /// A flash translation layer: policy only. It has no clock and no flash.

@@ -33,10 +33,8 @@ use crate::mapping_cache::Cache;
 use crate::page_map::{PageMap, Stream};
 use crate::random_writes::RandomWrites;
 use crate::sample::{Sampled, Written};
-use crate::{
-    Fill, Ftl, Health, HotCold, Plane, PlaneUse, Precondition, PrepareError, PrepareWatch,
-    ReadOnly, sample,
-};
+use crate::{Fill, Ftl, HotCold, Plane, Precondition, PrepareWatch, ReadOnly, sample};
+use ssdyno_engine::{Health, PlaneUse, PrepareError};
 
 /// Bytes of an entry in flash: a physical page number.
 const FLASH_ENTRY_BYTES: u32 = 4;

@@ -28,9 +28,9 @@ use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
 use crate::registry::is_default;
 use crate::{
-    Blocks, Endurance, Fill, Ftl, FtlConfig, Health, Plane, Precondition, PrepareError,
-    PrepareWatch, ReadOnly, sample,
+    Blocks, Endurance, Fill, Ftl, FtlConfig, Plane, Precondition, PrepareWatch, ReadOnly, sample,
 };
+use ssdyno_engine::{Health, PrepareError};
 
 /// The tables `[ftl.bast]` and `[ftl.fast]`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -13,9 +13,10 @@ use crate::pace::Begun;
 use crate::placement::Chooser;
 use crate::registry::is_default;
 use crate::{
-    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, PageClass, Plane,
-    PlaneUse, Precondition, PrepareError, PrepareWatch, ReadOnly, sample,
+    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, HotCold, PageClass, Plane, Precondition,
+    PrepareWatch, ReadOnly, sample,
 };
+use ssdyno_engine::{Health, PlaneUse, PrepareError};
 
 /// In a map: this logical page holds no data.
 pub(crate) const NONE: u32 = u32::MAX;

@@ -14,7 +14,8 @@ use ssdyno_engine::Rng;
 use crate::page_map::{Frontier, NONE, PageMap};
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
-use crate::{Blocks, Endurance, Ftl, FtlLimits, Plane, PrepareError, PrepareWatch};
+use crate::{Blocks, Endurance, Ftl, FtlLimits, Plane, PrepareWatch};
+use ssdyno_engine::PrepareError;
 
 /// Overwrites of the sample plane before its first use. Greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.

@@ -1,20 +1,9 @@
 //! Long preparations tell how far they are, and may be interrupted.
 
-use ssdyno_block::ConfigError;
+use ssdyno_engine::PrepareError;
 
 /// Steps between two calls of the watcher: some hundred microseconds, so that the call costs nothing.
 const CALL_EVERY: u64 = 1 << 12;
-
-/// Why a device could not be prepared.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PrepareError {
-    /// The configuration is impossible.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The watcher asked for an end.
-    #[error("interrupted while the device was prepared")]
-    Interrupted,
-}
 
 /// Counts the steps of a preparation and calls a watcher now and then.
 ///

@@ -3,11 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use ssdyno_engine::Pool;
 use ssdyno_engine::Rng;
 use ssdyno_flash::{FlashOp, OpKind};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::conformance::{ftl_config, small_flash};
-use ssdyno_ftl::{Ftl, FtlFacts, PageClass, Plane, Pool, Precondition, PrepareWatch, build};
+use ssdyno_ftl::{Ftl, FtlFacts, PageClass, Plane, Precondition, PrepareWatch, build};
 
 /// Pages of the device: many blocks also in a small class, since the forms are limits for many.
 const PAGES: u32 = 1 << 18;

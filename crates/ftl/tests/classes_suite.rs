@@ -253,7 +253,7 @@ fn shares_are_kept_as_blocks_go_bad() {
     let config = with_classes(0.6, TWO, r#","free_blocks_low":0"#);
     let mut ftl = filled(&flash, &config);
     let spare = |ftl: &dyn Ftl| -> Vec<f64> {
-        let spare = |pool: &ssdyno_ftl::Pool| {
+        let spare = |pool: &ssdyno_engine::Pool| {
             f64::from(pool.logical_pages) * (1.0 / pool.utilisation - 1.0) / 32.0
         };
         ftl.pools().iter().map(spare).collect()

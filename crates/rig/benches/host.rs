@@ -9,11 +9,12 @@
 
 mod common;
 
-use ssdyno_device::{Config, LinkConfig, presets};
+use ssdyno_device::LinkConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_host::CompletionWait;
 use ssdyno_result::Keep;
 use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
 
 use common::{speed, spread, workload};
 

@@ -9,9 +9,9 @@
 
 mod common;
 
-use ssdyno_device::{Config, Ssd, presets};
 use ssdyno_result::Keep;
 use ssdyno_rig::{RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, Ssd, presets};
 
 use common::{speed, spread, workload};
 

@@ -1,10 +1,11 @@
 //! What is loaded, and how the load gets there.
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::{Config, DeviceSpec};
+use ssdyno_device::DeviceSpec;
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, HostUse, ThreadMode};
+use ssdyno_ssd::Config;
 
 use crate::network::NetworkConfig;
 

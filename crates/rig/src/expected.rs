@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use ssdyno_device::DeviceReport;
+use ssdyno_engine::Pool;
 use ssdyno_ftl::closed_forms::{self, Class};
-use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, Pool, WearLevelling};
+use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling};
 use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
@@ -98,7 +99,7 @@ const WITHIN_95: f64 = 1.96;
 /// How far chance takes the write amplification of a run as long as this one.
 fn chance(
     result: &RunResult,
-    device: &ssdyno_device::Config,
+    device: &ssdyno_ssd::Config,
     workload: &WorkloadConfig,
     amplification: f64,
 ) -> Option<f64> {
@@ -129,7 +130,7 @@ struct Found {
 
 /// True if blocks are cleaned as the policy says and for want of room, and for nothing else, in
 /// planes that are equally full from the start.
-fn is_of_policy(device: &ssdyno_device::Config) -> bool {
+fn is_of_policy(device: &ssdyno_ssd::Config) -> bool {
     let ftl = &device.ftl;
     let precondition = &device.precondition;
     ftl.name == "page"
@@ -146,7 +147,7 @@ fn is_of_policy(device: &ssdyno_device::Config) -> bool {
 
 /// The closed form of what is run, by name and with its value.
 fn form(
-    device: &ssdyno_device::Config,
+    device: &ssdyno_ssd::Config,
     workload: &WorkloadConfig,
     used: f64,
     logical_pages: u64,
@@ -178,12 +179,12 @@ fn form(
 }
 
 /// Pages of a block that hold data.
-fn data_pages(device: &ssdyno_device::Config) -> u32 {
+fn data_pages(device: &ssdyno_ssd::Config) -> u32 {
     device.flash.pages_per_block - device.ftl.summary_pages
 }
 
 /// True if the pace of cleaning does not matter to a form that gives `value` for a pool.
-fn holds_paced(device: &ssdyno_device::Config, value: f64) -> bool {
+fn holds_paced(device: &ssdyno_ssd::Config, value: f64) -> bool {
     match (device.ftl.page.cleaning_pace, device.ftl.cleaning) {
         (CleaningPace::Whole, _) | (_, Cleaning::Greedy) => true,
         // Paced cleaning passes over victims of which every page is valid, where the forms move
@@ -198,7 +199,7 @@ fn holds_paced(device: &ssdyno_device::Config, value: f64) -> bool {
 /// Form 5, where every pool is written uniformly; and the blocks that pools have, see
 /// [`has_pools_enough`].
 fn pools_form(
-    device: &ssdyno_device::Config,
+    device: &ssdyno_ssd::Config,
     classes: &[Class],
     pools: &[Pool],
 ) -> Option<(Found, f64)> {

@@ -4,10 +4,12 @@ use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_controller_nvme::BehindLink;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::nvme::NvmeSetup;
-use ssdyno_device::{Config, Device, DeviceReport, LinkConfig, PrepareError, Ssd};
+use ssdyno_device::{Device, DeviceReport, LinkConfig};
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
 use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
+use ssdyno_ssd::{Config, Ssd};
 
 use crate::attach::{Attach, DevicePath, HostPlan, HostSide, Stack};
 use crate::faults;

@@ -5,8 +5,9 @@
 //! nothing below needs to know of threads.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceReport, PrepareError};
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_driver_nvme::{Namespace, NvmeDriver};
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Account, ThreadMode};
 use ssdyno_result::{Invariant, Keep, NamespaceResult, Recorder};

@@ -5,8 +5,8 @@ use std::time::Duration;
 use ssdyno_block::{ConfigError, Op};
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
+use ssdyno_engine::Health;
 use ssdyno_engine::events::{Activity, FlashCause};
-use ssdyno_ftl::Health;
 use ssdyno_result::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
     Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power, Recording,

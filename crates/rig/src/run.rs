@@ -1,9 +1,10 @@
 //! One run, from files to figures.
 
 use ssdyno_block::{ConfigError, Request, SubmitError, Time};
-use ssdyno_device::{DeviceReport, PrepareError};
+use ssdyno_device::DeviceReport;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventReader;
 use ssdyno_pci::FunctionError;
 use ssdyno_result::{

@@ -12,7 +12,8 @@
 //!   victims on average. Where planes are treated alike, the emptiest of them gives u.
 
 use ssdyno_device::FlashReport;
-use ssdyno_ftl::{Cleaning, FtlConfig, Placement, PlaneUse, WearLevelling};
+use ssdyno_engine::PlaneUse;
+use ssdyno_ftl::{Cleaning, FtlConfig, Placement, WearLevelling};
 use ssdyno_result::Invariant;
 use ssdyno_workload::Source;
 
@@ -176,7 +177,8 @@ fn cleaning(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> O
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_device::{Config as DeviceConfig, DeviceReport, Ssd, presets};
+    use ssdyno_device::DeviceReport;
+    use ssdyno_ssd::{Config as DeviceConfig, Ssd, presets};
 
     use super::*;
 

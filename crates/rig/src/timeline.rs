@@ -286,12 +286,12 @@ mod tests {
     /// one after the other, and the spans must say so to the picosecond.
     #[test]
     fn spans_lie_inside_their_requests_and_add_up_to_them() {
-        let text = ssdyno_device::presets::find("config-a").unwrap().text;
+        let text = ssdyno_ssd::presets::find("config-a").unwrap().text;
         let text = text.replace("blocks_per_plane = 512", "blocks_per_plane = 32");
         let workload = "read_percent = 100\nblock_size = \"4KiB\"\ndepth = 1\nrequests = 300";
         let run = crate::SimRun {
             target: "sim:test".into(),
-            device: ssdyno_device::Config::parse(&text).unwrap().into(),
+            device: ssdyno_ssd::Config::parse(&text).unwrap().into(),
             workload: "test".into(),
             source: crate::Source::Generator(
                 ssdyno_workload::WorkloadConfig::from_toml(workload).unwrap(),

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use ssdyno_block::Time;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::presets;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunError, RunLimits, SimRun, Source};
+use ssdyno_ssd::presets;
 use ssdyno_workload::{WorkloadConfig, read_fio_jobs};
 
 fn run(source: Source) -> SimRun {

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use ssdyno_device::{Config, presets};
 use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
 
 fn measure(device: Config, load: &str, seed: u64) -> RunResult {
     let run = SimRun {

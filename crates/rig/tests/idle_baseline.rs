@@ -6,11 +6,12 @@
 mod common;
 
 use ssdyno_block::Time;
+use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
-use ssdyno_device::{Config, DeviceSpec, presets};
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::Keep;
 use ssdyno_rig::{HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
 
 /// One request at a time; a database with few customers; bursts with pauses in which CPU and device fall
 /// asleep; some requests with seconds between them; a ramp-up before; many at once.
@@ -56,7 +57,7 @@ fn above(run: &SimRun, what: &str) -> f64 {
 
 #[test]
 fn no_load_of_any_preset_is_below_idle() {
-    for preset in presets::ALL {
+    for preset in presets::SSDS {
         for load in LOADS {
             let what = format!("{}: {load}", preset.name);
             if let Ok(mut device) = Config::parse(preset.text) {

@@ -7,13 +7,13 @@ mod common;
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_controller_ring::RingConfig;
-use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_result::{HostResult, RunProgress, RunResult};
 use ssdyno_rig::{Attach, DevicePath, HostOptions, KeepGoing, RunError, SimRun, Source, Stack};
+use ssdyno_ssd::{Config, presets};
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -283,7 +283,7 @@ fn every_preset_comes_up_behind_its_driver() {
     let mixed = load(4, 8, "8KiB", 30, 1_000);
     let run = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &mixed, 1);
     let Some(side) = &run.device.host else { unreachable!() };
-    for preset in presets::ALL {
+    for preset in presets::SSDS {
         let mut config = Config::parse(preset.text).unwrap();
         if config.nvme.is_none() {
             continue;

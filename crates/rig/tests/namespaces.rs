@@ -6,11 +6,11 @@ mod common;
 
 use common::measure;
 use ssdyno_block::units::Bytes;
-use ssdyno_device::Config;
 use ssdyno_device::nvme::NamespaceConfig;
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_host::ThreadMode;
 use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun, Stack};
+use ssdyno_ssd::Config;
 
 /// Three namespaces: two of 256 MiB, with blocks of 512 B and of 4 KiB, and the rest.
 fn device() -> Config {

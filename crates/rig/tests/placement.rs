@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use proptest::prelude::*;
-use ssdyno_device::{Config, presets};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, closed_forms};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
 
 const PLACEMENTS: [Placement; 4] =
     [Placement::Static, Placement::RoundRobin, Placement::MostFree, Placement::LeastBusy];

@@ -8,11 +8,11 @@ mod common;
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_block::units::{Span, Watts};
-use ssdyno_device::Config;
 use ssdyno_device::nvme::OperationalState;
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
 use ssdyno_result::RunResult;
 use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun};
+use ssdyno_ssd::Config;
 
 const READS: &str = "write_percent = 0\nblock_size = \"4KiB\"\ndepth = 64\nrequests = 30_000";
 const WRITES: &str = "write_percent = 100\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 12_000";

@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
-use ssdyno_device::{Config, presets};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress,
     Session, SimMeasured, SimRun, Source,
 };
+use ssdyno_ssd::{Config, presets};
 
 /// Configuration A with fewer blocks and some lines replaced.
 fn config(changes: &[(&str, &str)]) -> Config {
@@ -218,7 +218,7 @@ fn figures(result: &RunResult) -> RunResult {
 #[test]
 fn every_preset_gives_the_same_bytes_twice() {
     let mixed = "read_percent = 60\nwrite_percent = 30\ntrim_percent = 10\nblock_size = \"8KiB\"\ndepth = 16\nrequests = 4000";
-    for preset in presets::ALL {
+    for preset in presets::SSDS {
         let mut device = Config::parse(preset.text).unwrap();
         device.flash.blocks_per_plane = device.flash.blocks_per_plane.min(128);
         device.ftl.over_provisioning = device.ftl.over_provisioning.max(0.25);

@@ -7,11 +7,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ssdyno_device::{Config, presets};
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Cleaning, WearLevelling};
 use ssdyno_result::Keep;
 use ssdyno_rig::{KeepGoing, RunLimits, SimMeasured, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
 
 /// Parts that each end of a run is divided into, for its standard error.
 const PARTS: usize = 20;

@@ -8,7 +8,6 @@ mod common;
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_controller_ring::RingConfig;
-use ssdyno_device::{Config, presets};
 use ssdyno_driver_nvme::{InterruptChoice, NvmeConfig, NvmeError, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
 use ssdyno_host::{CompletionWait, ThreadMode};
@@ -17,6 +16,7 @@ use ssdyno_result::RunResult;
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, KeepGoing, RunError, RunLimits, SimMeasured, SimRun, Stack,
 };
+use ssdyno_ssd::{Config, presets};
 
 /// A driver with `limit`, and twice as much for admin commands, as `--time-limit` sets it.
 fn limited(limit: Time) -> NvmeConfig {
@@ -111,7 +111,7 @@ fn the_usual_limit_expires_too() {
 /// Every NVMe preset under a limit that its slower writes break.
 #[test]
 fn every_drive_stands_a_short_limit() {
-    for preset in presets::ALL {
+    for preset in presets::SSDS {
         let Ok(device) = Config::parse(preset.text) else { continue };
         if device.nvme.is_none() {
             continue;
@@ -258,7 +258,7 @@ fn drawn() -> impl Strategy<Value = Drawn> {
 
 impl Drawn {
     fn device(&self) -> Config {
-        let drives: Vec<Config> = (presets::ALL.iter())
+        let drives: Vec<Config> = (presets::SSDS.iter())
             .filter_map(|preset| Config::parse(preset.text).ok())
             .filter(|config| config.nvme.is_some())
             .collect();

@@ -11,8 +11,9 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{BlockTarget, Completion, Request, Status, Time, Token};
-use ssdyno_device::{Config, Contents, Ssd};
+use ssdyno_device::Contents;
 use ssdyno_serve::{Paced, Served, ServedClock, Shared, TcpService};
+use ssdyno_ssd::{Config, Ssd};
 
 const SECTOR: usize = 512;
 /// A wait that lasts so long is a hang.
@@ -30,7 +31,7 @@ struct Drive {
 
 impl Drive {
     fn new() -> Drive {
-        let file = include_str!("../../device/tests/small_nvme.toml");
+        let file = include_str!("../../ssd/tests/small_nvme.toml");
         let config = Config::parse(file).unwrap();
         let ssd = Ssd::new(&config, 7).unwrap();
         let (contents, waiting) = (Contents::default(), BTreeMap::new());

@@ -2,11 +2,12 @@
 
 use ssdyno_block::units::Span;
 use ssdyno_controller_ring::RingConfig;
-use ssdyno_device::{Config, DeviceSpec};
+use ssdyno_device::DeviceSpec;
 use ssdyno_driver_nvme::{Feature, HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, NETWORKS, NetworkConfig, Source, Stack,
 };
+use ssdyno_ssd::Config;
 use ssdyno_workload::WorkloadConfig;
 
 use crate::failure::Failure;

@@ -239,14 +239,14 @@ mod tests {
     use super::*;
     use crate::overlay;
 
-    fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_device::Config, Failure> {
+    fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_ssd::Config, Failure> {
         let document = Document::preset("d.toml".into(), text).with(settings, |_| true);
         document.parse(overlay::device_keys())
     }
 
     #[test]
     fn what_is_no_toml_names_key_and_remedy() {
-        let good = ssdyno_device::presets::ALL[0].text;
+        let good = ssdyno_ssd::presets::SSDS[0].text;
         let twice = good.replacen("[ftl]\n", "[ftl]\nname = \"page\"\nname = \"page\"\n", 1);
         let large = good.replacen("channels = 8", "channels = 99999999999999999999", 1);
         for (text, key, says, help) in [
@@ -287,7 +287,7 @@ mod tests {
         /// One key of a good file garbled: the message names a line of the file.
         #[test]
         fn a_garbled_line_is_named(at in 0usize..40, junk in "[a-z=\"\\[ ]{1,8}") {
-            let good = ssdyno_device::presets::ALL[0].text;
+            let good = ssdyno_ssd::presets::SSDS[0].text;
             let mut lines: Vec<&str> = good.lines().collect();
             let at = at % lines.len();
             lines[at] = &junk;

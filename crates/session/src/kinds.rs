@@ -6,17 +6,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use ssdyno_block::Preset;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::array::ArrayConfig;
-use ssdyno_device::delay::DelayConfig;
+use ssdyno_device::delay::{self, DelayConfig};
 use ssdyno_device::volume::{self, VolumeConfig};
-use ssdyno_device::{Config, DeviceKind, DeviceKinds, presets};
+use ssdyno_device::{DeviceKind, DeviceKinds};
 use ssdyno_disk::DiskConfig;
+use ssdyno_ssd::Config;
 
 /// Every kind of device. The first is the kind of a file that has the table of none; a kind stands after those whose
 /// tables its files may have, too.
 pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
-    DeviceKind::of::<Config>(presets::ALL),
+    DeviceKind::of::<Config>(ssdyno_ssd::presets::SSDS),
     DeviceKind::of::<RingConfig>(ssdyno_controller_ring::presets::CARDS),
-    DeviceKind::of::<DelayConfig>(presets::DELAYS),
+    DeviceKind::of::<DelayConfig>(delay::presets::DELAYS),
     DeviceKind::of::<ArrayConfig>(ARRAYS),
     DeviceKind::of::<DiskConfig>(ssdyno_disk::presets::DISKS),
     DeviceKind::of::<VolumeConfig>(volume::presets::VOLUMES),

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use ssdyno_bench::NULL;
 use ssdyno_block::Preset;
-use ssdyno_device::{Config, DeviceSpec};
+use ssdyno_device::DeviceSpec;
 use ssdyno_rig::{NETWORKS, NetworkConfig};
+use ssdyno_ssd::Config;
 use ssdyno_workload::{WorkloadConfig, WorkloadError};
 use toml::Table;
 

@@ -62,7 +62,7 @@ fn schema(name: SchemaName) -> Value {
     }
     match name {
         SchemaName::Run => of::<RunOutput<'_>>(),
-        SchemaName::Device => of::<ssdyno_device::Config>(),
+        SchemaName::Device => of::<ssdyno_ssd::Config>(),
         SchemaName::RingCard => of::<ssdyno_controller_ring::RingConfig>(),
         SchemaName::Delay => of::<ssdyno_device::delay::DelayConfig>(),
         SchemaName::Array => of::<ssdyno_device::array::ArrayConfig>(),

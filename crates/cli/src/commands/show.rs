@@ -6,13 +6,13 @@ use clap::Args;
 use serde::Serialize;
 use ssdyno_block::Preset;
 use ssdyno_controller_nvme::{IdCtrl, IdCtrlError};
-use ssdyno_device::Config;
 use ssdyno_rig::NETWORKS;
 use ssdyno_session::{
     DEVICE_KINDS, Failure, Setting, files,
     named::{self, is_toml},
     nearest, settings,
 };
+use ssdyno_ssd::Config;
 
 use crate::output::Output;
 

@@ -7,7 +7,7 @@ use ssdyno_pci::PciDevice;
 use ssdyno_spec::nvme::{IdentifyController, PowerStateDescriptor};
 
 use super::*;
-use ssdyno_device::{Config, presets};
+use ssdyno_ssd::{Config, presets};
 
 const TEXT: &str = "NVME Identify Controller:
 vid       : 0x1b36
@@ -96,8 +96,8 @@ fn text_becomes_keys() {
 fn controller_says_what_the_dump_says() {
     let id = IdCtrl::parse(text().as_bytes()).unwrap();
     let config = applied(&id, "gen4-consumer");
-    let ssd = ssdyno_device::Ssd::new(&config, 1).unwrap();
-    let controller = crate::NvmeController::new(&config, ssd).unwrap();
+    let ssd = ssdyno_ssd::Ssd::new(&config, 1).unwrap();
+    let controller = crate::NvmeController::in_front_of(ssd, config.nvme_setup().unwrap()).unwrap();
     assert_eq!(controller.identity().vendor, 0x1b36);
     let again = IdCtrl::parse(controller.subsystem.identify_controller().as_bytes()).unwrap();
     let expected = IdCtrl {

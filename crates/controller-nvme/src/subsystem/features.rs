@@ -12,8 +12,9 @@ use super::logs::TEMPERATURE_KELVIN;
 use super::namespaces::RANGE_TYPES_BYTES;
 use super::versions::{Field, Part, Version};
 use super::{HostData, NvmeSubsystem};
+use ssdyno_device::Device;
 use ssdyno_device::nvme::NvmeControllerConfig;
-use ssdyno_device::{Device, PowerState};
+use ssdyno_device::nvme::PowerState;
 
 /// In command dword 10 of Set Features: keep the value over a reset.
 const SAVE: u32 = 1 << 31;

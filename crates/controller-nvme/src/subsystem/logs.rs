@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::Time;
-use ssdyno_ftl::Health;
+use ssdyno_engine::Health;
 use ssdyno_spec::nvme::{
     AsynchronousEvent, ErrorLogEntry, FirmwareSlotLog, NvmeStatus, SmartLog, SubmissionEntry, page,
 };

@@ -27,8 +27,9 @@ mod versions;
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_spec::nvme::NvmeStatus;
 
+use ssdyno_device::Device;
+use ssdyno_device::nvme::PowerState;
 use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup};
-use ssdyno_device::{Device, PowerState};
 
 pub use admin::AdminOutcome;
 pub use features::FeatureValue;

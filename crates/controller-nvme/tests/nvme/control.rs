@@ -9,7 +9,10 @@ use ssdyno_spec::nvme::{AsynchronousEvent, admin, page};
 use crate::support::{FixedTime, Host, LATENCY, config, entry, host, host_with, read};
 
 fn fresh() -> Host<FixedTime> {
-    Host::new(NvmeController::new(&config("", &[]), FixedTime::default()).unwrap())
+    Host::new(
+        NvmeController::in_front_of(FixedTime::default(), config("", &[]).nvme_setup().unwrap())
+            .unwrap(),
+    )
 }
 
 /// Base 2.0c, figures 36 and 37; S1-25.
@@ -87,8 +90,11 @@ fn an_illegal_set_up_is_fatal_until_the_next_reset() {
         assert_eq!(host.read(registers::CSTS), fatal);
     }
     let mut plain = Host::new(
-        NvmeController::new(&config("weighted_round_robin = false", &[]), FixedTime::default())
-            .unwrap(),
+        NvmeController::in_front_of(
+            FixedTime::default(),
+            config("weighted_round_robin = false", &[]).nvme_setup().unwrap(),
+        )
+        .unwrap(),
     );
     plain.enable_with(good | registers::CC_ARBITRATION_WEIGHTED);
     assert_eq!(plain.read(registers::CSTS), registers::CSTS_FATAL, "not offered");

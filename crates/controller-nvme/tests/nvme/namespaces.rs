@@ -160,11 +160,16 @@ fn a_format_changes_the_block_size_and_drops_the_data() {
 fn no_block_is_smaller_than_the_sector() {
     let device =
         || FixedTime { latency: LATENCY, sector_bytes: Some(4096), ..FixedTime::default() };
-    let error = NvmeController::new(&config("namespaces = [{}]", &[]), device()).unwrap_err();
+    let error = NvmeController::in_front_of(
+        device(),
+        config("namespaces = [{}]", &[]).nvme_setup().unwrap(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("sector of 4096 B"), "{error}");
 
     let large = config("namespaces = [{ block_size = \"4KiB\", size = \"16MiB\" }]", &[]);
-    let mut host = Host::new(NvmeController::new(&large, device()).unwrap());
+    let mut host =
+        Host::new(NvmeController::in_front_of(device(), large.nvme_setup().unwrap()).unwrap());
     host.enable();
     host.create_pair(1, 8);
     assert_eq!(size_of_blocks(&mut host, 1), Some((4096, 4096)));

@@ -3,12 +3,13 @@
 
 use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
 use ssdyno_controller_nvme::{ControllerFault, Effect, NvmeController};
-use ssdyno_device::{Config, Device, DeviceReport, Sanitize, SanitizeMethod, Ssd};
+use ssdyno_device::{Device, DeviceReport, Sanitize, SanitizeMethod};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
 use ssdyno_spec::nvme::{
     AsynchronousEvent, IdentifyController, NvmeStatus, SanitizeLog, SubmissionEntry, admin, cns,
     nvm, page, registers, sanicap, sanitize,
 };
+use ssdyno_ssd::{Config, Ssd};
 use zerocopy::FromBytes;
 
 use crate::support::{
@@ -466,7 +467,10 @@ fn a_sanitized_ssd_is_empty_and_works() {
 #[test]
 fn a_device_that_it_wears_out_fails() {
     let config = config("", &[("copy = ", "endurance_cycles = 10\ncopy = ")]);
-    let mut host = Host::new(NvmeController::new(&config, Ssd::new(&config, 7).unwrap()).unwrap());
+    let mut host = Host::new(
+        NvmeController::in_front_of(Ssd::new(&config, 7).unwrap(), config.nvme_setup().unwrap())
+            .unwrap(),
+    );
     host.enable();
     host.create_pair(1, 16);
     let keep = sanitize::NO_DEALLOCATION;

@@ -7,15 +7,16 @@ use std::collections::VecDeque;
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::{
-    Config, Device, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize, SanitizeMethod,
+    Device, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize, SanitizeMethod,
     Sanitized,
 };
 use ssdyno_energy::{Facts, PowerModel};
+use ssdyno_engine::Health;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::Health;
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault, PciDevice};
 use ssdyno_spec::nvme::registers::{self, ControllerCapabilities};
 use ssdyno_spec::nvme::{CompletionEntry, SubmissionEntry, admin, nvm};
+use ssdyno_ssd::Config;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 /// Where the shared memory begins.
@@ -89,7 +90,7 @@ impl Device for FixedTime {
             write_buffer_bytes: 0,
             link_ways: 2,
         };
-        let energy = Config::parse(ssdyno_device::presets::ALL[0].text).unwrap().energy;
+        let energy = Config::parse(ssdyno_ssd::presets::SSDS[0].text).unwrap().energy;
         let power = PowerModel::Controller { config: Box::new(energy), facts: Facts::default() };
         report.unit("ssd", facts, power).flash = Some(FlashReport {
             channels: 1,
@@ -219,7 +220,7 @@ pub(crate) struct Host<D> {
 
 /// Configuration A behind a PCIe link, with `[nvme]` keys and other changes.
 pub(crate) fn config(nvme: &str, changes: &[(&str, &str)]) -> Config {
-    let mut text = include_str!("../../../device/tests/small_nvme.toml").to_owned();
+    let mut text = include_str!("../../../ssd/tests/small_nvme.toml").to_owned();
     for (from, to) in changes {
         assert!(text.contains(from), "{from} is not in the file");
         text = text.replace(from, to);
@@ -235,7 +236,8 @@ pub(crate) fn host(nvme: &str) -> Host<FixedTime> {
 /// As [`host`], from a whole device file.
 pub(crate) fn host_with(config: &Config) -> Host<FixedTime> {
     let device = FixedTime { latency: LATENCY, ..FixedTime::default() };
-    let mut host = Host::new(NvmeController::new(config, device).unwrap());
+    let mut host =
+        Host::new(NvmeController::in_front_of(device, config.nvme_setup().unwrap()).unwrap());
     host.enable();
     host
 }

@@ -2,8 +2,9 @@
 
 use ssdyno_block::Time;
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::{HostLink, Ssd};
+use ssdyno_device::HostLink;
 use ssdyno_spec::nvme::{SubmissionEntry, nvm, registers};
+use ssdyno_ssd::Ssd;
 
 use crate::support::{DATA, Host, LATENCY, LIST, config, host, read, transfer, write};
 
@@ -29,7 +30,8 @@ fn a_single_read_takes_the_sum_of_its_parts() {
     let firmware = "[controller]\ncommand_time = \"1us\"\npage_time = \"100ns\"\ndram_bandwidth = \"3.2GB/s\"\n[queue]";
     let config = config("", &[("[queue]", firmware)]);
     let ssd = Ssd::new(&config, 1).unwrap();
-    let mut host = Host::new(NvmeController::new(&config, ssd).unwrap());
+    let mut host =
+        Host::new(NvmeController::in_front_of(ssd, config.nvme_setup().unwrap()).unwrap());
     host.enable();
     host.create_pair(1, 8);
     let channel = Time::from_ps(12_300_301); // 4 KiB at 333 MB/s
@@ -95,18 +97,19 @@ fn admin_commands_take_their_time() {
 #[test]
 fn a_latency_of_the_link_is_refused() {
     let config = config("", &[("lanes = 4", "lanes = 4\nlatency = \"2us\"")]);
-    let error = NvmeController::new(&config, Ssd::new(&config, 1).unwrap()).unwrap_err();
+    let error =
+        NvmeController::in_front_of(Ssd::new(&config, 1).unwrap(), config.nvme_setup().unwrap())
+            .unwrap_err();
     assert_eq!(error.key, "host_link.latency");
     assert!(error.problem.contains("2 us"), "{error}");
 }
 
-/// A controller without its table, and one whose keys are impossible.
+/// An SSD without the table has no controller, and one whose keys are impossible is refused.
 #[test]
 fn impossible_tables_are_refused() {
     let mut without = config("", &[]);
     without.nvme = None;
-    let error = NvmeController::new(&without, Ssd::new(&without, 1).unwrap()).unwrap_err();
-    assert_eq!(error.key, "nvme");
+    assert!(without.nvme_setup().is_none());
     for (keys, key) in [
         ("version = \"3.0\"", "nvme.version"),
         ("io_queues = 0", "nvme.io_queues"),
@@ -130,7 +133,11 @@ fn impossible_tables_are_refused() {
         ("namespaces = [{ size = \"1GiB\" }]", "do not fit"),
     ] {
         let config = config(keys, &[]);
-        let error = NvmeController::new(&config, Ssd::new(&config, 1).unwrap()).unwrap_err();
+        let error = NvmeController::in_front_of(
+            Ssd::new(&config, 1).unwrap(),
+            config.nvme_setup().unwrap(),
+        )
+        .unwrap_err();
         assert!(error.key == "nvme.namespaces" && error.problem.contains(what), "{error}");
     }
     assert_eq!(registers::submission_doorbell(1, 0), 0x1008);

@@ -19,8 +19,8 @@ mod tests;
 
 use ssdyno_block::{BlockTarget, Completion, ConfigError, Request, SubmitError, Time, Token};
 use ssdyno_energy::PowerModel;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{Busy, EventLog, EventReader, PartEvent};
-use ssdyno_ftl::PrepareError;
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport, Medium};
 pub(crate) use config::UNITS_MOST;

@@ -7,6 +7,7 @@
 //! Trims and flushes take no time: it has nothing to trim and no cache to flush.
 
 mod config;
+pub mod presets;
 #[cfg(test)]
 mod tests;
 

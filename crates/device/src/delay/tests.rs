@@ -132,7 +132,7 @@ fn impossible_values_are_named() {
 
 #[test]
 fn presets_are_sound_and_complete() {
-    for preset in crate::presets::DELAYS {
+    for preset in super::presets::DELAYS {
         let config = DelayConfig::parse(preset.text).unwrap();
         assert!(!config.description.is_empty(), "{}", preset.name);
         assert_eq!(DelayConfig::parse(&config.to_toml()).unwrap(), config, "{}", preset.name);

@@ -6,8 +6,8 @@ use std::fmt;
 use ssdyno_block::{
     BlockTarget, Completion, Fault, FaultPlan, FaultSite, Request, Status, SubmitError, Time, Token,
 };
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::PrepareError;
 
 use super::FaultConfig;
 use crate::{Device, DeviceReport, PowerControl, Sanitize, Sanitized};

@@ -20,9 +20,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use ssdyno_block::{BlockTarget, Completion, ConfigError, Op, Request, SubmitError, Time, Token};
 use ssdyno_energy::PowerModel;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::PrepareError;
 
 use crate::array::{Renumber, UNITS_MOST};
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};

@@ -10,7 +10,6 @@ use std::rc::Rc;
 use drivers::{ClassDriver, NvmeType, Registry};
 use ssdyno_block::{MonotonicTime, Request, Time, Token};
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_pci::capability::Link;
 use ssdyno_pci::topology::{APERTURES, Firmware, PciMachine, boot};
@@ -18,8 +17,9 @@ use ssdyno_pci::{
     DmaRegion, FunctionError, InterruptMode, PciDevice, PciFunction, PciTiming, RootBus,
     SimulatedPci, assign, scan,
 };
+use ssdyno_ssd::{Config, Ssd};
 
-const SMALL: &str = include_str!("../../../device/tests/small_nvme.toml");
+const SMALL: &str = include_str!("../../../ssd/tests/small_nvme.toml");
 
 /// A function that the machine and its driver share.
 struct Slot(Rc<RefCell<SimulatedPci<NvmeController<Ssd>>>>);
@@ -66,7 +66,10 @@ impl PciFunction for Slot {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let device = Config::parse(&format!("{SMALL}\n[nvme]\nready_time = \"1ms\"\n"))?;
-    let controller = NvmeController::new(&device, Ssd::new(&device, 1)?)?;
+    let controller = NvmeController::in_front_of(
+        Ssd::new(&device, 1)?,
+        device.nvme_setup().ok_or("the file has no [nvme]")?,
+    )?;
     let ns = Time::from_ns;
     let timing = PciTiming { posted_write: ns(300), read_round_trip: ns(800), interrupt: ns(2000) };
     let pci = SimulatedPci::new(controller, timing);

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
 use ssdyno_controller_nvme::{ControllerFault, Effect, NvmeController, Stuck};
-use ssdyno_device::{Config, Ssd};
 use ssdyno_driver_nvme::{
     AdminCommand, DataBuffer, DriverEvent, DriverState, Feature, InterruptChoice, IoCommand,
     IoResult, NvmeConfig, NvmeError, PriorityClass, QueuePolicy, ResetCause, Weights,
 };
 use ssdyno_pci::{InterruptMode, PciFunction, SimulatedPci};
 use ssdyno_spec::nvme::{DatasetRange, IdentifyNamespace, NvmeStatus, SmartLog, page};
+use ssdyno_ssd::{Config, Ssd};
 use zerocopy::{FromBytes, FromZeros};
 
 use crate::drivers::target::NvmeTarget;
@@ -21,10 +21,13 @@ type Real = NvmeController<Ssd>;
 
 /// A small SSD behind its controller, with `keys` of the table `[nvme]`.
 fn real(keys: &str) -> SimulatedPci<Real> {
-    let small = include_str!("../../../device/tests/small_nvme.toml");
+    let small = include_str!("../../../ssd/tests/small_nvme.toml");
     let device = Config::parse(&format!("{small}\n[nvme]\nready_time = \"1ms\"\n{keys}")).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
-    SimulatedPci::new(NvmeController::new(&device, ssd).unwrap(), TIMING)
+    SimulatedPci::new(
+        NvmeController::in_front_of(ssd, device.nvme_setup().unwrap()).unwrap(),
+        TIMING,
+    )
 }
 
 fn patient() -> NvmeConfig {
@@ -253,11 +256,13 @@ fn namespaces_come_and_go() {
 fn namespaces_have_pages_of_their_own() {
     const IDS: [u32; 3] = [1, 2, 3];
     const PAGES: u64 = 24;
-    let small = include_str!("../../../device/tests/small_nvme.toml");
+    let small = include_str!("../../../ssd/tests/small_nvme.toml");
     let spaces = "[{ size = \"1MiB\" }, { size = \"1MiB\", block_size = \"4KiB\" }, {}]";
     let keys = format!("[nvme]\nready_time = \"1ms\"\nnamespaces = {spaces}");
     let device = Config::parse(&format!("{small}\n{keys}")).unwrap();
-    let controller = NvmeController::new(&device, Ssd::fresh(&device, 7).unwrap()).unwrap();
+    let controller =
+        NvmeController::in_front_of(Ssd::fresh(&device, 7).unwrap(), device.nvme_setup().unwrap())
+            .unwrap();
     let mut rig = Rig::ready(SimulatedPci::new(controller, TIMING), patient());
     assert_eq!(rig.nvme.driver.namespaces().len(), IDS.len());
     let data = DataBuffer::Contiguous(rig.buffer.address);

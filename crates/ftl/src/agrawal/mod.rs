@@ -21,10 +21,11 @@ use ssdyno_flash::{Divisor, FlashOp, Geometry};
 use crate::contract::FtlFacts;
 use crate::random_writes::RandomWrites;
 use crate::{
-    Cleaning, Fill, Ftl, FtlConfig, Health, HotCold, Plane, Precondition, PrepareError,
-    PrepareWatch, ReadOnly, WearLevelling,
+    Cleaning, Fill, Ftl, FtlConfig, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
+    WearLevelling,
 };
 use package::{Package, Shape};
+use ssdyno_engine::{Health, PrepareError};
 
 /// The FTL: its packages, side by side.
 #[derive(Debug)]

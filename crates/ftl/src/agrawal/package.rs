@@ -7,7 +7,8 @@ use crate::page_map::NONE;
 use crate::random_writes::RandomWrites;
 use crate::ranks::Ranks;
 use crate::reverse::Reverse;
-use crate::{PrepareError, PrepareWatch, ReadOnly};
+use crate::{PrepareWatch, ReadOnly};
+use ssdyno_engine::PrepareError;
 
 /// Overwrites of a package before its state counts as steady; greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.

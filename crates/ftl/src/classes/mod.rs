@@ -22,9 +22,10 @@ use crate::contract::FtlFacts;
 use crate::page_map::{NONE, PageMap};
 use crate::placement::Chooser;
 use crate::{
-    Blocks, Fill, Ftl, FtlConfig, FtlLimits, Health, HotCold, Plane, PlaneUse, Pool, Precondition,
-    PrepareError, PrepareWatch, ReadOnly, WearLevelling, sample,
+    Blocks, Fill, Ftl, FtlConfig, FtlLimits, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
+    WearLevelling, sample,
 };
+use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError};
 
 pub use sharing::PageClass;
 pub(crate) use sharing::check;

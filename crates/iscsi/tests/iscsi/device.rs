@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ssdyno_block::Time;
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::{Config, Ssd};
 use ssdyno_iscsi::{
     IscsiServer, IscsiTarget, LogicalUnits, NvmeUnits, Portal, ScsiTask, ServedClock,
     TaskAttribute, TaskId, TaskResponse, UnitOptions,
 };
 use ssdyno_pci::{PciTiming, SimulatedPci};
 use ssdyno_scsi::Nexus;
+use ssdyno_ssd::{Config, Ssd};
 
 pub(crate) const NAME: &str = "iqn.2026-01.org.ssdyno:test";
 
@@ -57,7 +57,7 @@ impl fmt::Display for Blocks {
     }
 }
 
-const SMALL: &str = include_str!("../../../device/tests/small_nvme.toml");
+const SMALL: &str = include_str!("../../../ssd/tests/small_nvme.toml");
 
 /// Units over the whole path: translation, driver, connector, controller, flash.
 pub(crate) fn units(keys: &str) -> NvmeUnits<NvmeController<Ssd>> {
@@ -78,7 +78,7 @@ fn units_of(keys: &str, small: &str, options: UnitOptions) -> NvmeUnits<NvmeCont
     let text = format!("{small}\n[nvme]\nready_time = \"1ms\"\ncontents = true\n{keys}");
     let device = Config::parse(&text).unwrap();
     let ssd = Ssd::new(&device, 7).unwrap();
-    let controller = NvmeController::new(&device, ssd).unwrap();
+    let controller = NvmeController::in_front_of(ssd, device.nvme_setup().unwrap()).unwrap();
     let units = NvmeUnits::start_with(SimulatedPci::new(controller, TIMING), options).unwrap();
     if device.faults.is_none() { units } else { units.with_faults(|at| device.faults.plan(7, at)) }
 }

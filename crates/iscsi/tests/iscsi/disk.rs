@@ -2,12 +2,13 @@
 
 use ssdyno_block::Time;
 use ssdyno_device::array::ArrayConfig;
-use ssdyno_device::{Config, Device, DeviceKind, DeviceKinds, Ssd};
+use ssdyno_device::{Device, DeviceKind, DeviceKinds};
 use ssdyno_disk::{Disk, DiskConfig};
 use ssdyno_iscsi::{
     BlockUnits, DiskOptions, IscsiServer, LogicalUnits, Portal, TaskResponse, UnitOptions,
 };
 use ssdyno_scsi::{Nexus, cdb};
+use ssdyno_ssd::{Config, Ssd};
 
 use crate::device::{self, Blocks, execute};
 
@@ -57,7 +58,7 @@ pub(crate) fn serve(blocks: Blocks, unit: UnitOptions) -> IscsiServer {
 
 /// A small SSD without an NVMe controller, which trims.
 fn ssd() -> Ssd {
-    Ssd::new(&Config::parse(include_str!("../../../device/tests/small_nvme.toml")).unwrap(), 7)
+    Ssd::new(&Config::parse(include_str!("../../../ssd/tests/small_nvme.toml")).unwrap(), 7)
         .unwrap()
 }
 

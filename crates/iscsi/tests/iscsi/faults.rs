@@ -2,10 +2,10 @@
 
 use ssdyno_block::Time;
 use ssdyno_controller_nvme::NvmeController;
-use ssdyno_device::Ssd;
 use ssdyno_iscsi::{LogicalUnits, NvmeUnits};
 use ssdyno_pci::FaultyDevice;
 use ssdyno_scsi::{Nexus, cdb};
+use ssdyno_ssd::Ssd;
 
 use crate::device;
 

@@ -76,7 +76,7 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
 /// The controller of the paper's SSD, by its preset.
 fn controller() -> Option<NvmeControllerConfig> {
     let preset = ssdyno_session::DEVICE_KINDS.find("p3600")?;
-    ssdyno_device::Config::parse(preset.text).ok()?.nvme
+    ssdyno_ssd::Config::parse(preset.text).ok()?.nvme
 }
 
 /// Four register reads on the preset of the paper's machine: seconds, and the clock.

@@ -175,7 +175,7 @@ impl PointPlan for Plan {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_device::Config;
+    use ssdyno_ssd::Config;
 
     use super::*;
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ssdyno_block::{BlockTarget, Time};
-use ssdyno_device::{DeviceReport, Ssd};
+use ssdyno_device::DeviceReport;
 use ssdyno_energy::{Breakdown, DeviceMeter, Meter, PowerModel};
 use ssdyno_engine::events::{Activity, Busy, EventReader, FlashCause};
 use ssdyno_result::{Keep, Recorder};
 use ssdyno_rig::{Drive, KeepGoing, RunLimits, drive};
 use ssdyno_session::{StopFlag, side_by_side};
+use ssdyno_ssd::Ssd;
 use ssdyno_workload::{TraceOptions, TraceOrigin, Workload, open_trace};
 
 use super::data::RunPlan;
@@ -93,7 +94,7 @@ fn simulate(
     let preset = presets::device(&plan.device)?;
     let file = &preset.file;
     let text = changes.applied(file, "device", preset.text)?;
-    let config = ssdyno_device::Config::parse(&text).map_err(|error| defect(file, error))?;
+    let config = ssdyno_ssd::Config::parse(&text).map_err(|error| defect(file, error))?;
     let mut device = Ssd::new(&config, options.seed).map_err(|error| defect(file, error))?;
     let said = DeviceReport::of(&device);
     let (Some(unit), Some(facts)) = (said.whole(), said.flash()) else {

@@ -16,8 +16,9 @@ pub(crate) use queued::QueuedPort;
 pub(crate) use ring::RingPort;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_device::{DeviceReport, PrepareError};
+use ssdyno_device::DeviceReport;
 use ssdyno_driver_nvme::NvmeError;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{HostConfig, HostPort};
 use ssdyno_pci::driver::DriverFlags;

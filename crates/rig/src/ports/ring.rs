@@ -4,8 +4,9 @@ use ssdyno_block::{
     Completion, FaultPlan, MonotonicTime, Request, SECTOR_BYTES, SubmitError, Time, Token,
 };
 use ssdyno_controller_ring::{RingCard, RingConfig};
-use ssdyno_device::{DeviceReport, PrepareError};
+use ssdyno_device::DeviceReport;
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_pci::driver::DriverFlags;

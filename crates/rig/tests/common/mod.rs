@@ -1,11 +1,12 @@
 //! What tests of whole machines share: a small drive with a controller, a run of it, and its figures.
 
-use ssdyno_device::{Config, LinkConfig, presets};
+use ssdyno_device::LinkConfig;
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source, Stack,
 };
+use ssdyno_ssd::{Config, presets};
 
 #[allow(dead_code, reason = "some tests take presets as they are")]
 /// A small SSD with a controller.

@@ -422,7 +422,7 @@ mod tests {
 
     #[test]
     fn what_is_loaded_by_default_are_the_first_presets() {
-        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_device::presets::ALL[0].name));
+        assert_eq!(DEFAULT_TARGET, format!("sim:{}", ssdyno_ssd::presets::SSDS[0].name));
         assert_eq!(DEFAULT_HOST, ssdyno_host::presets::ALL[0].name);
     }
 

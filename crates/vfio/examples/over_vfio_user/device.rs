@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use ssdyno_block::{Fault, FaultSite, FaultTrigger, Time};
 use ssdyno_controller_nvme::NvmeController;
 use ssdyno_controller_ring::{RingCard, RingConfig};
-use ssdyno_device::{Config, Ssd};
 use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
+use ssdyno_ssd::{Config, Ssd};
 use ssdyno_vfio::{ClientEnd, ClientError, VfioUserFunction, VfioUserServer};
 
 pub(crate) const RING: &str = include_str!("../../../../presets/devices/zc706-ring.toml");
-const NVME: &str = include_str!("../../../device/tests/small_nvme.toml");
+const NVME: &str = include_str!("../../../ssd/tests/small_nvme.toml");
 /// Longest time until a process that was started listens: the machine may be busy.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
@@ -29,7 +29,10 @@ pub(crate) fn serve(what: &str, socket: &Path) -> Result<(), Box<dyn std::error:
     if what.starts_with("nvme") {
         let keys = "[nvme]\nready_time = \"1ms\"\ncontents = true\n";
         let config = Config::parse(&format!("{NVME}\n{keys}"))?;
-        let controller = NvmeController::new(&config, Ssd::new(&config, 1)?)?;
+        let controller = NvmeController::in_front_of(
+            Ssd::new(&config, 1)?,
+            config.nvme_setup().ok_or("the file has no [nvme]")?,
+        )?;
         return serve_all(socket, Offers { device: controller, msix, msi });
     }
     let engines = number("engines")?.unwrap_or(1);

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 
 use ssdyno_controller_ring::{RingCard, RingConfig};
-use ssdyno_device::{Config, DeviceSpec, LinkConfig};
+use ssdyno_device::{DeviceSpec, LinkConfig};
 use ssdyno_pci::assign::NoRoom;
 use ssdyno_pci::bars::size_bars;
 use ssdyno_pci::capability::{CapabilityKind, Link};
@@ -16,6 +16,7 @@ use ssdyno_pci::{
     Identity, MpError, MpTable, PciAddress, PciDevice, PciIds, RootBus, Tree, assign, dump, scan,
 };
 use ssdyno_session::{Failure, FailurePlace, files, named};
+use ssdyno_ssd::Config;
 
 use super::{FirmwareArg, MachineArg, PciArgs};
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use ssdyno_block::BlockTarget;
-use ssdyno_ftl::PrepareError;
+use ssdyno_engine::PrepareError;
 
 use super::tests::parse;
 use super::*;

@@ -9,11 +9,12 @@ use ssdyno_block::{Completion, MonotonicTime, Op, Request, Status, SubmitError, 
 use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::nvme::NvmeSetup;
-use ssdyno_device::{Device, DeviceReport, PrepareError};
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_driver_nvme::{
     DataBuffer, InterruptChoice, IoCommand, IoCompletion, IoError, IoResult, Namespace, NvmeConfig,
     NvmeDriver, NvmeError, PriorityClass, QueuePolicy, SimulatedNvme,
 };
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, CompletionWait, HostPort, Registers, ResentCommand};
 use ssdyno_pci::{DmaRegion, FaultyDevice, PciFunction, SimulatedPci};

@@ -12,8 +12,9 @@ mod slots;
 use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
-use ssdyno_device::{Device, DeviceReport, PrepareError};
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_engine::EventQueue;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_host::{Choice, HostPort, Registers, ResentCommand};
 use ssdyno_result::{FaultsResult, Invariant};

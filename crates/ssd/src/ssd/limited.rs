@@ -19,7 +19,7 @@ impl Ssd {
         }
     }
 
-    /// See [`PowerControl::limit_power`](crate::PowerControl::limit_power).
+    /// See [`PowerControl::limit_power`](ssdyno_device::PowerControl::limit_power).
     pub(super) fn govern(&mut self, from: Time, watts: Option<f64>) -> bool {
         if self.governor.is_none() {
             if watts.is_none() {
@@ -32,7 +32,7 @@ impl Ssd {
         self.governor.as_mut().is_some_and(|governor| governor.limit(from, watts))
     }
 
-    /// See [`PowerControl::least_watts`](crate::PowerControl::least_watts).
+    /// See [`PowerControl::least_watts`](ssdyno_device::PowerControl::least_watts).
     pub(super) fn least_limit(&self) -> f64 {
         let draw = Draw::new(&self.config.energy, &self.energy_facts());
         draw.map_or(0.0, |draw| draw.base_watts()) + INCOME_WATTS_LEAST

@@ -19,19 +19,20 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use ssdyno_block::{Completion, ConfigError, Op, Request, Status, Time};
+use ssdyno_device::Device;
+use ssdyno_device::link::{Direction, HostLink};
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
-use ssdyno_engine::{EventQueue, FifoResource};
+use ssdyno_engine::{EventQueue, FifoResource, LastTransferTime};
 use ssdyno_flash::{FlashArray, FlashEvent, FlashOp};
+use ssdyno_ftl::Ftl;
 use ssdyno_ftl::buffer::{WriteBack, WriteBuffer};
-use ssdyno_ftl::{Ftl, PrepareError};
 
 use crate::governor::Governor;
-use crate::last_transfer::LastTransferTime;
-use crate::link::{Direction, HostLink};
-use crate::power::Sleep;
+use crate::sleep::Sleep;
 use crate::task::{Goal, Owner, Tasks};
 use crate::waiting::Waiting;
-use crate::{Config, Device, PartialPage};
+use crate::{Config, PartialPage};
 
 use contents::Contents;
 use flash_side::Turns;

@@ -17,13 +17,13 @@
 //! Not modelled: a limit of power, which does not slow it; read back and compare.
 
 use ssdyno_block::Time;
+use ssdyno_device::{Sanitize, SanitizeMethod, Sanitized};
 use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
 use ssdyno_flash::{FlashTiming, Geometry, MultiPlane, NO_OWNER};
 use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Ftl, FtlFacts, Plane};
 
 use super::Ssd;
-use crate::{Sanitize, SanitizeMethod, Sanitized};
 
 /// A new key for the data, and all tables without entries: *assumed*; drives take from milliseconds to
 /// seconds.

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 
 use ssdyno_block::{Op, Time};
+use ssdyno_device::LinkConfig;
+use ssdyno_device::link::Direction;
 
 use super::{Event, Ssd};
-use crate::LinkConfig;
-use crate::link::Direction;
 
 /// Who waits for the bus.
 #[derive(Debug, Default)]

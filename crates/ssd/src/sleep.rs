@@ -3,7 +3,9 @@
 use ssdyno_block::Time;
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 
-use crate::{PowerConfig, PowerState};
+use ssdyno_device::nvme::PowerState;
+
+use crate::PowerConfig;
 
 /// Decides about low-power states. Nothing happens while the device sleeps, so the whole stretch
 /// is worked out when the next request wakes it.

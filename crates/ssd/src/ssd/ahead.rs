@@ -20,7 +20,7 @@ impl Ssd {
         start..end.min(start + PAGES_FETCHED)
     }
 
-    /// See [`Device::expect`](crate::Device::expect).
+    /// See [`Device::expect`](ssdyno_device::Device::expect).
     #[inline(always)]
     pub(super) fn look_ahead(&self, upcoming: &[Request]) {
         let (near, new) = upcoming.split_at(upcoming.len() / 2);

@@ -1,16 +1,18 @@
 //! What is asked of the SSD from without: as a target, and as a device.
 
 use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
-use ssdyno_energy::{Facts, PowerModel};
-use ssdyno_engine::events::EventLog;
-use ssdyno_ftl::buffer::WriteBuffer;
-use ssdyno_ftl::{Precondition, PrepareError, PrepareWatch};
-
-use super::{STEPS, Slot, Ssd};
-use crate::{
-    Config, Device, DeviceConfig, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize,
+use ssdyno_device::{
+    Device, DeviceConfig, DeviceFacts, DeviceReport, FlashReport, Medium, PowerControl, Sanitize,
     Sanitized,
 };
+use ssdyno_energy::{Facts, PowerModel};
+use ssdyno_engine::PrepareError;
+use ssdyno_engine::events::EventLog;
+use ssdyno_ftl::buffer::WriteBuffer;
+use ssdyno_ftl::{Precondition, PrepareWatch};
+
+use super::{STEPS, Slot, Ssd};
+use crate::Config;
 
 impl BlockTarget for Ssd {
     fn capacity_bytes(&self) -> u64 {
@@ -54,8 +56,8 @@ impl Device for Ssd {
         self.config.volatile_cache()
     }
 
-    fn medium(&self) -> crate::Medium {
-        crate::Medium { solid_state: true, trims: true, ..crate::Medium::default() }
+    fn medium(&self) -> Medium {
+        Medium { solid_state: true, trims: true, ..Medium::default() }
     }
 
     fn events(&mut self) -> &mut EventLog {

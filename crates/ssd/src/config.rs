@@ -2,15 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::units::{Bandwidth, Span, Watts};
+use ssdyno_block::units::{Bandwidth, Span};
 use ssdyno_block::{ConfigError, Time};
+use ssdyno_device::faults::FaultConfig;
+use ssdyno_device::link::RATES;
+use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup, PowerState};
+use ssdyno_device::{Device, DeviceConfig, LinkConfig};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::{BufferConfig, BufferPolicy};
 
-use crate::faults::FaultConfig;
-use crate::link::RATES;
-use crate::nvme::{NvmeControllerConfig, NvmeSetup};
-use crate::{Device, DeviceConfig, LinkConfig, Ssd};
+use crate::Ssd;
 
 /// What becomes of a write that covers only part of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -84,20 +85,6 @@ impl Default for QueueConfig {
     fn default() -> QueueConfig {
         QueueConfig { depth: deep(), waiting: WaitingOrder::default() }
     }
-}
-
-/// A low-power state (NVM Express base specification 2.0, clause 8.15).
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PowerState {
-    /// Draw of the whole device.
-    pub power: Watts,
-    /// Entered after so much idleness (the host's autonomous transition table).
-    pub idle_after: Span,
-    /// Time to enter; a request that comes meanwhile waits for it.
-    pub entry_latency: Span,
-    /// Time to leave; the request that wakes the device waits for it.
-    pub exit_latency: Span,
 }
 
 /// More than any device draws.

@@ -5,8 +5,10 @@
 use proptest::prelude::*;
 use ssdyno_block::conformance::check_target;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
-use ssdyno_device::{Config, Device, PrepareError, Ssd, presets};
+use ssdyno_device::Device;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{Busy, EventReader};
+use ssdyno_ssd::{Config, Ssd, presets};
 
 /// Configuration A with some keys replaced and a few blocks only.
 fn small(changes: &[(&str, &str)]) -> Config {
@@ -223,7 +225,7 @@ fn flush_waits_for_what_is_in_a_volatile_buffer() {
 
 #[test]
 fn every_preset_runs_twice_alike() {
-    for preset in presets::ALL {
+    for preset in presets::SSDS {
         let mut config = Config::parse(preset.text).unwrap();
         // The whole of a large preset takes long without optimisation; fewer blocks, same rules.
         config.flash.blocks_per_plane = config.flash.blocks_per_plane.min(128);
@@ -304,7 +306,7 @@ proptest! {
 fn all_requests_wait_for_a_device_that_wakes() {
     let mut config = small(&[]);
     let us = |us| ssdyno_block::units::Span(Time::from_us(us));
-    config.power.states = vec![ssdyno_device::PowerState {
+    config.power.states = vec![ssdyno_device::nvme::PowerState {
         power: ssdyno_block::units::Watts(0.01),
         idle_after: us(1000),
         entry_latency: us(100),

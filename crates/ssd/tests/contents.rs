@@ -6,8 +6,8 @@
 
 use proptest::prelude::*;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
-use ssdyno_device::{Config, Ssd};
 use ssdyno_engine::Rng;
+use ssdyno_ssd::{Config, Ssd};
 
 /// A device of one or more small dies, in JSON so that its parts can be put together.
 #[derive(Clone, Debug)]
