@@ -23,6 +23,12 @@ impl Sleep {
         Sleep { config: config.clone(), policy }
     }
 
+    /// False if it never sleeps.
+    #[inline]
+    pub(crate) fn has_states(&self) -> bool {
+        !self.config.states.is_empty()
+    }
+
     /// From now on states are entered as `policy` says; numbers that the device does not have are
     /// left out.
     pub(crate) fn set_policy(&mut self, policy: &[(u8, Time)]) {

@@ -1,42 +1,105 @@
 //! Writes through the buffer, write-back and flush.
 
+use std::collections::VecDeque;
+
 use ssdyno_block::{Request, Status, Time};
 use ssdyno_ftl::buffer::{Admit, WriteBack, WriteBuffer};
 
 use super::Ssd;
 use crate::task::{Goal, Owner};
 
+/// The write buffer, if there is one, and who waits for it.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    pub(super) pages: Option<WriteBuffer>,
+    /// Writes that found the buffer full: slot and next page.
+    stalled: VecDeque<(u32, u32)>,
+    /// Flushes that wait for the buffer, one after another.
+    flushes: VecDeque<u32>,
+    batch: Vec<WriteBack>,
+    /// A write was refused: the flash is worn out.
+    pub(super) read_only: bool,
+}
+
+impl Buffer {
+    pub(super) fn new(pages: Option<WriteBuffer>) -> Buffer {
+        let (stalled, flushes) = (VecDeque::new(), VecDeque::new());
+        Buffer { pages, stalled, flushes, batch: Vec::new(), read_only: false }
+    }
+
+    /// False if all goes to the flash at once.
+    #[inline]
+    pub(super) fn is_there(&self) -> bool {
+        self.pages.is_some()
+    }
+
+    /// True if `page` is read from the buffer.
+    #[inline]
+    pub(super) fn read(&mut self, page: u32) -> bool {
+        self.pages.as_mut().is_some_and(|pages| pages.read(page))
+    }
+
+    /// `page` was read from the flash, and may stay.
+    #[inline]
+    pub(super) fn fill(&mut self, page: u32) {
+        if let Some(pages) = &mut self.pages {
+            pages.fill(page);
+        }
+    }
+
+    /// Forgets `page`.
+    pub(super) fn trim(&mut self, page: u32) {
+        if let Some(pages) = &mut self.pages {
+            pages.trim(page);
+        }
+    }
+
+    /// A page that was handed out is in the flash, or was dropped.
+    #[inline]
+    fn written(&mut self, page: u32) {
+        if let Some(pages) = &mut self.pages {
+            pages.written(page);
+        }
+    }
+
+    /// Fills the batch with what is to be written back next, as the policy wants it or all (`force`); false if
+    /// there is nothing.
+    fn next_write_back(&mut self, force: bool, batch: &mut Vec<WriteBack>) -> bool {
+        self.pages.as_mut().is_some_and(|pages| pages.next_write_back(force, batch))
+    }
+}
+
 impl Ssd {
     /// Takes the pages of a write into the buffer; waits where it is full.
     pub(super) fn write_buffered(&mut self, now: Time, slot: u32) {
         let Request { offset_bytes, length_bytes, .. } = self.requests.get(slot).request;
-        let first = self.pages_of(offset_bytes, length_bytes).start;
+        let first = self.pages.touched(offset_bytes, length_bytes).start;
         self.requests.hold(slot);
-        self.stalled.push_back((slot, first));
+        self.buffer.stalled.push_back((slot, first));
         self.admit_stalled(now);
     }
 
     /// Lets waiting writes into the buffer, in their order, as far as there is room.
     fn admit_stalled(&mut self, now: Time) {
-        while let Some((slot, page)) = self.stalled.front().copied() {
+        while let Some((slot, page)) = self.buffer.stalled.front().copied() {
             let Request { offset_bytes, length_bytes, .. } = self.requests.get(slot).request;
-            let end = self.pages_of(offset_bytes, length_bytes).end;
+            let end = self.pages.touched(offset_bytes, length_bytes).end;
             let mut next = page;
             while next < end && self.admit(now, slot, next) {
                 next += 1;
             }
             self.start_write_backs(now, false);
             if next == end {
-                self.stalled.pop_front();
+                self.buffer.stalled.pop_front();
                 self.request_part_done(now, slot);
                 continue;
             }
-            if let Some(front) = self.stalled.front_mut() {
+            if let Some(front) = self.buffer.stalled.front_mut() {
                 front.1 = next;
             }
             // Full, with write-backs under way (a full buffer always has one to begin): the next of
             // them to end comes back here.
-            if self.buffer.as_ref().is_some_and(|buffer| buffer.in_write_back() > 0) {
+            if self.buffer.pages.as_ref().is_some_and(|pages| pages.in_write_back() > 0) {
                 return;
             }
         }
@@ -44,36 +107,34 @@ impl Ssd {
 
     /// False if the buffer has no room for `page`.
     fn admit(&mut self, now: Time, slot: u32, page: u32) -> bool {
-        if self.read_only {
+        if self.buffer.read_only {
             self.requests.get_mut(slot).status = Status::ReadOnly;
             return true;
         }
         let request = self.requests.get(slot).request;
         let merge = self.must_merge(&request, page);
-        let Some(buffer) = &mut self.buffer else { return true };
-        let missing = merge && !buffer.read(page);
-        if buffer.write(page) == Admit::Full {
+        let Some(pages) = &mut self.buffer.pages else { return true };
+        let missing = merge && !pages.read(page);
+        if pages.write(page) == Admit::Full {
             return false;
         }
         if missing {
             // The rest of the page comes from flash before the request completes.
-            self.ops.clear();
-            if self.ftl.read(page, &mut self.ops) {
+            if self.flash.read(page) {
                 self.requests.hold(slot);
                 self.enqueue(now, Owner::Request(slot), page);
             }
         }
-        self.contents.written(page);
+        self.flash.contents.written(page);
         true
     }
 
     /// Starts the write-backs that the policy wants, or all (`force`).
     fn start_write_backs(&mut self, now: Time, force: bool) {
-        let mut batch: Vec<WriteBack> = std::mem::take(&mut self.batch);
+        let mut batch: Vec<WriteBack> = std::mem::take(&mut self.buffer.batch);
         loop {
             batch.clear();
-            let more = self.buffer.as_mut().is_some_and(|b| b.next_write_back(force, &mut batch));
-            if !more {
+            if !self.buffer.next_write_back(force, &mut batch) {
                 break;
             }
             for WriteBack { page, padding } in &batch {
@@ -83,53 +144,46 @@ impl Ssd {
                     self.write_back_page(now, *page);
                 }
             }
-            if let Some(page) = self.buffer.as_ref().and_then(WriteBuffer::upcoming) {
-                self.ftl.prefetch(page);
+            if let Some(page) = self.buffer.pages.as_ref().and_then(WriteBuffer::upcoming) {
+                self.flash.ftl.prefetch(page);
             }
         }
-        self.batch = batch;
+        self.buffer.batch = batch;
     }
 
     /// Reads a page that is written again only because its block is.
     fn pad(&mut self, now: Time, page: u32) {
-        self.ops.clear();
-        if self.ftl.read(page, &mut self.ops) {
+        if self.flash.read(page) {
             let task = self.tasks.insert(Goal::Pad { page });
             self.enqueue(now, Owner::Task(task), page);
-        } else if let Some(buffer) = &mut self.buffer {
+        } else {
             // Nothing there to write again.
-            buffer.written(page);
+            self.buffer.written(page);
         }
     }
 
     /// Writes a page of the buffer, or one that pads a block.
     pub(super) fn write_back_page(&mut self, now: Time, page: u32) {
-        self.ops.clear();
-        let plane = self.preferred_plane();
         // A worn-out device refuses; what is left in the buffer can only be dropped.
-        self.read_only |= self.ftl.write(page, plane, &mut self.ops).is_err();
+        self.buffer.read_only |= self.flash.write(page).is_err();
         let task = self.tasks.insert(Goal::WrittenBack { page });
-        self.contents.stored(page);
+        self.flash.contents.stored(page);
         self.enqueue_ops(now, Owner::Task(task));
         if self.tasks.pending(task) == 0 {
             self.tasks.remove(task);
-            if let Some(buffer) = &mut self.buffer {
-                buffer.written(page);
-            }
+            self.buffer.written(page);
         }
     }
 
     /// A page reached the flash.
     pub(super) fn written_back(&mut self, now: Time, page: u32) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.written(page);
-        }
+        self.buffer.written(page);
         self.after_write_back(now);
     }
 
     /// Room may have come free: goes on with what waits for it.
     pub(super) fn after_write_back(&mut self, now: Time) {
-        self.start_write_backs(now, !self.flushes.is_empty());
+        self.start_write_backs(now, !self.buffer.flushes.is_empty());
         self.admit_stalled(now);
         self.finish_flushes(now);
     }
@@ -140,15 +194,15 @@ impl Ssd {
             return;
         }
         self.requests.hold(slot);
-        self.flushes.push_back(slot);
-        if self.flushes.len() == 1 {
+        self.buffer.flushes.push_back(slot);
+        if self.buffer.flushes.len() == 1 {
             self.begin_flush(now);
         }
     }
 
     fn begin_flush(&mut self, now: Time) {
-        if let Some(buffer) = &mut self.buffer {
-            buffer.begin_flush();
+        if let Some(pages) = &mut self.buffer.pages {
+            pages.begin_flush();
         }
         self.start_write_backs(now, true);
         self.finish_flushes(now);
@@ -157,16 +211,15 @@ impl Ssd {
     /// Answers the flush at the front once nothing is left that it waits for; flushes run one
     /// after another.
     fn finish_flushes(&mut self, now: Time) {
-        let left = self.buffer.as_ref().map_or(0, WriteBuffer::flush_left);
+        let left = self.buffer.pages.as_ref().map_or(0, WriteBuffer::flush_left);
         if left > 0 {
             return;
         }
-        let Some(slot) = self.flushes.pop_front() else { return };
-        self.ops.clear();
-        self.ftl.flush(&mut self.ops);
+        let Some(slot) = self.buffer.flushes.pop_front() else { return };
+        self.flash.flush();
         self.enqueue_for_request(now, slot);
         self.request_part_done(now, slot);
-        if !self.flushes.is_empty() {
+        if !self.buffer.flushes.is_empty() {
             self.begin_flush(now);
         }
     }

@@ -1,6 +1,7 @@
 //! What reads must find, for tests.
 
 use super::Ssd;
+use super::flash_side::FlashSide;
 
 /// How often each logical page was written; empty while nobody checks.
 #[derive(Debug, Default)]
@@ -61,21 +62,17 @@ impl Contents {
     }
 }
 
-impl Ssd {
-    /// From now on every read of the host that reaches the flash is compared, at the end of its
-    /// array phase, with the last data of that page that the FTL had been given when the read was
-    /// queued - whatever was cleaned, suspended, joined or overtaken meanwhile - and none newer may
-    /// wait in the buffer. A difference panics. For tests: it works only in
-    /// builds with debug assertions, and is to be called before the first request.
-    pub fn check_contents(&mut self) {
+impl FlashSide {
+    /// See [`Ssd::check_contents`].
+    fn check_contents(&mut self) {
         let pages = self.ftl.logical_pages();
-        self.flash.keep_contents();
+        self.array.keep_contents();
         self.contents.newest = vec![1; pages as usize];
         self.contents.stored = vec![1; pages as usize];
         for page in 0..pages {
             if let Some(physical) = self.ftl.locate(page) {
                 self.contents.at(page);
-                self.flash.set_content(physical, self.contents.tag());
+                self.array.set_content(physical, self.contents.tag());
             }
         }
     }
@@ -86,9 +83,20 @@ impl Ssd {
             self.check_contents();
         }
     }
+}
+
+impl Ssd {
+    /// From now on every read of the host that reaches the flash is compared, at the end of its
+    /// array phase, with the last data of that page that the FTL had been given when the read was
+    /// queued - whatever was cleaned, suspended, joined or overtaken meanwhile - and none newer may
+    /// wait in the buffer. A difference panics. For tests: it works only in
+    /// builds with debug assertions, and is to be called before the first request.
+    pub fn check_contents(&mut self) {
+        self.flash.check_contents();
+    }
 
     /// Reads compared since [`check_contents`](Ssd::check_contents).
     pub fn contents_compared(&self) -> u64 {
-        self.flash.contents_compared()
+        self.flash.array.contents_compared()
     }
 }

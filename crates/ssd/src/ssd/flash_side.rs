@@ -1,11 +1,13 @@
 //! Between the controller and the flash: operations out, completions in.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::FlashCause;
-use ssdyno_flash::{FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
-use ssdyno_ftl::{Placement, Plane};
+use ssdyno_engine::EventQueue;
+use ssdyno_engine::events::{EventLog, FlashCause};
+use ssdyno_flash::{FlashArray, FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
+use ssdyno_ftl::{Ftl, FtlConfig, Placement, Plane, ReadOnly};
 
-use super::Ssd;
+use super::contents::Contents;
+use super::{Event, Ssd};
 use crate::task::{Goal, Owner};
 
 /// Whose turn it is to be written among dies that are equally busy, and among the planes of a die.
@@ -43,41 +45,147 @@ impl Turns {
     }
 }
 
+/// The flash, and the FTL that decides what is done with it.
+#[derive(Debug)]
+pub(super) struct FlashSide {
+    pub(super) ftl: Box<dyn Ftl>,
+    pub(super) array: FlashArray,
+    /// What the FTL asked for last.
+    pub(super) ops: Vec<FlashOp>,
+    /// Owners of operations that an event has ended.
+    done: Vec<u32>,
+    /// Whose turn it is, where the device chooses the plane of a write.
+    turns: Option<Turns>,
+    /// The FTL works while a die is quiet.
+    background: bool,
+    /// Only in tests.
+    pub(super) contents: Contents,
+}
+
+impl FlashSide {
+    pub(super) fn new(ftl: Box<dyn Ftl>, array: FlashArray, config: &FtlConfig) -> FlashSide {
+        FlashSide {
+            ftl,
+            array,
+            ops: Vec::with_capacity(1024),
+            done: Vec::with_capacity(64),
+            turns: (config.placement == Placement::LeastBusy).then(Turns::default),
+            background: config.free_blocks_background > 0.0,
+            contents: Contents::default(),
+        }
+    }
+
+    /// Asks what must be done to read `page`; false if it holds no data.
+    #[inline(always)]
+    pub(super) fn read(&mut self, page: u32) -> bool {
+        self.ops.clear();
+        self.ftl.read(page, &mut self.ops)
+    }
+
+    /// Asks what must be done to write `page`: on the least busy die, if the FTL is to be told so.
+    ///
+    /// # Errors
+    /// The flash is worn out.
+    #[inline(always)]
+    pub(super) fn write(&mut self, page: u32) -> Result<(), ReadOnly> {
+        self.ops.clear();
+        let plane = match &mut self.turns {
+            Some(turns) => {
+                let array = &self.array;
+                Plane::Preferred(turns.take(array.geometry(), |die| array.load(die)))
+            }
+            None => Plane::Any,
+        };
+        self.ftl.write(page, plane, &mut self.ops)
+    }
+
+    /// Forgets `page`; asks what must be done for that.
+    pub(super) fn trim(&mut self, page: u32) {
+        self.ops.clear();
+        self.ftl.trim(page, &mut self.ops);
+    }
+
+    /// Asks what makes the mapping table durable.
+    pub(super) fn flush(&mut self) {
+        self.ops.clear();
+        self.ftl.flush(&mut self.ops);
+    }
+
+    /// Tells the flash what the FTL has written behind its back.
+    pub(super) fn agree(&mut self) {
+        for block in 0..self.array.geometry().blocks() {
+            self.array.set_written(block, self.ftl.pages_written(block));
+        }
+    }
+
+    /// Queues `ops` of one plane, for which nobody waits.
+    fn enqueue_cleaning(
+        &mut self,
+        now: Time,
+        ops: &[FlashOp],
+        queue: &mut EventQueue<Event>,
+        log: &mut EventLog,
+    ) {
+        let mut port = PlanePort { now, queue, log, done: &mut self.done };
+        self.array.enqueue_all(ops, &mut port);
+    }
+
+    #[inline]
+    fn enqueue_op(
+        &mut self,
+        now: Time,
+        op: FlashOp,
+        owner: u32,
+        queue: &mut EventQueue<Event>,
+        log: &mut EventLog,
+    ) {
+        if cfg!(debug_assertions) && op.cause == FlashCause::Host {
+            self.array.tag_next(self.contents.tag());
+        }
+        let mut port = PlanePort { now, queue, log, done: &mut self.done };
+        self.array.enqueue(op, owner, &mut port);
+    }
+
+    /// Something happens in the array: the number of its die.
+    #[inline(always)]
+    fn handle(
+        &mut self,
+        now: Time,
+        event: FlashEvent,
+        queue: &mut EventQueue<Event>,
+        log: &mut EventLog,
+    ) -> u32 {
+        let mut port = PlanePort { now, queue, log, done: &mut self.done };
+        self.array.handle(event, &mut port)
+    }
+}
+
 impl Ssd {
-    /// Queues all of `self.ops`; the request waits for what is not cleaning.
+    /// Queues all of `self.flash.ops`; the request waits for what is not cleaning.
     pub(super) fn enqueue_for_request(&mut self, now: Time, slot: u32) {
-        let waited = self.ops.iter().filter(|op| op.cause != FlashCause::Cleaning).count();
+        let waited = self.flash.ops.iter().filter(|op| op.cause != FlashCause::Cleaning).count();
         for _ in 0..waited {
             self.requests.hold(slot);
         }
         self.enqueue_ops(now, Owner::Request(slot));
     }
 
-    /// Where a write should go, if the FTL asks: the least busy die, its planes in turn.
-    pub(super) fn preferred_plane(&mut self) -> Plane {
-        if self.config.ftl.placement != Placement::LeastBusy {
-            return Plane::Any;
-        }
-        let geometry = self.flash.geometry();
-        Plane::Preferred(self.turns.take(geometry, |die| self.flash.load(die)))
-    }
-
-    /// Queues a single read in `self.ops`, for which the owner holds one place already; mapping
+    /// Queues a single read in `self.flash.ops`, for which the owner holds one place already; mapping
     /// reads before it get a task of their own.
     #[inline(always)]
     pub(super) fn enqueue(&mut self, now: Time, owner: Owner, page: u32) {
-        self.contents.at(page);
+        self.flash.contents.at(page);
         if let Owner::Task(task) = owner {
             self.tasks.add_pending(task);
         }
-        if let [op] = self.ops[..]
+        if let [op] = self.flash.ops[..]
             && !op.after_mapping
         {
             return self.enqueue_op(now, op, owner.pack());
         }
-        let waits = self.ops.iter().any(|op| op.after_mapping);
+        let waits = self.flash.ops.iter().any(|op| op.after_mapping);
         let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
-        let mut ops = std::mem::take(&mut self.ops);
+        let mut ops = std::mem::take(&mut self.flash.ops);
         for op in ops.drain(..) {
             let data = op.cause == FlashCause::Host;
             if waits && op.cause == FlashCause::Mapping {
@@ -87,7 +195,7 @@ impl Ssd {
                 self.enqueue_op(now, op, if data { owner.pack() } else { NO_OWNER });
             }
         }
-        self.ops = ops;
+        self.flash.ops = ops;
         if !waits {
             self.tasks.remove(locate);
         } else if self.tasks.pending(locate) == 0 {
@@ -96,12 +204,12 @@ impl Ssd {
         }
     }
 
-    /// Queues all of `self.ops`; host and mapping operations complete for `owner`.
+    /// Queues all of `self.flash.ops`; host and mapping operations complete for `owner`.
     pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
-        let mut ops = std::mem::take(&mut self.ops);
+        let mut ops = std::mem::take(&mut self.flash.ops);
         for ops in ops.chunk_by(|op, next| op.cause == next.cause && op.plane == next.plane) {
             if ops.first().is_some_and(|op| op.cause == FlashCause::Cleaning) {
-                self.enqueue_cleaning(now, ops);
+                self.flash.enqueue_cleaning(now, ops, &mut self.queue, &mut self.log);
                 continue;
             }
             for op in ops {
@@ -112,33 +220,19 @@ impl Ssd {
             }
         }
         ops.clear();
-        self.ops = ops;
-    }
-
-    /// Queues `ops` of one plane, for which nobody waits.
-    fn enqueue_cleaning(&mut self, now: Time, ops: &[FlashOp]) {
-        let mut port =
-            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
-        self.flash.enqueue_all(ops, &mut port);
+        self.flash.ops = ops;
     }
 
     #[inline]
     pub(super) fn enqueue_op(&mut self, now: Time, op: FlashOp, owner: u32) {
-        if cfg!(debug_assertions) && op.cause == FlashCause::Host {
-            self.flash.tag_next(self.contents.tag());
-        }
-        let mut port =
-            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
-        self.flash.enqueue(op, owner, &mut port);
+        self.flash.enqueue_op(now, op, owner, &mut self.queue, &mut self.log);
     }
 
     #[inline(always)]
     pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
-        let mut port =
-            PlanePort { now, queue: &mut self.queue, log: &mut self.log, done: &mut self.done };
-        let die = self.flash.handle(event, &mut port);
-        for place in 0..self.done.len() {
-            match Owner::unpack(self.done[place]) {
+        let die = self.flash.handle(now, event, &mut self.queue, &mut self.log);
+        for place in 0..self.flash.done.len() {
+            match Owner::unpack(self.flash.done[place]) {
                 Owner::Request(slot) => self.operation_done(now, slot),
                 Owner::Task(task) => {
                     if let Some(goal) = self.tasks.complete_one(task) {
@@ -147,22 +241,22 @@ impl Ssd {
                 }
             }
         }
-        self.done.clear();
-        if self.background && self.flash.is_quiet(die) {
+        self.flash.done.clear();
+        if self.flash.background && self.flash.array.is_quiet(die) {
             self.work_in_background(now, die);
         }
     }
 
     fn work_in_background(&mut self, now: Time, die: u32) {
-        let planes = self.flash.geometry().planes_per_die;
+        let planes = self.flash.array.geometry().planes_per_die;
         for plane in die * planes..(die + 1) * planes {
-            self.ops.clear();
-            if self.ftl.background(plane, &mut self.ops) {
-                let mut ops = std::mem::take(&mut self.ops);
+            self.flash.ops.clear();
+            if self.flash.ftl.background(plane, &mut self.flash.ops) {
+                let mut ops = std::mem::take(&mut self.flash.ops);
                 for op in ops.drain(..) {
                     self.enqueue_op(now, op, NO_OWNER);
                 }
-                self.ops = ops;
+                self.flash.ops = ops;
             }
         }
     }
@@ -174,12 +268,12 @@ impl Ssd {
                 self.write_through(now, slot, page);
                 self.request_part_done(now, slot);
             }
-            Goal::Locate { then, page } => match self.ftl.locate(page) {
+            Goal::Locate { then, page } => match self.flash.ftl.locate(page) {
                 Some(physical) => {
-                    let geometry = self.flash.geometry();
+                    let geometry = self.flash.array.geometry();
                     let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
                     let op = FlashOp::read(plane, physical, FlashCause::Host);
-                    self.contents.at(page);
+                    self.flash.contents.at(page);
                     self.enqueue_op(now, op, then);
                 }
                 // Trimmed meanwhile: there is nothing to read.
@@ -193,9 +287,7 @@ impl Ssd {
                 },
             },
             Goal::Fill { slot, page } => {
-                if let Some(buffer) = &mut self.buffer {
-                    buffer.fill(page);
-                }
+                self.buffer.fill(page);
                 self.operation_done(now, slot);
             }
             Goal::Pad { page } => {

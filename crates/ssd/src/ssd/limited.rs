@@ -4,12 +4,12 @@ use ssdyno_block::{Op, Request, Time};
 use ssdyno_energy::{Draw, Facts};
 
 use super::Ssd;
-use crate::governor::{Governor, INCOME_WATTS_LEAST};
+use crate::governor::INCOME_WATTS_LEAST;
 
 impl Ssd {
     /// What a meter must know of it, but for the low-power states.
     pub fn energy_facts(&self) -> Facts {
-        let geometry = self.flash.geometry();
+        let geometry = self.flash.array.geometry();
         Facts {
             channels: geometry.channels,
             dies: geometry.dies(),
@@ -21,15 +21,8 @@ impl Ssd {
 
     /// See [`PowerControl::limit_power`](ssdyno_device::PowerControl::limit_power).
     pub(super) fn govern(&mut self, from: Time, watts: Option<f64>) -> bool {
-        if self.governor.is_none() {
-            if watts.is_none() {
-                return true;
-            }
-            let governor = Governor::new(&self.config, &self.energy_facts(), &self.log);
-            let Ok(governor) = governor else { return false };
-            self.governor = Some(Box::new(governor));
-        }
-        self.governor.as_mut().is_some_and(|governor| governor.limit(from, watts))
+        let facts = self.energy_facts();
+        self.power.limit(from, watts, (&self.config, &facts), &self.log).unwrap_or(false)
     }
 
     /// See [`PowerControl::least_watts`](ssdyno_device::PowerControl::least_watts).
@@ -42,19 +35,14 @@ impl Ssd {
     #[cold]
     pub(super) fn begin_limited(&mut self, ready: Time, slot: u32) -> Time {
         let pages = self.pages_governed(&self.requests.get(slot).request);
-        match &mut self.governor {
-            Some(governor) => governor.admit(ready, pages, &self.log),
-            None => ready,
-        }
+        self.power.admit(ready, pages, &self.log)
     }
 
     /// `request` completed.
     #[cold]
     pub(super) fn end_limited(&mut self, request: &Request) {
         let pages = self.pages_governed(request);
-        if let Some(governor) = &mut self.governor {
-            governor.ended(pages);
-        }
+        self.power.ended(pages);
     }
 
     /// Pages whose data `request` moves.
@@ -62,7 +50,7 @@ impl Ssd {
         if !matches!(request.op, Op::Read | Op::Write) {
             return 0;
         }
-        let pages = self.pages_of(request.offset_bytes, request.length_bytes);
+        let pages = self.pages.touched(request.offset_bytes, request.length_bytes);
         u64::from(pages.end - pages.start)
     }
 }

@@ -1,32 +1,58 @@
 //! Requests inside the device or waiting before it.
 
-use ssdyno_block::{Request, Status, Time, Token};
+use ssdyno_block::{Completion, Request, Status, Time, Token};
+
+use crate::QueueConfig;
+use crate::waiting::Waiting;
 
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
-    pub(super) token: Token,
+    token: Token,
     pub(super) request: Request,
     /// When it entered the device.
-    pub(super) accepted: Time,
+    accepted: Time,
     /// Its answer cannot be at the host before this.
     pub(super) ready: Time,
     pub(super) status: Status,
     /// What must still happen before it completes.
-    pub(super) parts: u32,
+    parts: u32,
 }
 
-/// All requests; slots are used again.
-#[derive(Clone, Debug, Default)]
+/// All requests, and how many of them may be inside at a time; slots are used again.
+#[derive(Clone, Debug)]
 pub(super) struct Requests {
     all: Vec<Slot>,
     free: Vec<u32>,
+    waiting: Waiting,
+    /// Inside the device at most.
+    depth: u32,
+    inside: u32,
+    /// Since when there is always one inside.
+    pub(super) busy_since: Time,
+    /// Answers that nobody has reaped.
+    pub(super) completions: Vec<Completion>,
 }
 
 impl Requests {
+    pub(super) fn new(config: &QueueConfig) -> Requests {
+        Requests {
+            all: Vec::new(),
+            free: Vec::new(),
+            waiting: Waiting::new(config.waiting),
+            depth: config.depth,
+            inside: 0,
+            busy_since: Time::ZERO,
+            completions: Vec::with_capacity(64),
+        }
+    }
+
+    /// Takes a request that came at `now`: its slot, and whether it may enter at once.
     #[inline]
-    pub(super) fn insert(&mut self, slot: Slot) -> u32 {
-        match self.free.pop() {
+    pub(super) fn arrive(&mut self, now: Time, request: Request, token: Token) -> (u32, bool) {
+        let (accepted, ready) = (now, now);
+        let slot = Slot { token, request, accepted, ready, status: Status::Ok, parts: 0 };
+        let at = match self.free.pop() {
             Some(at) => {
                 self.all[at as usize] = slot;
                 at
@@ -35,8 +61,56 @@ impl Requests {
                 self.all.push(slot);
                 (self.all.len() - 1) as u32
             }
+        };
+        let enters = self.inside < self.depth;
+        if enters {
+            self.waiting.passed(request.offset_bytes);
+        } else {
+            self.waiting.push(at, request.offset_bytes);
         }
+        (at, enters)
     }
+
+    /// The request in slot `at` enters the device.
+    #[inline]
+    pub(super) fn enter(&mut self, now: Time, at: u32) {
+        if self.inside == 0 {
+            self.busy_since = now;
+        }
+        self.inside += 1;
+        self.all[at as usize].accepted = now;
+    }
+
+    /// The request in slot `at` has ended, and leaves room for another.
+    #[inline]
+    pub(super) fn complete(&mut self, now: Time, at: u32) -> Request {
+        self.free.push(at);
+        let Slot { token, accepted, status, request, .. } = self.all[at as usize];
+        self.completions.push(Completion { token, status, accepted, completed: now });
+        self.inside -= 1;
+        request
+    }
+
+    /// The one that enters next.
+    #[inline]
+    pub(super) fn next_waiting(&mut self) -> Option<u32> {
+        self.waiting.pop()
+    }
+    #[inline]
+    pub(super) fn nobody_waits(&self) -> bool {
+        self.waiting.is_empty()
+    }
+    #[inline]
+    pub(super) fn nobody_is_inside(&self) -> bool {
+        self.inside == 0
+    }
+
+    /// When the first answer that nobody has reaped was there.
+    #[inline]
+    pub(super) fn answered(&self) -> Option<Time> {
+        self.completions.first().map(|completion| completion.completed)
+    }
+
     #[inline]
     pub(super) fn get(&self, at: u32) -> &Slot {
         &self.all[at as usize]
@@ -56,10 +130,5 @@ impl Requests {
         let parts = &mut self.all[at as usize].parts;
         *parts -= 1;
         *parts == 0
-    }
-    #[inline]
-    pub(super) fn remove(&mut self, at: u32) -> Slot {
-        self.free.push(at);
-        self.all[at as usize]
     }
 }

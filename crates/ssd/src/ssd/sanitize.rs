@@ -23,7 +23,7 @@ use ssdyno_flash::{FlashTiming, Geometry, MultiPlane, NO_OWNER};
 use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Ftl, FtlFacts, Plane};
 
-use super::Ssd;
+use super::{Ssd, log_part};
 
 /// A new key for the data, and all tables without entries: *assumed*; drives take from milliseconds to
 /// seconds.
@@ -107,7 +107,7 @@ impl Work {
 
 impl Ssd {
     fn sanitize_work(&self) -> Work {
-        let (geometry, timing) = (*self.flash.geometry(), *self.flash.timing());
+        let (geometry, timing) = (*self.flash.array.geometry(), *self.flash.array.timing());
         let joined = match self.config.flash.multi_plane {
             MultiPlane::Off => 1,
             MultiPlane::SamePage | MultiPlane::Any => geometry.planes_per_die,
@@ -117,7 +117,8 @@ impl Ssd {
 
     fn sanitize_steps(&self, order: Sanitize) -> (Work, Vec<Step>) {
         let work = self.sanitize_work();
-        let of_plane = u64::from(self.ftl.logical_pages()).div_ceil(work.geometry.planes().into());
+        let of_plane =
+            u64::from(self.flash.ftl.logical_pages()).div_ceil(work.geometry.planes().into());
         let blocks = of_plane.div_ceil(work.geometry.pages_per_block.get().into());
         (work, work.steps(order, blocks))
     }
@@ -134,10 +135,10 @@ impl Ssd {
 
     /// Does `order` from `now` on. What is inside ends first.
     pub(super) fn sanitize_all(&mut self, now: Time, order: Sanitize) -> Sanitized {
-        if self.inside == 0 && !self.config.power.states.is_empty() {
-            self.awake_at = self.sleep.wake(self.last_activity, now, &mut self.log);
+        if self.requests.nobody_is_inside() {
+            self.power.wake(now, &mut self.log);
         }
-        let begins = self.drain(now.max(self.awake_at));
+        let begins = self.drain(now.max(self.power.awake_at));
         let deallocates_only =
             order.method == SanitizeMethod::CryptoErase && !order.stays_allocated;
         let emptied = if deallocates_only {
@@ -148,8 +149,8 @@ impl Ssd {
         };
         let done = self.log_steps(begins, order);
         let ends = self.drain(done);
-        self.log_part(PartKind::Controller, 0, Activity::InService, begins, ends);
-        self.last_activity = ends;
+        log_part(&mut self.log, (PartKind::Controller, 0), Activity::InService, begins, ends);
+        self.power.last_activity = ends;
         Sanitized { ends, failed: emptied.is_err() }
     }
 
@@ -164,13 +165,10 @@ impl Ssd {
 
     /// No logical page is mapped any more; the FTL may erase what that leaves without data.
     fn forget_all(&mut self, now: Time) {
-        for page in 0..self.ftl.logical_pages() {
-            if let Some(buffer) = &mut self.buffer {
-                buffer.trim(page);
-            }
-            self.ops.clear();
-            self.ftl.trim(page, &mut self.ops);
-            for op in std::mem::take(&mut self.ops) {
+        for page in 0..self.flash.ftl.logical_pages() {
+            self.buffer.trim(page);
+            self.flash.trim(page);
+            for op in std::mem::take(&mut self.flash.ops) {
                 self.enqueue_op(now, op, NO_OWNER);
             }
         }
@@ -186,26 +184,24 @@ impl Ssd {
             SanitizeMethod::Overwrite { passes } => u32::from(passes) + 1,
             SanitizeMethod::BlockErase | SanitizeMethod::CryptoErase => 1,
         };
-        let geometry = *self.flash.geometry();
+        let geometry = *self.flash.array.geometry();
         let worn: Vec<u32> =
-            (0..geometry.blocks()).map(|block| self.ftl.erases(block) + erases).collect();
+            (0..geometry.blocks()).map(|block| self.flash.ftl.erases(block) + erases).collect();
         let (flash, config) = (&self.config.flash, &self.config.ftl);
         let facts = FtlFacts { geometry, flash, config, seed: self.seed };
         // They are made as they were before: neither can be refused.
         let pages_per_block = geometry.pages_per_block.get();
         let mut ftl = ssdyno_ftl::build(&facts).map_err(|_| ssdyno_ftl::ReadOnly)?;
         let pages = ftl.logical_pages();
-        self.buffer =
+        self.buffer.pages =
             WriteBuffer::new(&self.config.buffer, geometry.page_bytes, pages_per_block, pages)
                 .map_err(|_| ssdyno_ftl::ReadOnly)?;
         ftl.start_worn(&worn);
-        self.read_only = false;
+        self.buffer.read_only = false;
         let filled = if order.stays_allocated { fill(ftl.as_mut()) } else { Ok(()) };
-        for block in 0..geometry.blocks() {
-            self.flash.set_written(block, ftl.pages_written(block));
-        }
-        self.ftl = ftl;
-        self.contents_start_anew();
+        self.flash.ftl = ftl;
+        self.flash.agree();
+        self.flash.contents_start_anew();
         filled
     }
 
@@ -223,11 +219,23 @@ impl Ssd {
             let on_bus = step.bus * step.times;
             for index in 0..channels {
                 let busy = (at, at + on_bus * work.dies_of_channel());
-                self.log_part(PartKind::Channel, index, Activity::Transfer, busy.0, busy.1);
+                log_part(
+                    &mut self.log,
+                    (PartKind::Channel, index),
+                    Activity::Transfer,
+                    busy.0,
+                    busy.1,
+                );
             }
             for index in 0..dies {
                 let part = PartEvent::new(PartKind::Die, index);
-                self.log_part(PartKind::Die, index, Activity::Transfer, at, at + on_bus);
+                log_part(
+                    &mut self.log,
+                    (PartKind::Die, index),
+                    Activity::Transfer,
+                    at,
+                    at + on_bus,
+                );
                 self.log_array(part, at + on_bus, &step, work.joined);
             }
             at = ends;

@@ -36,11 +36,11 @@ impl SectorBus {
 impl Ssd {
     /// Lets requests pass until one has data to transfer.
     pub(super) fn use_bus(&mut self, now: Time) {
-        if self.sector_bus.as_ref().is_none_or(|bus| bus.busy) {
+        if self.path.sector_bus.as_ref().is_none_or(|bus| bus.busy) {
             return;
         }
         self.set_bus_busy(true);
-        while let Some((slot, finished)) = self.sector_bus.as_mut().and_then(SectorBus::next) {
+        while let Some((slot, finished)) = self.path.sector_bus.as_mut().and_then(SectorBus::next) {
             let request = self.requests.get(slot).request;
             let direction = match (finished, request.op) {
                 (true, Op::Read) => Direction::ToHost,
@@ -55,7 +55,7 @@ impl Ssd {
                 }
             };
             let bytes = u64::from(request.length_bytes);
-            let free = self.link.send(direction, now, bytes, &mut self.log);
+            let free = self.path.link.send(direction, now, bytes, &mut self.log);
             return self.queue.schedule(free, Event::BusFree(slot));
         }
         self.set_bus_busy(false);
@@ -73,7 +73,7 @@ impl Ssd {
     }
 
     fn set_bus_busy(&mut self, busy: bool) {
-        if let Some(bus) = &mut self.sector_bus {
+        if let Some(bus) = &mut self.path.sector_bus {
             bus.busy = busy;
         }
     }

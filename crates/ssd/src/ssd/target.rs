@@ -1,6 +1,6 @@
 //! What is asked of the SSD from without: as a target, and as a device.
 
-use ssdyno_block::{BlockTarget, Completion, Request, Status, SubmitError, Time, Token};
+use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::{
     Device, DeviceConfig, DeviceFacts, DeviceReport, FlashReport, Medium, PowerControl, Sanitize,
     Sanitized,
@@ -11,43 +11,32 @@ use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Precondition, PrepareWatch};
 
-use super::{STEPS, Slot, Ssd};
+use super::{STEPS, Ssd};
 use crate::Config;
 
 impl BlockTarget for Ssd {
     fn capacity_bytes(&self) -> u64 {
-        self.capacity_bytes
+        self.pages.capacity_bytes
     }
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
-        let slot = self.requests.insert(Slot {
-            token,
-            request,
-            accepted: now,
-            ready: now,
-            status: Status::Ok,
-            parts: 0,
-        });
-        if self.inside < self.config.queue.depth {
-            self.waiting.passed(request.offset_bytes);
+        let (slot, enters) = self.requests.arrive(now, request, token);
+        if enters {
             self.accept(now, slot);
-            self.last_activity = now;
-        } else {
-            self.waiting.push(slot, request.offset_bytes);
+            self.power.last_activity = now;
         }
         Ok(())
     }
 
     fn reap(&mut self, now: Time, out: &mut Vec<Completion>) {
         while self.step(now).is_some() {}
-        out.append(&mut self.completions);
+        out.append(&mut self.requests.completions);
     }
 
     fn next_event(&self) -> Option<Time> {
         // Some requests (a trim on an idle sector bus) complete as they are submitted.
-        let answered = self.completions.first().map(|completion| completion.completed);
-        answered.or_else(|| self.queue.next_time())
+        self.requests.answered().or_else(|| self.queue.next_time())
     }
 }
 
@@ -61,23 +50,21 @@ impl Device for Ssd {
     }
 
     fn events(&mut self) -> &mut EventLog {
-        if let Some(governor) = &mut self.governor {
-            // Its reader may clear it.
-            governor.look(&self.log);
-        }
+        // Its reader may clear it.
+        self.power.look(&self.log);
         &mut self.log
     }
 
     fn report(&self, report: &mut DeviceReport) {
-        let geometry = self.flash.geometry();
+        let geometry = self.flash.array.geometry();
         let page_bytes = u64::from(geometry.page_bytes);
-        let buffer = self.buffer.as_ref().map_or(0, |buffer| u64::from(buffer.capacity()));
+        let buffer = self.buffer.pages.as_ref().map_or(0, |pages| u64::from(pages.capacity()));
         let facts = DeviceFacts {
-            capacity_bytes: self.capacity_bytes,
+            capacity_bytes: self.pages.capacity_bytes,
             sector_bytes: self.sector_bytes(),
             queue_depth: self.config.queue.depth,
             write_buffer_bytes: buffer * page_bytes,
-            link_ways: self.link.ways(),
+            link_ways: self.path.link.ways(),
         };
         let states = self.config.power.states.iter().map(|state| state.power).collect();
         let power = PowerModel::Controller {
@@ -85,17 +72,17 @@ impl Device for Ssd {
             facts: Facts { power_states: states, ..self.energy_facts() },
         };
         let unit = report.unit(Config::NAME, facts, power);
-        unit.idle_states = self.sleep.entered(self.last_activity);
+        unit.idle_states = self.power.sleep.entered(self.power.last_activity);
         unit.flash = Some(FlashReport {
             channels: geometry.channels,
             dies: geometry.dies(),
             page_bytes: geometry.page_bytes,
             pages_per_block: geometry.pages_per_block.get() - self.config.ftl.summary_pages,
-            effective_utilisation: self.ftl.effective_utilisation(),
-            pools: self.ftl.pools(),
-            planes: self.ftl.planes(),
-            map_ram_bytes: self.ftl.map_ram_bytes(),
-            health: self.ftl.health(),
+            effective_utilisation: self.flash.ftl.effective_utilisation(),
+            pools: self.flash.ftl.pools(),
+            planes: self.flash.ftl.planes(),
+            map_ram_bytes: self.flash.ftl.map_ram_bytes(),
+            health: self.flash.ftl.health(),
         });
     }
 
@@ -105,12 +92,10 @@ impl Device for Ssd {
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         // Random writes of the host reach the flash as the buffer writes them back.
-        let together = self.buffer.as_ref().map_or(1, WriteBuffer::pages_together);
+        let together = self.buffer.pages.as_ref().map_or(1, WriteBuffer::pages_together);
         let how = Precondition { together, ..self.config.precondition.clone() };
-        self.ftl.precondition(&how, self.seed, &mut PrepareWatch::new(watcher))?;
-        for block in 0..self.flash.geometry().blocks() {
-            self.flash.set_written(block, self.ftl.pages_written(block));
-        }
+        self.flash.ftl.precondition(&how, self.seed, &mut PrepareWatch::new(watcher))?;
+        self.flash.agree();
         Ok(())
     }
 
@@ -130,14 +115,13 @@ impl Device for Ssd {
         let limit_or_end = limit.unwrap_or(Time::MAX);
         let mut reached = None;
         for _ in 0..STEPS {
-            if !self.completions.is_empty() {
+            if let Some(at) = self.requests.answered() {
                 // All that happens at this time belongs together.
-                let at = self.completions.first().map(|completion| completion.completed)?;
                 let at = reached.unwrap_or(at).max(at);
                 if self.queue.next_time().is_some_and(|next| next <= at) {
                     self.reap(at, out);
                 }
-                out.append(&mut self.completions);
+                out.append(&mut self.requests.completions);
                 return Some(at);
             }
             match self.step(limit_or_end) {
@@ -149,19 +133,14 @@ impl Device for Ssd {
     }
 
     fn expect(&self, upcoming: &[Request]) {
-        self.look_ahead(upcoming);
+        self.flash.look_ahead(&self.pages, upcoming);
     }
 }
 
 impl PowerControl for Ssd {
     fn set_sleep(&mut self, now: Time, policy: &[(u8, Time)]) {
-        // While it is sanitized the last activity lies ahead.
-        if self.inside == 0 && self.last_activity <= now {
-            // The idleness so far counts under the policy so far.
-            self.sleep.wake(self.last_activity, now, &mut self.log);
-            self.last_activity = now;
-        }
-        self.sleep.set_policy(policy);
+        let idle = self.requests.nobody_is_inside();
+        self.power.set_policy(now, policy, idle, &mut self.log);
     }
 
     fn limit_power(&mut self, from: Time, watts: Option<f64>) -> bool {
