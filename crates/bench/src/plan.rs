@@ -287,7 +287,7 @@ fn generator(
     };
     let block_bytes = match &config.disksim {
         Some(_) => UNKNOWN_BLOCK_BYTES,
-        None => config.sizes().iter().map(|size| size.size.0).max().unwrap_or(0) as u32,
+        None => config.block_bytes_max() as u32,
     };
     // A depth that changes is that of one load, of which threads take requests in turn.
     let parts = if adapts { jobs } else { 1 };

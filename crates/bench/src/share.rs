@@ -6,7 +6,7 @@
 
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_workload::{
-    ArrivalKind, Pattern, TargetFacts, WorkloadConfig, WorkloadError, WorkloadKind,
+    AddressPattern, ArrivalKind, Pattern, TargetFacts, WorkloadConfig, WorkloadError, WorkloadKind,
 };
 
 use crate::error::BenchError;
@@ -99,13 +99,31 @@ fn share(
         mine.address.length = Some(Bytes(each));
         mine.address.length_percent = None;
     }
+    if let Some(writes) = &mut mine.writes
+        && writes.address.pattern == Pattern::Sequential
+    {
+        let (block, from) = (writes.block_size.0.max(1), writes.address.start.0);
+        let each = length_of(&writes.address, facts) / u64::from(jobs) / block * block;
+        if each < block {
+            let what = format!("{jobs} streams of sequential writes do not fit in their range");
+            let help = "make writes.address.length longer, or take fewer --jobs";
+            return Err(WorkloadError::of_key("writes.address.length", what, help).into());
+        }
+        writes.address.start = Bytes(from + u64::from(job) * each);
+        writes.address.length = Some(Bytes(each));
+        writes.address.length_percent = None;
+    }
     Ok(mine)
 }
 
 /// Bytes that the workload has of the target.
 fn range_length(config: &WorkloadConfig, facts: &TargetFacts) -> u64 {
-    let (start, capacity) = (config.address.start.0, facts.capacity_bytes);
-    match (config.address.length, config.address.length_percent) {
+    length_of(&config.address, facts)
+}
+
+fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
+    let (start, capacity) = (address.start.0, facts.capacity_bytes);
+    match (address.length, address.length_percent) {
         (Some(length), _) => length.0,
         (None, Some(percent)) => (capacity as f64 * percent / 100.0) as u64,
         (None, None) => capacity.saturating_sub(start),

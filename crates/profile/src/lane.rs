@@ -354,6 +354,7 @@ impl Lane {
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),
             capacity: None,
+            map: None,
             plan: self.record.clone(),
             sessions,
             more_depths: Vec::new(),

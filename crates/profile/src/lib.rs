@@ -6,7 +6,8 @@
 //! [`ProfileResult`]. A [`Strategy`] decides which test is next and estimates the sizes that were not tested:
 //! [`Adaptive`] measures slices where they narrow the
 //! ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile. [`Method::Capacity`] measures rates at
-//! saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes configuration files. [`text`] and [`html`] show a result;
+//! saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes configuration files, and [`Method::Map`]
+//! the latency of reads over the rates of reads and writes ([`MapResult`]). [`text`] and [`html`] show a result;
 //! [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
 //! Errors: [`ProfileError`] says what is wrong and what to do. What ends a profile partway leaves everything
@@ -29,6 +30,7 @@ mod history;
 mod kriging;
 mod lane;
 mod length;
+mod map;
 mod measure;
 mod merge;
 mod model;
@@ -56,6 +58,7 @@ pub use estimate::{CurvePoint, Estimate, LEVEL, estimate_of};
 pub use findings::{Breakpoint, DeviceState, Findings, LackOfFit, Verdict};
 pub use fit::Line;
 pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
+pub use map::{MapHeldOut, MapPoint, MapResult};
 pub use measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
 pub use merge::merge;
 pub use page::html;

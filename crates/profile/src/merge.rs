@@ -100,6 +100,10 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     let [first, second, ..] = profiles else {
         return Err(ProfileError::plan("one profile cannot be merged", "name two or more results"));
     };
+    if profiles.iter().any(|one| one.map.is_some()) {
+        let help = "measure one map with a longer --time, or a smaller --error";
+        return Err(ProfileError::plan("maps cannot be merged: each chose its own points", help));
+    }
     for (at, other) in profiles.iter().enumerate().skip(1) {
         alike(first, other, at + 1)?;
         if let Some(before) = profiles[..at].iter().position(|one| is_copy(one, other)) {

@@ -4,6 +4,7 @@ use ssdyno_block::units::Bytes;
 use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, significant};
 
 use crate::capacity::capacity_html;
+use crate::map::map_html;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, StoppedBecause};
 use crate::text::{depths, notes, summary, table, tests, why};
@@ -16,6 +17,9 @@ const TICKS_MAX: usize = 12;
 pub fn html(result: &ProfileResult) -> String {
     if let Some(capacity) = &result.capacity {
         return capacity_html(result, capacity);
+    }
+    if let Some(map) = &result.map {
+        return map_html(result, map);
     }
     let facts = [
         format!("method {}", result.method),

@@ -18,6 +18,7 @@ use crate::adaptive::Adaptive;
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::full::Full;
+use crate::map;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::serra::Serra;
 use crate::sizes::{SizeInterval, Sizes};
@@ -25,6 +26,9 @@ use crate::strategy::{Slice, Strategy};
 
 /// The span of the paper's last and largest file: 1200 MB, from which on curves are stable (S2-8).
 pub const DEFAULT_SPAN: Bytes = Bytes(1200 << 20);
+
+/// Errors that a map can have: its points are not nearer to each other than the least.
+const MAP_ERROR: (f64, f64) = (0.01, 0.5);
 
 /// The target that takes everything and keeps nothing.
 const NULL: &str = "null:";
@@ -54,6 +58,11 @@ pub enum Method {
         /// Half the width of the 90 % interval of a figure divided by the figure, above 0 and below 1.
         error: f64,
     },
+    /// The latency of reads over the rates of reads and writes.
+    Map {
+        /// Relative difference of interpolated and measured latency, and share of the greatest rates; 0.01 to 0.5.
+        error: f64,
+    },
 }
 
 impl Method {
@@ -64,15 +73,17 @@ impl Method {
             Method::Serra { .. } => MethodName::Serra,
             Method::Full { .. } => MethodName::Full,
             Method::Capacity { .. } => MethodName::Capacity,
+            Method::Map { .. } => MethodName::Map,
         }
     }
 
     /// The width at which it stops; `None` with a method that has none.
     pub(crate) fn error(&self) -> Option<f64> {
         match *self {
-            Method::Adaptive { error } | Method::Full { error } | Method::Capacity { error } => {
-                Some(error)
-            }
+            Method::Adaptive { error }
+            | Method::Full { error }
+            | Method::Capacity { error }
+            | Method::Map { error } => Some(error),
             Method::Serra { .. } => None,
         }
     }
@@ -90,6 +101,8 @@ pub enum MethodName {
     Full,
     /// Rates at saturation.
     Capacity,
+    /// Latency of reads over the rates of reads and writes.
+    Map,
 }
 
 impl fmt::Display for MethodName {
@@ -99,6 +112,7 @@ impl fmt::Display for MethodName {
             MethodName::Serra => "serra",
             MethodName::Full => "full",
             MethodName::Capacity => "capacity",
+            MethodName::Map => "map",
         })
     }
 }
@@ -119,7 +133,8 @@ pub struct ProfilePlan {
     pub span: Option<Bytes>,
     /// Requests outstanding, 1 or more; 1 in the paper.
     pub depth: u32,
-    /// Further depths, each profiled as well; empty with [`Method::Capacity`], which searches for its own.
+    /// Further depths, each profiled as well; empty with [`Method::Capacity`] and
+    /// [`Method::Map`], which search for their own.
     pub more_depths: Vec<u32>,
     /// Time that the tests may take together on the clock of the device; `None`: as long as they need.
     pub time: Option<Time>,
@@ -142,7 +157,7 @@ impl ProfilePlan {
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
         // It decides how many threads the host has.
         let depth = match self.method {
-            Method::Capacity { .. } => capacity::DEPTH_MAX,
+            Method::Capacity { .. } | Method::Map { .. } => capacity::DEPTH_MAX,
             _ => self.depths().into_iter().max().unwrap_or(1),
         };
         let load = [("depth".to_owned(), i64::from(depth).into())];
@@ -197,7 +212,7 @@ impl ProfilePlan {
             }
             Some(span) => span.0,
             // Seeks over a part of a disk are short, and a part of an SSD has all of its spare blocks.
-            None if matches!(self.method, Method::Capacity { .. }) => capacity,
+            None if matches!(self.method, Method::Capacity { .. } | Method::Map { .. }) => capacity,
             None if capacity < DEFAULT_SPAN.0 => {
                 notes.push(format!(
                     "the target is smaller than the usual span of {DEFAULT_SPAN}: the tests use all of it, \
@@ -259,17 +274,31 @@ impl ProfilePlan {
                 let help = "write a percentage above 0 and below 100, such as 10%";
                 return refuse("--error is not between 0 % and 100 %", help);
             }
+            Method::Map { error } if !(MAP_ERROR.0..=MAP_ERROR.1).contains(&error) => {
+                let help = "write a percentage of 1 or more, and 50 at most, such as 10%";
+                return refuse("--error of a map is not between 1 % and 50 %", help);
+            }
+            Method::Map { .. } if self.ops.len() < 2 => {
+                let help =
+                    "leave --ops out; it writes over the span, so a real target needs --write";
+                return refuse("--map needs reads and writes", help);
+            }
+            Method::Map { .. } if self.time.is_some_and(|time| time < map::TIME_MIN) => {
+                let help = "allow 1s or more; 3min is the default";
+                return refuse("--time is too short for a map", help);
+            }
             _ => {}
         }
         if self.ops.is_empty() {
             return refuse("--ops is empty", "write read, write or read,write");
         }
         let capacity = matches!(self.method, Method::Capacity { .. });
+        let map = matches!(self.method, Method::Map { .. });
         if capacity && !self.ops.contains(&ProfileOp::Read) {
             let help = "write --ops read, or leave it out";
             return refuse("--method capacity without reads has too few figures", help);
         }
-        if self.sizes.is_empty() && !capacity {
+        if self.sizes.is_empty() && !capacity && !map {
             return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
         }
         let depths = self.depths();
@@ -300,12 +329,12 @@ impl ProfilePlan {
         self.depths().into_iter().map(of).collect()
     }
 
-    /// The decisions of its method, where a whole test has `span` bytes. [`Method::Capacity`] has loads of its own; its
-    /// goal is that of `adaptive`.
+    /// The decisions of its method, where a whole test has `span` bytes. [`Method::Capacity`] and [`Method::Map`] have
+    /// loads of their own; their goal is that of `adaptive`.
     pub(crate) fn strategy(&self, span: u64) -> Box<dyn Strategy> {
         let (sizes, tests) = (Sizes::new(&self.sizes), ProfileTest::of(&self.ops));
         match self.method {
-            Method::Adaptive { error } | Method::Capacity { error } => {
+            Method::Adaptive { error } | Method::Capacity { error } | Method::Map { error } => {
                 Box::new(Adaptive::new(sizes, tests, self.ops.clone(), error, span, self.seed))
             }
             Method::Serra { points, repeat } => {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::CapacityResult;
 use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
+use crate::map::MapResult;
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
 use crate::plan::MethodName;
 use crate::resume::{PlanRecord, ProfileSession};
@@ -61,11 +62,14 @@ pub struct ProfileResult {
     /// What `capacity` found; left out with other methods. The figures of ratios are empty with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityResult>,
-    /// What `--resume` compares; `null` in merged profiles, with `capacity`, and in results of older versions.
+    /// What `--map` found; left out without it. The figures of ratios are empty with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub map: Option<MapResult>,
+    /// What `--resume` compares; `null` in merged profiles, with `capacity` and `map`, and in results of older versions.
     #[serde(default)]
     pub plan: Option<PlanRecord>,
     /// The sessions that measured, in their order: more than one after `--resume` and in merged profiles. Empty with
-    /// `capacity` and in results of older versions.
+    /// `capacity` or `map` and in results of older versions.
     #[serde(default)]
     pub sessions: Vec<ProfileSession>,
     /// The profiles of the further depths of `--depth N,N`, each of this shape, without `plan`. Left out with one depth.
@@ -96,7 +100,7 @@ impl ProfileResult {
 pub enum StoppedBecause {
     /// Every test of the method was done.
     Done,
-    /// Every ratio (`capacity`: every figure) is within `--error`.
+    /// Every ratio (`capacity`: every figure; `map`: interpolation) is within `--error`.
     WithinError,
     /// More measurements would not bring the other ratios within `--error`.
     NoiseFloor,

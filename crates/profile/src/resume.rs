@@ -154,6 +154,11 @@ fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
                     without a break";
         return Err(ProfileError::plan(what, help));
     }
+    if before.method == MethodName::Map {
+        let what = "a map cannot be resumed: where its next point lies follows from all points before it, and the device \
+                    is in another state than at the end of the long writes";
+        return Err(ProfileError::plan(what, "measure again with a longer --time"));
+    }
     before.plan.as_ref().ok_or_else(|| {
         let what = "the profile to resume has no `plan`: it was merged, or an older version of ssdyno wrote it";
         ProfileError::plan(what, "leave --resume out to begin a new profile")
@@ -176,6 +181,7 @@ impl ProfilePlan {
             MethodName::Full => Method::Full { error },
             MethodName::Adaptive => Method::Adaptive { error },
             MethodName::Capacity => Method::Capacity { error },
+            MethodName::Map => Method::Map { error },
         };
         let sizes: Result<Vec<SizeInterval>, String> =
             record.sizes.iter().map(|text| text.parse()).collect();

@@ -8,6 +8,7 @@ use ssdyno_session::KeptTarget;
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::lane::{Lane, Shared};
+use crate::map;
 use crate::plan::{Method, ProfilePlan};
 use crate::recency::Recency;
 use crate::result::{ProfileResult, StoppedBecause};
@@ -71,6 +72,12 @@ impl ProfilePlan {
                 self.resume(before, &start.setup)?;
             }
             return capacity::execute(self, error, target, observer);
+        }
+        if let Method::Map { error } = self.method {
+            if let Some(before) = start.before {
+                self.resume(before, &start.setup)?;
+            }
+            return map::execute(self, error, target, observer);
         }
         let record = self.record(target, &start.setup);
         if let Some(before) = start.before {

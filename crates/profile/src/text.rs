@@ -8,6 +8,7 @@ use ssdyno_result::{nanoseconds, seconds, significant};
 
 use crate::capacity::capacity_text;
 use crate::findings::DeviceState;
+use crate::map::map_text;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ProfileResult, Ratio, RatioSummary};
 
@@ -18,6 +19,9 @@ const ROWS_MAX: usize = 24;
 pub fn text(result: &ProfileResult) -> String {
     if let Some(capacity) = &result.capacity {
         return capacity_text(result, capacity);
+    }
+    if let Some(map) = &result.map {
+        return map_text(result, map);
     }
     let mut text = format!(
         "{}  profile by {}, seed {}: sequential throughput divided by random throughput\n\
@@ -59,6 +63,22 @@ pub fn text(result: &ProfileResult) -> String {
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// Appends `rows` under `header` to `text`, aligned on the left, with an empty line behind.
+pub(crate) fn aligned(text: &mut String, header: &[String], rows: &[Vec<String>]) {
+    let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|at| all().map(|row| row[at].chars().count()).max().unwrap_or(0))
+        .collect();
+    for row in all() {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "  {cell}{}", " ".repeat(width - cell.chars().count()));
+        }
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push('\n');
 }
 
 /// `12 tests in 3 s on the device's clock`, of all depths.

@@ -383,6 +383,7 @@ fn is_by_page(workload: &WorkloadConfig, page_bytes: u32) -> bool {
     let address = &workload.address;
     let alignment = workload.alignment.map_or(page_bytes, |bytes| bytes.0);
     workload.kind == WorkloadKind::Mix
+        && workload.writes.is_none()
         && write > 0.0
         && trim == 0.0
         && workload.sizes().iter().all(|size| size.size.0 == page_bytes)

@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::DeviceMeter;
 use ssdyno_result::{Keep, KeepGoing, Recorder, Recording, RunLimits, RunProgress, RunResult};
-use ssdyno_workload::{TargetFacts, WorkloadConfig};
+use ssdyno_workload::{TargetFacts, WorkloadConfig, delayed};
 
 use crate::attach::Attach;
 use crate::drive::{Drive, drive};
@@ -50,8 +50,6 @@ impl Session {
     }
 
     /// Loads the device until the workload is done or a limit, counted from here, is reached.
-    /// Moments of an open loop would be counted from the start of the session, so the workload
-    /// should be a closed loop.
     ///
     /// # Errors
     /// The workload is impossible, or the device refused a request; [`RunError::Unprepared`] where
@@ -63,13 +61,22 @@ impl Session {
         limits: RunLimits,
         progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) -> Result<LoadResult, RunError> {
-        let mut generator = workload.build(&self.facts(), seed)?;
+        let built = workload.build(&self.facts(), seed)?;
         if !self.preconditioned {
             let watcher = &mut |share| progress(&RunProgress::preparing(share)) != KeepGoing::Stop;
             self.target.as_device().precondition(watcher)?;
             self.preconditioned = true;
         }
-        let mut recorder = Recorder::new(Keep::Summary, None).start_recording_at(self.now);
+        // The moments of an open loop count from the start of the load.
+        let mut generator = match &workload.arrivals {
+            None => built,
+            Some(_) => delayed(built, self.now),
+        };
+        let recorder = Recorder::new(Keep::Summary, None);
+        let mut recorder = match workload.ramp_up {
+            0 => recorder.start_recording_at(self.now),
+            first => recorder.skip_first(first),
+        };
         self.meter.reset(self.now);
         let ended = drive(
             Drive {

@@ -27,7 +27,7 @@ mod trace;
 
 pub use config::{
     AddressPattern, ArrivalKind, Arrivals, BlockSize, DEFAULT_REQUESTS, DiskSimSynthetic, Numbers,
-    Pattern, WorkloadConfig, WorkloadKind, WriteData,
+    Pattern, WorkloadConfig, WorkloadKind, WriteData, WritesApart,
 };
 pub use depth::{DepthSearch, LatencyTarget, TriedDepth};
 pub use error::{TraceLine, WorkloadError};

@@ -26,6 +26,9 @@ const MOST_REQUESTS: u64 = 2000;
 /// Time on the clock of the device of a shortened profile.
 const PROFILE_TIME: &str = "20ms";
 
+/// The same of a map, which refuses less.
+const MAP_TIME: &str = "1s";
+
 /// Parts of commands that cannot run here, and why. Each must occur.
 const NOT_HERE: &[(&str, &str)] = &[
     ("/dev/", "needs a device"),
@@ -230,9 +233,11 @@ fn placeholder(word: &str) -> Option<&str> {
 fn shortened(shown: &Shown) -> Vec<String> {
     let mut args = shown.words.clone();
     if shown.verb() == Some("profile") && shown.prints.is_empty() {
+        let is_map = args.iter().any(|arg| arg == "--map");
+        let time = if is_map { MAP_TIME } else { PROFILE_TIME };
         match args.iter().position(|arg| arg == "--time") {
-            Some(at) if at + 1 < args.len() => args[at + 1] = PROFILE_TIME.to_owned(),
-            _ => args.extend(["--time", PROFILE_TIME].map(str::to_owned)),
+            Some(at) if at + 1 < args.len() => args[at + 1] = time.to_owned(),
+            _ => args.extend(["--time", time].map(str::to_owned)),
         }
         return args;
     }

@@ -63,6 +63,11 @@ pub(crate) struct ProfileArgs {
     /// configuration of I/O schedulers [default: adaptive; capacity with a scheduler file].
     #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum)]
     method: Option<ProfileMethod>,
+    /// Measure the 95th percentile of read latency over the rates of reads and writes, both at once, and draw it:
+    /// random reads of 4KiB, sequential writes of 128KiB. Points are chosen until interpolation between them is
+    /// within --error (10%), or --time is over. Writes over the span.
+    #[arg(long, conflicts_with_all = ["merge", "profile_method", "sizes", "depth", "points", "repeat", "threshold"])]
+    map: bool,
     /// Which operations: read, write or both. Without write, nothing is written [default: read,write].
     #[arg(long, value_name = "OPS", value_delimiter = ',', value_parser = op)]
     ops: Vec<ProfileOp>,
@@ -70,7 +75,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "INTERVALS", value_delimiter = ',', value_parser = interval)]
     sizes: Vec<SizeInterval>,
     /// Bytes from the start of the target that every test accesses [default: 1200MiB, or all of a
-    /// smaller target; all with capacity].
+    /// smaller target; all with capacity and --map].
     #[arg(long, value_name = "SIZE")]
     span: Option<Bytes>,
     /// Sizes that serra measures in each interval: both ends, the others drawn at random [default: 2].
@@ -80,7 +85,8 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
     /// Half the width of the 90 % confidence interval at which adaptive stops, divided by the ratio, or full
-    /// or capacity stops repeating a test, divided by the mean [default: 5%, 10% with full].
+    /// or capacity stops repeating a test, divided by the mean; --map: difference of interpolated and measured
+    /// latency, 1% to 50% [default: 5%, 10% with full and --map].
     #[arg(long, value_name = "N%", value_parser = error_share)]
     error: Option<f64>,
     /// Time limit for all tests together, on the clock of the device; serra shares it among its tests
@@ -120,17 +126,23 @@ enum ProfileMethod {
     Serra,
     Full,
     Capacity,
+    #[value(skip)]
+    Map,
 }
 
 impl ProfileArgs {
     /// `file`: the plan of the profile to resume.
     fn method(&self, file: Option<&ProfilePlan>) -> ProfileMethod {
+        if self.map {
+            return ProfileMethod::Map;
+        }
         let usual = match file.map(|plan| plan.method.name()) {
             _ if self.schedulers.any() => ProfileMethod::Capacity,
             None | Some(MethodName::Adaptive) => ProfileMethod::Adaptive,
             Some(MethodName::Serra) => ProfileMethod::Serra,
             Some(MethodName::Full) => ProfileMethod::Full,
             Some(MethodName::Capacity) => ProfileMethod::Capacity,
+            Some(MethodName::Map) => ProfileMethod::Map,
         };
         self.method.unwrap_or(usual)
     }
@@ -290,6 +302,8 @@ fn plan(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<ProfilePlan, F
     let method = method(args, file)?;
     let usual = (method.name() != MethodName::Full).then_some(TIME);
     let sizes = match &args.sizes {
+        // A map has sizes of its own, which may fit into a span that these do not.
+        _ if args.map => Vec::new(),
         none if none.is_empty() => file.map_or_else(default_sizes, |plan| plan.sizes.clone()),
         given => given.clone(),
     };
@@ -360,6 +374,7 @@ fn method(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<Method, Fail
             repeat: args.repeat.unwrap_or(repeat),
         },
         ProfileMethod::Full => Method::Full { error: error(ERROR) },
+        ProfileMethod::Map => Method::Map { error: error(ERROR) },
     })
 }
 

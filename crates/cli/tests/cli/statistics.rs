@@ -192,6 +192,37 @@ fn an_impossible_profile_is_refused_with_its_option() {
 }
 
 #[test]
+fn the_map_of_a_device() {
+    let place = Place::new();
+    let set = ["--driver", "direct", "--set", "delay.servers=1"];
+    let map = ["profile", "sim:delay-10us", "--map", "--time", "1s", "--name", "p"];
+    let result = place.json(&[&map[..], &set].concat());
+    let validator = jsonschema::validator_for(&place.json(&["schema", "profile"])).unwrap();
+    assert!(validator.is_valid(&result));
+    assert_eq!(result["method"], "map");
+    assert!(!result["map"]["points"].as_array().unwrap().is_empty());
+    let page = std::fs::read_to_string(place.path().join("results/p/report.html")).unwrap();
+    assert!(page.contains("95th percentile of read latency"));
+    let go_on = ["profile", "sim:delay-10us", "--resume", "results/p"];
+    assert!(place.fails(2, &go_on).contains("a map cannot be resumed"));
+    for (args, said) in [
+        (&["--method", "serra"][..], "cannot be used with"),
+        (&["--ops", "read"], "--map needs reads and writes"),
+        (&["--time", "100ms"], "--time is too short for a map"),
+        (&["--error", "0.5%"], "--error of a map is not between"),
+        (&["--depth", "8"], "cannot be used with"),
+        (&["--span", "256KiB"], "is too small for its loads"),
+        (&["--io-cost-model", "f"], "`--io-cost-model` is for --method capacity"),
+    ] {
+        let text = place.fails(2, &[&["profile", "sim:delay-10us", "--map"], args].concat());
+        assert!(text.contains(said), "{args:?}: {text}");
+    }
+    place.write("mine", vec![7; 4 << 20]);
+    let refused = place.fails(2, &["profile", "./mine", "--map"]);
+    assert!(refused.contains("--write"), "{refused}");
+}
+
+#[test]
 fn the_capacity_of_a_device_gives_scheduler_files() {
     let place = Place::new();
     let steady = ["profile", "sim:delay-10us", "--time", "20s", "--keep", "none"];

@@ -17,6 +17,7 @@ mod slice;
 mod state;
 
 pub use file::{SchedulerFile, scheduler_file};
+pub(crate) use levels::still_falls;
 pub use linear::{LinearModel, SeastarModel};
 pub use load::{CapacityTest, Figure};
 pub(crate) use merge::merge;
@@ -26,4 +27,5 @@ pub use result::{
     ModerateLatency, RateBurst,
 };
 pub(crate) use run::execute;
-pub(crate) use state::DEPTH_MAX;
+pub(crate) use slice::Slice as LoadSlice;
+pub(crate) use state::{DEPTH_MAX, NextDepth};

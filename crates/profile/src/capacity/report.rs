@@ -65,6 +65,7 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
         advice: Vec::new(),
         measurements: Vec::new(),
         capacity: Some(capacity),
+        map: None,
         plan: None,
         sessions: Vec::new(),
         more_depths: Vec::new(),
@@ -252,18 +253,7 @@ fn facts(result: &ProfileResult, capacity: &CapacityResult) -> [String; 4] {
 
 fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
     let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
-    let all: Vec<&Vec<String>> = std::iter::once(&header).chain(rows).collect();
-    let widths: Vec<usize> = (0..header.len())
-        .map(|at| all.iter().map(|row| row[at].chars().count()).max().unwrap_or(0))
-        .collect();
-    for row in all {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "  {cell}{}", " ".repeat(width - cell.chars().count()));
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text.push('\n');
+    crate::text::aligned(text, &header, rows);
 }
 
 /// A capacity profile on the terminal.

@@ -52,6 +52,36 @@ pub(crate) struct TestState {
     after_burst: Vec<f64>,
 }
 
+/// The search for the depth of saturation of a load.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct NextDepth {
+    /// The least depth that saturates, as far as is known.
+    pub(crate) depth: u32,
+    pub(crate) depths: Vec<DepthRate>,
+}
+
+impl NextDepth {
+    /// The highest rate.
+    pub(crate) fn best(&self) -> f64 {
+        self.depths.iter().map(|one| one.iops).fold(0.0, f64::max)
+    }
+
+    /// Takes a rate at a depth; says which depth is next, or `None` when the rate no longer rises.
+    pub(crate) fn take(&mut self, depth: u32, iops: f64) -> Option<u32> {
+        self.depths.push(DepthRate { depth, iops });
+        let best = self.best();
+        let enough = best * (1.0 - SATURATED);
+        let least = self.depths.iter().find(|one| one.iops >= enough);
+        self.depth = least.map_or(depth, |one| one.depth);
+        let count = self.depths.len();
+        let before = self.depths[..count.saturating_sub(2)].iter().map(|one| one.iops);
+        let before = before.fold(0.0, f64::max);
+        // One doubling may gain nothing and the next one something, as with transfers that are split.
+        let rises = count < 3 || best > before * (1.0 + GAIN_MIN);
+        (depth < DEPTH_MAX && rises).then_some(depth * 2)
+    }
+}
+
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
@@ -103,18 +133,12 @@ impl TestState {
 
     /// Takes a rate at a depth; says which depth is next, or `None` when the rate no longer rises.
     pub(crate) fn next_depth(&mut self, depth: u32, iops: f64) -> Option<u32> {
-        self.depths.push(DepthRate { depth, iops });
         self.rate = Some(iops);
-        let best = self.depths.iter().map(|one| one.iops).fold(0.0, f64::max);
-        let enough = best * (1.0 - SATURATED);
-        let least = self.depths.iter().find(|one| one.iops >= enough);
-        self.depth = least.map_or(depth, |one| one.depth);
-        let count = self.depths.len();
-        let before = self.depths[..count.saturating_sub(2)].iter().map(|one| one.iops);
-        let before = before.fold(0.0, f64::max);
-        // One doubling may gain nothing and the next one something, as with transfers that are split.
-        let rises = count < 3 || best > before * (1.0 + GAIN_MIN);
-        (depth < DEPTH_MAX && rises).then_some(depth * 2)
+        let depths = std::mem::take(&mut self.depths);
+        let mut search = NextDepth { depth: self.depth, depths };
+        let next = search.take(depth, iops);
+        (self.depth, self.depths) = (search.depth, search.depths);
+        next
     }
 
     /// The greatest depth with at most `share` of the highest rate, and its share; depth 1 where there is none.

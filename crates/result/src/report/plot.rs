@@ -175,6 +175,39 @@ impl Plot {
         self.legend.push((class.to_owned(), name.to_owned()));
     }
 
+    /// A filled outline in the colour of CSS class `class`, the stronger the nearer `strength` is to 1; `title` is shown
+    /// where the pointer rests on it.
+    pub fn cell(&mut self, class: &str, outline: &[(f64, f64)], strength: f64, title: &str) {
+        let (path, title) = (self.path(outline), escape(title));
+        // The faintest cell still shows that there is one.
+        let opacity = 0.06 + 0.84 * strength.clamp(0.0, 1.0);
+        let _ = write!(
+            self.body,
+            "<path class=\"cell {class}\" d=\"{path}Z\" fill-opacity=\"{opacity:.3}\"><title>{title}</title></path>"
+        );
+    }
+
+    /// A point with a title of its own, `title`.
+    pub fn point(&mut self, class: &str, point: (f64, f64), title: &str) {
+        let ((x, y), title) = (self.at(point), escape(title));
+        let _ = write!(
+            self.body,
+            "<circle class=\"bar {class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.4\"><title>{title}</title></circle>"
+        );
+    }
+
+    /// Names what is drawn in the colour of CSS class `class` in the legend.
+    pub fn name(&mut self, class: &str, name: &str) {
+        self.legend.push((class.to_owned(), name.to_owned()));
+    }
+
+    /// A line of pieces that need not touch, named in the legend.
+    pub fn pieces(&mut self, class: &str, name: &str, pieces: &[[(f64, f64); 2]]) {
+        let path: String = pieces.iter().map(|piece| self.path(piece)).collect();
+        let _ = write!(self.body, "<path class=\"line {class}\" d=\"{path}\"/>");
+        self.name(class, name);
+    }
+
     /// A vertical mark at `x` with a label at its top. Marks too near for labels of their own share
     /// one.
     pub fn mark(&mut self, x: f64, label: &str) {

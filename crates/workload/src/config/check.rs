@@ -4,12 +4,14 @@ mod address;
 
 use ssdyno_block::Time;
 
-use super::{ArrivalKind, Arrivals, BlockSize, DiskSimSynthetic, WorkloadConfig, WorkloadKind};
+use super::{
+    ArrivalKind, Arrivals, BlockSize, DiskSimSynthetic, WorkloadConfig, WorkloadKind, WritesApart,
+};
 use crate::depth::{Before, searching};
 use crate::generator::arrivals::{Gap, Pacing};
 use crate::generator::disksim::DiskSim;
 use crate::generator::place::{ONE, threshold};
-use crate::generator::{Generator, Limits, Mix, Mixed};
+use crate::generator::{Apart, Generator, Limits, Mix, Mixed, WritePlaces};
 use crate::{LatencyTarget, TargetFacts, Workload, WorkloadError};
 
 /// Longest mean gap: with more, a run of a few requests leaves the range of [`Time`].
@@ -44,7 +46,14 @@ pub(super) fn build(
     let mix = mix(config, &sizes)?;
     let place = address::place(config, &sizes, device, seed)?;
     let target = latency_target(config)?;
-    let generator = Box::new(Generator::new(limits, pacing, Mixed { mix, place }, seed));
+    let others = Mixed { mix, place };
+    let generator: Box<dyn Workload + Send> = match &config.writes {
+        None => Box::new(Generator::new(limits, pacing, others, seed)),
+        Some(writes) => {
+            let writes = writes_apart(config, writes, device, seed)?;
+            Box::new(Generator::new(limits, pacing, Apart { others, writes }, seed))
+        }
+    };
     Ok(match target {
         None => generator,
         Some(target) => {
@@ -54,6 +63,23 @@ pub(super) fn build(
             searching(generator, target, limits.depth, before, None)
         }
     })
+}
+
+/// The places of writes that are not those of the other requests.
+fn writes_apart(
+    config: &WorkloadConfig,
+    writes: &WritesApart,
+    device: &TargetFacts,
+    seed: u64,
+) -> Result<WritePlaces, WorkloadError> {
+    let alone = config.writes_alone(writes);
+    let of_table = |error: WorkloadError| {
+        let key = error.key.map(|key| format!("writes.{key}"));
+        WorkloadError { key, ..error }
+    };
+    check_sizes(&alone, &alone.sizes(), device).map_err(of_table)?;
+    let place = address::place(&alone, &alone.sizes(), device, seed).map_err(of_table)?;
+    Ok(WritePlaces { length_bytes: writes.block_size.0 as u32, place })
 }
 
 /// The latencies that the depth is to meet.

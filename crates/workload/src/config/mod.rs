@@ -79,6 +79,9 @@ pub struct WorkloadConfig {
     pub sequential_percent: Option<f64>,
     /// Where requests go.
     pub address: AddressPattern,
+    /// Size and places of writes, where they are not those of the other requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<WritesApart>,
     /// What writes carry.
     #[serde(skip_serializing_if = "WriteData::is_default")]
     pub buffer: WriteData,
@@ -107,6 +110,18 @@ pub enum WorkloadKind {
     /// The synthetic generator of DiskSim 4, which S3 used (S3-24, S3-25).
     #[serde(rename = "disksim-synthetic")]
     DiskSimSynthetic,
+}
+
+/// Writes beside other requests: their size and where they go. How many there are is said by the shares of operations.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WritesApart {
+    /// Size of every write, a multiple of the target's sector. Their offsets are multiples of it.
+    pub block_size: Bytes,
+    /// Where writes go (default: all of the target, at random). `sequential`: each write begins where the last one
+    /// ended, whatever is between them.
+    #[serde(default)]
+    pub address: AddressPattern,
 }
 
 /// One of several block sizes.
@@ -347,7 +362,26 @@ impl WorkloadConfig {
         }
     }
 
-    /// The block sizes, a single one with weight 1.
+    /// The writes of [`writes`](WorkloadConfig::writes) alone, as a workload.
+    pub(crate) fn writes_alone(&self, writes: &WritesApart) -> WorkloadConfig {
+        WorkloadConfig {
+            block_size: Some(writes.block_size),
+            block_sizes: Vec::new(),
+            alignment: None,
+            sequential_percent: None,
+            address: writes.address.clone(),
+            writes: None,
+            ..self.clone()
+        }
+    }
+
+    /// The longest request in bytes.
+    pub fn block_bytes_max(&self) -> u64 {
+        let writes = self.writes.iter().map(|writes| writes.block_size.0);
+        self.sizes().iter().map(|one| one.size.0).chain(writes).max().unwrap_or(0)
+    }
+
+    /// The block sizes, a single one with weight 1; without those of [`writes`](WorkloadConfig::writes).
     pub fn sizes(&self) -> Vec<BlockSize> {
         if self.block_sizes.is_empty() {
             vec![BlockSize { size: self.block_size.unwrap_or(Bytes(4096)), weight: 1.0 }]

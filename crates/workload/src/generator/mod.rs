@@ -121,6 +121,36 @@ impl Draw for Mixed {
     }
 }
 
+/// Where writes of [`Apart`] go.
+#[derive(Clone, Debug)]
+pub(crate) struct WritePlaces {
+    pub(crate) length_bytes: u32,
+    pub(crate) place: Place,
+}
+
+/// A mix whose writes have a size and places of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Apart {
+    pub(crate) others: Mixed,
+    pub(crate) writes: WritePlaces,
+}
+
+impl Draw for Apart {
+    #[inline]
+    fn draw(&mut self, rng: &mut Rng) -> Option<Request> {
+        let Apart { others: Mixed { mix, place }, writes } = self;
+        let op = mix.op(rng);
+        if op == Op::Write {
+            let length_bytes = writes.length_bytes;
+            let offset_bytes = writes.place.draw(0, u64::from(length_bytes), rng);
+            return Some(Request { op, offset_bytes, length_bytes });
+        }
+        let (index, length_bytes) = mix.size(rng);
+        let offset_bytes = place.draw(index, u64::from(length_bytes), rng);
+        Some(Request { op, offset_bytes, length_bytes })
+    }
+}
+
 /// Requests that are drawn, issued within limits and at the times of a process of arrivals.
 #[derive(Clone, Debug)]
 pub(crate) struct Generator<D> {

@@ -71,6 +71,7 @@ fn result() -> ProfileResult {
         warnings: vec!["something is unusual".to_owned()],
     };
     ProfileResult {
+        map: None,
         schema_version: 1,
         target: "/dev/nvme0n1".to_owned(),
         method: MethodName::Capacity,

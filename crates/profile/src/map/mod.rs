@@ -1,0 +1,15 @@
+//! A map of a device under reads and writes at once: the 95th percentile of read latency over the rates of both.
+//!
+//! Reads and writes arrive at rates of their own, whatever the device does (an open loop). The points are chosen by
+//! [`mesh`]: close together where latency changes, far apart where it does not. ScyllaDB's diskplorer draws the same
+//! picture from a full grid.
+
+mod load;
+mod mesh;
+mod report;
+mod result;
+mod run;
+
+pub(crate) use report::{map_html, map_text};
+pub use result::{MapHeldOut, MapPoint, MapResult};
+pub(crate) use run::{TIME_MIN, execute};

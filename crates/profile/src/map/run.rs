@@ -1,0 +1,305 @@
+//! Carries a map out.
+
+use std::time::{Duration, Instant};
+
+use ssdyno_block::Time;
+use ssdyno_block::units::Bytes;
+use ssdyno_engine::Rng;
+use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_session::KeptTarget;
+use ssdyno_workload::WorkloadConfig;
+
+use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
+use crate::error::ProfileError;
+use crate::plan::ProfilePlan;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::run::{Observer, Stage};
+
+use super::load::{MapLoad, READ_BYTES, Reached, WRITE_BYTES};
+use super::mesh::{Mesh, Node, Value, WHOLE, interpolate};
+use super::report::result_of;
+use super::result::MapPoint;
+
+/// The least time for a map: its loads cannot be shorter than a few milliseconds.
+pub(crate) const TIME_MIN: Time = Time::from_s(1);
+/// The end of the axis of reads that is not 0: without reads there is no latency.
+const READS_LEAST: f64 = 0.02;
+/// Reads of a point at least, where they fit: the 95th percentile of so many is within 2 % or so.
+const READS_MIN: f64 = 4000.0;
+/// Units of time of a point at least and at most, and before it counts, as a share of its length.
+const POINT: (f64, f64) = (0.5, 8.0);
+const LEAD: f64 = 0.25;
+/// Units of time of the long writes, and stretches of them.
+const LONG: f64 = 40.0;
+const BINS: usize = 40;
+/// Points that are drawn to see how good the finished map is.
+const CHECKS: usize = 8;
+/// Draws for one of them: most of the square may be overloaded.
+const DRAWS_MAX: u32 = 1000;
+/// About so many points does a map have, for a reader who waits.
+const POINTS_USUAL: u64 = 80;
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
+
+/// A load, or no time for it.
+type Timed<T> = Result<Option<T>, ProfileError>;
+
+/// Everything of a map that is under way.
+pub(crate) struct MapRun<'a> {
+    pub(crate) plan: &'a ProfilePlan,
+    target: &'a mut KeptTarget,
+    observer: &'a mut dyn Observer,
+    pub(crate) load: MapLoad,
+    pub(crate) is_real: bool,
+    /// Requests per second at saturation, reads and writes.
+    pub(crate) most: [f64; 2],
+    pub(crate) depths: [Vec<DepthRate>; 2],
+    pub(crate) mesh: Mesh,
+    pub(crate) points: Vec<(Node, MapPoint)>,
+    /// Differences of points that were drawn at random; `None` where one is overloaded against prediction.
+    pub(crate) checks: Vec<Option<f64>>,
+    /// Bytes that were written in a row.
+    pub(crate) filled: u64,
+    /// Seconds on the clock of the device.
+    pub(crate) spent: f64,
+    loads: u64,
+    pub(crate) began: Instant,
+    pub(crate) notes: Vec<String>,
+    checkpoint: Instant,
+}
+
+/// Carries the map of `plan` out, as [`ProfilePlan::execute`] does.
+pub(crate) fn execute(
+    plan: &ProfilePlan,
+    error: f64,
+    target: &mut KeptTarget,
+    observer: &mut dyn Observer,
+) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+    let facts = target.facts();
+    let mut notes = Vec::new();
+    let span = plan.span_on(&facts, &mut notes)?;
+    let sector = u64::from(facts.sector_bytes);
+    let load =
+        MapLoad { read_bytes: READ_BYTES.max(sector), write_bytes: WRITE_BYTES.max(sector), span };
+    if span < 4 * load.write_bytes {
+        let what = format!("a span of {} is too small for its loads", Bytes(span));
+        return Err(ProfileError::plan(
+            what,
+            format!("use {} or more", Bytes(4 * load.write_bytes)),
+        ));
+    }
+    let began = Instant::now();
+    let mut run = MapRun {
+        plan,
+        is_real: target.is_real(),
+        target,
+        observer,
+        load,
+        most: [0.0; 2],
+        depths: [Vec::new(), Vec::new()],
+        mesh: Mesh::new(error),
+        points: Vec::new(),
+        checks: Vec::new(),
+        filled: 0,
+        spent: 0.0,
+        loads: 0,
+        began,
+        notes,
+        checkpoint: began,
+    };
+    let (stopped, failure) = match run.phases() {
+        Ok(stopped) => (stopped, None),
+        Err(ProfileError::Interrupted) => {
+            (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
+        }
+        Err(error) if run.loads == 0 => return Err(error),
+        Err(error) => (StoppedBecause::Failed, Some(error)),
+    };
+    Ok((result_of(&run, stopped), failure))
+}
+
+/// Both rates at `node`, in requests per second, where these are the greatest.
+pub(crate) fn rates(most: [f64; 2], node: Node) -> (f64, f64) {
+    let share = |at: u32| f64::from(at) / f64::from(WHOLE);
+    (most[0] * (READS_LEAST + (1.0 - READS_LEAST) * share(node.0)), most[1] * share(node.1))
+}
+
+/// Of the logarithm of `p95`. Of a queue that is nearly full often the lower end alone is known.
+fn half_width(p95: f64, low: Option<f64>, high: Option<f64>) -> f64 {
+    match (low, high) {
+        (Some(low), Some(high)) => (high / low).ln() / 2.0,
+        (Some(low), None) => (p95 / low).ln(),
+        _ => 0.0,
+    }
+    .max(0.0)
+}
+
+impl MapRun<'_> {
+    fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
+        // Reads of what was never written may not access the medium: writes come first.
+        for writes in [true, false] {
+            if self.greatest(writes)?.is_none() {
+                return Ok(StoppedBecause::TimeLimit);
+            }
+        }
+        while let Some(node) = self.mesh.next() {
+            let Some(value) = self.point(node)? else { return Ok(StoppedBecause::TimeLimit) };
+            self.mesh.add(node, value);
+        }
+        self.check()
+    }
+
+    /// The least length of a load: 0.45 s of 3 minutes.
+    fn unit(&self) -> f64 {
+        self.plan.time.map_or(0.45, |time| (time.as_s_f64() / 400.0).clamp(0.0025, 0.45))
+    }
+
+    /// Finds the greatest rate of reads or writes alone.
+    fn greatest(&mut self, writes: bool) -> Timed<()> {
+        let most = self.load.depth_most(writes, DEPTH_MAX);
+        let mut search = NextDepth::default();
+        let mut next = Some(1);
+        let what = if writes { "writes alone" } else { "reads alone" };
+        while let Some(depth) = next {
+            let length = self.unit();
+            let config = self.load.closed(writes, depth, self.seed());
+            let Some(result) = self.carry(what, &config, length)? else { return Ok(None) };
+            let rate = LoadSlice::new(length, &result).rate(length / 4.0);
+            next = search.take(depth, rate).filter(|next| *next <= most);
+            let at = usize::from(writes);
+            (self.depths[at], self.most[at]) = (search.depths.clone(), search.best());
+        }
+        if !writes {
+            return Ok(Some(()));
+        }
+        let length = LONG * self.unit();
+        let config = self.load.closed(true, search.depth, self.seed());
+        let Some(result) = self.carry("long writes", &config, length)? else { return Ok(None) };
+        let slice = LoadSlice::new(length, &result);
+        self.filled = slice.requests * self.load.write_bytes;
+        self.most[1] = slice.rate(length / 2.0);
+        if crate::capacity::still_falls(&slice.rates(BINS)) {
+            self.notes.push(
+                "the rate of writes still fell when their greatest rate was taken: points near it may be overloaded when \
+                 they last longer; a longer --time writes longer"
+                    .to_owned(),
+            );
+        }
+        Ok(Some(()))
+    }
+
+    /// Loads the target at `node`. What seems overloaded is loaded again: a pause of the device must not hide what lies
+    /// beyond.
+    fn point(&mut self, node: Node) -> Timed<Value> {
+        let Some((point, value)) = self.load_once(node)? else { return Ok(None) };
+        let (point, value) = match value {
+            Value::Latency(..) => (point, value),
+            Value::Overloaded => match self.load_once(node)? {
+                Some(again) => again,
+                None => return Ok(None),
+            },
+        };
+        self.points.push((node, point));
+        if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
+            self.checkpoint = Instant::now();
+            let result = result_of(self, StoppedBecause::Interrupted);
+            self.observer.checkpoint(&result);
+        }
+        Ok(Some(value))
+    }
+
+    fn load_once(&mut self, node: Node) -> Timed<(MapPoint, Value)> {
+        let (reads, writes) = rates(self.most, node);
+        let unit = self.unit();
+        let length = (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
+        let lead = LEAD * length;
+        let config = self.load.open(reads, writes, lead, self.seed());
+        let bytes = self.load.write_bytes as f64;
+        let what = format!(
+            "{} reads/s, {} written",
+            ssdyno_result::rate(reads),
+            ssdyno_result::bytes_per_second(writes * bytes)
+        );
+        let Some(result) = self.carry(&what, &config, lead + length)? else { return Ok(None) };
+        let reached = Reached::new(&result, reads + writes, lead, length);
+        let latency = reached.p95_us.filter(|_| !reached.overloaded);
+        let point = MapPoint {
+            read_iops: reads,
+            write_bytes_per_second: writes * bytes,
+            overloaded: latency.is_none(),
+            measured: true,
+            read_iops_reached: Some(reached.reads),
+            write_bytes_per_second_reached: Some(reached.writes * bytes),
+            read_p95_us: latency.map(|latency| latency.0),
+            low_us: latency.and_then(|latency| latency.1),
+            high_us: latency.and_then(|latency| latency.2),
+            reads: reached.counted,
+        };
+        let value = match latency {
+            Some((p95, low, high)) => Value::Latency(p95.ln(), half_width(p95, low, high)),
+            None => Value::Overloaded,
+        };
+        Ok(Some((point, value)))
+    }
+
+    /// Measures points that took no part in the choice of others.
+    fn check(&mut self) -> Result<StoppedBecause, ProfileError> {
+        let triangles = self.mesh.triangles();
+        let place = |node: Node| (f64::from(node.0), f64::from(node.1));
+        let mut rng = Rng::new(self.plan.seed, "map checks");
+        for _ in 0..CHECKS {
+            let drawn = (0..DRAWS_MAX).find_map(|_| {
+                let mut at = || rng.below(u64::from(WHOLE) + 1) as u32;
+                let node = (at(), at());
+                let log = |node| self.mesh.value(node).and_then(Value::latency);
+                let is_new = self.mesh.value(node).is_none();
+                let log = interpolate(&triangles, place, log, place(node)).filter(|_| is_new)?;
+                Some((node, log))
+            });
+            let Some((node, log)) = drawn else { break };
+            let Some(value) = self.point(node)? else { break };
+            self.checks.push(match value {
+                Value::Latency(found, half) => Some(((found - log).abs() - half).max(0.0)),
+                Value::Overloaded => None,
+            });
+        }
+        Ok(StoppedBecause::WithinError)
+    }
+
+    /// Every load has an order of its own, the same in every profile with this seed.
+    fn seed(&self) -> u64 {
+        self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads)
+    }
+
+    /// Loads the target for `length` seconds; nothing where the time limit comes first.
+    fn carry(&mut self, what: &str, config: &WorkloadConfig, length: f64) -> Timed<RunResult> {
+        let limit = self.plan.time.map_or(f64::INFINITY, |limit| limit.as_s_f64());
+        if self.spent + length > limit {
+            return Ok(None);
+        }
+        let of = POINTS_USUAL.max(self.loads + 1);
+        let stage = Stage { what: what.to_owned(), done: self.loads, of };
+        let (observer, mut interrupted) = (&mut *self.observer, false);
+        let mut watch = |progress: &RunProgress| {
+            let flow = observer.under_way(&stage, progress);
+            interrupted |= flow == KeepGoing::Stop;
+            flow
+        };
+        // A load may be shorter than the time between two reports of progress.
+        if watch(&RunProgress::default()) == KeepGoing::Stop {
+            return Err(ProfileError::Interrupted);
+        }
+        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads);
+        let time = Time::from_ns((length * 1e9) as u64);
+        let result = self.target.load(config, seed, Some(time), &mut watch)?;
+        self.loads += 1;
+        // What was not recorded took its time, too.
+        self.spent += result.simulated_seconds.max(length);
+        if interrupted || result.partial {
+            return Err(ProfileError::Interrupted);
+        }
+        if result.errors > 0 {
+            return Err(ProfileError::Requests { errors: result.errors, test: stage.what });
+        }
+        Ok(Some(result))
+    }
+}
