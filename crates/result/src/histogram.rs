@@ -57,7 +57,9 @@ impl TryFrom<LatencyCounts> for Histogram {
         for (ns, count) in from_ns.into_iter().zip(counts) {
             let bucket = Histogram::bucket(ns);
             if Histogram::bounds(bucket).0 != ns || histogram.counts[bucket] > 0 {
-                return Err(format!("no bucket of a histogram begins at {ns} ns, or it is there twice"));
+                return Err(format!(
+                    "no bucket of a histogram begins at {ns} ns, or it is there twice"
+                ));
             }
             let total = histogram.total.checked_add(count);
             histogram.total = total.ok_or("a histogram counts more than 2^64 latencies")?;

@@ -29,17 +29,7 @@ pub enum BeginAt {
 
 /// How far a run is.
 #[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Debug,
-    Default,
-    Serialize,
-    Deserialize,
-    JsonSchema,
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
