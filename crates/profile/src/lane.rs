@@ -358,6 +358,8 @@ impl Lane {
             plan: self.record.clone(),
             sessions,
             more_depths: Vec::new(),
+            solution: None,
+            more_solutions: Vec::new(),
             notes: self.notes.clone(),
         };
         self.remark(&mut result);

@@ -43,6 +43,7 @@ mod run;
 mod serra;
 mod settle;
 mod sizes;
+mod solution;
 mod strategy;
 mod text;
 mod verdict;

@@ -6,6 +6,8 @@
 //! Review 40, 1932). Without this factor, a device that differs from day to day would get an interval that covers no day.
 //!
 //! A figure without an interval in one of the profiles gets Student's t over the profiles.
+//!
+//! Capacities of different solutions are not made one: they are kept side by side.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +18,7 @@ use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause};
 use crate::resume::ProfileSession;
+use crate::solution;
 
 /// The 95 % quantile of the normal distribution: half of a 90 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.644_853_6;
@@ -92,22 +95,98 @@ impl Pooled {
     }
 }
 
-/// Makes one of `profiles`, in their order.
+/// Makes one of `profiles`, in their order. Those of one solution become one; the other solutions follow the first in
+/// `more_solutions`.
 ///
 /// # Errors
 /// There are fewer than two, or they are not of the same thing: they differ in what they measured, in span or depth.
+/// Different solutions are of different devices, or their names give the same key.
 pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> {
-    let [first, second, ..] = profiles else {
+    if profiles.len() < 2 {
         return Err(ProfileError::plan("one profile cannot be merged", "name two or more results"));
-    };
+    }
     if profiles.iter().any(|one| one.map.is_some()) {
         let help = "measure one map with a longer --time, or a smaller --error";
         return Err(ProfileError::plan("maps cannot be merged: each chose its own points", help));
     }
+    // Each with the number of its argument: a merged one may have several solutions.
+    let mut all: Vec<(usize, ProfileResult)> = Vec::new();
+    for (at, profile) in profiles.iter().enumerate() {
+        let alone =
+            |one: &ProfileResult| ProfileResult { more_solutions: Vec::new(), ..one.clone() };
+        all.extend(profile.of_solutions().into_iter().map(|one| (at + 1, alone(one))));
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for (_, one) in &all {
+        if !names.contains(&one.solution_name()) {
+            names.push(one.solution_name());
+        }
+    }
+    solution::check_all(&names)?;
+    if names.len() > 1 {
+        all.iter().try_for_each(|(number, other)| one_device(&all[0].1, other, *number))?;
+    }
+    let of_name = |name: &&str| {
+        let same = all.iter().filter(|(_, one)| one.solution_name() == *name);
+        let (numbers, same): (Vec<usize>, Vec<ProfileResult>) = same.cloned().unzip();
+        if let [alone] = &same[..] { Ok(alone.clone()) } else { merge_solution(&same, &numbers) }
+    };
+    let mut solutions = names.iter().map(of_name).collect::<Result<Vec<_>, _>>()?;
+    let more_solutions = solutions.split_off(1);
+    let mut merged = ProfileResult { more_solutions, ..solutions.remove(0) };
+    merged.notes.splice(0..0, names_differ(profiles));
+    Ok(merged)
+}
+
+/// That targets have different names, which a device may have after a restart.
+fn names_differ(profiles: &[ProfileResult]) -> Option<String> {
+    let names: Vec<&str> = profiles.iter().map(|one| one.target.as_str()).collect();
+    let differ = names.iter().any(|name| *name != names[0]);
+    differ.then(|| format!("the targets have different names: {}", names.join(", ")))
+}
+
+/// Refuses a solution of another device than the first: one entry of the hardware database has both. The model and the
+/// firmware are what that database matches. A device without a model is known by the name of its target only.
+fn one_device(
+    first: &ProfileResult,
+    other: &ProfileResult,
+    number: usize,
+) -> Result<(), ProfileError> {
+    let device = |one: &ProfileResult| {
+        let disk = &one.capacity.as_ref()?.disk;
+        let firmware = disk.firmware.as_deref().unwrap_or("unknown");
+        Some(match &disk.model {
+            Some(model) => format!("model {model}, firmware {firmware}"),
+            None => format!("target {}, without a model", one.target),
+        })
+    };
+    let refused = |what: String, help: &str| Err(ProfileError::plan(what, help));
+    let help = "merge profiles of one device, or give all of them the same --solution";
+    match (device(first), device(other)) {
+        (Some(one), Some(two)) if one != two => refused(
+            format!(
+                "profile {number} is of another device ({two}) than profile 1 ({one}): solutions are of one device"
+            ),
+            help,
+        ),
+        (Some(_), Some(_)) => Ok(()),
+        _ => refused(
+            format!("profile {number} or profile 1 has no capacity, and their solutions differ"),
+            "solutions are for --method capacity",
+        ),
+    }
+}
+
+/// Makes one of two or more profiles of one solution; `numbers` are those of their arguments.
+fn merge_solution(
+    profiles: &[ProfileResult],
+    numbers: &[usize],
+) -> Result<ProfileResult, ProfileError> {
+    let first = &profiles[0];
     for (at, other) in profiles.iter().enumerate().skip(1) {
-        alike(first, other, at + 1)?;
+        alike(first, other, numbers[at])?;
         if let Some(before) = profiles[..at].iter().position(|one| is_copy(one, other)) {
-            let (number, before) = (at + 1, before + 1);
+            let (number, before) = (numbers[at], numbers[before]);
             let what = format!("profile {number} has the same measurements as profile {before}");
             return Err(ProfileError::plan(what, "merge profiles of different seeds or times"));
         }
@@ -129,13 +208,10 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     merged.notes = vec![notes(profiles)];
     merged.notes.extend(all().flat_map(|one| one.notes.iter().cloned()));
     merged.notes.dedup();
-    if all().any(|one| one.target != first.target) {
-        let names: Vec<&str> = all().map(|one| one.target.as_str()).collect();
-        merged.notes.insert(0, format!("the targets have different names: {}", names.join(", ")));
-    }
-    if let (Some(_), Some(_)) = (&first.capacity, &second.capacity) {
+    if first.capacity.is_some() {
+        // All have one: they are alike.
         let capacities: Vec<_> = all().filter_map(|one| one.capacity.as_ref()).collect();
-        let (capacity, note) = capacity::merge(&capacities)?;
+        let (capacity, note) = capacity::merge(&capacities, numbers)?;
         merged.capacity = Some(capacity);
         merged.notes.extend(note);
         return Ok(merged);
@@ -143,7 +219,7 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     merge_ratios(profiles, &mut merged);
     for at in 0..first.more_depths.len() {
         let of_depth: Vec<ProfileResult> = all().map(|one| one.more_depths[at].clone()).collect();
-        merged.more_depths[at] = merge(&of_depth)?;
+        merged.more_depths[at] = merge_solution(&of_depth, numbers)?;
     }
     Ok(merged)
 }

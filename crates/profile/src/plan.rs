@@ -22,6 +22,7 @@ use crate::map;
 use crate::measure::{ProfileOp, ProfileTest};
 use crate::serra::Serra;
 use crate::sizes::{SizeInterval, Sizes};
+use crate::solution;
 use crate::strategy::{Slice, Strategy};
 
 /// The span of the paper's last and largest file: 1200 MB, from which on curves are stable (S2-8).
@@ -136,6 +137,9 @@ pub struct ProfilePlan {
     /// Further depths, each profiled as well; empty with [`Method::Capacity`] and
     /// [`Method::Map`], which search for their own.
     pub more_depths: Vec<u32>,
+    /// Name of the solution that the capacity stands for in systemd's hardware database: letters (a to z), digits, `-`
+    /// and `_`. For [`Method::Capacity`]; `None` stands for `ssdyno`.
+    pub solution: Option<String>,
     /// Time that the tests may take together on the clock of the device; `None`: as long as they need.
     pub time: Option<Time>,
     /// Ratios from which an optimisation pays, for the advice (S2-18); above 0.
@@ -298,6 +302,13 @@ impl ProfilePlan {
             let help = "write --ops read, or leave it out";
             return refuse("--method capacity without reads has too few figures", help);
         }
+        if let Some(name) = &self.solution {
+            if !capacity {
+                let help = "leave it out, or profile with --method capacity";
+                return refuse("--solution is for --method capacity", help);
+            }
+            solution::check(name)?;
+        }
         if self.sizes.is_empty() && !capacity && !map {
             return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
         }
@@ -405,6 +416,7 @@ mod tests {
             span: None,
             depth: 1,
             more_depths: Vec::new(),
+            solution: None,
             time: None,
             threshold: None,
             seed: 1,

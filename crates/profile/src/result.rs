@@ -12,6 +12,7 @@ use crate::map::MapResult;
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
 use crate::plan::MethodName;
 use crate::resume::{PlanRecord, ProfileSession};
+use crate::solution;
 
 /// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
 /// `schema_version`, renames do.
@@ -75,6 +76,14 @@ pub struct ProfileResult {
     /// The profiles of the further depths of `--depth N,N`, each of this shape, without `plan`. Left out with one depth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_depths: Vec<ProfileResult>,
+    /// Name of the solution that the capacity stands for in systemd's hardware database (`--solution`); left out without
+    /// one, which stands for `ssdyno`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub solution: Option<String>,
+    /// The capacities of the further solutions of the same device, each of this shape: after `--merge` of profiles with
+    /// different `--solution`. All other figures here are those of the first solution. Left out without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_solutions: Vec<ProfileResult>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
 }
@@ -83,6 +92,16 @@ impl ProfileResult {
     /// The profile of each depth, in the order that was given.
     pub fn of_depths(&self) -> Vec<&ProfileResult> {
         [self].into_iter().chain(&self.more_depths).collect()
+    }
+
+    /// The profile of each solution, in the order of the merged profiles.
+    pub fn of_solutions(&self) -> Vec<&ProfileResult> {
+        [self].into_iter().chain(&self.more_solutions).collect()
+    }
+
+    /// The name of its solution: `ssdyno` without one.
+    pub fn solution_name(&self) -> &str {
+        self.solution.as_deref().unwrap_or(solution::UNNAMED)
     }
 
     /// The ratios of `op` at the first depth.

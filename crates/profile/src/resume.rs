@@ -193,6 +193,7 @@ impl ProfilePlan {
             span: Some(Bytes(before.span_bytes)),
             depth: before.depth,
             more_depths: before.more_depths.iter().map(|one| one.depth).collect(),
+            solution: None,
             time: None,
             threshold: record.threshold,
             seed: before.seed,

@@ -17,8 +17,8 @@ const ROWS_MAX: usize = 24;
 
 /// Ratios and access times by size, summary, advice and notes.
 pub fn text(result: &ProfileResult) -> String {
-    if let Some(capacity) = &result.capacity {
-        return capacity_text(result, capacity);
+    if result.capacity.is_some() {
+        return capacity_text(result);
     }
     if let Some(map) = &result.map {
         return map_text(result, map);

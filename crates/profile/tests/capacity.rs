@@ -32,6 +32,7 @@ fn plan(target: &str, time: Time) -> ProfilePlan {
         span: None,
         depth: 1,
         more_depths: Vec::new(),
+        solution: None,
         time: Some(time),
         threshold: None,
         seed: 3,
@@ -249,4 +250,71 @@ fn capacities_are_merged() {
     let odd = Some(CapacityResult { small_bytes, ..other.clone() });
     assert!(refused(ProfileResult { capacity: odd, ..second.clone() }).contains("request sizes"));
     assert!(refused(ProfileResult { capacity: None, ..second }).contains("the method"));
+}
+
+/// Profiles of two solutions: those of one name become one (two of equal width: the geometric mean, narrower by the root
+/// of two), the other one stays as it is. All are made of one measurement with its figures shifted.
+#[test]
+fn solutions_are_kept_side_by_side() {
+    let reads =
+        ProfilePlan { ops: vec![ProfileOp::Read], ..plan("sim:delay-100us", Time::from_s(5)) };
+    let named = ProfilePlan { solution: Some("isolation".to_owned()), ..reads };
+    let (first, _) = finished(&named, &direct(&[]));
+    assert_eq!(first.solution_name(), "isolation");
+    let of = |name: Option<&str>, estimate: f64| {
+        let mut one = ProfileResult { solution: name.map(str::to_owned), ..first.clone() };
+        for figure in &mut one.capacity.as_mut().unwrap().figures {
+            figure.estimate = estimate;
+            (figure.low, figure.high) = (Some(estimate * 0.99), Some(estimate * 1.01));
+        }
+        one
+    };
+    // The interval is wide enough for the difference: no Birge ratio.
+    let all = [of(Some("isolation"), 1000.0), of(None, 500.0), of(Some("isolation"), 1005.0)];
+    let merged = ssdyno_profile::merge(&all).unwrap();
+    let names: Vec<&str> = merged.of_solutions().iter().map(|one| one.solution_name()).collect();
+    assert_eq!(names, ["isolation", "ssdyno"]);
+    assert_eq!(merged.more_solutions, [all[1].clone()]);
+    let figure = merged.capacity.as_ref().unwrap().figure(Figure::Rrandiops).unwrap();
+    assert!((figure.estimate - (1000.0_f64 * 1005.0).sqrt()).abs() < 0.01, "{figure:?}");
+    let half = (figure.high.unwrap() / figure.low.unwrap()).ln() / 2.0;
+    assert!((half - 0.01 / 2.0_f64.sqrt()).abs() < 1e-4, "{half}");
+    // A merged profile is merged again, solution by solution.
+    let again = ssdyno_profile::merge(&[merged.clone(), of(None, 501.0)]).unwrap();
+    assert_eq!(again.capacity, merged.capacity);
+    let unnamed = again.more_solutions[0].capacity.as_ref().unwrap();
+    let figure = unnamed.figure(Figure::Rrandiops).unwrap();
+    assert!((figure.estimate - (500.0_f64 * 501.0).sqrt()).abs() < 0.01, "{figure:?}");
+    assert!(again.more_solutions[0].more_solutions.is_empty());
+    let text = ssdyno_profile::text(&again);
+    assert!(text.contains("solution isolation; ") && text.contains("made of 2 profiles"), "{text}");
+    let page = ssdyno_profile::html(&again);
+    roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
+    assert!(page.contains("Figures, solution ssdyno"));
+
+    let refused = |other: ProfileResult| {
+        ssdyno_profile::merge(&[all[0].clone(), other]).unwrap_err().to_string()
+    };
+    let same = refused(of(Some("Isolation"), 1.0));
+    assert!(same.contains("have the same key IOCOST_MODEL_ISOLATION"), "{same}");
+    assert!(refused(of(Some("a=b"), 1.0)).contains("is not a valid name"));
+    let other = ProfileResult { target: "sim:other".to_owned(), ..all[1].clone() };
+    let other = refused(other);
+    assert!(other.contains("profile 2 is of another device (target sim:other"), "{other}");
+    let none = refused(ProfileResult { capacity: None, ..all[1].clone() });
+    assert!(none.contains("has no capacity"), "{none}");
+    // One model is one device, whatever its name is after a restart; another firmware has an entry of its own.
+    let real = |one: &ProfileResult, target: &str, firmware: &str| {
+        let mut one = ProfileResult { target: target.to_owned(), ..one.clone() };
+        let disk = &mut one.capacity.as_mut().unwrap().disk;
+        (disk.model, disk.firmware) = (Some("M1".to_owned()), Some(firmware.to_owned()));
+        one
+    };
+    let both = [real(&all[0], "/dev/nvme0n1", "A"), real(&all[1], "/dev/nvme1n1", "A")];
+    let merged = ssdyno_profile::merge(&both).unwrap();
+    assert!(merged.notes[0].contains("different names: /dev/nvme0n1, /dev/nvme1n1"));
+    assert_eq!(merged.more_solutions.len(), 1);
+    let both = [real(&all[0], "/dev/nvme0n1", "A"), real(&all[1], "/dev/nvme0n1", "B")];
+    let error = ssdyno_profile::merge(&both).unwrap_err().to_string();
+    assert!(error.contains("model M1, firmware B"), "{error}");
 }

@@ -25,6 +25,7 @@ fn plan(method: Method) -> ProfilePlan {
         span: Some(Bytes(32 << 20)),
         depth: 1,
         more_depths: vec![8],
+        solution: None,
         time: None,
         threshold: Some(0.5),
         seed: 7,

@@ -30,6 +30,7 @@ fn plan(target: &str, time: Time) -> ProfilePlan {
         span: None,
         depth: 1,
         more_depths: Vec::new(),
+        solution: None,
         time: Some(time),
         threshold: None,
         seed: 3,

@@ -24,6 +24,7 @@ fn plan(target: &str) -> ProfilePlan {
         span: Some(Bytes(4 << 20)),
         depth: 1,
         more_depths: Vec::new(),
+        solution: None,
         time: None,
         threshold: None,
         seed: 7,

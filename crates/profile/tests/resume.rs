@@ -25,6 +25,7 @@ fn plan(target: &str, method: Method) -> ProfilePlan {
         span: Some(Bytes(4 << 20)),
         depth: 1,
         more_depths: Vec::new(),
+        solution: None,
         time: None,
         threshold: None,
         seed: 7,

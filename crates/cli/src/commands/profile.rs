@@ -48,10 +48,10 @@ pub(crate) struct ProfileArgs {
     pub(crate) target: Option<String>,
     /// Combine stored profiles of one device into one profile with narrower intervals; nothing is measured.
     /// RESULT is the directory or the result.json of a profile. Scheduler files can be written from the
-    /// combined profile.
+    /// combined profile. Profiles with different --solution are kept side by side.
     #[arg(long, value_name = "RESULT", num_args = 2..,
           conflicts_with_all = ["target", "profile_method", "sizes", "span", "points", "repeat", "error", "time", "depth",
-                                "threshold", "set"])]
+                                "threshold", "set", "solution"])]
     merge: Vec<String>,
     /// Continue a stored profile of the same target that ended early. RESULT is its directory or its
     /// result.json. Options that are left out have the values of that profile; --time is for this session.
@@ -100,6 +100,10 @@ pub(crate) struct ProfileArgs {
     /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     threshold: Option<f64>,
+    /// Name of the capacity in the file of --io-cost-hwdb, such as isolated-bandwidth; --merge puts profiles with
+    /// different names into one file [default: ssdyno].
+    #[arg(long, value_name = "NAME")]
+    solution: Option<String>,
     /// Random seed: the same seed gives the same figures on a simulated target [default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
@@ -279,11 +283,21 @@ fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     if let Some(capacity) = &merged.capacity {
         // What scheduler files can be made of.
         plan.method = Method::Capacity { error: capacity.error };
-        plan.ops = capacity.figures.iter().map(|one| one.figure.op()).collect();
+        plan.ops = ops_of_all(&merged);
     }
     let files = args.schedulers.open(&plan, output)?;
     let directory = directory(args, &plan).inspect_err(|_| files.remove_new())?;
     report(&merged, directory.as_ref(), &files, None, output)
+}
+
+/// The operations of which every solution has figures.
+fn ops_of_all(merged: &ProfileResult) -> Vec<ProfileOp> {
+    let has = |one: &ProfileResult, op| {
+        let figures = one.capacity.iter().flat_map(|capacity| &capacity.figures);
+        figures.into_iter().any(|one| one.figure.op() == op)
+    };
+    let all = [ProfileOp::Read, ProfileOp::Write];
+    all.into_iter().filter(|op| merged.of_solutions().iter().all(|one| has(one, *op))).collect()
 }
 
 /// The profile in the directory or file `name`.
@@ -327,6 +341,7 @@ fn plan(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<ProfilePlan, F
         span: args.span.or(file.and_then(|plan| plan.span)),
         depth: depths[0],
         more_depths,
+        solution: args.solution.clone(),
         time: args.time.map(|time| time.0).or(usual),
         threshold: args.threshold.or(file.and_then(|plan| plan.threshold)),
         seed: args.seed.or(file.map(|plan| plan.seed)).unwrap_or(1),

@@ -401,3 +401,35 @@ fn arguments_that_are_no_text_are_named() {
     assert!(text.contains("the argument `./dri\u{fffd}ve` is not UTF-8"), "{text}");
     assert!(text.contains("ln -s"), "{text}");
 }
+
+#[test]
+fn names_of_solutions() {
+    let place = Place::new();
+    let capacity = ["profile", "sim:delay-10us", "--method", "capacity", "--solution"];
+    for name in ["", " ", "a b", "a=b", "a\nb", "\u{fc}"] {
+        let text = place.fails(2, &[&capacity[..], &[name]].concat());
+        assert!(
+            text.contains("is not a valid name") && text.contains("isolated-bandwidth"),
+            "{text}"
+        );
+    }
+    let ratios = ["profile", "sim:delay-10us", "--solution", "naive"];
+    assert!(place.fails(2, &ratios).contains("--solution is for --method capacity"));
+    assert!(!place.path().join("results").exists());
+    let stored = |name: &str, solution: &str, seed: &str| {
+        let args = ["--solution", solution, "--name", name, "--seed", seed, "--ops", "read"];
+        place.ok(&[&capacity[..4], &args, &["--time", "1s"]].concat());
+    };
+    stored("a", "a-b", "1");
+    stored("b", "A_b", "2");
+    let merge = ["profile", "--merge", "results/a", "results/b"];
+    let text = place.fails(2, &merge);
+    assert!(text.contains("a-b and A_b have the same key IOCOST_MODEL_A_B"), "{text}");
+    place.fails(2, &[&merge[..], &["--solution", "x"]].concat());
+    // A name that somebody wrote into the file.
+    let file = place.path().join("results/b/result.json");
+    let edited = std::fs::read_to_string(&file).unwrap().replace("A_b", "c d");
+    std::fs::write(&file, edited).unwrap();
+    assert!(place.fails(2, &merge).contains("is not a valid name"));
+    assert!(!place.path().join("results/merged-profile").exists());
+}

@@ -258,6 +258,38 @@ fn the_capacity_of_a_device_gives_scheduler_files() {
 }
 
 #[test]
+fn solutions_of_one_device_are_merged_into_one_file() {
+    let place = Place::new();
+    let of = |name: &str, seed: &str, more: &[&str]| {
+        let args = ["profile", "sim:delay-10us", "--method", "capacity", "--time", "20s"];
+        let result = place.json(&[&args[..], &["--name", name, "--seed", seed], more].concat());
+        result["solution"].clone()
+    };
+    let none = of("a", "1", &[]);
+    let isolation = of("b", "2", &["--solution", "isolated-bandwidth"]);
+    assert_eq!((none, isolation), (serde_json::Value::Null, "isolated-bandwidth".into()));
+    let merge = ["profile", "--merge", "results/b", "results/a", "--name", "m", "--io-cost-hwdb"];
+    let result = place.json(&[&merge[..], &["hwdb"]].concat());
+    let validator = jsonschema::validator_for(&place.json(&["schema", "profile"])).unwrap();
+    assert!(validator.is_valid(&result));
+    assert_eq!(result["solution"], "isolated-bandwidth");
+    assert_eq!(result["more_solutions"].as_array().unwrap().len(), 1);
+    let text = std::fs::read_to_string(place.path().join("hwdb")).unwrap();
+    assert!(text.contains("\n IOCOST_SOLUTIONS=isolated-bandwidth ssdyno\n"), "{text}");
+    for key in ["MODEL_ISOLATED_BANDWIDTH", "QOS_ISOLATED_BANDWIDTH", "MODEL_SSDYNO", "QOS_SSDYNO"]
+    {
+        assert_eq!(text.matches(&format!("\n IOCOST_{key}=")).count(), 1, "{text}");
+    }
+    // The merged profile is an input like any other, and the kernel's line has one solution.
+    let line = ["profile", "--merge", "results/m", "results/m", "--io-cost-model", "f"];
+    assert!(place.fails(2, &line).contains("the same measurements as profile 1"));
+    let line = ["profile", "--merge", "results/b", "results/a", "--io-cost-model", "f"];
+    let refused = place.fails(1, &line);
+    assert!(refused.contains("has the solutions isolated-bandwidth, ssdyno"), "{refused}");
+    assert!(!place.path().join("f").exists());
+}
+
+#[test]
 fn impossible_scheduler_files_are_refused_before_the_profile() {
     let place = Place::new();
     let model = ["profile", "sim:delay-10us", "--io-cost-model"];

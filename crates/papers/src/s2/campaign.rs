@@ -159,6 +159,7 @@ pub(super) fn profile(
         span: Some(Bytes(span)),
         depth: 1,
         more_depths: Vec::new(),
+        solution: None,
         time,
         threshold: None,
         seed,

@@ -6,16 +6,16 @@ use super::result::{CapacityFigure, CapacityResult, CheckedLoad};
 use crate::error::ProfileError;
 use crate::merge::{Known, Pooled, birge, pooled};
 
-/// The merged capacity, and what a reader must know of it.
+/// The merged capacity, and what a reader must know of it. `numbers` are those of the profiles, for messages.
 ///
 /// # Errors
 /// They differ in request sizes, or in the kind of the medium.
 pub(crate) fn merge(
     all: &[&CapacityResult],
+    numbers: &[usize],
 ) -> Result<(CapacityResult, Option<String>), ProfileError> {
     let first = all[0];
-    for (at, other) in all.iter().enumerate() {
-        let number = at + 1;
+    for (other, number) in all.iter().zip(numbers) {
         let refused = |what: &str| {
             let what = format!("profile {number} has {what}: they cannot be merged");
             Err(ProfileError::plan(what, "merge profiles of one device"))

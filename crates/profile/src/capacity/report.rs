@@ -69,6 +69,8 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
         plan: None,
         sessions: Vec::new(),
         more_depths: Vec::new(),
+        solution: run.plan.solution.clone(),
+        more_solutions: Vec::new(),
         notes: run.notes.clone(),
     }
 }
@@ -236,19 +238,21 @@ fn lines(capacity: &CapacityResult) -> Vec<String> {
 }
 
 /// What was done, in parts.
-fn facts(result: &ProfileResult, capacity: &CapacityResult) -> [String; 4] {
+fn facts(result: &ProfileResult, capacity: &CapacityResult) -> Vec<String> {
     let stopped = match result.stopped_because {
         StoppedBecause::WithinError => {
             format!("every figure is within {} %", percent(capacity.error))
         }
         other => other.words().to_owned(),
     };
-    [
+    let solution = result.solution.as_ref().map(|name| format!("solution {name}"));
+    let of_all = [
         format!("capacity, seed {}", result.seed),
         format!("{} on the device's clock", seconds(result.seconds_spent)),
         format!("span {}B", rate(result.span_bytes as f64)),
         stopped,
-    ]
+    ];
+    solution.into_iter().chain(of_all).collect()
 }
 
 fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
@@ -256,8 +260,15 @@ fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
     crate::text::aligned(text, &header, rows);
 }
 
-/// A capacity profile on the terminal.
-pub(crate) fn capacity_text(result: &ProfileResult, capacity: &CapacityResult) -> String {
+/// A capacity profile on the terminal, its solutions one after the other.
+pub(crate) fn capacity_text(result: &ProfileResult) -> String {
+    let all = result.of_solutions().into_iter();
+    let texts: Vec<String> =
+        all.filter_map(|one| Some(solution_text(one, one.capacity.as_ref()?))).collect();
+    texts.join("\n")
+}
+
+fn solution_text(result: &ProfileResult, capacity: &CapacityResult) -> String {
     let mut text = format!("{}  {}\n\n", result.target, facts(result, capacity).join("; "));
     table(&mut text, &FIGURES, &figure_rows(capacity));
     if !capacity.checks.is_empty() {
@@ -272,16 +283,31 @@ pub(crate) fn capacity_text(result: &ProfileResult, capacity: &CapacityResult) -
     text
 }
 
-/// A capacity profile as a page.
+/// A capacity profile as a page, its solutions one after the other.
 pub(crate) fn capacity_html(result: &ProfileResult, capacity: &CapacityResult) -> String {
-    let partial =
-        matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
+    let early = [StoppedBecause::Interrupted, StoppedBecause::Failed];
+    let all = result.of_solutions();
+    let partial = all.iter().any(|one| early.contains(&one.stopped_because));
     let title = format!("{} - capacity", result.target);
     let mut page = Page::new(&title, partial, &facts(result, capacity));
-    for line in lines(capacity).iter().chain(&result.notes) {
-        page.note(line, false);
+    for one in all {
+        let Some(capacity) = &one.capacity else { continue };
+        let (of, said) = match result.more_solutions.is_empty() {
+            true => (String::new(), String::new()),
+            false => (
+                format!(", solution {}", one.solution_name()),
+                format!("solution {}: ", one.solution_name()),
+            ),
+        };
+        if !said.is_empty() {
+            page.note(&format!("{said}{}", facts(one, capacity).join("; ")), false);
+        }
+        for line in lines(capacity).iter().chain(&one.notes) {
+            page.note(&format!("{said}{line}"), false);
+        }
+        page.section(&format!("Figures{of}"), &[html_table(&FIGURES, &figure_rows(capacity))]);
+        let checks = html_table(&CHECKS, &check_rows(capacity));
+        page.section(&format!("Predicted and measured{of}"), &[checks]);
     }
-    page.section("Figures", &[html_table(&FIGURES, &figure_rows(capacity))]);
-    page.section("Predicted and measured", &[html_table(&CHECKS, &check_rows(capacity))]);
     page.finish()
 }

@@ -80,6 +80,8 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
         plan: None,
         sessions: Vec::new(),
         more_depths: Vec::new(),
+        solution: None,
+        more_solutions: Vec::new(),
         notes,
     }
 }

@@ -15,12 +15,14 @@ pub(super) fn comments(
     capacity: &CapacityResult,
     version: &str,
 ) -> String {
+    let solution = result.solution.as_ref();
     let mut lines = vec![
         format!(
-            "ssdyno {version} profile {} --method capacity --seed {} --error {}%",
+            "ssdyno {version} profile {} --method capacity --seed {} --error {}%{}",
             result.target,
             result.seed,
-            percent(capacity.error)
+            percent(capacity.error),
+            solution.map_or(String::new(), |name| format!(" --solution {name}")),
         ),
         format!(
             "{} of tests over {}B; {}",

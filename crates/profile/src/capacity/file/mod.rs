@@ -49,12 +49,44 @@ impl SchedulerFile {
 /// The text of `file` from `result`. `version` is that of the program.
 ///
 /// # Errors
-/// The figures are implausible, or some that the file needs are missing: the reason.
+/// The figures are implausible, or some that the file needs are missing, or there are several solutions and the file takes
+/// one: the reason.
 pub fn scheduler_file(
     file: SchedulerFile,
     result: &ProfileResult,
     version: &str,
 ) -> Result<String, String> {
+    let all = result.of_solutions();
+    if all.len() > 1 && file != SchedulerFile::IoCostHwdb {
+        let names: Vec<&str> = all.iter().map(|one| one.solution_name()).collect();
+        return Err(format!(
+            "the profile has the solutions {}, and this file has one: make it of the profiles of one solution",
+            names.join(", ")
+        ));
+    }
+    let mut comments = String::new();
+    let mut capacities = Vec::new();
+    for one in all {
+        let (name, several) = (one.solution_name(), !result.more_solutions.is_empty());
+        let of_solution =
+            |reason| if several { format!("solution {name}: {reason}") } else { reason };
+        let capacity = usable(file, one).map_err(of_solution)?;
+        comments += &comments::comments(file, one, capacity, version);
+        capacities.push((name, capacity));
+    }
+    let capacity = capacities[0].1;
+    let body = match file {
+        SchedulerFile::IoCostModel => iocost::model_file(capacity),
+        SchedulerFile::IoCostQos => iocost::qos_file(capacity)?,
+        SchedulerFile::IoCostHwdb => hwdb::file(&capacities)?,
+        SchedulerFile::IoProperties => seastar::file(result, capacity),
+        SchedulerFile::MClock => ceph::file(capacity)?,
+    };
+    Ok(comments + &body)
+}
+
+/// The capacity of `result`, of which `file` can be made.
+fn usable(file: SchedulerFile, result: &ProfileResult) -> Result<&CapacityResult, String> {
     let Some(capacity) = &result.capacity else {
         return Err("the profile has no capacity (--method capacity)".to_owned());
     };
@@ -70,15 +102,7 @@ pub fn scheduler_file(
             ));
         }
     }
-    let comments = comments::comments(file, result, capacity, version);
-    let body = match file {
-        SchedulerFile::IoCostModel => iocost::model_file(capacity),
-        SchedulerFile::IoCostQos => iocost::qos_file(capacity)?,
-        SchedulerFile::IoCostHwdb => hwdb::file(capacity)?,
-        SchedulerFile::IoProperties => seastar::file(result, capacity),
-        SchedulerFile::MClock => ceph::file(capacity)?,
-    };
-    Ok(comments + &body)
+    Ok(capacity)
 }
 
 /// A figure as an integer; files are written only where it is there.

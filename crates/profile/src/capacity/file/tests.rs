@@ -96,6 +96,8 @@ fn result() -> ProfileResult {
         plan: None,
         sessions: Vec::new(),
         more_depths: Vec::new(),
+        solution: None,
+        more_solutions: Vec::new(),
         notes: Vec::new(),
     }
 }
@@ -179,6 +181,64 @@ fn the_hardware_database_has_model_and_qos() {
     assert_eq!(lines[2], " IOCOST_SOLUTIONS=ssdyno");
     assert!(lines[3].starts_with(" IOCOST_MODEL_SSDYNO=rbps=2600000000 "), "{entry}");
     assert!(lines[4].starts_with(" IOCOST_QOS_SSDYNO=rpct=99.00 "), "{entry}");
+}
+
+/// The models and the parameters of quality by solution, as `get_known_solutions` and `query_named_solution` of systemd's
+/// `iocost.c` find them; `None` where a key is missing or stands twice, or a line is of no solution.
+fn systemd_reads(text: &str) -> Option<Vec<(String, String, String)>> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix(' '));
+    let mut keys = BTreeMap::new();
+    for line in lines {
+        let (key, value) = line.split_once('=')?;
+        if keys.insert(key.to_owned(), value.to_owned()).is_some() {
+            return None;
+        }
+    }
+    let names = keys.remove("IOCOST_SOLUTIONS")?;
+    let mut solutions = Vec::new();
+    for name in names.split(' ') {
+        let upper = name.to_uppercase().replace('-', "_");
+        let model = keys.remove(&format!("IOCOST_MODEL_{upper}"))?;
+        solutions.push((name.to_owned(), model, keys.remove(&format!("IOCOST_QOS_{upper}"))?));
+    }
+    keys.is_empty().then_some(solutions)
+}
+
+/// Two solutions, the second with a tenth of each rate and no name of its own.
+#[test]
+fn the_hardware_database_has_all_solutions() {
+    let mut both = ProfileResult { solution: Some("isolated-bandwidth".to_owned()), ..result() };
+    let mut slow = result();
+    slow.capacity.as_mut().unwrap().figures.iter_mut().for_each(|one| one.estimate /= 10.0);
+    both.more_solutions = vec![slow];
+    let entry = text(SchedulerFile::IoCostHwdb, &both);
+    let found = systemd_reads(&entry).unwrap();
+    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+    assert_eq!(names, ["isolated-bandwidth", "ssdyno"], "{entry}");
+    assert!(found[0].1.starts_with("rbps=2600000000 "), "{entry}");
+    assert!(found[1].1.starts_with("rbps=260000000 "), "{entry}");
+    assert!(entry.contains(" IOCOST_MODEL_ISOLATED_BANDWIDTH=rbps="), "{entry}");
+    assert!(entry.contains(" IOCOST_QOS_ISOLATED_BANDWIDTH=rpct="), "{entry}");
+    assert!(entry.contains("--error 5% --solution isolated-bandwidth\n"), "{entry}");
+    assert_eq!(entry.matches("block:*:name:").count(), 1);
+
+    let refused = |file, change: &dyn Fn(&mut ProfileResult)| {
+        let mut both = both.clone();
+        change(&mut both);
+        scheduler_file(file, &both, "0.1.0").unwrap_err()
+    };
+    let hwdb = SchedulerFile::IoCostHwdb;
+    let same = refused(hwdb, &|all| all.solution = Some("SSDyno".to_owned()));
+    assert!(same.contains("SSDyno and ssdyno have the same key IOCOST_MODEL_SSDYNO"), "{same}");
+    let bad = refused(hwdb, &|all| all.solution = Some("a b".to_owned()));
+    assert!(bad.contains("is not a valid name"), "{bad}");
+    let lacking = |all: &mut ProfileResult| {
+        all.more_solutions[0].capacity.as_mut().unwrap().figures.truncate(3);
+    };
+    assert!(refused(hwdb, &lacking).starts_with("solution ssdyno: wbps was not measured"));
+    for file in [SchedulerFile::IoCostModel, SchedulerFile::MClock, SchedulerFile::IoProperties] {
+        assert!(refused(file, &|_| ()).contains("isolated-bandwidth, ssdyno"));
+    }
 }
 
 #[test]
