@@ -3,11 +3,18 @@
 //! Descriptors go before data that waits, and in order: one transfer of them at a time. With one engine for both, each return of a descriptor
 //! holds up the data of the next command (S0-20).
 
-use ssdyno_block::Time;
+use std::collections::VecDeque;
+
+use ssdyno_block::{ConfigError, Time};
+use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::BusMaster;
+use ssdyno_spec::ring as layout;
 
-use super::{Event, RingCard};
+use super::config::{DescriptorEngine, RingConfig};
+use super::registers::Setup;
+use super::tlp::TlpLink;
+use super::{Event, RingCard, log_part};
 
 /// What a transfer is for. Descriptors by number and count, pages by slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,27 +42,100 @@ impl Work {
 
 /// A transfer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
-    pub(super) work: Work,
-    pub(super) address: u64,
-    pub(super) bytes: u64,
+struct Transfer {
+    work: Work,
+    address: u64,
+    bytes: u64,
 }
 
 /// An engine.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Engine {
-    pub(super) moves_data: bool,
-    pub(super) moves_descriptors: bool,
-    pub(super) transfer: Option<Transfer>,
+struct Engine {
+    moves_data: bool,
+    moves_descriptors: bool,
+    transfer: Option<Transfer>,
 }
 
-/// Index of the link's directions in device events.
-const TO_DEVICE: u16 = 0;
-const TO_HOST: u16 = 1;
+/// The link's directions in device events.
+const TO_DEVICE: (PartKind, u16) = (PartKind::HostLink, 0);
+const TO_HOST: (PartKind, u16) = (PartKind::HostLink, 1);
 
-impl RingCard {
-    pub(super) fn start_engines(&mut self, now: Time) {
-        let setup = self.config.dma.setup_time.0;
+/// The engines, what waits for them, and the link they use.
+#[derive(Debug)]
+pub(super) struct Dma {
+    pub(super) link: TlpLink,
+    engines: Vec<Engine>,
+    /// Engines that move data.
+    data_engines: usize,
+    /// From the start of a transfer to its first packet, and what its end takes, together.
+    setup_time: Time,
+    /// Pages that wait for an engine.
+    data: VecDeque<Transfer>,
+    /// Descriptors that wait for an engine.
+    descriptors: VecDeque<Transfer>,
+}
+
+impl Dma {
+    /// For a card with so many descriptors of its own.
+    pub(super) fn new(config: &RingConfig, descriptors: u32) -> Result<Dma, ConfigError> {
+        let data_engines = config.dma.engines as usize;
+        let own = config.dma.descriptors == DescriptorEngine::Separate;
+        let both = Engine { moves_data: true, moves_descriptors: !own, transfer: None };
+        let mut engines = vec![both; data_engines];
+        if own {
+            engines.push(Engine { moves_descriptors: true, ..Engine::default() });
+        }
+        Ok(Dma {
+            link: TlpLink::new(&config.link)?,
+            data: VecDeque::with_capacity(descriptors as usize + engines.len()),
+            descriptors: VecDeque::with_capacity(descriptors as usize),
+            engines,
+            data_engines,
+            setup_time: config.dma.setup_time.0,
+        })
+    }
+
+    /// The card is switched off: all transfers are dropped.
+    pub(super) fn clear(&mut self) {
+        self.data.clear();
+        self.descriptors.clear();
+        self.engines.iter_mut().for_each(|engine| engine.transfer = None);
+    }
+
+    /// True if every engine has its next page.
+    #[inline]
+    pub(super) fn is_full_of_data(&self) -> bool {
+        self.data.len() >= self.data_engines
+    }
+
+    pub(super) fn queue_data(&mut self, work: Work, address: u64, bytes: u64) {
+        self.data.push_back(Transfer { work, address, bytes });
+    }
+
+    /// Cuts `count` descriptors from `first` on where the ring wraps around, and queues a transfer
+    /// for each piece; gives the number of pieces.
+    pub(super) fn queue_descriptors(
+        &mut self,
+        setup: &Setup,
+        first: u32,
+        count: u32,
+        make: fn(u32, u32) -> Work,
+    ) -> u32 {
+        let (mut at, mut left, mut pieces) = (first, count, 0);
+        while left > 0 {
+            let (address, contiguous) = setup.place(at);
+            let size = left.min(contiguous);
+            let bytes = u64::from(size * layout::DESCRIPTOR_BYTES);
+            self.descriptors.push_back(Transfer { work: make(at, size), address, bytes });
+            at = at.wrapping_add(size);
+            left -= size;
+            pieces += 1;
+        }
+        pieces
+    }
+
+    /// Gives the free engines something to do.
+    pub(super) fn start(&mut self, now: Time, queue: &mut EventQueue<Event>) {
         for at in 0..self.engines.len() {
             let Engine { moves_data, moves_descriptors, transfer } = self.engines[at];
             if transfer.is_some() {
@@ -68,23 +148,25 @@ impl RingCard {
                 descriptors.or_else(|| if moves_data { self.data.pop_front() } else { None });
             if next.is_some() {
                 self.engines[at].transfer = next;
-                self.queue.schedule(now + setup, Event::Start(at as u32));
+                queue.schedule(now + self.setup_time, Event::Start(at as u32));
             }
         }
     }
+}
 
+impl RingCard {
     /// Engine `at` is set up.
     pub(super) fn start_transfer(&mut self, now: Time, at: usize) {
-        let Some(Transfer { work, address, bytes }) = self.engines[at].transfer else { return };
+        let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
         if !work.is_to_host() {
-            let (sent, first) = self.link.request(now, address, bytes);
-            self.log_part(PartKind::HostLink, TO_HOST, Activity::Transfer, sent);
+            let (sent, first) = self.dma.link.request(now, address, bytes);
+            log_part(&mut self.log, TO_HOST, Activity::Transfer, sent);
             return self.queue.schedule(first, Event::Arrive(at as u32));
         }
-        let (wire, traffic) = self.link.write(now, address, bytes);
-        self.log_part(PartKind::HostLink, TO_HOST, Activity::Transfer, wire);
+        let (wire, traffic) = self.dma.link.write(now, address, bytes);
+        log_part(&mut self.log, TO_HOST, Activity::Transfer, wire);
         let medium =
-            if work.is_data() { self.media.stream(now, bytes, &mut self.log) } else { now };
+            if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
         match work {
             Work::Read(_) => self.traffic.data_to_host += traffic,
             _ => self.traffic.returns += traffic,
@@ -94,12 +176,12 @@ impl RingCard {
 
     /// The first completion of engine `at`'s read is there.
     pub(super) fn receive(&mut self, now: Time, at: usize) {
-        let Some(Transfer { work, address, bytes }) = self.engines[at].transfer else { return };
-        let (wire, slowest) = self.link.receive(now, address, bytes);
-        self.log_part(PartKind::HostLink, TO_DEVICE, Activity::Transfer, wire);
+        let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
+        let (wire, slowest) = self.dma.link.receive(now, address, bytes);
+        log_part(&mut self.log, TO_DEVICE, Activity::Transfer, wire);
         let medium =
-            if work.is_data() { self.media.stream(now, bytes, &mut self.log) } else { now };
-        let traffic = self.link.read_traffic(address, bytes);
+            if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
+        let traffic = self.dma.link.read_traffic(address, bytes);
         match work {
             Work::Write(_) => self.traffic.data_from_host += traffic,
             _ => self.traffic.fetches += traffic,
@@ -109,15 +191,15 @@ impl RingCard {
 
     /// Engine `at` is done.
     pub(super) fn transfer_done(&mut self, now: Time, at: usize, bus: &mut dyn BusMaster) {
-        let Some(Transfer { work, .. }) = self.engines[at].transfer.take() else { return };
+        let Some(Transfer { work, .. }) = self.dma.engines[at].transfer.take() else { return };
         match work {
             Work::Fetch(..) | Work::Prefetch(..) => {
                 self.fetched(work, bus);
                 self.after_fetch(now);
             }
             Work::Return(first, count) => {
-                let slot = self.slot(first) as u32;
-                self.queue.schedule(now + self.link.latency(), Event::Landed(slot, count));
+                let slot = self.block.slot(first) as u32;
+                self.queue.schedule(now + self.dma.link.latency(), Event::Landed(slot, count));
             }
             Work::Read(_) | Work::Write(_) => self.data_done(now, work, bus),
         }

@@ -1,7 +1,7 @@
 //! When the card interrupts: at the end of a block, for an urgent descriptor, when a batch is full
 //! or has waited long enough.
 
-use ssdyno_block::{FaultSite, Time};
+use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
 
 use super::{Event, RingCard};
@@ -21,16 +21,34 @@ pub(super) struct Interrupts {
     timed: bool,
 }
 
-impl RingCard {
+impl Interrupts {
     /// What was returned so far needs no interrupt any more.
-    pub(super) fn forget_interrupts(&mut self) {
-        let due = &mut self.interrupts;
-        due.unreported = 0;
-        due.timed = false;
-        due.pending = false;
-        due.batch = due.batch.wrapping_add(1) & super::REST;
+    pub(super) fn forget(&mut self) {
+        self.unreported = 0;
+        self.timed = false;
+        self.pending = false;
+        self.batch = self.batch.wrapping_add(1) & super::REST;
     }
 
+    /// `count` more descriptors are unreported; true if they make a batch of `batch_size` full, where
+    /// batches have a size.
+    fn add(&mut self, count: u32, batch_size: u32) -> bool {
+        self.unreported += count;
+        batch_size > 0 && self.unreported >= batch_size
+    }
+
+    /// The batch whose timeout begins now; `None` if it runs already.
+    fn begin_timeout(&mut self) -> Option<u32> {
+        (!std::mem::replace(&mut self.timed, true)).then_some(self.batch)
+    }
+
+    /// True if the timeout of `batch` does not come too late.
+    fn waits_for(&self, batch: u32) -> bool {
+        self.timed && batch == self.batch
+    }
+}
+
+impl RingCard {
     /// `count` descriptors are back with the host.
     pub(super) fn returned_to_host(
         &mut self,
@@ -39,37 +57,36 @@ impl RingCard {
         at_once: bool,
         bus: &mut dyn BusMaster,
     ) {
-        self.interrupts.unreported += count;
-        let batch = self.registers.interrupt_batch;
-        if at_once || batch > 0 && self.interrupts.unreported >= batch {
+        let values = &self.registers.values;
+        let full = self.interrupts.add(count, values.interrupt_batch);
+        if at_once || full {
             return self.raise(now, bus);
         }
-        let ns = self.registers.interrupt_timeout_ns;
-        if ns > 0 && !self.interrupts.timed {
-            self.interrupts.timed = true;
-            let at = now + Time::from_ns(u64::from(ns));
-            self.queue.schedule(at, Event::Timeout(self.interrupts.batch));
+        let ns = values.interrupt_timeout_ns;
+        if ns > 0
+            && let Some(batch) = self.interrupts.begin_timeout()
+        {
+            self.queue.schedule(now + Time::from_ns(u64::from(ns)), Event::Timeout(batch));
         }
     }
 
     fn raise(&mut self, now: Time, bus: &mut dyn BusMaster) {
-        self.forget_interrupts();
-        if self.registers.interrupt_mask {
+        self.interrupts.forget();
+        if self.registers.values.interrupt_mask {
             self.interrupts.pending = true;
             return;
         }
         let number = self.traffic.interrupts;
         self.traffic.interrupts += 1;
-        let fault = self.faults.as_mut().and_then(|plan| plan.meets(FaultSite::Interrupt, number));
-        if fault.is_none() {
+        if !self.faults.lose_interrupt(number) {
             // It follows the descriptors on the wire.
-            let at = now + self.link.write_time(0, MESSAGE_BYTES);
+            let at = now + self.dma.link.write_time(0, MESSAGE_BYTES);
             bus.interrupt(at, 0);
         }
     }
 
     pub(super) fn timeout(&mut self, now: Time, batch: u32, bus: &mut dyn BusMaster) {
-        if self.interrupts.timed && batch == self.interrupts.batch {
+        if self.interrupts.waits_for(batch) {
             self.raise(now, bus);
         }
     }

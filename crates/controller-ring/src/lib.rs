@@ -4,8 +4,10 @@
 //! block's descriptors; it works on one command after another, starting the next while the transfer
 //! of the last one runs (S0-21); what is done goes back as the response mode says, then an interrupt.
 //!
-//! Here is the card's life; `registers` is what the host sees, `block` has commands and responses,
-//! `data` what is in the pages, `dma` the engines, `tlp` the link, `media` what stores the data.
+//! Here is the card's life; each part has its own module: `registers` (what the host sees), `block` (the
+//! descriptors of a block), `fetch` and `returns` (their way in and out), `processors` and `commands`
+//! (what is done with them), `dma` (the engines), `tlp` (the link), `storage` and `media` (what stores the
+//! data), `interrupt`, `faults`.
 //!
 //! Key types: [`RingConfig`] (the file of a card), [`RingCard`] (the card, a
 //! [`PciDevice`](ssdyno_pci::PciDevice)), [`TlpLink`] (its link, packet by packet), [`presets`].
@@ -17,34 +19,39 @@
 //! command, doorbell and return.
 
 mod block;
+mod commands;
 mod config;
-mod data;
 mod dma;
+mod faults;
+mod fetch;
 mod interrupt;
 mod media;
 pub mod presets;
+mod processors;
 mod registers;
 mod returns;
+mod storage;
 mod tlp;
 
-use std::collections::VecDeque;
-
-use ssdyno_block::{Completion, ConfigError, FaultPlan, Time};
+use ssdyno_block::{ConfigError, Time};
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::{ResponseMode, RingFault};
+use ssdyno_spec::ring::RingFault;
 
-use block::Local;
+use block::Block;
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
-use dma::{Engine, Transfer};
+use dma::Dma;
+use faults::Faults;
+use fetch::Prefetch;
 use interrupt::Interrupts;
-use media::Media;
+use processors::Processors;
 use registers::Registers;
-use ssdyno_device::{Contents, DeviceConfig, DeviceFacts, DeviceReport};
+use ssdyno_device::{DeviceConfig, DeviceFacts, DeviceReport};
+use storage::Storage;
 pub use tlp::{Direction as TlpDirection, TlpConfig, TlpLink, Traffic};
 
 /// What can happen inside the card.
@@ -119,27 +126,6 @@ impl ssdyno_engine::Event for Event {
 
 const REST: u32 = (1 << 28) - 1;
 
-/// What was set up when the card was switched on.
-#[derive(Clone, Copy, Debug)]
-struct Setup {
-    ring: u64,
-    size: u32,
-    mode: ResponseMode,
-    subset: u32,
-    prefetch: u32,
-}
-
-/// What a microprocessor does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Job {
-    /// Sees a doorbell and sets up the fetch.
-    Fetch,
-    /// Sets up the return of descriptors: number of the first, how many.
-    Return(u32, u32),
-    /// A command, by number.
-    Command(u32),
-}
-
 /// What crossed the link, by purpose (S0-24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct RingTraffic {
@@ -173,57 +159,28 @@ impl RingTraffic {
 #[derive(Debug)]
 pub struct RingCard {
     config: RingConfig,
-    media: Media,
-    link: TlpLink,
     queue: EventQueue<Event>,
     log: EventLog,
     registers: Registers,
-    setup: Option<Setup>,
-    fault: Option<RingFault>,
-    doorbells: VecDeque<(u32, u32)>,
-
-    /// Descriptors in the card, by number modulo their count.
-    local: Vec<Local>,
-    /// Number of the first descriptor of the block, and one past its last.
-    first: u32,
-    end: u32,
-    /// A block is with the card.
-    outstanding: bool,
-    /// Nothing was given since the card was switched on: the first descriptor says its number.
-    fresh: bool,
-    /// One past the last number that is in the card; behind `end` they are held.
-    fetched: u32,
-    /// The next command to start.
-    next_command: u32,
-    /// Everything before it was handed to a return, in the modes that return in order.
-    answered: u32,
-    /// Descriptors of the block that are back with the host.
-    returned: u32,
-    /// Pieces of the block's fetch, and of the prefetch, that are still to come.
-    fetch_pieces: u32,
-    prefetch_pieces: u32,
-    /// A doorbell that came before the prefetch was through.
-    early_doorbell: Option<(u32, u32)>,
-    fetch_due: bool,
-    returns: VecDeque<(u32, u32)>,
-
-    processors: Vec<Option<(Job, Time)>>,
-    engines: Vec<Engine>,
-    data: VecDeque<Transfer>,
-    descriptors: VecDeque<Transfer>,
-
+    block: Block,
+    prefetch: Prefetch,
+    processors: Processors,
+    dma: Dma,
+    storage: Storage,
     interrupts: Interrupts,
-    /// How often the card was reset: part of the media's tokens. 19 bits of it count.
-    epoch: u32,
-    faults: Option<Box<FaultPlan>>,
-    /// The card begins nothing more, until it is reset.
-    hangs: bool,
-    /// Commands started so far.
-    started: u64,
+    faults: Faults,
     traffic: RingTraffic,
-    busy_since: Option<Time>,
-    answers: Vec<Completion>,
-    contents: Option<Contents>,
+}
+
+/// Reports that a part of the card was busy.
+fn log_part(
+    log: &mut EventLog,
+    part: (PartKind, u16),
+    activity: Activity,
+    (from, to): (Time, Time),
+) {
+    let part = PartEvent::new(part.0, part.1);
+    log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
 }
 
 impl RingCard {
@@ -249,7 +206,7 @@ impl RingCard {
         &mut self,
         watcher: &mut dyn FnMut(f64) -> bool,
     ) -> Result<(), PrepareError> {
-        self.media.precondition(watcher)
+        self.storage.media.precondition(watcher)
     }
 
     /// As [`new`](RingCard::new), but as it leaves the factory.
@@ -260,50 +217,18 @@ impl RingCard {
         config.check()?;
         let local = (config.card.max_block * 2 + config.card.prefetch).next_power_of_two();
         debug_assert!(local < 1 << SLOT_BITS);
-        let own = config.dma.descriptors == DescriptorEngine::Separate;
-        let mut engines = vec![Engine::default(); config.dma.engines as usize];
-        engines.iter_mut().for_each(|engine| engine.moves_descriptors = !own);
-        if own {
-            engines.push(Engine { moves_descriptors: true, ..Engine::default() });
-        }
-        let engine_count = engines.len();
-        engines.iter_mut().take(config.dma.engines as usize).for_each(|e| e.moves_data = true);
         Ok(RingCard {
-            media: Media::fresh(config, seed)?,
-            link: TlpLink::new(&config.link)?,
+            storage: Storage::fresh(config, seed)?,
             queue: EventQueue::new(),
             log: EventLog::default(),
             registers: Registers::default(),
-            setup: None,
-            fault: None,
-            doorbells: VecDeque::with_capacity(4),
-            local: vec![Local::default(); local as usize],
-            first: 0,
-            end: 0,
-            outstanding: false,
-            fresh: true,
-            fetched: 0,
-            next_command: 0,
-            answered: 0,
-            returned: 0,
-            fetch_pieces: 0,
-            prefetch_pieces: 0,
-            early_doorbell: None,
-            fetch_due: false,
-            returns: VecDeque::with_capacity(local as usize),
-            processors: vec![None; config.card.processors as usize],
-            engines,
-            data: VecDeque::with_capacity(local as usize + engine_count),
-            descriptors: VecDeque::with_capacity(local as usize),
+            block: Block::new(local),
+            prefetch: Prefetch::default(),
+            processors: Processors::new(&config.card),
+            dma: Dma::new(config, local)?,
             interrupts: Interrupts::default(),
-            epoch: 0,
-            faults: None,
-            hangs: false,
-            started: 0,
+            faults: Faults::default(),
             traffic: RingTraffic::default(),
-            busy_since: None,
-            answers: Vec::with_capacity(64),
-            contents: None,
             config: config.clone(),
         })
     }
@@ -312,12 +237,12 @@ impl RingCard {
     /// zeros. Without, transfers take their time and move nothing. Costs the host's memory and time,
     /// and changes no figure.
     pub fn keep_contents(&mut self) {
-        self.contents.get_or_insert_default();
+        self.storage.keep_contents();
     }
 
     /// How the host broke the protocol since the card was last reset, if it did.
     pub fn fault(&self) -> Option<RingFault> {
-        self.fault
+        self.registers.fault
     }
 
     /// What crossed the link so far.
@@ -327,7 +252,7 @@ impl RingCard {
 
     /// The link, for closed forms.
     pub fn link(&self) -> &TlpLink {
-        &self.link
+        &self.dma.link
     }
 
     /// Device events since they were last taken.
@@ -337,88 +262,45 @@ impl RingCard {
 
     /// Says of itself what reports want to know.
     pub fn report(&self, report: &mut DeviceReport) {
-        let flash = self.media.report();
+        let flash = self.storage.media.report();
         let facts = DeviceFacts {
-            capacity_bytes: self.media.pages * u64::from(layout::PAGE_BYTES),
+            capacity_bytes: self.storage.media.pages * u64::from(layout::PAGE_BYTES),
             sector_bytes: layout::PAGE_BYTES,
             queue_depth: self.config.card.max_block,
-            write_buffer_bytes: self.media.write_buffer_bytes(),
+            write_buffer_bytes: self.storage.media.write_buffer_bytes(),
             link_ways: 2,
         };
         let cores = self.config.card.processors;
         let power = PowerModel::Controller {
             config: Box::new(self.config.energy.clone()),
-            facts: Facts { cores, ..self.media.energy_facts() },
+            facts: Facts { cores, ..self.storage.media.energy_facts() },
         };
         report.unit(RingConfig::NAME, facts, power).flash = flash;
     }
 
     /// Switched on or off; off drops everything.
     fn control(&mut self, now: Time, on: bool) {
-        if on && self.setup.is_none() {
-            self.setup = self.latch();
-            if self.setup.is_none() {
-                self.fail(RingFault::BadSetup);
-            }
-            return;
+        if on {
+            return self.registers.switch_on(self.config.card.prefetch);
         }
-        if !on {
-            // Events of what was dropped must not come. The media go on: they forget nothing.
-            self.queue = EventQueue::new();
-            self.setup = None;
-            self.fault = None;
-            self.outstanding = false;
-            self.fresh = true;
-            (self.first, self.end, self.fetched, self.next_command) = (0, 0, 0, 0);
-            (self.answered, self.returned, self.fetch_pieces, self.prefetch_pieces) = (0, 0, 0, 0);
-            self.early_doorbell = None;
-            self.fetch_due = false;
-            self.doorbells.clear();
-            self.returns.clear();
-            self.data.clear();
-            self.descriptors.clear();
-            self.engines.iter_mut().for_each(|engine| engine.transfer = None);
-            self.processors.fill(None);
-            self.interrupts = Interrupts::default();
-            self.epoch = (self.epoch + 1) & (u32::MAX >> SLOT_BITS);
-            self.hangs = false;
-            self.idle(now);
-        }
-    }
-
-    fn fail(&mut self, fault: RingFault) {
-        self.fault = self.fault.or(Some(fault));
-    }
-
-    /// Something is in the card from `now` on.
-    fn busy(&mut self, now: Time) {
-        self.busy_since.get_or_insert(now);
-    }
-
-    /// Nothing is in the card any more.
-    fn idle(&mut self, now: Time) {
-        if let Some(since) = self.busy_since.take() {
-            self.log_part(PartKind::Controller, 0, Activity::InService, (since, now));
-        }
-    }
-
-    fn log_part(
-        &mut self,
-        kind: PartKind,
-        index: u16,
-        activity: Activity,
-        (from, to): (Time, Time),
-    ) {
-        let part = PartEvent::new(kind, index);
-        self.log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
+        // Events of what was dropped must not come.
+        self.queue = EventQueue::new();
+        self.registers.switch_off();
+        self.block.clear(now, &mut self.log);
+        self.prefetch = Prefetch::default();
+        self.processors.clear();
+        self.dma.clear();
+        self.storage.drop_answers();
+        self.interrupts = Interrupts::default();
+        self.faults.hangs = false;
     }
 
     fn handle(&mut self, now: Time, event: Event, bus: &mut dyn BusMaster) {
         match event {
             Event::Control(on) => self.control(now, on),
             Event::Doorbell => {
-                if let Some((offset, size)) = self.doorbells.pop_front() {
-                    self.doorbell(now, offset, size);
+                if let Some(doorbell) = self.registers.next_doorbell() {
+                    self.doorbell(now, doorbell);
                 }
             }
             Event::Mask(on) => self.mask(now, on, bus),
@@ -428,7 +310,7 @@ impl RingCard {
             Event::Arrive(at) => self.receive(now, at as usize),
             Event::Sent(at) => self.transfer_done(now, at as usize, bus),
             Event::Landed(slot, count) => self.landed(now, slot, count, bus),
-            Event::Medium(slot) => self.medium_done(slot, bus),
+            Event::Medium(slot) => self.accessed(slot as usize, bus),
             Event::Timeout(number) => self.timeout(now, number, bus),
             Event::Begin(slot) => self.begin(now, slot as usize, bus),
         }

@@ -1,37 +1,59 @@
 //! What the host sees: configuration space and BAR 0.
 
-use ssdyno_block::{FaultPlan, Time};
-use ssdyno_pci::{BusMaster, FaultyDevice, Identity, PciDevice};
+use std::collections::VecDeque;
+
+use ssdyno_block::Time;
+use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::ring as layout;
-use ssdyno_spec::ring::ResponseMode;
+use ssdyno_spec::ring::{ResponseMode, RingFault};
 
-use super::{Event, RingCard, Setup};
+use super::{Event, RingCard};
 
-/// Registers that the host sets before it switches the card on.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Registers {
-    pub(super) enabled: bool,
-    pub(super) ring_low: u32,
-    pub(super) ring_high: u32,
-    pub(super) ring_size: u32,
-    pub(super) response: u32,
+/// What was set up when the card was switched on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setup {
+    pub(super) ring: u64,
+    pub(super) size: u32,
+    pub(super) mode: ResponseMode,
+    pub(super) subset: u32,
     pub(super) prefetch: u32,
+}
+
+impl Setup {
+    /// Address of descriptor `number`, and how many from it on are contiguous.
+    pub(super) fn place(&self, number: u32) -> (u64, u32) {
+        let index = number & (self.size - 1);
+        let address = self.ring + u64::from(index) * u64::from(layout::DESCRIPTOR_BYTES);
+        (address, self.size - index)
+    }
+}
+
+/// The registers as the host last wrote them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Values {
+    enabled: bool,
+    ring_low: u32,
+    ring_high: u32,
+    ring_size: u32,
+    response: u32,
+    prefetch: u32,
     pub(super) interrupt_batch: u32,
     pub(super) interrupt_timeout_ns: u32,
     pub(super) interrupt_mask: bool,
-    pub(super) next_offset: u32,
+    next_offset: u32,
 }
 
-impl RingCard {
-    /// What the registers say when the card is switched on; `None`: it cannot be.
-    pub(super) fn latch(&self) -> Option<Setup> {
-        let Registers { ring_size, response, prefetch, .. } = self.registers;
+impl Values {
+    /// What they set up when the card is switched on; `None`: it cannot be. The card holds at most
+    /// `prefetch_max` descriptors of the next block.
+    fn latch(&self, prefetch_max: u32) -> Option<Setup> {
+        let Values { ring_size, response, prefetch, .. } = *self;
         let mode = ResponseMode::from_bits(response)?;
         let subset = response >> 16;
         let fits = ring_size.is_power_of_two() && (2..=65536).contains(&ring_size);
         let subset_fits = mode != ResponseMode::Subsets || subset > 0;
-        let prefetch_fits = prefetch <= self.config.card.prefetch;
-        let ring = u64::from(self.registers.ring_low) | u64::from(self.registers.ring_high) << 32;
+        let prefetch_fits = prefetch <= prefetch_max;
+        let ring = u64::from(self.ring_low) | u64::from(self.ring_high) << 32;
         let bytes = u64::from(layout::DESCRIPTOR_BYTES);
         let place_fits =
             ring.is_multiple_of(bytes) && ring.checked_add(u64::from(ring_size) * bytes).is_some();
@@ -43,31 +65,100 @@ impl RingCard {
             prefetch,
         })
     }
-
-    fn status(&self) -> u32 {
-        let flag = |is: bool, bit| if is { bit } else { 0 };
-        flag(self.registers.enabled && self.setup.is_some(), layout::STATUS_ENABLED)
-            | flag(self.outstanding, layout::STATUS_BUSY)
-            | self.fault.map_or(0, |fault| layout::STATUS_FAULT | (fault as u32) << 8)
-    }
 }
 
-/// The plan hits commands, counted from 0 in the order of starting, and interrupts, in that of sending.
-impl FaultyDevice for RingCard {
-    fn arm(&mut self, plan: FaultPlan) {
-        self.faults = Some(Box::new(plan));
+/// The registers, and what the card has made of them.
+#[derive(Debug, Default)]
+pub(super) struct Registers {
+    pub(super) values: Values,
+    /// Doorbells that the card has not seen yet: offset and size.
+    doorbells: VecDeque<(u32, u32)>,
+    /// `None` while the card is off.
+    pub(super) setup: Option<Setup>,
+    pub(super) fault: Option<RingFault>,
+}
+
+impl Registers {
+    /// Switches the card on, unless it is on.
+    pub(super) fn switch_on(&mut self, prefetch_max: u32) {
+        if self.setup.is_none() {
+            self.setup = self.values.latch(prefetch_max);
+            if self.setup.is_none() {
+                self.fail(RingFault::BadSetup);
+            }
+        }
     }
 
-    fn fault_plan(&self) -> Option<&FaultPlan> {
-        self.faults.as_deref()
+    /// Switches the card off; what the host wrote stays.
+    pub(super) fn switch_off(&mut self) {
+        self.setup = None;
+        self.fault = None;
+        self.doorbells.clear();
     }
 
-    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
-        self.faults.get_or_insert_with(|| Box::new(FaultPlan::new(0)))
+    /// The host broke the protocol. The first fault stays.
+    pub(super) fn fail(&mut self, fault: RingFault) {
+        self.fault = self.fault.or(Some(fault));
     }
 
-    fn hang_until_reset(&mut self) {
-        self.hangs = true;
+    /// Offset and size of the next doorbell that the card sees.
+    pub(super) fn next_doorbell(&mut self) -> Option<(u32, u32)> {
+        self.doorbells.pop_front()
+    }
+
+    fn status(&self, outstanding: bool) -> u32 {
+        let flag = |is: bool, bit| if is { bit } else { 0 };
+        flag(self.values.enabled && self.setup.is_some(), layout::STATUS_ENABLED)
+            | flag(outstanding, layout::STATUS_BUSY)
+            | self.fault.map_or(0, |fault| layout::STATUS_FAULT | (fault as u32) << 8)
+    }
+
+    /// The register at `offset` that the host can write; others read as zero.
+    fn read(&self, offset: u32) -> u32 {
+        let values = &self.values;
+        match offset {
+            layout::CONTROL => u32::from(values.enabled),
+            layout::RING_LOW => values.ring_low,
+            layout::RING_HIGH => values.ring_high,
+            layout::RING_SIZE => values.ring_size,
+            layout::RESPONSE => values.response,
+            layout::PREFETCH => values.prefetch,
+            layout::INTERRUPT_BATCH => values.interrupt_batch,
+            layout::INTERRUPT_TIMEOUT => values.interrupt_timeout_ns,
+            layout::INTERRUPT_MASK => u32::from(values.interrupt_mask),
+            layout::NEXT_OFFSET => values.next_offset,
+            _ => 0,
+        }
+    }
+
+    /// The host writes `value` at `offset`; gives what the card has to do then.
+    fn write(&mut self, offset: u32, value: u32) -> Option<Event> {
+        let values = &mut self.values;
+        match offset {
+            layout::CONTROL => {
+                values.enabled = value & layout::CONTROL_ENABLE != 0;
+                return Some(Event::Control(values.enabled));
+            }
+            layout::INTERRUPT_MASK => {
+                values.interrupt_mask = value & 1 != 0;
+                return Some(Event::Mask(values.interrupt_mask));
+            }
+            layout::INTERRUPT_ACKNOWLEDGE => return Some(Event::Acknowledge),
+            layout::NEXT_SIZE => {
+                self.doorbells.push_back((values.next_offset, value));
+                return Some(Event::Doorbell);
+            }
+            layout::RING_LOW => values.ring_low = value,
+            layout::RING_HIGH => values.ring_high = value,
+            layout::RING_SIZE => values.ring_size = value,
+            layout::RESPONSE => values.response = value,
+            layout::PREFETCH => values.prefetch = value,
+            layout::INTERRUPT_BATCH => values.interrupt_batch = value,
+            layout::INTERRUPT_TIMEOUT => values.interrupt_timeout_ns = value,
+            layout::NEXT_OFFSET => values.next_offset = value,
+            _ => {}
+        }
+        None
     }
 }
 
@@ -93,30 +184,20 @@ impl PciDevice for RingCard {
         match offset {
             layout::IDENTIFIER => layout::IDENTIFIER_VALUE,
             layout::VERSION => 1,
-            layout::CAPACITY_LOW => self.media.pages as u32,
-            layout::CAPACITY_HIGH => (self.media.pages >> 32) as u32,
-            layout::TECHNOLOGY => self.media.technology as u32,
-            layout::CHANNELS => self.media.channels,
-            layout::READ_TIME => ns(self.media.read_time),
-            layout::WRITE_TIME => ns(self.media.write_time),
+            layout::CAPACITY_LOW => self.storage.media.pages as u32,
+            layout::CAPACITY_HIGH => (self.storage.media.pages >> 32) as u32,
+            layout::TECHNOLOGY => self.storage.media.technology as u32,
+            layout::CHANNELS => self.storage.media.channels,
+            layout::READ_TIME => ns(self.storage.media.read_time),
+            layout::WRITE_TIME => ns(self.storage.media.write_time),
             layout::MAX_BLOCK => self.config.card.max_block,
             layout::FEATURES => {
                 let most = self.config.card.prefetch;
                 let prefetch = if most > 0 { layout::FEATURE_PREFETCH | most << 8 } else { 0 };
                 layout::FEATURE_CALIBRATED | prefetch
             }
-            layout::CONTROL => u32::from(self.registers.enabled),
-            layout::STATUS => self.status(),
-            layout::RING_LOW => self.registers.ring_low,
-            layout::RING_HIGH => self.registers.ring_high,
-            layout::RING_SIZE => self.registers.ring_size,
-            layout::RESPONSE => self.registers.response,
-            layout::PREFETCH => self.registers.prefetch,
-            layout::INTERRUPT_BATCH => self.registers.interrupt_batch,
-            layout::INTERRUPT_TIMEOUT => self.registers.interrupt_timeout_ns,
-            layout::INTERRUPT_MASK => u32::from(self.registers.interrupt_mask),
-            layout::NEXT_OFFSET => self.registers.next_offset,
-            _ => 0,
+            layout::STATUS => self.registers.status(self.block.outstanding),
+            _ => self.registers.read(offset),
         }
     }
 
@@ -124,32 +205,9 @@ impl PciDevice for RingCard {
         if bar != 0 {
             return;
         }
-        let registers = &mut self.registers;
-        let event = match offset {
-            layout::CONTROL => {
-                registers.enabled = value & layout::CONTROL_ENABLE != 0;
-                Event::Control(registers.enabled)
-            }
-            layout::RING_LOW => return registers.ring_low = value,
-            layout::RING_HIGH => return registers.ring_high = value,
-            layout::RING_SIZE => return registers.ring_size = value,
-            layout::RESPONSE => return registers.response = value,
-            layout::PREFETCH => return registers.prefetch = value,
-            layout::INTERRUPT_BATCH => return registers.interrupt_batch = value,
-            layout::INTERRUPT_TIMEOUT => return registers.interrupt_timeout_ns = value,
-            layout::INTERRUPT_MASK => {
-                registers.interrupt_mask = value & 1 != 0;
-                Event::Mask(registers.interrupt_mask)
-            }
-            layout::INTERRUPT_ACKNOWLEDGE => Event::Acknowledge,
-            layout::NEXT_OFFSET => return registers.next_offset = value,
-            layout::NEXT_SIZE => {
-                self.doorbells.push_back((registers.next_offset, value));
-                Event::Doorbell
-            }
-            _ => return,
-        };
-        self.queue.schedule(now, event);
+        if let Some(event) = self.registers.write(offset, value) {
+            self.queue.schedule(now, event);
+        }
     }
 
     fn reset(&mut self, now: Time) {
@@ -159,7 +217,7 @@ impl PciDevice for RingCard {
 
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
         loop {
-            let flash = self.media.next_event().filter(|at| *at <= now);
+            let flash = self.storage.media.next_event().filter(|at| *at <= now);
             let own = self.queue.next_time().filter(|at| *at <= now);
             match (own, flash) {
                 // Late events (the card stood still) happen now.
@@ -175,7 +233,7 @@ impl PciDevice for RingCard {
     }
 
     fn next_event(&self) -> Option<Time> {
-        let (own, flash) = (self.queue.next_time(), self.media.next_event());
+        let (own, flash) = (self.queue.next_time(), self.storage.media.next_event());
         own.into_iter().chain(flash).min()
     }
 }

@@ -8,34 +8,36 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::RingCard;
-use super::block::{Local, State, before};
+use super::block::{Block, Local, State, before};
+use super::registers::Setup;
 
-impl RingCard {
-    /// The answer of a command is known.
-    pub(super) fn done(&mut self, slot: usize, error: Option<ErrorKind>) {
-        let local = &mut self.local[slot];
-        local.state = State::Done;
-        local.error = error;
-        self.traffic.commands += 1;
-        let number = local.descriptor.number.get();
-        if self.setup.is_some_and(|setup| setup.mode == ResponseMode::Each) {
-            // One that was held goes when its block is given; a wrong number stands at its slot.
-            let number = self.number_of(slot, number);
-            if self.outstanding && before(number, self.end) {
-                self.hand_over(number, 1);
-            }
-        } else {
-            self.collect();
-        }
-    }
-
+impl Block {
     /// The number whose slot this is: what the descriptor says, unless it lies.
-    fn number_of(&self, slot: usize, said: u32) -> u32 {
-        if self.local[slot].error != Some(ErrorKind::NotACommand) {
-            return said;
+    pub(super) fn number_of(&self, slot: usize) -> u32 {
+        let Local { descriptor, error, .. } = self.local[slot];
+        if error != Some(ErrorKind::NotACommand) {
+            return descriptor.number.get();
         }
         let mask = self.local.len() as u32 - 1;
         self.first.wrapping_add((slot as u32).wrapping_sub(self.first) & mask)
+    }
+
+    /// The answer of the command in `slot` is known; hands what is due then to a return.
+    pub(super) fn done(&mut self, setup: Option<&Setup>, slot: usize, error: Option<ErrorKind>) {
+        let local = &mut self.local[slot];
+        local.state = State::Done;
+        local.error = error;
+        match setup {
+            Some(setup) if setup.mode == ResponseMode::Each => {
+                // One that was held goes when its block is given; a wrong number stands at its slot.
+                let number = self.number_of(slot);
+                if self.outstanding && before(number, self.end) {
+                    self.hand_over(number, 1);
+                }
+            }
+            Some(setup) => self.collect(setup),
+            None => {}
+        }
     }
 
     fn hand_over(&mut self, first: u32, count: u32) {
@@ -46,17 +48,19 @@ impl RingCard {
         self.returns.push_back((first, count));
     }
 
+    fn is_done(&self, number: u32) -> bool {
+        self.local[self.slot(number)].state == State::Done
+    }
+
     /// Hands what is due to a return.
-    pub(super) fn collect(&mut self) {
-        let Some(setup) = self.setup else { return };
+    pub(super) fn collect(&mut self, setup: &Setup) {
         if !self.outstanding {
             return;
         }
-        let is_done = |card: &RingCard, number| card.local[card.slot(number)].state == State::Done;
         if setup.mode == ResponseMode::Each {
             for at in 0..self.end.wrapping_sub(self.first) {
                 let number = self.first.wrapping_add(at);
-                if before(number, self.fetched) && is_done(self, number) {
+                if before(number, self.fetched) && self.is_done(number) {
                     self.hand_over(number, 1);
                 }
             }
@@ -68,7 +72,7 @@ impl RingCard {
                 if setup.mode == ResponseMode::Block { rest } else { setup.subset.min(rest) };
             let stop = self.answered.wrapping_add(size);
             let there = rest > 0 && !before(self.fetched, stop);
-            let all = there && (0..size).all(|at| is_done(self, self.answered.wrapping_add(at)));
+            let all = there && (0..size).all(|at| self.is_done(self.answered.wrapping_add(at)));
             if !all {
                 return;
             }
@@ -77,15 +81,31 @@ impl RingCard {
         }
     }
 
+    /// `count` descriptors are back with the host; true if they were the last of the block.
+    fn are_back(&mut self, count: u32) -> bool {
+        self.returned += count;
+        let over = self.returned == self.end.wrapping_sub(self.first);
+        self.outstanding &= !over;
+        over
+    }
+}
+
+impl RingCard {
+    /// The answer of a command is known.
+    pub(super) fn done(&mut self, slot: usize, error: Option<ErrorKind>) {
+        self.block.done(self.registers.setup.as_ref(), slot, error);
+        self.traffic.commands += 1;
+    }
+
     /// Responses reach host memory (S0-15): `count` descriptors from `slot` on.
     pub(super) fn landed(&mut self, now: Time, slot: u32, count: u32, bus: &mut dyn BusMaster) {
-        let Some(setup) = self.setup else { return };
+        let Some(setup) = self.registers.setup else { return };
         let mut urgent = false;
         for at in 0..count {
-            let slot = (slot + at) as usize & (self.local.len() - 1);
-            let Local { descriptor, error, .. } = self.local[slot];
-            let number = self.number_of(slot, descriptor.number.get());
-            let (address, _) = RingCard::place(&setup, number);
+            let slot = self.block.slot(slot + at);
+            let Local { descriptor, error, .. } = *self.block.get(slot);
+            let number = self.block.number_of(slot);
+            let (address, _) = setup.place(number);
             urgent |= descriptor.is_urgent();
             // The host must have left it alone (S0-14). Hardware would not look.
             let mut now_there = Descriptor::new_zeroed();
@@ -93,7 +113,7 @@ impl RingCard {
             let error = if now_there == descriptor {
                 error
             } else {
-                self.fail(if seen.is_ok() {
+                self.registers.fail(if seen.is_ok() {
                     RingFault::Ownership
                 } else {
                     RingFault::RingUnreachable
@@ -113,15 +133,13 @@ impl RingCard {
             let (control, rest) = response.as_bytes().split_at(size_of::<U32>());
             let _ = bus.write(address + control.len() as u64, rest);
             let _ = bus.write(address, control);
-            self.local[slot].state = State::Empty;
+            self.block.get_mut(slot).state = State::Empty;
         }
-        self.returned += count;
-        let over = self.returned == self.end.wrapping_sub(self.first);
+        let over = self.block.are_back(count);
         if over {
-            self.outstanding = false;
             self.traffic.blocks += 1;
-            if self.fetched == self.end && self.prefetch_pieces == 0 {
-                self.idle(now);
+            if self.block.holds_nothing() && !self.prefetch.is_under_way() {
+                self.block.idle(now, &mut self.log);
             }
         }
         self.returned_to_host(now, count, urgent || over, bus);

@@ -1,0 +1,62 @@
+//! Faults that the card is told to have.
+
+use ssdyno_block::{Fault, FaultPlan, FaultSite};
+use ssdyno_pci::FaultyDevice;
+
+use super::RingCard;
+
+/// The plan, and where the card stands in it.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    plan: Option<Box<FaultPlan>>,
+    /// The card begins nothing more, until it is reset.
+    pub(super) hangs: bool,
+    /// Commands started so far.
+    started: u64,
+}
+
+impl Faults {
+    /// A command starts; gives its ordinal.
+    #[inline]
+    pub(super) fn start(&mut self) -> u64 {
+        let ordinal = self.started;
+        self.started += 1;
+        ordinal
+    }
+
+    #[inline]
+    pub(super) fn is_armed(&self) -> bool {
+        self.plan.is_some()
+    }
+
+    /// The fault that hits the command of this ordinal.
+    #[inline]
+    pub(super) fn of_command(&mut self, ordinal: u64) -> Option<Fault> {
+        self.plan.as_mut().and_then(|plan| plan.meets(FaultSite::Command, ordinal))
+    }
+
+    /// True if the interrupt of this ordinal gets lost.
+    #[inline]
+    pub(super) fn lose_interrupt(&mut self, ordinal: u64) -> bool {
+        self.plan.as_mut().is_some_and(|plan| plan.meets(FaultSite::Interrupt, ordinal).is_some())
+    }
+}
+
+/// The plan hits commands, counted from 0 in the order of starting, and interrupts, in that of sending.
+impl FaultyDevice for RingCard {
+    fn arm(&mut self, plan: FaultPlan) {
+        self.faults.plan = Some(Box::new(plan));
+    }
+
+    fn fault_plan(&self) -> Option<&FaultPlan> {
+        self.faults.plan.as_deref()
+    }
+
+    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
+        self.faults.plan.get_or_insert_with(|| Box::new(FaultPlan::new(0)))
+    }
+
+    fn hang_until_reset(&mut self) {
+        self.faults.hangs = true;
+    }
+}
