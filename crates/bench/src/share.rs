@@ -210,6 +210,46 @@ mod tests {
         assert!(none.unwrap_err().to_string().contains("smaller blocks or a longer range"));
     }
 
+    /// Sequential writes of a table `writes` split their range into consecutive parts of equally many whole blocks; the
+    /// blocks left are fewer than the jobs. Random writes, and the reads beside them, keep all of theirs.
+    #[test]
+    fn jobs_of_sequential_writes_have_parts_of_their_own() {
+        let text = |pattern: &str, block: u64, start: u64, length: u64| {
+            format!(
+                "depth = 16\nread_percent = 50\naddress = {{ length = \"1MiB\" }}\n[writes]\nblock_size = \
+                 \"{block}B\"\naddress = {{ pattern = \"{pattern}\", start = \"{start}B\", length = \"{length}B\" }}\n"
+            )
+        };
+        for (block, start, length) in [
+            (4096, 0, 1 << 20),
+            (131_072, 131_072, 16 << 17),
+            (3072, 9216, 100_000),
+            (512, 0, 8704),
+        ] {
+            for jobs in 2..=16_u64 {
+                let whole = config(&text("sequential", block, start, length));
+                let all = shares(&whole, jobs as u32, &FACTS).unwrap();
+                let each = length / block / jobs * block;
+                for (job, share) in all.iter().enumerate() {
+                    let address = &share.writes.as_ref().unwrap().address;
+                    let expected = (Bytes(start + job as u64 * each), Some(Bytes(each)));
+                    assert_eq!((address.start, address.length), expected, "{jobs} jobs, {block} B");
+                    assert_eq!(share.address, whole.address);
+                    assert!(share.build(&FACTS, 1).is_ok(), "{jobs} jobs, {block} B");
+                }
+                assert!(each >= block && jobs * each <= length);
+                assert!(length / block - jobs * (each / block) < jobs);
+                let random = config(&text("random", block, start, length));
+                let all = shares(&random, jobs as u32, &FACTS).unwrap();
+                assert!(all.iter().all(|share| share.writes == random.writes));
+            }
+        }
+        let short = config(&text("sequential", 4096, 0, 5 * 4096 + 512));
+        assert!(shares(&short, 5, &FACTS).is_ok());
+        let error = shares(&short, 6, &FACTS).unwrap_err().to_string();
+        assert!(error.contains("writes.address.length") && error.contains("6 streams"), "{error}");
+    }
+
     #[test]
     fn only_poisson_arrivals_are_shared() {
         let fixed = config("arrivals = { kind = \"fixed\", rate = 100.0 }");

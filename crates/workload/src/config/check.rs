@@ -74,7 +74,8 @@ fn writes_apart(
 ) -> Result<WritePlaces, WorkloadError> {
     let alone = config.writes_alone(writes);
     let of_table = |error: WorkloadError| {
-        let key = error.key.map(|key| format!("writes.{key}"));
+        // The table has no number of threads.
+        let key = error.key.map(|key| if key == "threads" { key } else { format!("writes.{key}") });
         WorkloadError { key, ..error }
     };
     check_sizes(&alone, &alone.sizes(), device).map_err(of_table)?;
