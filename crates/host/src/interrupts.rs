@@ -16,14 +16,11 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     #[inline(always)]
     pub(crate) fn message(&mut self, at: Time, vector: u16) {
         self.account.messages += 1;
-        if self.plan.waiting != CompletionWait::Interrupt {
+        if self.setup.plan.waiting != CompletionWait::Interrupt {
             // Interrupts are off; the message only says from when on a look finds something.
             return self.found(at, vector);
         }
-        if self.pending.len() <= usize::from(vector) {
-            self.pending.resize(usize::from(vector) + 1, false);
-        }
-        if std::mem::replace(&mut self.pending[vector as usize], true) {
+        if !self.device.raise(vector) {
             self.account.interrupts_merged += 1;
             return;
         }
@@ -40,13 +37,13 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// Interrupt entry on `core`; gives when its handler begins.
     #[inline(always)]
     fn interrupt(&mut self, core: u16, at: Time) -> Time {
-        let length = self.charge(core, CpuCause::Interrupt, self.costs.interrupt);
+        let length = self.charge(core, CpuCause::Interrupt, self.setup.costs.interrupt);
         let place = &self.cores[core as usize];
         let mut from = at;
         if let Doing::Idle(since) = place.doing
             && since.max(place.busy_until) < at
         {
-            from += self.costs.idle_exit;
+            from += self.setup.costs.idle_exit;
         }
         self.work(core, from, length)
     }
@@ -66,19 +63,19 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     #[inline(always)]
     pub(crate) fn handler(&mut self, at: Time, core: u16) {
         let Some(vector) = self.cores[core as usize].raised.pop_front() else { return };
-        self.pending[vector as usize] = false;
-        self.touched = true;
-        let registers = self.port.complete(at, vector, &mut self.done);
-        if self.done.is_empty() {
+        self.device.handled(vector);
+        self.device.touched = true;
+        let registers = self.port.complete(at, vector, &mut self.device.done);
+        if self.device.done.is_empty() {
             self.account.interrupts_empty += 1;
         }
-        for place in 0..self.done.len() {
-            let completion = self.done[place];
+        for place in 0..self.device.done.len() {
+            let completion = self.device.done[place];
             let length = self.completion_work(core, &completion);
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
         }
-        self.done.clear();
+        self.device.done.clear();
         let length = self.registers(core, registers);
         self.work(core, at, length);
         self.pay_resent(at);
@@ -92,11 +89,11 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             let ResentCommand { core, op, bytes, completed } = command;
             let core = core % self.cores.len() as u16;
             let protocol = self.port.protocol_work(op, bytes, false);
-            let seen = if completed { self.costs.completion } else { Time::ZERO };
+            let seen = if completed { self.setup.costs.completion } else { Time::ZERO };
             let length = self.charge(core, CpuCause::Completion, seen)
-                + self.charge(core, CpuCause::Scsi, self.costs.scsi)
+                + self.charge(core, CpuCause::Scsi, self.setup.costs.scsi)
                 + self.charge(core, CpuCause::Network, protocol)
-                + self.charge(core, CpuCause::Driver, self.costs.command);
+                + self.charge(core, CpuCause::Driver, self.setup.costs.command);
             self.work(core, at, length);
         }
     }
@@ -105,16 +102,16 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn completion_work(&mut self, core: u16, completion: &Completion) -> Time {
         let Command { op, bytes, .. } = *self.commands.get(completion.token.0);
         let protocol = self.port.protocol_work(op, bytes, true);
-        self.charge(core, CpuCause::Completion, self.costs.completion)
+        self.charge(core, CpuCause::Completion, self.setup.costs.completion)
             + self.charge(core, CpuCause::Network, protocol)
     }
 
     /// Without interrupts: commands are done from `at` on, for those who look.
     fn found(&mut self, at: Time, vector: u16) {
-        self.touched = true;
-        let mut registers = self.port.complete(at, vector, &mut self.done);
-        for place in 0..self.done.len() {
-            let completion = self.done[place];
+        self.device.touched = true;
+        let mut registers = self.port.complete(at, vector, &mut self.device.done);
+        for place in 0..self.device.done.len() {
+            let completion = self.device.done[place];
             let thread = self.commands.get(completion.token.0).thread;
             let core = self.threads[thread as usize].core;
             // The register writes are of whoever looks: the core of the first command.
@@ -123,7 +120,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             let known = self.work(core, at, length);
             self.arrived(&completion, known, core);
         }
-        self.done.clear();
+        self.device.done.clear();
         self.pay_resent(at);
     }
 
@@ -132,22 +129,12 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn arrived(&mut self, completion: &Completion, at: Time, by: u16) {
         let slot = completion.token.0;
         let command = *self.commands.get(slot);
-        self.device_bytes += match command.op {
-            Op::Read | Op::Write => u64::from(command.bytes),
-            Op::Trim | Op::Flush => 0,
-        };
-        let took = completion.completed.saturating_sub(command.issued);
-        self.device_mean = if self.device_mean == Time::ZERO {
-            took
-        } else {
-            self.device_mean - self.device_mean / 8 + took / 8
-        };
+        self.device.completed(&command, completion);
         if !command.detached && completion.status != Status::Ok {
             self.jobs[command.token].status = completion.status;
         }
-        let must_copy = self.copies && command.op == Op::Read;
+        let must_copy = self.setup.copies && command.op == Op::Read;
         if command.detached {
-            self.late_errors += u64::from(completion.status != Status::Ok);
             self.commands.remove(slot);
             self.free_buffer(at);
         } else {
@@ -168,7 +155,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// Wakes `thread` if what has arrived is what it waits for.
     #[inline(always)]
     pub(crate) fn tell(&mut self, thread: u32, at: Time, by: u16) {
-        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        let waits_for_all = self.setup.plan.mode == ThreadMode::Batch;
         let passes = self.passes_barrier(thread);
         let entry = &self.threads[thread as usize];
         // Its own data may be what fills the buffers.
@@ -178,13 +165,13 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
         match entry.state {
             State::Asleep => {}
-            State::Throttled => self.write_back.throttled.retain(|other| *other != thread),
+            State::Throttled => self.cache.write_back.throttled.retain(|other| *other != thread),
             State::NoRoom => {
                 let group = self.group(thread);
-                self.no_room[group].retain(|other| *other != thread);
+                self.contention.leave_room(group, thread);
             }
             State::NoBuffer => {
-                self.no_buffer.retain(|other| *other != thread);
+                self.contention.leave_buffer(thread);
             }
             State::Running(Step::Poll) => {
                 return self.stop_polling(thread, at);
@@ -202,7 +189,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     }
 
     pub(crate) fn wake(&mut self, thread: u32, at: Time, by: u16) {
-        let length = self.charge(by, CpuCause::Switch, self.costs.wakeup);
+        let length = self.charge(by, CpuCause::Switch, self.setup.costs.wakeup);
         let end = self.work(by, at, length);
         self.make_ready(thread, end);
     }
@@ -212,13 +199,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     #[inline(always)]
     fn room(&mut self, thread: u32, at: Time, by: u16) {
         let group = self.group(thread);
-        let waiting = &self.no_room[group];
-        if waiting.is_empty() {
-            return;
-        }
-        let cores = waiting.iter().map(|thread| self.threads[*thread as usize].core);
-        let winner = self.draw.winner(cores);
-        let thread = self.no_room[group].remove(winner);
+        let threads = &self.threads;
+        let core = |thread: u32| threads[thread as usize].core;
+        let Some(thread) = self.contention.next_for_room(group, core) else { return };
         self.threads[thread as usize].granted = true;
         self.wake(thread, at, by);
     }

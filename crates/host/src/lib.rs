@@ -20,18 +20,22 @@ mod account;
 mod cache;
 mod cached;
 mod config;
+mod contention;
 mod core;
 mod cost;
+mod device;
 mod host;
 mod interrupts;
 mod jobs;
 mod lock;
 mod port;
 pub mod presets;
+mod setup;
 mod spin;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod watch;
 
 pub use account::{Account, CAUSES, CacheAccount, CpuCause, CpuTime};

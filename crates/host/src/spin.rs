@@ -16,7 +16,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let choice = self.port.choose(core, class);
         let lock = choice.lock.unwrap_or(choice.queue);
         self.account.locks += 1;
-        if self.locks[lock as usize].acquire(Waiter { core, thread }) {
+        if self.contention.acquire(lock, Waiter { core, thread }) {
             return self.hold(core, thread, Step::Issue { queue: choice.queue, lock }, at);
         }
         self.account.locks_contended += 1;
@@ -25,15 +25,15 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// The lock is held: build the command and issue it.
     fn hold(&mut self, core: u16, thread: u32, issue: Step, at: Time) {
-        let length = self.charge(core, CpuCause::Lock, self.costs.lock)
-            + self.charge(core, CpuCause::Driver, self.costs.command);
+        let length = self.charge(core, CpuCause::Lock, self.setup.costs.lock)
+            + self.charge(core, CpuCause::Driver, self.setup.costs.command);
         self.begin(core, thread, issue, at, length);
     }
 
     pub(crate) fn give_lock(&mut self, lock: u16, at: Time) {
         let cores = &self.cores;
         let away = |core: u16| cores[core as usize].busy_until > at;
-        let winner = self.locks[lock as usize].release(&mut self.draw, away);
+        let winner = self.contention.release(lock, away);
         let Some(winner) = winner else { return };
         let state = self.threads[winner.thread as usize].state;
         let State::Running(Step::Spin { queue }) = state else {
@@ -43,7 +43,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.account.lock_wait += spun;
         // A core inside an interrupt takes it when it is back.
         let back = self.cores[winner.core as usize].begin(at);
-        let from = back + self.charge(winner.core, CpuCause::Lock, self.costs.lock_handover);
+        let from = back + self.charge(winner.core, CpuCause::Lock, self.setup.costs.lock_handover);
         self.watch.placed(winner.core, from);
         self.hold(winner.core, winner.thread, Step::Issue { queue, lock }, from);
     }

@@ -50,24 +50,24 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if let Doing::Idle(since) = place.doing
             && since.max(place.busy_until) < at
         {
-            at += self.costs.idle_exit;
+            at += self.setup.costs.idle_exit;
         }
         place.since = at;
         self.account.context_switches += 1;
-        let switch = self.charge(core, CpuCause::Switch, self.costs.context_switch);
+        let switch = self.charge(core, CpuCause::Switch, self.setup.costs.context_switch);
         self.run_thread(core, thread, at, switch);
     }
 
     /// `thread` has the core from `at` on: what is next? `before` is work that was charged already.
     pub(crate) fn run_thread(&mut self, core: u16, thread: u32, at: Time, before: Time) {
         let place = &mut self.cores[core as usize];
-        if at > place.since + self.time_slice && !place.ready.is_empty() {
+        if at > place.since + self.setup.time_slice && !place.ready.is_empty() {
             self.threads[thread as usize].state = State::Ready;
             self.threads[thread as usize].ready_at = at + before;
             place.ready.push_back(thread);
             return self.leave_ready(core, at + before);
         }
-        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        let waits_for_all = self.setup.plan.mode == ThreadMode::Batch;
         let entry = &self.threads[thread as usize];
         if entry.may_return(waits_for_all) {
             return self.go_back(core, thread, at, before);
@@ -84,7 +84,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 Prepared::NoBuffer => return self.no_buffer(core, thread, at, before),
                 Prepared::Throttled => {
                     self.threads[thread as usize].state = State::Throttled;
-                    self.write_back.throttled.push(thread);
+                    self.cache.write_back.throttled.push(thread);
                     return self.leave(core, thread, at + before);
                 }
                 Prepared::Barrier => self.threads[thread as usize].at_barrier = true,
@@ -103,7 +103,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             return self.go_back(core, thread, at, before);
         }
         self.threads[thread as usize].state = State::NoBuffer;
-        self.no_buffer.push(thread);
+        self.contention.wait_for_buffer(thread);
         self.account.queue_full += 1;
         self.leave(core, thread, at + before);
     }
@@ -114,7 +114,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let entry = &mut self.threads[thread as usize];
         entry.copying = entry.inbox.len();
         entry.returning = entry.finished.len();
-        let bytes = |slot: &u32| self.costs.copy(self.commands.get(*slot).bytes);
+        let bytes = |slot: &u32| self.setup.costs.copy(self.commands.get(*slot).bytes);
         let copies = entry.inbox.iter().map(bytes).sum::<Time>() + self.copies_back(thread);
         let length = before + self.charge(core, CpuCause::Copy, copies);
         self.begin(core, thread, Step::Return, at, length);
@@ -145,7 +145,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
         self.watch.ended(core);
         match self.threads[thread as usize].state {
-            State::Running(Step::Prepare) if self.shared => self.take_lock(core, thread, at),
+            State::Running(Step::Prepare) if self.setup.shared => self.take_lock(core, thread, at),
             State::Running(Step::Prepare) => {
                 let class = self.threads[thread as usize].class;
                 let choice = self.port.choose(core, class);
@@ -170,9 +170,10 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// What the next command of `token` needs before it can be issued.
     fn prepare(&mut self, core: u16, thread: u32, token: u32, at: Time) -> Prepared {
         let entry = &mut self.threads[thread as usize];
-        if self.copies && !entry.has_buffer {
-            let Some(left) = self.buffers.checked_sub(1) else { return Prepared::NoBuffer };
-            self.buffers = left;
+        if self.setup.copies && !entry.has_buffer {
+            if !self.contention.take_buffer() {
+                return Prepared::NoBuffer;
+            }
             entry.has_buffer = true;
         }
         if entry.prepared {
@@ -186,17 +187,17 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let Some(next) = self.next_command(token) else { return Prepared::Served(length) };
         self.threads[thread as usize].prepared = true;
         let job = self.jobs[token];
-        let costs = self.costs;
+        let costs = self.setup.costs;
         let first = if job.commands == 0 { costs.request } else { Time::ZERO };
         length += self.charge(core, CpuCause::BlockLayer, first + costs.piece);
         length += self.charge(core, CpuCause::Scsi, costs.scsi);
         let Request { op, length_bytes, .. } = next.request;
-        if op == Op::Write && self.copies {
+        if op == Op::Write && self.setup.copies {
             length += self.charge(core, CpuCause::Copy, costs.copy(length_bytes));
         }
         let protocol = self.port.protocol_work(op, length_bytes, false);
         length += self.charge(core, CpuCause::Network, protocol);
-        if !self.shared {
+        if !self.setup.shared {
             length += self.charge(core, CpuCause::Driver, costs.command);
         }
         Prepared::Command(length)
@@ -208,12 +209,12 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if inside || token & INNER != 0 {
             return Time::ZERO;
         }
-        self.account.system_calls += u64::from(self.costs.system_calls);
-        self.switch_debt += self.costs.extra_switches;
-        self.account.context_switches += self.switch_debt as u64;
-        self.switch_debt = self.switch_debt.fract();
-        let switches = self.costs.context_switch.as_ps() as f64 * self.costs.extra_switches;
-        self.charge(core, CpuCause::SystemCall, self.costs.system_call)
+        self.account.system_calls += u64::from(self.setup.costs.system_calls);
+        let extra = self.threads.switch_more(self.setup.costs.extra_switches);
+        self.account.context_switches += extra;
+        let switches =
+            self.setup.costs.context_switch.as_ps() as f64 * self.setup.costs.extra_switches;
+        self.charge(core, CpuCause::SystemCall, self.setup.costs.system_call)
             + self.charge(core, CpuCause::Switch, Time::from_ps(switches as u64))
     }
 
@@ -223,7 +224,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn issue(&mut self, core: u16, thread: u32, at: Time, queue: u16) -> Option<Time> {
         let group = self.group(thread);
         let entry = &mut self.threads[thread as usize];
-        if !std::mem::take(&mut entry.granted) && !self.no_room[group].is_empty() {
+        if !std::mem::take(&mut entry.granted) && self.contention.waits_for_room(group) {
             self.no_room(core, thread, at);
             return None;
         }
@@ -233,8 +234,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         };
         let Next { request: piece, page, pages, detached, whole } = next;
         let entry = &self.threads[thread as usize];
-        let more =
-            self.plan.doorbell_per_batch && !self.shared && (!whole || entry.to_submit.len() > 1);
+        let more = self.setup.plan.doorbell_per_batch
+            && !self.setup.shared
+            && (!whole || entry.to_submit.len() > 1);
         let command = Command {
             thread,
             token,
@@ -246,7 +248,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             pages,
         };
         let slot = self.commands.insert(command);
-        self.touched = true;
+        self.device.touched = true;
         let registers = match self.port.submit(at, queue, piece, Token(slot), more) {
             Ok(registers) => registers,
             Err(error) => {
@@ -296,10 +298,10 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             entry.to_submit.pop_front();
             if next.detached && token & INNER == 0 && job.is_done() {
                 entry.finished.push(token);
-                self.account.delivered_early += u64::from(self.write_behind);
+                self.account.delivered_early += u64::from(self.setup.write_behind);
             }
         }
-        self.piece_issued(token);
+        self.cache.piece_issued(token);
     }
 
     /// Rings the doorbells that `thread` has put off; gives what it took.
@@ -314,7 +316,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn ring_all(&mut self, core: u16, thread: u32, at: Time) -> Time {
         let mut length = Time::ZERO;
         while let Some(queue) = self.threads[thread as usize].unrung.pop() {
-            self.touched = true;
+            self.device.touched = true;
             let registers = self.port.ring(at, queue);
             length += self.registers(core, registers);
         }
@@ -325,7 +327,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.account.queue_full += 1;
         self.threads[thread as usize].state = State::NoRoom;
         let group = self.group(thread);
-        self.no_room[group].push(thread);
+        self.contention.wait_for_room(group, thread);
         self.leave(core, thread, at);
     }
 
@@ -343,15 +345,15 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn park(&mut self, core: u16, thread: u32, at: Time) {
         let end = at + self.ring(core, thread, at);
         let awaited = self.threads[thread as usize].at_device > 0;
-        if awaited && self.plan.waiting == CompletionWait::Poll {
+        if awaited && self.setup.plan.waiting == CompletionWait::Poll {
             return self.look(core, thread, end);
         }
-        if awaited && self.plan.waiting == CompletionWait::Hybrid {
-            if self.threads[thread as usize].napped || self.device_mean == Time::ZERO {
+        if awaited && self.setup.plan.waiting == CompletionWait::Hybrid {
+            if self.threads[thread as usize].napped || self.device.mean == Time::ZERO {
                 return self.look(core, thread, end);
             }
             self.threads[thread as usize].state = State::Napping;
-            self.queue.schedule(end + self.device_mean / 2, Event::Timer(thread));
+            self.queue.schedule(end + self.device.mean / 2, Event::Timer(thread));
             return self.leave(core, thread, end);
         }
         self.threads[thread as usize].state = State::Asleep;
@@ -363,7 +365,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if self.cores[core as usize].ready.is_empty() {
             return self.spin(core, thread, Step::Poll, at);
         }
-        let look = self.charge(core, CpuCause::Poll, self.costs.poll);
+        let look = self.charge(core, CpuCause::Poll, self.setup.costs.poll);
         let entry = &mut self.threads[thread as usize];
         entry.state = State::Ready;
         entry.ready_at = at + look;
@@ -383,7 +385,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     pub(crate) fn stop_polling(&mut self, thread: u32, at: Time) {
         let core = self.threads[thread as usize].core;
         self.end_spin(core, CpuCause::Poll, at);
-        let look = self.charge(core, CpuCause::Poll, self.costs.poll);
+        let look = self.charge(core, CpuCause::Poll, self.setup.costs.poll);
         self.run_thread(core, thread, at, look);
     }
 
@@ -401,12 +403,12 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         // Nothing arrives while this runs.
         entry.inbox = inbox;
         let all = entry.finished.len() as u32 == entry.outstanding;
-        let waits_for_all = self.plan.mode == ThreadMode::Batch;
+        let waits_for_all = self.setup.plan.mode == ThreadMode::Batch;
         if entry.finished.is_empty() || waits_for_all && !all {
             return self.run_thread(core, thread, at, Time::ZERO);
         }
         let mut finished = std::mem::take(&mut entry.finished);
-        if self.cache.is_some() {
+        if self.cache.is_there() {
             // Those that came since have not been copied.
             entry.finished = finished.split_off(entry.returning);
         }
@@ -420,7 +422,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 let bytes = u64::from(job.request.length_bytes);
                 self.account.bytes_by_core[core as usize] += bytes;
             }
-            self.out.push(Completion {
+            self.threads.out.push(Completion {
                 token: Token(token),
                 status: job.status,
                 accepted: job.accepted,
@@ -433,9 +435,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
         entry.state = State::Running(Step::User);
         self.account.last_delivery = at;
-        self.account.device_bytes_at_last_delivery = self.device_bytes;
+        self.account.device_bytes_at_last_delivery = self.device.bytes;
         self.cores[core as usize].doing = Doing::User { thread };
-        self.users.push(core);
+        self.threads.users.push(core);
     }
 
     /// One awaited command of a request is done.
@@ -450,14 +452,10 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// A buffer is free: the thread that has waited longest may try again.
     pub(crate) fn free_buffer(&mut self, at: Time) {
-        if !self.copies {
+        if !self.setup.copies {
             return;
         }
-        self.buffers = self.buffers.saturating_add(1);
-        if !self.no_buffer.is_empty() {
-            let thread = self.no_buffer.remove(0);
-            // The buffer is its own from now on: nobody may overtake it.
-            self.buffers -= 1;
+        if let Some(thread) = self.contention.free_buffer() {
             self.threads[thread as usize].has_buffer = true;
             self.make_ready(thread, at);
         }

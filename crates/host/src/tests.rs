@@ -233,8 +233,8 @@ pub(crate) fn settled(host: &Target, requests: u64) {
     assert_eq!(account.requests, requests);
     assert_eq!(account.delivered_by_core.iter().sum::<u64>(), requests);
     assert_eq!(host.0.commands.in_use, 0);
-    assert!(host.0.no_buffer.is_empty() && host.0.no_room.iter().all(Vec::is_empty));
-    if host.0.plan.waiting == CompletionWait::Interrupt {
+    assert!(host.0.contention.nobody_waits());
+    if host.0.setup.plan.waiting == CompletionWait::Interrupt {
         assert_eq!(account.messages, account.interrupts + account.interrupts_merged);
     }
     for core in 0..account.cpu.cores() {
