@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-papers", "ssdyno-pts"],
     // Under the papers: one of them is about profiles.
     &["ssdyno-profile"],
+    &["ssdyno-cluster", "ssdyno-profile"],
     &["ssdyno-session"],
     // The two runners know nothing of each other.
     &["ssdyno-bench", "ssdyno-rig", "ssdyno-verify"],

@@ -21,16 +21,21 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 /// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
 ///
 /// A device may have several nodes, and be part of another: what is given back, to be kept as long as
-/// the target, are locks of the device's usual node and, shared with its other partitions, of the disk.
-pub(crate) fn lock(name: &str, file: &OwnedFd) -> Result<Vec<OwnedFd>, BenchError> {
-    take(name, file, FlockOperation::NonBlockingLockExclusive)?;
+/// the target, are locks of the device's usual node and, shared with its other partitions, of the disk. With `shared`
+/// others that share it, too, may have it as well.
+pub(crate) fn lock(name: &str, file: &OwnedFd, shared: bool) -> Result<Vec<OwnedFd>, BenchError> {
+    let own = match shared {
+        true => FlockOperation::NonBlockingLockShared,
+        false => FlockOperation::NonBlockingLockExclusive,
+    };
+    take(name, file, own)?;
     let mut others = Vec::new();
     for (node, is_shared) in nodes(file) {
         // Who may not open it cannot be kept away either.
         let Ok(other) = File::open(node).map(OwnedFd::from) else { continue };
         let how = match is_shared {
             true => FlockOperation::NonBlockingLockShared,
-            false => FlockOperation::NonBlockingLockExclusive,
+            false => own,
         };
         take(name, &other, how)?;
         others.push(other);
@@ -127,6 +132,18 @@ mod tests {
         assert_eq!(holders(locks, (0, 6), 96), [4321]);
         assert_eq!(holders(locks, (254, 0), 96), [12]);
         assert!(holders(locks, (0, 6), 9).is_empty());
+    }
+
+    #[test]
+    fn those_who_share_a_target_keep_the_others_away() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || OwnedFd::from(File::open(file.path()).unwrap());
+        let (first, second, alone) = (open(), open(), open());
+        assert!(lock("x", &first, true).is_ok() && lock("x", &second, true).is_ok());
+        assert!(matches!(lock("x", &alone, false), Err(BenchError::Busy { .. })));
+        drop((first, second));
+        assert!(lock("x", &alone, false).is_ok());
+        assert!(matches!(lock("x", &open(), true), Err(BenchError::Busy { .. })));
     }
 
     #[test]

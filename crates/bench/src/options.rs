@@ -79,6 +79,7 @@ pub enum PageCache {
 pub(crate) struct Opening {
     pub(crate) sync_writes: SyncWrites,
     pub(crate) page_cache: PageCache,
+    pub(crate) shared: bool,
 }
 
 /// How the tool goes about it. The defaults suit every target.
@@ -97,6 +98,9 @@ pub struct BenchOptions {
     pub page_cache: PageCache,
     /// io_uring: a request that would have to wait in the kernel fails instead (RWF_NOWAIT).
     pub nowait: bool,
+    /// Others that share their targets, too, may read the target meanwhile: they are one run, as several workers of a
+    /// machine are. A target that is written to is never shared.
+    pub shared: bool,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
     /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
@@ -128,6 +132,7 @@ impl Default for BenchOptions {
             sync_writes: SyncWrites::No,
             page_cache: PageCache::Bypassed,
             nowait: false,
+            shared: false,
             jobs: 1,
             cores: Vec::new(),
             method: Method::Default,

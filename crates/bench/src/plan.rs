@@ -106,7 +106,7 @@ pub(crate) struct LoadPlan {
 impl LoadPlan {
     /// How `run` wants its target to be opened.
     pub(crate) fn opening(run: &BenchRun) -> Result<Opening, BenchError> {
-        let BenchOptions { sync_writes, page_cache, .. } = run.options;
+        let BenchOptions { sync_writes, page_cache, shared, .. } = run.options;
         let more = run.more.iter().map(|(name, _)| name);
         let generic = |name: &String| block_device_of(name).is_some();
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(generic) {
@@ -114,8 +114,10 @@ impl LoadPlan {
             return Err(BenchError::Option { option: "passthrough", why });
         }
         match &run.source {
-            Source::Jobs { jobs, .. } => jobs::opening(jobs, page_cache),
-            _ => Ok(Opening { sync_writes, page_cache }),
+            Source::Jobs { jobs, .. } => {
+                jobs::opening(jobs, page_cache).map(|opening| Opening { shared, ..opening })
+            }
+            _ => Ok(Opening { sync_writes, page_cache, shared }),
         }
     }
 

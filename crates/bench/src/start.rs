@@ -118,7 +118,7 @@ impl Began {
             )
         });
         let start_unix_ns = self.start_unix_ns + recorded_from.as_ns();
-        (LoadWindow { start_unix_ns, late_ns }, note)
+        (LoadWindow { start_unix_ns, late_ns, ..LoadWindow::default() }, note)
     }
 }
 

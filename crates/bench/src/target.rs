@@ -104,7 +104,8 @@ impl RealTarget {
         // Commands go to a generic device; all else is known of its block device, and asked of that.
         let block = block_device_of(name);
         let (file, direct) = open(block.as_deref().unwrap_or(name), access, opening)?;
-        let locks = lock(name, &file)?;
+        let shared = opening.shared && matches!(access, Access::ReadOnly);
+        let locks = lock(name, &file, shared)?;
         let failed = |what| move |e: rustix::io::Errno| geometry(name, what, e.into());
         let status = rustix::fs::fstat(&file).map_err(failed("kind"))?;
         let file_type = FileType::from_raw_mode(status.st_mode);

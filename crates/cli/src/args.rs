@@ -23,6 +23,7 @@ use crate::commands::schema::SchemaArgs;
 use crate::commands::show::ShowArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::verify::VerifyArgs;
+use crate::commands::worker::WorkerArgs;
 use crate::host::HostArgs;
 use crate::trace_args::TraceArgs;
 
@@ -96,6 +97,8 @@ pub(crate) enum Verb {
     /// Sample this machine: processors, interrupts, memory, network, a device, power.
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
+    /// Load targets of this machine for a controller elsewhere: `ssdyno run --hosts`.
+    Worker(WorkerArgs),
     /// Rebuild the results of a run that was killed from the rows it had written.
     Recover(RecoverArgs),
     /// List devices, hosts, workloads, FTLs and papers.

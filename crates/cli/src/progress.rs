@@ -256,7 +256,8 @@ impl Watch {
         runner.result()
     }
 
-    fn update(&mut self, progress: &RunProgress) -> KeepGoing {
+    /// Shows `progress`; says what to do next.
+    pub(crate) fn update(&mut self, progress: &RunProgress) -> KeepGoing {
         match self {
             Watch::Screen(screen) => screen.update(progress),
             Watch::Meter(meter) => meter.update(progress),
@@ -264,7 +265,7 @@ impl Watch {
     }
 
     /// The terminal is restored.
-    fn finish(self) {
+    pub(crate) fn finish(self) {
         match self {
             Watch::Screen(screen) => drop(screen),
             Watch::Meter(meter) => meter.finish(),

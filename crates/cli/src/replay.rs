@@ -21,6 +21,10 @@ pub(crate) fn command(args: &RunArgs, spec: &RunSpec) -> String {
         }
         None => words.extend(options(spec)),
     }
+    if !args.hosts.is_empty() {
+        let hosts: Vec<String> = args.hosts.iter().map(ToString::to_string).collect();
+        option(&mut words, "--hosts", hosts.join(","));
+    }
     if args.csv {
         words.push("--csv".to_owned());
     }

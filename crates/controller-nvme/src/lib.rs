@@ -14,7 +14,7 @@
 //! pages; then everything that the device charges: firmware, flash, DRAM, and the data on
 //! the host link; then the completion entry on the wire and `completion_latency`; its interrupt
 //! message follows on the wire. `host_link.latency` would charge the first and the last again, so a
-//! device file with `[nvme]` leaves it at zero; [`NvmeController::new`] refuses it otherwise. Entries
+//! device file with `[nvme]` leaves it at zero; [`NvmeController::in_front_of`] refuses it otherwise. Entries
 //! queue behind entries on the wire, not behind data: they are 2 % of it with requests of 4 KiB.
 //!
 //! **Versions.** What the version that it reports lacks, the controller neither announces nor takes

@@ -59,7 +59,7 @@ const STEPS: u32 = 256;
 /// [`BlockTarget`](ssdyno_block::BlockTarget): a request is submitted when its thread makes the
 /// system call, and completes when its thread knows.
 ///
-/// Tokens are threads: with [`ThreadMode::Sync`] each token has its own, otherwise the tokens are
+/// Tokens are threads: with [`ThreadMode::Sync`](crate::ThreadMode::Sync) each token has its own, otherwise the tokens are
 /// dealt out to [`HostUse::threads`] in turn. The submitter should hand freed tokens out again last
 /// in, first out, so that a thread goes on with what it was doing.
 pub struct Host<P, W = Unwatched> {

@@ -1,21 +1,24 @@
 //! Consecutive completions in batches of equal count: what intervals and warm-up are found from.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
+use crate::progress::picoseconds;
 use crate::statistics::{self, Interval};
 
 /// Completions that follow one another.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
     pub(crate) latency_ps: u128,
     pub(crate) bytes: u64,
     /// Completion of the last one.
+    #[serde(with = "picoseconds")]
     pub(crate) end: Time,
 }
 
 /// Batches of a run. Their size doubles as the run grows, so there are never more than
 /// [`Batches::MOST`] and at least half as many: memory stays flat for a run of any length.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Batches {
     /// Completions in a batch.
     size: u64,
@@ -96,6 +99,18 @@ impl Batches {
             self.halve();
         }
         (self.left, self.open) = (self.size, Batch::default());
+    }
+
+    /// Those that lie within `from` and `to` as a whole. Of the first nobody knows when it began.
+    pub(crate) fn within(&self, from: Time, to: Time) -> Batches {
+        let begins_within = self.done.windows(2).filter(|pair| pair[0].end >= from);
+        let done = begins_within.map(|pair| pair[1]).filter(|batch| batch.end <= to).collect();
+        Batches { done, open: Batch::default(), left: self.size, size: self.size }
+    }
+
+    /// Moves all ends in time.
+    pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
+        self.done.iter_mut().for_each(|batch| batch.end = by(batch.end));
     }
 
     pub(crate) fn size(&self) -> u64 {

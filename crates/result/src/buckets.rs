@@ -1,6 +1,9 @@
 //! Amounts over time in buckets of one length, however long the run gets.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
+
+use crate::progress::picoseconds;
 
 /// Where the buckets of a series lie: they start at an origin and all have the same length.
 ///
@@ -8,9 +11,11 @@ use ssdyno_block::Time;
 /// series stays small however long the run. An *automatic* grid starts at 1 ms and has at most
 /// [`Grid::MOST_AUTOMATIC`] buckets; one of a *chosen* length has room for
 /// [`Grid::MOST_CHOSEN`] before it doubles.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Grid {
+    #[serde(with = "picoseconds")]
     origin: Time,
+    #[serde(with = "picoseconds")]
     interval: Time,
     most: usize,
 }
@@ -30,6 +35,16 @@ impl Grid {
             Some(interval) => Grid { origin, interval, most: Grid::MOST_CHOSEN },
             None => Grid { origin, interval: Grid::FIRST_INTERVAL, most: Grid::MOST_AUTOMATIC },
         }
+    }
+
+    /// The same with its first bucket at `origin`.
+    pub(crate) fn from(self, origin: Time) -> Grid {
+        Grid { origin, ..self }
+    }
+
+    /// From zero on, however many buckets that will be.
+    pub(crate) fn unlimited(interval: Time) -> Grid {
+        Grid { origin: Time::ZERO, interval, most: usize::MAX }
     }
 
     /// Start of the first bucket.
@@ -71,14 +86,17 @@ pub(crate) trait Merge: Default {
 }
 
 /// Buckets of any kind on a [`Grid`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Track<B> {
     grid: Grid,
     buckets: Vec<B>,
     /// The bucket last used and its bounds: nearly every access is to it, and a division is
     /// spared.
+    #[serde(skip)]
     current: usize,
+    #[serde(skip)]
     current_from: Time,
+    #[serde(skip)]
     current_to: Time,
 }
 

@@ -1,7 +1,9 @@
 //! Requests in the system over time, from arrivals and departures alone.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
+use crate::progress::picoseconds;
 use crate::result::Invariant;
 
 /// Integrates the number of requests in the system over time.
@@ -9,8 +11,9 @@ use crate::result::Invariant;
 /// Little's law says that it equals the sum of the times the requests spent there. The integral
 /// knows only when *some* request came or went, the sum only how long *each* one took; so a
 /// request counted twice, lost or given a wrong start makes them differ.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Little {
+    #[serde(with = "picoseconds")]
     last: Time,
     outstanding: i64,
     outstanding_max: i64,

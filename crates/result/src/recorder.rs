@@ -45,7 +45,7 @@ impl FromStr for Keep {
 }
 
 /// Exact sums over the requests of one operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Totals {
     pub(crate) bytes: u64,
     pub(crate) latency_ps: u128,
@@ -60,7 +60,7 @@ pub(crate) struct Totals {
 }
 
 /// Requests that never completed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Unanswered {
     pub(crate) latency_ps: u128,
     pub(crate) latency_ps_min: u64,
@@ -153,7 +153,7 @@ impl Totals {
 }
 
 /// Latencies inside the device, all operations together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Inside {
     pub(crate) latency_ps_min: u64,
     pub(crate) latency_ps_max: u64,
@@ -374,7 +374,7 @@ impl Recorder {
             if completion.status == Status::Abandoned {
                 totals.add_unanswered(latency);
             }
-            return self.series.add_error(completed);
+            return self.series.add_error(request.op, completed);
         }
         let bytes = u64::from(request.length_bytes);
         let inside = completed.saturating_sub(completion.accepted).min(latency);

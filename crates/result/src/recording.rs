@@ -1,5 +1,6 @@
 //! From what was recorded to the figures of a result.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time, counted};
 
 use crate::batches::Batches;
@@ -8,6 +9,7 @@ use crate::drift;
 use crate::format::seconds;
 use crate::histogram::Histogram;
 use crate::little::Little;
+use crate::progress::picoseconds;
 use crate::quantiles::{Exact, Wanted, rank};
 use crate::recorder::{Inside, Totals, Unanswered, is_data};
 use crate::result::{
@@ -24,12 +26,15 @@ pub(crate) const SHARES: [f64; 4] = [0.50, 0.95, 0.99, 0.999];
 /// Bins an octave in a published distribution: 2 % each.
 const BINS_PER_OCTAVE: usize = 32;
 
-/// A finished recording.
-#[derive(Debug)]
+/// A finished recording. It travels without its rows, which stay where they were recorded.
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Recording {
+    #[serde(with = "picoseconds")]
     pub(crate) start: Time,
+    #[serde(with = "picoseconds")]
     pub(crate) end: Time,
-    /// Interval of the series that was asked for.
+    /// Interval of the series that was asked for. What is joined from several hosts is noted apart.
+    #[serde(skip)]
     pub(crate) interval: Option<Time>,
     pub(crate) skipped: u64,
     pub(crate) skip_unfinished: bool,
@@ -42,6 +47,7 @@ pub struct Recording {
     pub(crate) batches: Batches,
     pub(crate) slices: Slices,
     pub(crate) series: Series,
+    #[serde(skip)]
     pub(crate) rows: Option<Rows>,
 }
 

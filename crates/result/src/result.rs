@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::depth::DepthSearchResult;
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
+use crate::hosts::{HostRun, OutsideWindow};
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
 use crate::probe::MachineActivity;
@@ -151,6 +152,9 @@ pub struct RunResult {
     /// Each job of a file with several, apart; empty where there is one workload.
     #[serde(default)]
     pub jobs: Vec<JobResult>,
+    /// Each host of a run on several, apart; empty where one loaded the target.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostRun>,
     /// What a closed form gives for this run, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,
@@ -169,15 +173,22 @@ pub struct RunResult {
     pub spec: Option<serde_json::Value>,
 }
 
-/// When a real target was loaded, by the clock of the machine that loaded it: results of several hosts are laid
-/// over each other by it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+/// When a real target was loaded, by the clock of the machine that loaded it; and the window of several hosts.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoadWindow {
-    /// Start of the recorded window, which lasts `simulated_seconds`: nanoseconds since 1970-01-01 UTC.
+    /// Start of the recorded window, which lasts `simulated_seconds`: nanoseconds since 1970-01-01 UTC. Of several hosts
+    /// the time in which all of them were running, by the clock of the controller; 0 where they simulate, and time is
+    /// their own.
     pub start_unix_ns: u64,
     /// How late the last of the jobs that begin with the run began: after the moment that was given for the run,
     /// or after its start where none was given.
     pub late_ns: u64,
+    /// End of the window of several hosts; left out for one, and where they simulate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_unix_ns: Option<u64>,
+    /// What each of several hosts did before and after it: in no figure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideWindow>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]

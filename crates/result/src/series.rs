@@ -1,47 +1,77 @@
 //! Figures over time, by the moment of completion.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
 
 use crate::buckets::{Grid, Merge, Track};
+use crate::recorder::{Totals, is_data};
 use crate::result::SeriesPoint;
 use crate::sparse::{Gathered, SparseHistogram};
 
-/// What completed in one stretch of time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stretch {
-    pub(crate) counts: [u64; 4],
-    pub(crate) bytes: [u64; 4],
-    pub(crate) errors: u64,
+/// What requests of one operation did that completed together or in one stretch of time, errors apart.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OpSums {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
     pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
     pub(crate) latency_ps_max: u64,
-    pub(crate) latencies: SparseHistogram,
+}
+
+impl Default for OpSums {
+    fn default() -> OpSums {
+        OpSums { count: 0, bytes: 0, latency_ps: 0, latency_ps_min: u64::MAX, latency_ps_max: 0 }
+    }
+}
+
+impl OpSums {
+    #[inline]
+    fn add(&mut self, other: &OpSums) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+    }
+}
+
+/// One operation in one stretch of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct OpStretch {
+    sums: OpSums,
+    latencies: SparseHistogram,
+    errors: u64,
+}
+
+/// What completed in one stretch of time, by operation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Stretch {
+    ops: [OpStretch; 4],
 }
 
 impl Merge for Stretch {
     fn merge(&mut self, other: &Stretch) {
-        for op in 0..4 {
-            self.counts[op] += other.counts[op];
-            self.bytes[op] += other.bytes[op];
+        for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
+            mine.sums.add(&theirs.sums);
+            mine.latencies.merge(&theirs.latencies);
+            mine.errors += theirs.errors;
         }
-        self.errors += other.errors;
-        self.latency_ps += other.latency_ps;
-        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
-        self.latencies.merge(&other.latencies);
     }
 }
 
 /// The series of a run, on a [`Grid`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     track: Track<Stretch>,
-    /// Latencies of the stretch that was used last, which are not in it yet.
-    gathered: Gathered,
+    /// Latencies of the stretch that was used last, by operation, which are not in it yet.
+    #[serde(skip)]
+    gathered: [Gathered; 4],
 }
 
 impl Series {
     /// An empty series.
     pub fn new(grid: Grid) -> Series {
-        Series { track: Track::new(grid), gathered: Gathered::default() }
+        Series { track: Track::new(grid), gathered: Default::default() }
     }
 
     /// The grid as it is now.
@@ -52,12 +82,11 @@ impl Series {
     /// Counts a request that completed without error.
     #[inline]
     pub fn add(&mut self, op: Op, bytes: u64, latency: Time, completed: Time) {
-        let stretch = self.stretch(completed);
-        stretch.counts[op as usize] += 1;
-        stretch.bytes[op as usize] += bytes;
-        stretch.latency_ps += u128::from(latency.as_ps());
-        stretch.latency_ps_max = stretch.latency_ps_max.max(latency.as_ps());
-        self.gathered.add(latency.as_ns(), 1);
+        let ps = latency.as_ps();
+        let (latency_ps, latency_ps_min, latency_ps_max) = (u128::from(ps), ps, ps);
+        let sums = OpSums { count: 1, bytes, latency_ps, latency_ps_min, latency_ps_max };
+        self.add_many(op, &sums, completed);
+        self.gathered[op as usize].add(latency.as_ns(), 1);
     }
 
     /// The stretch that holds `completed`: the one whose latencies are gathered from now on.
@@ -73,35 +102,24 @@ impl Series {
     #[cold]
     fn settle(&mut self) {
         if let Some(stretch) = self.track.current() {
-            self.gathered.move_to(&mut stretch.latencies);
+            for (gathered, op) in self.gathered.iter_mut().zip(&mut stretch.ops) {
+                gathered.move_to(&mut op.latencies);
+            }
         }
     }
 
     /// Counts the latencies of requests that completed together, whose sums
     /// [`add_many`](Series::add_many) is told of.
     #[inline]
-    pub(crate) fn add_latencies(&mut self, latency_ns: u64, count: u64, completed: Time) {
+    pub(crate) fn add_latencies(&mut self, op: Op, latency_ns: u64, count: u64, completed: Time) {
         self.stretch(completed);
-        self.gathered.add(latency_ns, count);
+        self.gathered[op as usize].add(latency_ns, count);
     }
 
-    /// Counts requests that completed together: sums over `count` of them, and the largest
-    /// latency.
+    /// Counts requests that completed together.
     #[inline]
-    pub(crate) fn add_many(
-        &mut self,
-        op: Op,
-        count: u64,
-        bytes: u64,
-        latency_ps: u128,
-        latency_ps_max: u64,
-        completed: Time,
-    ) {
-        let stretch = self.stretch(completed);
-        stretch.counts[op as usize] += count;
-        stretch.bytes[op as usize] += bytes;
-        stretch.latency_ps += latency_ps;
-        stretch.latency_ps_max = stretch.latency_ps_max.max(latency_ps_max);
+    pub(crate) fn add_many(&mut self, op: Op, sums: &OpSums, completed: Time) {
+        self.stretch(completed).ops[op as usize].sums.add(sums);
     }
 
     /// Adds the series of another job, which has the same origin and was made with the same
@@ -113,8 +131,60 @@ impl Series {
     }
 
     /// Counts a request that ended in an error.
-    pub fn add_error(&mut self, completed: Time) {
-        self.stretch(completed).errors += 1;
+    pub fn add_error(&mut self, op: Op, completed: Time) {
+        self.stretch(completed).ops[op as usize].errors += 1;
+    }
+
+    /// Moves everything so that the origin is at `origin`, on a grid of `interval` or a coarser one: each stretch goes to
+    /// the one that holds its middle. Stretches stay whole: what completed in one may be up to half an interval
+    /// off.
+    pub(crate) fn on_grid(&mut self, from: Grid, by: impl Fn(Time) -> Time) -> Series {
+        self.settle();
+        let mut moved = Series::new(from);
+        let own = self.track.grid();
+        for (at, stretch) in self.track.buckets().iter().enumerate() {
+            let middle = own.start(at).saturating_add(own.interval() / 2);
+            moved.track.at(by(middle)).merge(stretch);
+        }
+        moved
+    }
+
+    /// The stretches that lie within `from` and `to` as a whole, when the first begins and the last ends; `None` where
+    /// there are none.
+    pub(crate) fn within(&mut self, from: Time, to: Time) -> Option<(Series, Time, Time)> {
+        self.settle();
+        let grid = self.track.grid();
+        // The first that begins at `from` or later.
+        let first = grid.index(from) + usize::from(grid.start(grid.index(from)) < from);
+        let past = grid.index(to);
+        let (start, end) = (grid.start(first), grid.start(past));
+        if start >= end {
+            return None;
+        }
+        let mut part = Series::new(grid.from(start));
+        for at in first..past.min(self.track.buckets().len()) {
+            part.track.at(grid.start(at)).merge(&self.track.buckets()[at]);
+        }
+        Some((part, start, end))
+    }
+
+    /// What all stretches hold, by operation. Times inside the device are not among it.
+    pub(crate) fn totals(&mut self) -> [Totals; 4] {
+        self.settle();
+        let mut all = Stretch::default();
+        self.track.buckets().iter().for_each(|stretch| all.merge(stretch));
+        all.ops.map(|OpStretch { sums, latencies, errors }| {
+            let mut totals = Totals {
+                bytes: sums.bytes,
+                latency_ps: sums.latency_ps,
+                latency_ps_min: sums.latency_ps_min,
+                latency_ps_max: sums.latency_ps_max,
+                errors,
+                ..Totals::default()
+            };
+            latencies.count_into(&mut totals.histogram);
+            totals
+        })
     }
 
     /// The points up to `end`, without gaps; what completed at `end` itself is in the last one.
@@ -144,31 +214,38 @@ impl Series {
 }
 
 fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
-    let count: u64 = stretch.counts.iter().sum();
+    let mut all = OpStretch::default();
+    for op in stretch.ops.iter() {
+        all.sums.add(&op.sums);
+        all.latencies.merge(&op.latencies);
+        all.errors += op.errors;
+    }
     let seconds = length.as_s_f64();
     let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
-    let [reads, writes, trims, flushes] = stretch.counts;
-    let [read_bytes, write_bytes, ..] = stretch.bytes;
+    let of = |op: Op| &stretch.ops[op as usize].sums;
+    let moved = |op: Op| if is_data(op) { of(op).bytes } else { 0 };
+    let (read_bytes, write_bytes) = (moved(Op::Read), moved(Op::Write));
+    let OpSums { count, latency_ps, latency_ps_max, .. } = all.sums;
     // The middle of a bucket may lie beyond the longest latency, which is exact.
-    let most = stretch.latency_ps_max as f64 / 1e3;
-    let percentile = |share| stretch.latencies.at_share(share).map(|ns| ns.min(most));
+    let most = latency_ps_max as f64 / 1e3;
+    let percentile = |share| all.latencies.at_share(share).map(|ns| ns.min(most));
     SeriesPoint {
         start_seconds: start.as_s_f64(),
         length_seconds: seconds,
-        reads,
-        writes,
-        trims,
-        flushes,
-        errors: stretch.errors,
+        reads: of(Op::Read).count,
+        writes: of(Op::Write).count,
+        trims: of(Op::Trim).count,
+        flushes: of(Op::Flush).count,
+        errors: all.errors,
         read_bytes,
         write_bytes,
         iops: per_second(count),
         throughput_bytes_per_second: per_second(read_bytes + write_bytes),
-        latency_ns_mean: (count > 0).then(|| stretch.latency_ps as f64 / 1e3 / count as f64),
+        latency_ns_mean: (count > 0).then(|| latency_ps as f64 / 1e3 / count as f64),
         latency_ns_p50: percentile(0.50),
         latency_ns_p95: percentile(0.95),
         latency_ns_p99: percentile(0.99),
-        latency_ns_max: (count > 0).then(|| stretch.latency_ps_max as f64 / 1e3),
+        latency_ns_max: (count > 0).then(|| latency_ps_max as f64 / 1e3),
         power_watts: None,
     }
 }
@@ -211,8 +288,16 @@ mod tests {
                     part.add(Op::Read, 512, Time::from_ns(latency_ns), completed);
                 } else {
                     let ps = latency_ns * 1_000;
-                    part.add_latencies(latency_ns, 1, completed);
-                    part.add_many(Op::Write, 1, 512, u128::from(ps), ps, completed);
+                    part.add_latencies(Op::Write, latency_ns, 1, completed);
+                    let (latency_ps, min, max) = (u128::from(ps), ps, ps);
+                    let sums = OpSums {
+                        count: 1,
+                        bytes: 512,
+                        latency_ps,
+                        latency_ps_min: min,
+                        latency_ps_max: max,
+                    };
+                    part.add_many(Op::Write, &sums, completed);
                 }
                 all.push((completed, latency_ns));
             }
@@ -242,7 +327,7 @@ mod tests {
             }
         }
         let mut empty = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(1))));
-        empty.add_error(Time::from_us(3));
+        empty.add_error(Op::Read, Time::from_us(3));
         assert_eq!(empty.points(Time::from_ms(1))[0].latency_ns_p99, None);
     }
 

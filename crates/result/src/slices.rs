@@ -1,9 +1,11 @@
 //! Distributions of consecutive completions: what intervals of percentiles, and of single
 //! operations, are found from without a row for each request.
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
 use crate::histogram::Histogram;
+use crate::progress::picoseconds;
 use crate::sparse::SparseHistogram;
 
 /// Kinds of figures kept apart: the four operations, and the time inside the device of all.
@@ -23,7 +25,7 @@ pub(crate) struct View<'a> {
 }
 
 /// What one slice holds of one lane.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) count: u64,
     pub(crate) latency_ps: u128,
@@ -49,9 +51,10 @@ impl Part {
 }
 
 /// Completions that follow one another.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Slice {
     /// The last of them.
+    #[serde(with = "picoseconds")]
     end: Time,
     pub(crate) parts: [Part; LANES],
 }
@@ -74,12 +77,13 @@ impl Slice {
 ///
 /// A slice is the difference of two states of the histograms, so the hot path pays nothing but
 /// the question whether the next one is due.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Slices {
     size: u64,
     next_at: u64,
     done: Vec<Slice>,
     /// The state at the end of the last slice.
+    #[serde(skip)]
     before: [Before; LANES],
 }
 
@@ -162,6 +166,18 @@ impl Slices {
         self.done.extend(other.done);
         self.done.sort_by_key(|slice| slice.end);
         self.shrink();
+    }
+
+    /// Those that lie within `from` and `to` as a whole.
+    pub(crate) fn within(&self, from: Time, to: Time) -> Slices {
+        let begins_within = self.done.windows(2).filter(|pair| pair[0].end >= from);
+        let done = begins_within.map(|pair| &pair[1]).filter(|slice| slice.end <= to);
+        Slices { done: done.cloned().collect(), ..self.evidence() }
+    }
+
+    /// Moves all ends in time.
+    pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
+        self.done.iter_mut().for_each(|slice| slice.end = by(slice.end));
     }
 
     /// The slices in order; `None` where there are too few to say how much they vary.

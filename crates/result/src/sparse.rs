@@ -1,5 +1,7 @@
 //! Histograms of which most buckets are empty, in little memory.
 
+use serde::{Deserialize, Serialize};
+
 use crate::histogram::Histogram;
 use crate::quantiles::rank;
 
@@ -7,10 +9,35 @@ use crate::quantiles::rank;
 const COUNT_BITS: u32 = 48;
 
 /// How often each bucket of a [`Histogram`] occurs, without the empty ones: 8 bytes each.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Entries", into = "Entries")]
 pub(crate) struct SparseHistogram {
     /// Bucket and count of each, ascending by bucket.
     entries: Vec<u64>,
+}
+
+/// What travels of one.
+#[derive(Serialize, Deserialize)]
+struct Entries(Vec<u64>);
+
+impl From<SparseHistogram> for Entries {
+    fn from(sparse: SparseHistogram) -> Entries {
+        Entries(sparse.entries)
+    }
+}
+
+impl TryFrom<Entries> for SparseHistogram {
+    type Error = &'static str;
+
+    /// What comes over a network may be anything: a bucket that does not exist would be an index out of bounds.
+    fn try_from(Entries(entries): Entries) -> Result<SparseHistogram, &'static str> {
+        let bucket = |entry: &u64| (entry >> COUNT_BITS) as usize;
+        let ascends = entries.is_sorted_by(|a, b| bucket(a) < bucket(b));
+        if !ascends || entries.last().is_some_and(|last| bucket(last) > Histogram::LAST) {
+            return Err("the buckets of a histogram do not ascend, or do not exist");
+        }
+        Ok(SparseHistogram { entries })
+    }
 }
 
 fn packed(bucket: u16, count: u64) -> u64 {

@@ -11,7 +11,7 @@ use crate::live_snapshot::LiveSnapshot;
 use crate::recorder::{Inside, Keep, Totals};
 use crate::recording::Recording;
 use crate::rows::{Row, Rows, Spool, Strip};
-use crate::series::Series;
+use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
 use crate::until::Evidence;
 
@@ -236,13 +236,19 @@ impl Tape {
     fn close(&mut self, op: usize, completed: Time) {
         let sum = std::mem::replace(&mut self.sums[op], Sum::NONE);
         let latency_ps = u128::from(sum.latency_ns) * u128::from(PS_PER_NS);
-        let (min, max) = (sum.latency_ns_min * PS_PER_NS, sum.latency_ns_max * PS_PER_NS);
+        let sums = OpSums {
+            count: sum.count,
+            bytes: sum.bytes,
+            latency_ps,
+            latency_ps_min: sum.latency_ns_min * PS_PER_NS,
+            latency_ps_max: sum.latency_ns_max * PS_PER_NS,
+        };
         let totals = &mut self.ops[op];
-        totals.bytes += sum.bytes;
-        totals.latency_ps += latency_ps;
-        totals.latency_ps_min = totals.latency_ps_min.min(min);
-        totals.latency_ps_max = totals.latency_ps_max.max(max);
-        self.series.add_many(Op::ALL[op], sum.count, sum.bytes, latency_ps, max, completed);
+        totals.bytes += sums.bytes;
+        totals.latency_ps += sums.latency_ps;
+        totals.latency_ps_min = totals.latency_ps_min.min(sums.latency_ps_min);
+        totals.latency_ps_max = totals.latency_ps_max.max(sums.latency_ps_max);
+        self.series.add_many(Op::ALL[op], &sums, completed);
     }
 
     #[cold]

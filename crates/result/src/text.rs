@@ -172,16 +172,20 @@ fn push_table(text: &mut String, table: &Table) {
     }
 }
 
-/// Each job of a file with several.
+/// Each job of a file with several, and each host of several.
 fn jobs(text: &mut String, r: &RunResult) {
-    if r.jobs.is_empty() {
-        return;
+    let jobs: Vec<Vec<String>> = r.jobs.iter().map(crate::JobResult::row).collect();
+    for (name, rows) in [("Job", jobs), ("Host", r.hosts.iter().map(crate::HostRun::row).collect())]
+    {
+        if rows.is_empty() {
+            continue;
+        }
+        let mut head = HEADER;
+        head[0] = name;
+        let mut table = table(&head);
+        table.add_rows(rows);
+        push_table(text, &table);
     }
-    let mut table = table(&HEADER);
-    for job in &r.jobs {
-        table.add_row(job.row());
-    }
-    push_table(text, &table);
 }
 
 /// Columns of latencies side by side: with the names of the rows they fill a terminal of 80 characters.

@@ -136,6 +136,13 @@ impl Prepared {
         }
     }
 
+    /// Lets other runs that are called so read a real target meanwhile: they are one run of several workers.
+    pub fn share_target(&mut self) {
+        if let Target::Real(real) = &mut self.run {
+            real.run.options.shared = true;
+        }
+    }
+
     /// Starts to prepare the run, on a thread of its own. It begins when it is told to.
     ///
     /// # Errors

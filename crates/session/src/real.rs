@@ -72,6 +72,7 @@ impl RealSpec {
             sync_writes: usual.sync_writes,
             page_cache: if self.buffered { PageCache::Emptied } else { usual.page_cache },
             nowait: usual.nowait,
+            shared: usual.shared,
             jobs: self.jobs.unwrap_or(usual.jobs),
             cores: self.pin.clone(),
             method: self.method.unwrap_or(usual.method),

@@ -25,6 +25,8 @@ pub enum BeginAt {
     /// At this moment by the wall's clock as it is now: several runs, in several processes, begin together. A
     /// simulation, whose time is its own, begins as soon as it is ready.
     Moment(SystemTime),
+    /// The same by the monotonic clock, which nobody sets.
+    Instant(Instant),
 }
 
 /// How far a run is.
@@ -97,6 +99,7 @@ impl Runner {
     pub fn begin(&self, at: BeginAt) {
         let start = match at {
             BeginAt::Once => RunStart::Now,
+            BeginAt::Instant(moment) => RunStart::At(moment),
             // From here on a wall clock that is set changes nothing.
             BeginAt::Moment(moment) => {
                 let now = Instant::now();

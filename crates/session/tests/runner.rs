@@ -104,7 +104,7 @@ fn a_real_run_is_stopped_in_the_middle_and_keeps_what_it_measured() {
     let seen = when(&runner, |now| now.progress.glance.is_some());
     runner.stop();
     let measured = runner.result().unwrap();
-    assert!(measured.result.window.unwrap().start_unix_ns > 0);
+    assert!(measured.result.window.as_ref().unwrap().start_unix_ns > 0);
     is_whole(&measured, seen.progress.completed);
 }
 
@@ -137,7 +137,7 @@ fn a_moment_that_is_over_is_now_and_the_result_says_so() {
     let runner = started(&spec);
     runner.begin(BeginAt::Moment(SystemTime::now() - Duration::from_secs(2)));
     let result = runner.result().unwrap().result;
-    assert!(result.window.unwrap().late_ns > 2_000_000_000, "{:?}", result.window);
+    assert!(result.window.as_ref().unwrap().late_ns > 2_000_000_000, "{:?}", result.window);
     assert!(result.notes.iter().any(|note| note.contains("after the moment that was given")));
 }
 
@@ -186,7 +186,7 @@ fn runs_begin_together() {
 
 #[cfg(target_os = "linux")]
 fn agree(windows: &[LoadWindow; 2], moment: SystemTime) {
-    let began = windows.map(|window| window.start_unix_ns);
+    let began = windows.each_ref().map(|window| window.start_unix_ns);
     assert!(began[0].abs_diff(began[1]) < APART_NS, "{windows:?}");
     assert!(began.iter().all(|at| at.abs_diff(unix_ns(moment)) < APART_NS), "{windows:?}");
     assert!(windows.iter().all(|window| window.late_ns < APART_NS), "{windows:?}");

@@ -72,7 +72,7 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
         return Err(BenchError::Option { option: "direct", why });
     }
     let page_cache = if first == PageCache::Bypassed { page_cache } else { first };
-    Ok(Opening { sync_writes: sync_writes(jobs)?, page_cache })
+    Ok(Opening { sync_writes: sync_writes(jobs)?, page_cache, ..Opening::default() })
 }
 
 /// What of a write is durable when it completes: the target is opened once for all jobs.

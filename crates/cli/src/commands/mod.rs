@@ -16,3 +16,4 @@ pub(crate) mod schema;
 pub(crate) mod show;
 #[cfg(target_os = "linux")]
 pub(crate) mod verify;
+pub(crate) mod worker;

@@ -7,10 +7,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::counted;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Keep, Rows, RunDirectory, RunResult, summary_text};
+use ssdyno_cluster::{HostAddress, run_on_hosts};
+use ssdyno_result::{Keep, KeepGoing, Rows, RunDirectory, RunResult, summary_text};
 use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Measured, Prepared, RealSpec, RunSpec, given, is_real,
-    option_of, resolve,
+    DEFAULT_TARGET, ErrorBody, Failure, FailureKind, Goal, Measured, Prepared, RealSpec, RunSpec,
+    given, is_real, option_of, resolve,
 };
 
 use crate::args::{LoadArgs, span_or_zero};
@@ -37,6 +38,11 @@ pub(crate) struct RunArgs {
     pub(crate) spec: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
+    /// Load it from these workers together, each its own target of this name: HOST:PORT, where `ssdyno worker`
+    /// listens. One result, over the time in which all of them were running.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', help_heading = None::<&str>,
+          conflicts_with_all = ["csv", "timeline", "tune"])]
+    pub(crate) hosts: Vec<HostAddress>,
     /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
     /// with TERM=dumb or with NO_COLOR.
     #[arg(long, help_heading = None::<&str>)]
@@ -131,6 +137,9 @@ impl<'a> RunOutput<'a> {
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let spec = args.asked()?;
+    if !args.hosts.is_empty() {
+        return on_hosts(args, &spec, output);
+    }
     if args.timeline.timeline.is_some() && is_real(&spec)? {
         return Err(Failure::usage("`--timeline` is for simulated targets")
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
@@ -158,6 +167,35 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         Ok(measured) => conclude(args, output, &Files { directory, timeline }, measured),
         Err(failure) => {
             timeline.iter().for_each(TimelineFile::discard);
+            directory.inspect(Directory::remove);
+            Err(failure)
+        }
+    }
+}
+
+/// The run on workers.
+fn on_hosts(args: &RunArgs, spec: &RunSpec, output: Output) -> Result<(), Failure> {
+    let named = spec.target.as_deref().or(spec.fio.as_deref()).unwrap_or(DEFAULT_TARGET);
+    let load = spec.workload.as_deref().or(spec.fio.as_deref()).unwrap_or("default");
+    let directory = Directory::create(spec.keep, &args.results, || {
+        RunDirectory::default_name(named, load, Some(spec.seed), SystemTime::now())
+    })?;
+    let goal = Goal {
+        requests: spec.requests.map(|requests| requests.saturating_mul(args.hosts.len() as u64)),
+        duration: spec.duration.map(|span| span.0),
+    };
+    let name = format!("{named} from {}", counted(args.hosts.len() as u64, "host", "hosts"));
+    let mut meter = Watch::new(&name, load, goal, !args.no_live, is_real(spec)?);
+    let version = env!("CARGO_PKG_VERSION");
+    let measured = run_on_hosts(&args.hosts, spec, version, &mut |hosts| {
+        let flow = meter.update(&hosts.merged());
+        // Workers tell distributions by themselves.
+        if flow == KeepGoing::Stop { flow } else { KeepGoing::Continue }
+    });
+    meter.finish();
+    match measured {
+        Ok(measured) => conclude(args, output, &Files { directory, timeline: None }, measured),
+        Err(failure) => {
             directory.inspect(Directory::remove);
             Err(failure)
         }

@@ -365,7 +365,7 @@ fn crossing(map: &MapResult, triangle: &[u32; 3], level: f64) -> Option<[(f64, f
         let (from, to) = (one.2 - level.ln(), other.2 - level.ln());
         let share = from / (from - to);
         ((from < 0.0) != (to < 0.0))
-            .then(|| (one.0 + (other.0 - one.0) * share, one.1 + (other.1 - one.1) * share))
+            .then_some((one.0 + (other.0 - one.0) * share, one.1 + (other.1 - one.1) * share))
     };
     let cuts: Vec<(f64, f64)> = [cut(a, b), cut(b, c), cut(c, a)].into_iter().flatten().collect();
     match cuts[..] {

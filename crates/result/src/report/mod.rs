@@ -44,6 +44,7 @@ pub fn report_html(result: &RunResult) -> String {
         &[
             tables::latency(result),
             tables::jobs(result),
+            tables::hosts(result),
             pair(charts::latency_histogram(result), charts::latency_percentiles(result)),
         ],
     );

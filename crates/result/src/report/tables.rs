@@ -48,6 +48,14 @@ pub(super) fn jobs(r: &RunResult) -> String {
     table(&crate::jobs::HEADER, &rows)
 }
 
+/// Each host of several, in the columns of the jobs.
+pub(super) fn hosts(r: &RunResult) -> String {
+    let rows: Vec<Vec<String>> = r.hosts.iter().map(crate::HostRun::row).collect();
+    let mut head = crate::jobs::HEADER;
+    head[0] = "Host";
+    table(&head, &rows)
+}
+
 /// When the load was steady, in words, and the stretches.
 pub(super) fn steady(r: &RunResult) -> String {
     let Some(steady) = &r.steady_state else { return String::new() };

@@ -1,6 +1,6 @@
 //! Requests that were reaped together: the clock was read once for all of them.
 
-use ssdyno_block::{Request, Status, Time};
+use ssdyno_block::{Op, Request, Status, Time};
 
 use super::{PS_PER_NS, Sent, Tape, Waited};
 use crate::recorder::{Inside, is_data};
@@ -192,7 +192,7 @@ impl Reaped<'_> {
             }
             let count = u64::from(count);
             self.tape.ops[op].histogram.add_many(latency_ns, count);
-            self.tape.series.add_latencies(latency_ns, count, self.completed);
+            self.tape.series.add_latencies(Op::ALL[op], latency_ns, count, self.completed);
             self.used |= 1 << op;
             let sum = &mut self.tape.sums[op];
             sum.count += count;
@@ -210,7 +210,7 @@ impl Reaped<'_> {
         if status == Status::Abandoned {
             totals.add_unanswered(Time::from_ns(latency_ns));
         }
-        self.tape.series.add_error(self.completed);
+        self.tape.series.add_error(request.op, self.completed);
     }
 
     fn waited(&mut self, request: &Request, latency_ns: u64, accepted_ns: u64) {

@@ -1,0 +1,65 @@
+//! Messages as CBOR (RFC 8949): the types that the library has anyway, readable in every language, and with names, so that
+//! a version with one more key can be read.
+
+use std::marker::PhantomData;
+
+use bytes::{Buf, BufMut};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tonic::Status;
+use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
+
+/// Writes `T` and reads `U`.
+#[derive(Debug)]
+pub(crate) struct CborCodec<T, U>(PhantomData<fn(T) -> U>);
+
+impl<T, U> Default for CborCodec<T, U> {
+    fn default() -> Self {
+        CborCodec(PhantomData)
+    }
+}
+
+impl<T, U> Codec for CborCodec<T, U>
+where
+    T: Serialize + Send + 'static,
+    U: DeserializeOwned + Send + 'static,
+{
+    type Encode = T;
+    type Decode = U;
+    type Encoder = CborEncoder<T>;
+    type Decoder = CborDecoder<U>;
+
+    fn encoder(&mut self) -> CborEncoder<T> {
+        CborEncoder(PhantomData)
+    }
+
+    fn decoder(&mut self) -> CborDecoder<U> {
+        CborDecoder(PhantomData)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CborEncoder<T>(PhantomData<fn(T)>);
+
+impl<T: Serialize> Encoder for CborEncoder<T> {
+    type Item = T;
+    type Error = Status;
+
+    fn encode(&mut self, item: T, to: &mut EncodeBuf<'_>) -> Result<(), Status> {
+        let written = ciborium::into_writer(&item, to.writer());
+        written.map_err(|error| Status::internal(format!("cannot write a message: {error}")))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct CborDecoder<U>(PhantomData<fn() -> U>);
+
+impl<U: DeserializeOwned> Decoder for CborDecoder<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        let read = ciborium::from_reader(from.reader()).map(Some);
+        read.map_err(|error| Status::invalid_argument(format!("cannot read a message: {error}")))
+    }
+}

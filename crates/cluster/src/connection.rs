@@ -1,0 +1,170 @@
+//! One worker, as its controller sees it.
+
+use std::time::Duration;
+
+use ssdyno_result::{Recording, RunResult};
+use ssdyno_session::{Failure, FailureKind, RunSpec};
+use tonic::codec::CompressionEncoding;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Response, Status, Streaming};
+
+use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
+use crate::hosts::HostAddress;
+use crate::protocol::{
+    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, OfRun, PROTOCOL, Prepare,
+    ReadClock, Watch, WorkerClient, failure_of,
+};
+use crate::worker::{monotonic_ns, unix_less_monotonic_ns};
+
+/// How long a worker may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long a target may take to be opened and looked at.
+const PREPARE_WITHIN: Duration = Duration::from_secs(120);
+
+/// How often a connection without traffic is probed, and how long for an answer: a host that is cut off is noticed within
+/// the sum.
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+const PROBE_WITHIN: Duration = Duration::from_secs(4);
+
+/// A worker that answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    pub(crate) name: String,
+    pub(crate) machine: String,
+    client: WorkerClient<Channel>,
+}
+
+/// What a host measured.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub(crate) result: RunResult,
+    pub(crate) recording: Recording,
+    pub(crate) failure: Option<Failure>,
+    pub(crate) start_monotonic_ns: Option<u64>,
+}
+
+impl Connection {
+    /// Connects, and compares versions.
+    pub(crate) async fn open(address: &HostAddress, version: &str) -> Result<Connection, Failure> {
+        let name = address.to_string();
+        let endpoint = Endpoint::from_shared(format!("http://{name}"));
+        let endpoint = endpoint.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+        let endpoint = endpoint
+            .connect_timeout(ANSWER_WITHIN)
+            .tcp_nodelay(true)
+            .http2_keep_alive_interval(PROBE_EVERY)
+            .keep_alive_timeout(PROBE_WITHIN)
+            .keep_alive_while_idle(true);
+        let channel = endpoint.connect().await.map_err(|error| {
+            let why = cause(&error);
+            Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
+                .with_help("start a worker there that listens at this address")
+        })?;
+        let mut client = WorkerClient::new(channel)
+            .max_decoding_message_size(MESSAGE_BYTES_MAX)
+            .max_encoding_message_size(MESSAGE_BYTES_MAX)
+            .accept_compressed(CompressionEncoding::Gzip);
+        let hello = Hello { protocol: PROTOCOL, version: version.to_owned() };
+        let greeting = answer(&name, ANSWER_WITHIN, client.hello(hello)).await?;
+        if (greeting.protocol, greeting.version.as_str()) != (PROTOCOL, version) {
+            let (theirs, its) = (greeting.version, greeting.protocol);
+            let message = format!(
+                "{name} has version {theirs} (protocol {its}), this is {version} (protocol {PROTOCOL})"
+            );
+            let help =
+                "install the same version on all hosts: figures of two versions are not one result";
+            return Err(Failure::new(FailureKind::Failed, message).with_help(help));
+        }
+        Ok(Connection { name, machine: greeting.machine, client })
+    }
+
+    /// Compares the clocks.
+    pub(crate) async fn compare_clocks(&mut self) -> Result<ClockComparison, Failure> {
+        let mut answers = Vec::with_capacity(QUESTIONS);
+        for _ in 0..QUESTIONS {
+            let (unix_less_monotonic_ns, asked_ns) = (unix_less_monotonic_ns(), monotonic_ns());
+            let question = self.client.read_clock(ReadClock {});
+            let reading = answer(&self.name, ANSWER_WITHIN, question).await?;
+            let answered_ns = monotonic_ns();
+            answers.push(Answer { asked_ns, answered_ns, unix_less_monotonic_ns, reading });
+        }
+        compare(&answers).ok_or_else(|| Failure::new(FailureKind::Failed, "no clock was read"))
+    }
+
+    /// Lets it prepare `spec`; gives the number of the run.
+    pub(crate) async fn prepare(
+        &mut self,
+        spec: &RunSpec,
+        controller: &str,
+    ) -> Result<u64, Failure> {
+        let no_json =
+            |error| Failure::new(FailureKind::Failed, format!("cannot send the spec: {error}"));
+        let spec = serde_json::to_string(spec).map_err(no_json)?;
+        let prepare = Prepare { spec, controller: controller.to_owned() };
+        let told = answer(&self.name, PREPARE_WITHIN, self.client.prepare(prepare)).await?;
+        Ok(told.run)
+    }
+
+    pub(crate) async fn begin(&mut self, run: u64, at_monotonic_ns: u64) -> Result<(), Failure> {
+        answer(&self.name, ANSWER_WITHIN, self.client.begin(Begin { run, at_monotonic_ns }))
+            .await?;
+        Ok(())
+    }
+
+    pub(crate) async fn watch(
+        &mut self,
+        run: u64,
+        every: Duration,
+    ) -> Result<Streaming<HostSnapshot>, Failure> {
+        let every_ms = every.as_millis() as u32;
+        answer(&self.name, ANSWER_WITHIN, self.client.watch(Watch { run, every_ms })).await
+    }
+
+    pub(crate) async fn stop(&mut self, run: u64) -> Result<(), Failure> {
+        answer(&self.name, ANSWER_WITHIN, self.client.stop(OfRun { run })).await?;
+        Ok(())
+    }
+
+    /// What run `run`, which has ended, measured.
+    pub(crate) async fn collect(&mut self, run: u64) -> Result<Fetched, Failure> {
+        let Collected(record) =
+            answer(&self.name, PREPARE_WITHIN, self.client.collect(OfRun { run })).await?;
+        let gone = || Failure::new(FailureKind::Failed, "a record is in use");
+        let HostRecord { result, recording, failure, start_monotonic_ns } =
+            std::sync::Arc::try_unwrap(record).map_err(|_| gone())?;
+        Ok(Fetched { result, recording, failure, start_monotonic_ns })
+    }
+
+    /// Lets it forget the run; one that goes on is stopped.
+    pub(crate) async fn release(&mut self, run: u64) {
+        // If it does not hear of it, it forgets the run by itself.
+        let _ = answer(&self.name, ANSWER_WITHIN, self.client.release(OfRun { run })).await;
+    }
+}
+
+/// The answer of `host`, or what is wrong.
+async fn answer<T>(
+    host: &str,
+    within: Duration,
+    question: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Failure> {
+    match tokio::time::timeout(within, question).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(failure_of(host, &status)),
+        Err(_) => {
+            let message = format!("{host} does not answer (waited {} s)", within.as_secs());
+            Err(Failure::new(FailureKind::Failed, message)
+                .with_help("look whether the host and the network to it are up"))
+        }
+    }
+}
+
+/// The innermost cause of `error`: the outer ones say `transport error` alone.
+fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}

@@ -1,0 +1,182 @@
+//! What the hosts measured, as one result.
+
+use ssdyno_block::{Op, Time};
+use ssdyno_result::{
+    ByOp, HostPart, HostRun, Invariant, JobResult, LoadWindow, OutsideWindow, Recording, RunResult,
+    StopReason, Together,
+};
+use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
+
+use crate::clocks::ClockComparison;
+use crate::connection::Fetched;
+use crate::worker::unix_less_monotonic_ns;
+
+/// What became of one host.
+#[derive(Debug)]
+pub(crate) struct HostOutcome {
+    pub(crate) name: String,
+    pub(crate) machine: String,
+    pub(crate) clock: ClockComparison,
+    pub(crate) fetched: Result<Fetched, Failure>,
+}
+
+/// A host whose record is there.
+struct Present {
+    name: String,
+    machine: String,
+    clock: ClockComparison,
+    result: RunResult,
+    failure: Option<Failure>,
+    /// When its recorded window began, on the controller's clock; zero where time is virtual.
+    start_ns: i128,
+}
+
+/// Joins `outcomes` of a run of `spec`.
+pub(crate) fn join(outcomes: Vec<HostOutcome>, spec: &RunSpec) -> Result<Measured, Failure> {
+    let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
+    for HostOutcome { name, machine, clock, fetched } in outcomes {
+        match fetched {
+            Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
+                let start_ns = start_monotonic_ns.map_or(0, |start| clock.to_controller(start));
+                recordings.push(recording);
+                present.push(Present { name, machine, clock, result, failure, start_ns });
+            }
+            Err(failure) => absent.push((name, machine, clock, failure)),
+        }
+    }
+    let Some(earliest) = present.iter().map(|host| host.start_ns).min() else {
+        let lost = absent.into_iter().map(|(.., failure)| failure).next();
+        return Err(
+            lost.unwrap_or_else(|| Failure::new(FailureKind::Failed, "no host measured anything"))
+        );
+    };
+    let after =
+        |host: &Present| Time::from_ns(u64::try_from(host.start_ns - earliest).unwrap_or(u64::MAX));
+    let parts: Vec<(Time, Recording)> = present.iter().map(after).zip(recordings).collect();
+    let mut together = Together::new(&parts).map_err(|apart| {
+        let name = |at: usize| present.get(at).map_or("?", |host| host.name.as_str());
+        not_at_once(name(apart.first), name(apart.last), apart.gap)
+    })?;
+    let mut result = base(&present);
+    together.all.fill(&mut result);
+    result.window = Some(window(&present, &together, earliest));
+    let skew = |host: &Present| i64::try_from(host.start_ns - earliest).unwrap_or(i64::MAX);
+    result.hosts = present
+        .iter()
+        .zip(&together.hosts)
+        .map(|(host, part)| host_run(host, part, skew(host)))
+        .collect();
+    for (name, machine, clock, failure) in &absent {
+        result.partial = true;
+        result.notes.insert(0, format!("{name} is in no figure: {failure}"));
+        result.hosts.push(HostRun {
+            name: name.clone(),
+            machine: machine.clone(),
+            partial: true,
+            lost: Some(failure.message.clone()),
+            clock_offset_ns: offset(clock),
+            clock_uncertainty_ns: clock.uncertainty_ns,
+            ..HostRun::default()
+        });
+    }
+    result.spec = serde_json::to_value(spec).ok();
+    let of_hosts = present.iter().find_map(|host| {
+        let failure = host.failure.clone()?;
+        Some(Failure { message: format!("{}: {}", host.name, failure.message), ..failure })
+    });
+    let lost = absent.into_iter().map(|(.., failure)| failure).next();
+    Ok(Measured {
+        result,
+        recording: together.all,
+        by_name: spec.clone(),
+        failure: lost.or(of_hosts),
+    })
+}
+
+fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
+    let message = match gap {
+        Time::ZERO if first == last => format!("{last} recorded nothing: it ended in its ramp-up"),
+        Time::ZERO => format!("{first} and {last} ran together too shortly to cut a window from"),
+        gap => format!(
+            "the hosts did not run at the same time: {last} began {gap} after {first} had ended"
+        ),
+    };
+    let help = "a sum over them would mean nothing; run longer, or for a time instead of a number of requests";
+    Failure::new(FailureKind::Failed, message).with_help(help)
+}
+
+/// What does not follow from requests alone.
+fn base(hosts: &[Present]) -> RunResult {
+    let all = || hosts.iter().map(|host| &host.result);
+    let first = all().next().cloned().unwrap_or_default();
+    let named = |host: &Present, text: &str| format!("{}: {text}", host.name);
+    let notes =
+        hosts.iter().flat_map(|host| host.result.notes.iter().map(move |note| named(host, note)));
+    let invariants = hosts.iter().flat_map(|host| {
+        let of = |one: &Invariant| Invariant { detail: named(host, &one.detail), ..one.clone() };
+        host.result.invariants.iter().map(of)
+    });
+    let partial = |result: &RunResult| result.partial;
+    let reasons: Vec<Option<StopReason>> = all().map(|result| result.stopped_because).collect();
+    RunResult {
+        target: first.target,
+        workload: first.workload,
+        page_cache: first.page_cache,
+        seed: first.seed,
+        partial: all().any(partial),
+        // Of one that ended early, where the others were done.
+        stopped_because: all()
+            .find(|one| one.partial)
+            .map_or(reasons[0], |one| one.stopped_because),
+        wall_seconds: all().map(|result| result.wall_seconds).fold(0.0, f64::max),
+        configuration: first.configuration,
+        notes: notes.collect(),
+        invariants: invariants.collect(),
+        ..RunResult::default()
+    }
+}
+
+/// The common window by the controller's clock.
+fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow {
+    let outside = hosts.iter().zip(&together.hosts).map(|(host, part)| OutsideWindow {
+        name: host.name.clone(),
+        before_seconds: part.before.as_s_f64(),
+        after_seconds: part.after.as_s_f64(),
+        requests: part.requests_outside,
+    });
+    let is_real = hosts.iter().all(|host| host.result.window.is_some());
+    let start = earliest + i128::from(together.start.as_ns()) + unix_less_monotonic_ns();
+    let start_unix_ns = if is_real { u64::try_from(start.max(0)).unwrap_or(u64::MAX) } else { 0 };
+    let late_ns = hosts.iter().filter_map(|host| Some(host.result.window.as_ref()?.late_ns)).max();
+    LoadWindow {
+        start_unix_ns,
+        late_ns: late_ns.unwrap_or(0),
+        end_unix_ns: is_real.then(|| start_unix_ns + together.all.window().as_ns()),
+        outside: outside.collect(),
+    }
+}
+
+fn offset(clock: &ClockComparison) -> i64 {
+    i64::try_from(clock.unix_ns).unwrap_or(if clock.unix_ns < 0 { i64::MIN } else { i64::MAX })
+}
+
+fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
+    let figures = JobResult::of(&part.recording, part.recording.start());
+    let of_op = |op: Op| part.recording.count(op);
+    HostRun {
+        name: host.name.clone(),
+        machine: host.machine.clone(),
+        partial: host.result.partial,
+        lost: None,
+        requests: figures.requests,
+        errors: figures.errors,
+        unanswered: figures.unanswered,
+        iops: figures.iops,
+        throughput_bytes_per_second: figures.throughput_bytes_per_second,
+        requests_by_op: ByOp::from_fn(of_op),
+        latency_ns: figures.latency_ns,
+        clock_offset_ns: offset(&host.clock),
+        clock_uncertainty_ns: host.clock.uncertainty_ns,
+        start_skew_ns: host.result.window.as_ref().map(|_| skew_ns),
+    }
+}

@@ -1,0 +1,30 @@
+//! Many hosts as one run (S4): workers that load targets, the controller that starts them together and joins what they
+//! recorded, and the protocol between them.
+//!
+//! A [`WorkerService`] carries out one run at a time for whoever prepared it: [`serve_listener`] over TCP, [`serve_stdio`]
+//! over the streams of its process, as a program that ssh starts. [`run_on_hosts`] is the controller of one run: it
+//! compares versions and clocks, prepares the targets, lets everybody begin at one moment, watches, and joins the
+//! recordings over the window in which all hosts were running ([`ssdyno_result::Together`]). Nobody sends percentiles
+//! or averages: histograms are added.
+//!
+//! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
+//! makes the run partial, with its name; the others are kept.
+//!
+//! Not here: rows of requests stay on the host and are not fetched; probes of targets; transport security - a worker
+//! listens on loopback only.
+
+mod clocks;
+mod codec;
+mod connection;
+mod controller;
+mod hosts;
+mod join;
+mod protocol;
+mod server;
+mod worker;
+
+pub use clocks::ClockComparison;
+pub use controller::{ClusterProgress, run_on_hosts};
+pub use hosts::HostAddress;
+pub use server::{serve_listener, serve_stdio};
+pub use worker::{WorkerConsent, WorkerService};

@@ -1,0 +1,158 @@
+//! What a controller and a worker tell each other.
+//!
+//! A run on a worker: `Hello`, `ReadClock` some times, `Prepare`, `Begin`, `Watch`, `ReadClock` again, `Collect`,
+//! `Release`. `Stop` may come at any time.
+//!
+//! Types are public because the generated trait is; nothing outside this crate sees them.
+
+#![allow(unreachable_pub, reason = "the generated trait is public, and so must its messages be")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ssdyno_result::{Recording, RunResult};
+use ssdyno_session::{Failure, FailureKind, RunSnapshot};
+use tonic::{Code, Status};
+
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::too_many_lines,
+    reason = "generated, and not always in need of all"
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/ssdyno.v1.Worker.rs"));
+}
+
+pub(crate) use generated::worker_client::WorkerClient;
+pub(crate) use generated::worker_server::{Worker, WorkerServer};
+
+/// Version of the protocol. It rises when a message is renamed, removed or changes its meaning.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// Bytes of a message at most: a recording of a day has some 2 MB.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
+
+/// The first message of a controller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    /// Version of the program.
+    pub version: String,
+}
+
+/// Who a worker is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Greeting {
+    pub protocol: u32,
+    pub version: String,
+    /// What its machine calls itself.
+    pub machine: String,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ReadClock {}
+
+/// The clocks of a worker, in nanoseconds, at one moment between question and answer.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct ClockReading {
+    /// The monotonic clock, which nobody sets.
+    pub monotonic_ns: u64,
+    /// Since 1970, as the machine believes.
+    pub unix_ns: u64,
+}
+
+/// What to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Prepare {
+    /// A [`RunSpec`](ssdyno_session::RunSpec) as JSON.
+    pub spec: String,
+    /// Who asks, for the message to somebody else who does.
+    pub controller: String,
+}
+
+/// A run that is being prepared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Preparing {
+    pub run: u64,
+    pub target: String,
+    pub load: String,
+}
+
+/// A run of this worker.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct OfRun {
+    pub run: u64,
+}
+
+/// When to begin, on the monotonic clock of the worker.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Begin {
+    pub run: u64,
+    pub at_monotonic_ns: u64,
+}
+
+/// Asks for snapshots of a run until it has ended.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Watch {
+    pub run: u64,
+    pub every_ms: u32,
+}
+
+/// How far a run of a worker is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostSnapshot {
+    pub snapshot: RunSnapshot,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Done {}
+
+/// What a worker measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostRecord {
+    pub result: RunResult,
+    pub recording: Recording,
+    /// What keeps the run from being a success.
+    pub failure: Option<Failure>,
+    /// Start of the recorded window on the worker's monotonic clock; `None` where time is virtual.
+    pub start_monotonic_ns: Option<u64>,
+}
+
+/// A record that can be sent again.
+#[derive(Debug)]
+pub struct Collected(pub Arc<HostRecord>);
+
+impl Serialize for Collected {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Collected {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Collected, D::Error> {
+        Ok(Collected(Arc::new(HostRecord::deserialize(from)?)))
+    }
+}
+
+/// A failure as gRPC carries it: whole, in the details.
+pub(crate) fn status_of(failure: &Failure) -> Status {
+    let mut details = Vec::new();
+    // Writing to memory cannot fail; without details the message is still there.
+    let _ = ciborium::into_writer(failure, &mut details);
+    Status::with_details(Code::FailedPrecondition, failure.message.clone(), Bytes::from(details))
+}
+
+/// What `host` says is wrong.
+pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
+    if let Ok(failure) = ciborium::from_reader::<Failure, _>(status.details()) {
+        return Failure { message: format!("{host}: {}", failure.message), ..failure };
+    }
+    let message = match status.code() {
+        Code::Unimplemented => format!("{host} is no worker of this version"),
+        _ => format!("{host}: {}", status.message()),
+    };
+    Failure::new(FailureKind::Failed, message)
+}

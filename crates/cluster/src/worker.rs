@@ -1,0 +1,310 @@
+//! A worker: one run at a time, for whoever prepared it.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use ssdyno_session::{
+    BeginAt, Failure, FailureKind, RunPhase, RunSpec, Runner, Unattended, WriteSpec, is_real,
+    resolve,
+};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+use crate::protocol::{
+    Begin, ClockReading, Collected, Done, Greeting, Hello, HostRecord, HostSnapshot, OfRun,
+    PROTOCOL, Prepare, Preparing, ReadClock, Watch, Worker, status_of,
+};
+
+/// A run whose controller was not heard of for so long is stopped and forgotten: longer than a cut of the network that
+/// a run should survive (30 s), and short enough that a disk is not loaded for nobody.
+const LEASE: Duration = Duration::from_secs(45);
+
+/// How often a run is looked at for a change of its phase.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What the owner of a machine allows controllers to write to: targets, and how. Nothing that a controller says adds
+/// to it.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerConsent {
+    /// By the name of the target, as specs name it.
+    pub targets: BTreeMap<String, WriteSpec>,
+}
+
+impl WorkerConsent {
+    /// `spec` with what this machine allows in place of what it asks for.
+    fn apply(&self, spec: RunSpec) -> Result<RunSpec, Failure> {
+        if !is_real(&spec)? || spec.write == WriteSpec::default() {
+            return Ok(spec);
+        }
+        let target = spec.target.clone().unwrap_or_default();
+        let Some(write) = self.targets.get(&target) else {
+            let message = format!("this worker does not allow writing to {target}");
+            let help = "consent is given where the disk is: start the worker with it";
+            return Err(Failure::usage(message).with_help(help).with_key("write.allowed"));
+        };
+        Ok(RunSpec { write: WriteSpec { allowed: spec.write.allowed, ..write.clone() }, ..spec })
+    }
+}
+
+/// Carries out runs for controllers, one at a time.
+#[derive(Clone, Debug)]
+pub struct WorkerService {
+    consent: Arc<WorkerConsent>,
+    version: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    runs: u64,
+    run: Option<CurrentRun>,
+}
+
+/// The run of a controller.
+#[derive(Debug)]
+struct CurrentRun {
+    number: u64,
+    controller: String,
+    /// `None` while it is resolved, and once its result was taken.
+    runner: Option<Runner>,
+    /// The clock from 1970 less the monotonic one when it was told to begin: the result has the time by the former,
+    /// which may be set meanwhile.
+    unix_less_monotonic_ns: i128,
+    record: Option<Arc<HostRecord>>,
+    heard: Instant,
+}
+
+/// Nanoseconds by a clock that nobody sets, from some moment in the life of this process on.
+pub(crate) fn monotonic_ns() -> u64 {
+    static EPOCH: OnceLock<Instant> = OnceLock::new();
+    // A day before the first reading: a run of a host that was started earlier has a place on it, too.
+    const BEFORE: u64 = 86_400 * 1_000_000_000;
+    EPOCH.get_or_init(Instant::now).elapsed().as_nanos() as u64 + BEFORE
+}
+
+pub(crate) fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+pub(crate) fn unix_less_monotonic_ns() -> i128 {
+    i128::from(unix_ns()) - i128::from(monotonic_ns())
+}
+
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}
+
+impl WorkerService {
+    /// A worker of a program of `version`, which writes only where `consent` says so.
+    pub fn new(consent: WorkerConsent, version: &str) -> WorkerService {
+        WorkerService {
+            consent: Arc::new(consent),
+            version: version.to_owned(),
+            state: Arc::default(),
+        }
+    }
+
+    /// A panic elsewhere leaves the state whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run is there.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.state().run.is_some()
+    }
+
+    /// Stops the run in order, if there is one; what was measured is kept for its controller.
+    pub(crate) fn stop_run(&self) {
+        self.with_runner(None, Runner::stop);
+    }
+
+    fn with_runner<T>(&self, number: Option<u64>, act: impl FnOnce(&Runner) -> T) -> Option<T> {
+        let mut state = self.state();
+        let run =
+            state.run.as_mut().filter(|run| number.is_none_or(|number| run.number == number))?;
+        run.heard = Instant::now();
+        run.runner.as_ref().map(act)
+    }
+
+    /// Ends a run that nobody asks for any more.
+    pub(crate) fn end_abandoned(&self) {
+        let mut state = self.state();
+        let run = state.run.take_if(|run| run.heard.elapsed() > LEASE);
+        drop(state);
+        // Dropped without the lock: it waits for what is in flight.
+        drop(run);
+    }
+
+    /// Resolves and starts what `prepare` asks for, as run `number`.
+    fn start(&self, spec: &str) -> Result<(Runner, Preparing), Failure> {
+        let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
+        let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
+        let mut prepared = resolve(&self.consent.apply(spec)?, &mut Unattended)?;
+        prepared.share_target();
+        let told = Preparing { run: 0, target: prepared.name(), load: prepared.load().to_owned() };
+        Ok((prepared.start()?, told))
+    }
+
+    /// Takes the place of the run; an error where somebody else has it.
+    fn claim(&self, controller: String) -> Result<u64, Failure> {
+        let mut state = self.state();
+        if let Some(run) = &state.run {
+            let message = format!("this worker has a run of {} already", run.controller);
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help("wait until it has ended, or use another worker"));
+        }
+        state.runs += 1;
+        let (number, heard) = (state.runs, Instant::now());
+        let (runner, record) = (None, None);
+        let unix_less_monotonic_ns = unix_less_monotonic_ns();
+        state.run =
+            Some(CurrentRun { number, controller, runner, unix_less_monotonic_ns, record, heard });
+        Ok(number)
+    }
+
+    /// The record of run `number`, which has ended.
+    fn record(&self, number: u64) -> Result<Arc<HostRecord>, Status> {
+        let (runner, unix_less_monotonic_ns) = {
+            let mut state = self.state();
+            let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
+            run.heard = Instant::now();
+            // Asked for again: the first answer may have been lost.
+            if let Some(record) = &run.record {
+                return Ok(Arc::clone(record));
+            }
+            (run.runner.take().ok_or_else(no_run)?, run.unix_less_monotonic_ns)
+        };
+        let measured = runner.result().map_err(|failure| status_of(&failure))?;
+        let start = measured.result.window.as_ref().map(|window| {
+            let ns = i128::from(window.start_unix_ns) - unix_less_monotonic_ns;
+            u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
+        });
+        let record = Arc::new(HostRecord {
+            result: measured.result,
+            recording: measured.recording,
+            failure: measured.failure,
+            start_monotonic_ns: start,
+        });
+        let mut state = self.state();
+        if let Some(run) = state.run.as_mut().filter(|run| run.number == number) {
+            run.record = Some(Arc::clone(&record));
+        }
+        Ok(record)
+    }
+}
+
+fn no_run() -> Status {
+    let message = "this worker has no such run: it was started anew, or gave it up when nothing was heard of its controller";
+    status_of(&Failure::new(FailureKind::Failed, message))
+}
+
+/// Does what may wait away from the threads that carry the connections.
+async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Status::internal(format!("the worker failed: {error}")))
+}
+
+#[tonic::async_trait]
+impl Worker for WorkerService {
+    type WatchStream =
+        Pin<Box<dyn tokio_stream::Stream<Item = Result<HostSnapshot, Status>> + Send + 'static>>;
+
+    async fn hello(&self, _: Request<Hello>) -> Result<Response<Greeting>, Status> {
+        let (version, machine) = (self.version.clone(), machine());
+        Ok(Response::new(Greeting { protocol: PROTOCOL, version, machine }))
+    }
+
+    async fn read_clock(&self, _: Request<ReadClock>) -> Result<Response<ClockReading>, Status> {
+        Ok(Response::new(ClockReading { monotonic_ns: monotonic_ns(), unix_ns: unix_ns() }))
+    }
+
+    async fn prepare(&self, request: Request<Prepare>) -> Result<Response<Preparing>, Status> {
+        let Prepare { spec, controller } = request.into_inner();
+        let number = self.claim(controller).map_err(|failure| status_of(&failure))?;
+        let service = self.clone();
+        let started = away(move || service.start(&spec)).await?;
+        let mut state = self.state();
+        match started {
+            Ok((runner, told)) => {
+                let run =
+                    state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
+                run.runner = Some(runner);
+                Ok(Response::new(Preparing { run: number, ..told }))
+            }
+            Err(failure) => {
+                state.run.take_if(|run| run.number == number);
+                Err(status_of(&failure))
+            }
+        }
+    }
+
+    async fn begin(&self, request: Request<Begin>) -> Result<Response<Done>, Status> {
+        let Begin { run: number, at_monotonic_ns } = request.into_inner();
+        let now = monotonic_ns();
+        let here = Instant::now();
+        let moment = match at_monotonic_ns.checked_sub(now) {
+            Some(to_come) => here.checked_add(Duration::from_nanos(to_come)),
+            None => here.checked_sub(Duration::from_nanos(now - at_monotonic_ns)),
+        };
+        let begun = self.with_runner(Some(number), |runner| {
+            runner.begin(BeginAt::Instant(moment.unwrap_or(here)));
+        });
+        begun.ok_or_else(no_run)?;
+        if let Some(run) = self.state().run.as_mut() {
+            run.unix_less_monotonic_ns = unix_less_monotonic_ns();
+        }
+        Ok(Response::new(Done {}))
+    }
+
+    async fn watch(&self, request: Request<Watch>) -> Result<Response<Self::WatchStream>, Status> {
+        let Watch { run: number, every_ms } = request.into_inner();
+        let every = Duration::from_millis(u64::from(every_ms.clamp(10, 10_000)));
+        self.with_runner(Some(number), Runner::look).ok_or_else(no_run)?;
+        // One snapshot at most waits for a slow controller; it gets the next one when it has taken that.
+        let (send, receive) = mpsc::channel(1);
+        let service = self.clone();
+        tokio::spawn(async move {
+            let mut told: Option<(RunPhase, Instant)> = None;
+            loop {
+                let poll = |runner: &Runner| runner.poll();
+                let Some(snapshot) = service.with_runner(Some(number), poll) else { return };
+                let phase = snapshot.phase;
+                let is_due = told.is_none_or(|(last, at)| last != phase || at.elapsed() >= every);
+                if is_due {
+                    if send.send(Ok(HostSnapshot { snapshot })).await.is_err()
+                        || phase == RunPhase::Ended
+                    {
+                        return;
+                    }
+                    told = Some((phase, Instant::now()));
+                    service.with_runner(Some(number), Runner::look);
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receive))))
+    }
+
+    async fn stop(&self, request: Request<OfRun>) -> Result<Response<Done>, Status> {
+        self.with_runner(Some(request.into_inner().run), Runner::stop).ok_or_else(no_run)?;
+        Ok(Response::new(Done {}))
+    }
+
+    async fn collect(&self, request: Request<OfRun>) -> Result<Response<Collected>, Status> {
+        let (number, service) = (request.into_inner().run, self.clone());
+        let record = away(move || service.record(number)).await??;
+        Ok(Response::new(Collected(record)))
+    }
+
+    async fn release(&self, request: Request<OfRun>) -> Result<Response<Done>, Status> {
+        let number = request.into_inner().run;
+        let run = self.state().run.take_if(|run| run.number == number);
+        away(move || drop(run)).await?;
+        Ok(Response::new(Done {}))
+    }
+}

@@ -1,0 +1,262 @@
+//! Runs on several workers over loopback: real connections, simulated targets and files.
+
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ssdyno_cluster::{HostAddress, WorkerConsent, WorkerService, run_on_hosts, serve_listener};
+use ssdyno_result::{KeepGoing, RunResult};
+use ssdyno_session::{Failure, FailureKind, Measured, RunSpec, Unattended, WriteSpec, resolve};
+
+const VERSION: &str = "1.2.3";
+
+/// A worker in a thread of its own.
+struct Running {
+    address: HostAddress,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Failure>>>,
+}
+
+impl Running {
+    fn new(consent: WorkerConsent) -> Running {
+        Running::of_version(consent, VERSION)
+    }
+
+    fn of_version(consent: WorkerConsent, version: &str) -> Running {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string().parse().unwrap();
+        let (service, end) =
+            (WorkerService::new(consent, version), Arc::new(AtomicBool::new(false)));
+        let ends = Arc::clone(&end);
+        let serve =
+            move || serve_listener(listener, &service, move || ends.load(Ordering::Relaxed));
+        Running { address, end, thread: Some(std::thread::spawn(serve)) }
+    }
+
+    fn stop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn workers(count: usize) -> (Vec<Running>, Vec<HostAddress>) {
+    let workers: Vec<Running> =
+        (0..count).map(|_| Running::new(WorkerConsent::default())).collect();
+    let addresses = workers.iter().map(|worker| worker.address.clone()).collect();
+    (workers, addresses)
+}
+
+fn run(hosts: &[HostAddress], spec: &RunSpec) -> Result<Measured, Failure> {
+    run_on_hosts(hosts, spec, VERSION, &mut |_| KeepGoing::Continue)
+}
+
+fn spec(target: &str, seconds: f64) -> RunSpec {
+    RunSpec {
+        target: Some(target.to_owned()),
+        duration: format!("{}ms", seconds * 1e3).parse().ok(),
+        ..RunSpec::default()
+    }
+}
+
+fn file(bytes: usize) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![7u8; bytes]).unwrap();
+    file
+}
+
+fn name_of(file: &tempfile::NamedTempFile) -> &str {
+    file.path().to_str().unwrap()
+}
+
+/// Sums over hosts are the figures of the run.
+fn adds_up(result: &RunResult) {
+    let requests: u64 = result.hosts.iter().map(|host| host.requests).sum();
+    assert_eq!(requests, result.requests);
+    let iops: f64 = result.hosts.iter().map(|host| host.iops).sum();
+    assert!((iops / result.iops - 1.0).abs() < 1e-9, "{iops} {}", result.iops);
+    assert!(result.invariants.iter().all(|one| one.holds), "{:?}", result.invariants);
+}
+
+/// Two hosts that simulate the same run are one run twice: the same percentiles, twice the rate.
+#[test]
+fn merged_percentiles_are_those_of_all_requests() {
+    let (_workers, hosts) = workers(2);
+    let spec = RunSpec {
+        workload: Some("mixed".to_owned()),
+        // Stretches of 1 ms: the cut falls on the end.
+        interval: "1ms".parse().ok(),
+        ..spec("sim:delay-100us", 0.2)
+    };
+    let both = run(&hosts, &spec).unwrap();
+    assert!(both.failure.is_none(), "{:?}", both.failure);
+    adds_up(&both.result);
+    let alone =
+        resolve(&RunSpec { keep: ssdyno_result::Keep::Summary, ..spec }, &mut Unattended).unwrap();
+    let alone = alone.start().unwrap().result().unwrap().result;
+    let outside: u64 =
+        both.result.window.as_ref().unwrap().outside.iter().map(|one| one.requests).sum();
+    assert_eq!(both.result.requests + outside, 2 * alone.requests);
+    let [a, b] = [&both.result, &alone].map(|result| result.latency_ns.as_ref().unwrap().all);
+    assert!((a.mean / b.mean - 1.0).abs() < 0.01, "{a:?} {b:?}");
+    assert!(
+        (a.p50 / b.p50 - 1.0).abs() < 0.005 && (a.p99 / b.p99 - 1.0).abs() < 0.01,
+        "{a:?} {b:?}"
+    );
+    assert!((both.result.iops / alone.iops / 2.0 - 1.0).abs() < 0.01);
+    assert_eq!(both.result.hosts[0].start_skew_ns, None, "time is virtual");
+}
+
+#[test]
+fn real_targets_begin_together() {
+    let (_workers, hosts) = workers(3);
+    let file = file(16 << 20);
+    let real = RunSpec { real: buffered(), ..spec(name_of(&file), 0.8) };
+    let result = run(&hosts, &real).unwrap().result;
+    adds_up(&result);
+    assert!(result.requests > 100 && !result.partial);
+    let window = result.window.clone().unwrap();
+    let length_ns = window.end_unix_ns.unwrap() - window.start_unix_ns;
+    assert!((length_ns as f64 / 1e9 - result.simulated_seconds).abs() < 1e-6);
+    assert!((0.7..=0.81).contains(&result.simulated_seconds), "{}", result.simulated_seconds);
+    for host in &result.hosts {
+        // One clock: the offset is within the bound that is told for it.
+        assert!(
+            host.clock_offset_ns.unsigned_abs() <= host.clock_uncertainty_ns + 50_000,
+            "{host:?}"
+        );
+        // The machine of the test is a busy one.
+        assert!(host.start_skew_ns.unwrap() < 50_000_000, "{host:?}");
+        assert!(host.latency_ns.is_some() && host.lost.is_none());
+    }
+}
+
+fn buffered() -> ssdyno_session::RealSpec {
+    ssdyno_session::RealSpec { buffered: true, ..ssdyno_session::RealSpec::default() }
+}
+
+#[test]
+fn an_interrupt_stops_all_within_a_second_and_keeps_what_was_measured() {
+    let (_workers, hosts) = workers(2);
+    let file = file(16 << 20);
+    let real = RunSpec { real: buffered(), ..spec(name_of(&file), 60.0) };
+    let mut told = None;
+    let measured = run_on_hosts(&hosts, &real, VERSION, &mut |progress| {
+        let seen = progress.merged();
+        if seen.preparing.is_none() && seen.now.as_s_f64() > 0.4 {
+            told.get_or_insert_with(Instant::now);
+            return KeepGoing::Stop;
+        }
+        KeepGoing::Continue
+    });
+    let took = told.unwrap().elapsed();
+    assert!(took < Duration::from_millis(1500), "{took:?}");
+    let measured = measured.unwrap();
+    assert_eq!(measured.failure.unwrap().kind, FailureKind::Interrupted);
+    assert!(measured.result.partial && measured.result.requests > 10);
+    adds_up(&measured.result);
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_is_half_started() {
+    let (_workers, hosts) = workers(2);
+    let message = |hosts: &[HostAddress], spec: &RunSpec| run(hosts, spec).unwrap_err();
+    // One that is not there: the other one is free again afterwards.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let absent: HostAddress = free.to_string().parse().unwrap();
+    let failure = message(&[hosts[0].clone(), absent.clone()], &spec("sim:delay-100us", 0.01));
+    assert!(failure.message.contains(&absent.to_string()), "{failure}");
+    let failure = message(&[hosts[0].clone(), hosts[0].clone()], &spec("sim:delay-100us", 0.01));
+    assert!(failure.message.contains("named twice"), "{failure}");
+    let failure = message(&hosts, &spec("/nowhere/at.all", 0.01));
+    assert!(
+        failure.message.contains("127.0.0.1:") && failure.message.contains("/nowhere"),
+        "{failure}"
+    );
+    let wrong = RunSpec { workload: Some("nosuch".to_owned()), ..spec("sim:delay-100us", 0.01) };
+    assert_eq!(message(&hosts, &wrong).kind, FailureKind::Usage);
+    let old = Running::of_version(WorkerConsent::default(), "0.9.9");
+    let failure = message(&[hosts[0].clone(), old.address.clone()], &spec("sim:delay-100us", 0.01));
+    assert!(failure.message.contains("0.9.9") && failure.message.contains(VERSION), "{failure}");
+    assert!(run(&hosts, &spec("sim:delay-100us", 0.01)).is_ok(), "both are free");
+}
+
+#[test]
+fn two_controllers_do_not_share_a_worker() {
+    let (_workers, hosts) = workers(1);
+    let mut second = None;
+    let first = run_on_hosts(&hosts, &spec("null:", 1.0), VERSION, &mut |progress| {
+        if progress.merged().preparing.is_none() && second.is_none() {
+            // A controller has a runtime of its own.
+            let hosts = hosts.clone();
+            let other = std::thread::spawn(move || run(&hosts, &spec("null:", 0.1)).unwrap_err());
+            second = Some(other.join().unwrap());
+        }
+        KeepGoing::Continue
+    });
+    assert!(first.unwrap().failure.is_none());
+    assert!(second.unwrap().message.contains("has a run of"));
+}
+
+/// Consent to write is given where the disk is.
+#[test]
+fn no_controller_can_consent_to_write() {
+    let file = file(1 << 20);
+    let write = WriteSpec { allowed: true, overwrite: true, ..WriteSpec::default() };
+    let asked = RunSpec {
+        workload: Some("randwrite".to_owned()),
+        write: write.clone(),
+        real: buffered(),
+        ..spec(name_of(&file), 0.1)
+    };
+    let (_workers, hosts) = workers(1);
+    let failure = run(&hosts, &asked).unwrap_err();
+    assert!(failure.message.contains("does not allow writing"), "{failure}");
+    assert!(std::fs::read(file.path()).unwrap().iter().all(|byte| *byte == 7));
+    let targets = BTreeMap::from([(name_of(&file).to_owned(), write)]);
+    let willing = Running::new(WorkerConsent { targets });
+    let measured = run(std::slice::from_ref(&willing.address), &asked).unwrap();
+    assert!(measured.result.requests_by_op.write > 0);
+}
+
+/// A worker that ends in the middle leaves the others' figures and its name.
+#[test]
+fn a_worker_that_ends_in_the_middle_has_its_name_in_the_result() {
+    let (workers, hosts) = workers(2);
+    let mut ended = false;
+    let measured = run_on_hosts(&hosts, &spec("null:", 1.5), VERSION, &mut |progress| {
+        if !ended && progress.merged().now.as_s_f64() > 0.3 {
+            ended = true;
+            // It stops in order, and its controller fetches what it has.
+            workers[1].end.store(true, Ordering::Relaxed);
+        }
+        KeepGoing::Continue
+    });
+    let measured = measured.unwrap();
+    assert!(measured.result.partial);
+    let failure = measured.failure.unwrap();
+    assert!(failure.message.contains(&hosts[1].to_string()), "{failure}");
+    let [whole, cut] = &measured.result.hosts[..] else { panic!("two hosts") };
+    assert!(!whole.partial && cut.partial);
+    adds_up(&measured.result);
+}
+
+#[test]
+fn nobody_listens_beyond_loopback() {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let service = WorkerService::new(WorkerConsent::default(), VERSION);
+    let failure = serve_listener(listener, &service, || true).unwrap_err();
+    assert!(failure.message.contains("other machines"), "{failure}");
+}
