@@ -9,7 +9,6 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     &["ssdyno-papers", "ssdyno-pts"],
     // Under the papers: one of them is about profiles.
-    &["ssdyno-profile"],
     &["ssdyno-cluster", "ssdyno-profile"],
     &["ssdyno-session"],
     // The two runners know nothing of each other.

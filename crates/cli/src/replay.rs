@@ -109,7 +109,8 @@ mod tests {
     const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 64] = [
+    const SAMPLES: [(&str, &str); 65] = [
+        ("hosts", "127.0.0.1:7801"),
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),

@@ -26,6 +26,9 @@ const BEGIN_AFTER: Duration = Duration::from_millis(60);
 /// A host that is not heard of for so long after it was cut off is given up.
 const GONE_AFTER: Duration = Duration::from_secs(30);
 
+/// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
+const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
+
 /// How often a host that was cut off is tried again.
 const TRY_EVERY: Duration = Duration::from_millis(500);
 
@@ -86,6 +89,15 @@ impl Member {
 
     fn phase(&self) -> RunPhase {
         self.seen().snapshot.phase
+    }
+
+    /// Gives it up if it is cut off.
+    fn give_up_if_lost(&self) {
+        let mut seen = self.seen();
+        if seen.lost.is_some_and(|since| since.elapsed() > GONE_AFTER_STOP) {
+            let message = format!("{} was cut off when the run was stopped", self.connection.name);
+            seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -276,8 +288,11 @@ async fn wait_until_over(
         if watch(&progress(members)) == KeepGoing::Stop && !stopped {
             stopped = true;
             let stop = members.iter_mut().map(|member| member.connection.stop(member.run));
-            // One that does not hear of it is cut off, and is given up in time.
-            join_all(stop).await;
+            // One that does not hear of it is cut off.
+            let _ = tokio::time::timeout(GONE_AFTER_STOP, join_all(stop)).await;
+        }
+        if stopped {
+            members.iter().for_each(Member::give_up_if_lost);
         }
         tokio::time::sleep(WATCH_EVERY).await;
     }

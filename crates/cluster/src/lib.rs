@@ -26,5 +26,5 @@ mod worker;
 pub use clocks::ClockComparison;
 pub use controller::{ClusterProgress, run_on_hosts};
 pub use hosts::HostAddress;
-pub use server::{serve_listener, serve_stdio};
+pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use worker::{WorkerConsent, WorkerService};

@@ -1,7 +1,7 @@
 //! Workers that wait for controllers.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -52,24 +52,51 @@ async fn keep_house(worker: WorkerService) {
     }
 }
 
+/// An address at which a worker can be reached.
+#[derive(Debug)]
+pub struct WorkerListener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl WorkerListener {
+    /// Listens at `address`; with port 0 at one that is free.
+    ///
+    /// # Errors
+    /// The address is taken, or not one of loopback: everybody who reaches it could load this machine's disks.
+    pub fn bind(address: SocketAddr) -> Result<WorkerListener, Failure> {
+        if !address.ip().is_loopback() {
+            let message = format!(
+                "{address} can be reached from other machines, and a worker trusts everybody who reaches it"
+            );
+            return Err(Failure::usage(message)
+                .with_help("listen on 127.0.0.1 or [::1], and reach it through ssh"));
+        }
+        let taken = |error| {
+            Failure::usage(format!("cannot listen at {address}: {error}"))
+                .with_help("use another port; 0 takes one that is free")
+        };
+        let listener = TcpListener::bind(address).map_err(taken)?;
+        let address = listener.local_addr().map_err(taken)?;
+        Ok(WorkerListener { listener, address })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
 /// Answers controllers at `listener` until `ends` is true. A run that goes on then is stopped in order, and its
 /// controller has some seconds to fetch what was measured.
 ///
 /// # Errors
-/// The address is not one of loopback: everybody who reaches it could load this machine's disks.
+/// There are no threads for it.
 pub fn serve_listener(
-    listener: TcpListener,
+    WorkerListener { listener, .. }: WorkerListener,
     worker: &WorkerService,
     ends: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Result<(), Failure> {
-    let address = listener.local_addr().map_err(|error| failed("this is no listener", &error))?;
-    if !address.ip().is_loopback() {
-        let message = format!(
-            "{address} can be reached from other machines, and a worker trusts everybody who reaches it"
-        );
-        return Err(Failure::usage(message)
-            .with_help("listen on 127.0.0.1 or [::1], and reach it through ssh"));
-    }
     let runtime = runtime()?;
     let worker = worker.clone();
     let served = runtime.block_on(async move {

@@ -460,7 +460,8 @@ impl Recorder {
     }
 
     /// Ends the run at `end` (or with the last completion, where that is later).
-    pub fn finish(self, end: Time) -> Recording {
+    pub fn finish(mut self, end: Time) -> Recording {
+        self.series.settle();
         let end = end.max(self.last_completed);
         let start = self.start.min(end);
         Recording {

@@ -98,9 +98,10 @@ impl Series {
         self.track.at(completed)
     }
 
-    /// Moves the latencies that were gathered to their stretch.
+    /// Moves the latencies that were gathered to their stretch. A recording that is finished is settled: what is gathered
+    /// does not travel.
     #[cold]
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if let Some(stretch) = self.track.current() {
             for (gathered, op) in self.gathered.iter_mut().zip(&mut stretch.ops) {
                 gathered.move_to(&mut op.latencies);

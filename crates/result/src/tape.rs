@@ -341,6 +341,7 @@ impl Tape {
             rows: self.rows.map(Rows::of),
         };
         recording.little.advance(end);
+        recording.series.settle();
         recording
     }
 }

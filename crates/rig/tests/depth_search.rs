@@ -7,14 +7,17 @@
 use std::path::Path;
 
 use ssdyno_block::Time;
-use ssdyno_device::delay::DelayConfig;
+use ssdyno_device::delay::{DelayConfig, presets};
 use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunError, RunLimits, SimRun, Source};
-use ssdyno_ssd::presets;
 use ssdyno_workload::{WorkloadConfig, read_fio_jobs};
 
+fn delay_100us() -> &'static str {
+    presets::DELAYS.iter().find(|preset| preset.name == "delay-100us").unwrap().text
+}
+
 fn run(source: Source) -> SimRun {
-    let device = DelayConfig::parse(presets::find("delay-100us").unwrap().text).unwrap();
+    let device = DelayConfig::parse(delay_100us()).unwrap();
     SimRun {
         target: "sim:delay-100us".into(),
         device: device.into(),

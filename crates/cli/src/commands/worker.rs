@@ -1,11 +1,11 @@
 //! `ssdyno worker`.
 
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 
 use clap::Args;
 use serde_json::json;
-use ssdyno_cluster::{WorkerConsent, WorkerService, serve_listener, serve_stdio};
+use ssdyno_cluster::{WorkerConsent, WorkerListener, WorkerService, serve_listener, serve_stdio};
 use ssdyno_session::{Failure, WriteSpec};
 
 use crate::output::Output;
@@ -56,12 +56,8 @@ pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
         return serve_stdio(&worker);
     };
-    let taken = |error| {
-        Failure::usage(format!("cannot listen at {address}: {error}"))
-            .with_help("use another port; 0 takes one that is free")
-    };
-    let listener = TcpListener::bind(address).map_err(taken)?;
-    let bound = listener.local_addr().map_err(taken)?;
+    let listener = WorkerListener::bind(address)?;
+    let bound = listener.address();
     // Who starts it waits for this line.
     output.either(
         || format!("listening at {bound}\n"),

@@ -9,6 +9,8 @@ mod ftls;
 #[cfg(target_os = "linux")]
 mod fuse;
 #[cfg(target_os = "linux")]
+mod hosts;
+#[cfg(target_os = "linux")]
 mod json;
 #[cfg(target_os = "linux")]
 mod live;

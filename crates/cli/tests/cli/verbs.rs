@@ -227,8 +227,8 @@ fn json_is_one_object_and_fits_its_schema() {
     let place = Place::new();
     let names = place.ok(&["schema"]);
     let names: BTreeSet<&str> = names.lines().collect();
-    let all = "array compare delay device disk error host network papers pci profile pts ring-card run spec volume \
-               workload";
+    let all = "array compare delay device disk error failure host network papers pci profile pts ring-card run \
+               snapshot spec volume workload";
     let mut all: BTreeSet<&str> = all.split(' ').collect();
     if cfg!(target_os = "linux") {
         all.extend(["probe", "verify"]);
