@@ -198,9 +198,12 @@ impl WorkerService {
     }
 }
 
+/// The key of the failure of a worker that has no run of that number: its controller need not try again.
+pub(crate) const NO_RUN: &str = "run";
+
 fn no_run() -> Status {
     let message = "this worker has no such run: it was started anew, or gave it up when nothing was heard of its controller";
-    status_of(&Failure::new(FailureKind::Failed, message))
+    status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
 }
 
 /// Does what may wait away from the threads that carry the connections.

@@ -191,6 +191,7 @@ fn a_step_is_found_and_not_smoothed() {
     for noise in [0.02, 0.05] {
         let figures = figures("step", step, Noise::Normal(noise), steady);
         check_apart_from_width(&figures);
+        assert!(figures.covered <= if noise < 0.05 { 0.955 } else { 0.95 }, "{}", figures.covered);
         assert!(figures.broken >= SEEDS * 9 / 10);
     }
 }
