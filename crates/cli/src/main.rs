@@ -16,6 +16,7 @@ mod commands;
 mod consent;
 mod diagnose;
 mod host;
+mod hosts;
 mod memory;
 mod output;
 mod progress;

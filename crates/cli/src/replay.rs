@@ -21,10 +21,7 @@ pub(crate) fn command(args: &RunArgs, spec: &RunSpec) -> String {
         }
         None => words.extend(options(spec)),
     }
-    if !args.hosts.is_empty() {
-        let hosts: Vec<String> = args.hosts.iter().map(ToString::to_string).collect();
-        option(&mut words, "--hosts", hosts.join(","));
-    }
+    args.hosts.given().into_iter().for_each(|(name, value)| option(&mut words, name, value));
     if args.csv {
         words.push("--csv".to_owned());
     }
@@ -109,8 +106,10 @@ mod tests {
     const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 65] = [
+    const SAMPLES: [(&str, &str); 67] = [
         ("hosts", "127.0.0.1:7801"),
+        ("ssh", "ssh -J gate"),
+        ("remote-program", "/opt/a b/ssdyno"),
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),

@@ -1,12 +1,16 @@
 //! One worker, as its controller sees it.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ssdyno_result::{Recording, RunResult};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
+use tokio::sync::Mutex;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status, Streaming};
+use tower::service_fn;
 
 use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
 use crate::hosts::HostAddress;
@@ -14,6 +18,7 @@ use crate::protocol::{
     Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, OfRun, PROTOCOL, Prepare,
     ReadClock, Watch, WorkerClient, failure_of,
 };
+use crate::ssh::{RemoteStart, SshStream, SshWorker};
 use crate::worker::{monotonic_ns, unix_less_monotonic_ns};
 
 /// How long a worker may take to answer.
@@ -22,10 +27,17 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long a target may take to be opened and looked at.
 const PREPARE_WITHIN: Duration = Duration::from_secs(120);
 
+/// How long ssh may take to reach a host, to be let in and to start a worker.
+const START_WITHIN: Duration = Duration::from_secs(30);
+
 /// How often a connection without traffic is probed, and how long for an answer: a host that is cut off is noticed within
 /// the sum.
 const PROBE_EVERY: Duration = Duration::from_secs(2);
 const PROBE_WITHIN: Duration = Duration::from_secs(4);
+
+/// The same for a worker that ssh started: it ends with its connection, which cannot be made again, so a cut that TCP
+/// survives must not end it.
+const PROBE_SSH_WITHIN: Duration = Duration::from_secs(30);
 
 /// A worker that answered.
 #[derive(Clone, Debug)]
@@ -33,6 +45,8 @@ pub(crate) struct Connection {
     pub(crate) name: String,
     pub(crate) machine: String,
     client: WorkerClient<Channel>,
+    /// Keeps the ssh that carries it.
+    _ssh: Option<Arc<Mutex<SshWorker>>>,
 }
 
 /// What a host measured.
@@ -46,27 +60,33 @@ pub(crate) struct Fetched {
 
 impl Connection {
     /// Connects, and compares versions.
-    pub(crate) async fn open(address: &HostAddress, version: &str) -> Result<Connection, Failure> {
+    pub(crate) async fn open(
+        address: &HostAddress,
+        remote: &RemoteStart,
+        version: &str,
+    ) -> Result<Connection, Failure> {
         let name = address.to_string();
-        let endpoint = Endpoint::from_shared(format!("http://{name}"));
-        let endpoint = endpoint.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-        let endpoint = endpoint
-            .connect_timeout(ANSWER_WITHIN)
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(PROBE_EVERY)
-            .keep_alive_timeout(PROBE_WITHIN)
-            .keep_alive_while_idle(true);
-        let channel = endpoint.connect().await.map_err(|error| {
-            let why = cause(&error);
-            Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
-                .with_help("start a worker there that listens at this address")
-        })?;
+        let (channel, mut ssh, within) = match address {
+            HostAddress::Listening { .. } => (connect(&name).await?, None, ANSWER_WITHIN),
+            HostAddress::Ssh { destination, port } => {
+                let (mut worker, stream) = SshWorker::start(destination, *port, remote)?;
+                match over_ssh(stream).await {
+                    Ok(channel) => (channel, Some(worker), START_WITHIN),
+                    // It can have ended before the first byte.
+                    Err(failure) => return Err(worker.explain(failure).await),
+                }
+            }
+        };
         let mut client = WorkerClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
             .accept_compressed(CompressionEncoding::Gzip);
         let hello = Hello { protocol: PROTOCOL, version: version.to_owned() };
-        let greeting = answer(&name, ANSWER_WITHIN, client.hello(hello)).await?;
+        let greeting = match (answer(&name, within, client.hello(hello)).await, &mut ssh) {
+            (Ok(greeting), _) => greeting,
+            (Err(failure), Some(ssh)) => return Err(ssh.explain(failure).await),
+            (Err(failure), None) => return Err(failure),
+        };
         if (greeting.protocol, greeting.version.as_str()) != (PROTOCOL, version) {
             let (theirs, its) = (greeting.version, greeting.protocol);
             let message = format!(
@@ -76,7 +96,8 @@ impl Connection {
                 "install the same version on all hosts: figures of two versions are not one result";
             return Err(Failure::new(FailureKind::Failed, message).with_help(help));
         }
-        Ok(Connection { name, machine: greeting.machine, client })
+        let ssh = ssh.map(|ssh| Arc::new(Mutex::new(ssh)));
+        Ok(Connection { name, machine: greeting.machine, client, _ssh: ssh })
     }
 
     /// Compares the clocks.
@@ -141,6 +162,40 @@ impl Connection {
         // If it does not hear of it, it forgets the run by itself.
         let _ = answer(&self.name, ANSWER_WITHIN, self.client.release(OfRun { run })).await;
     }
+}
+
+/// A channel to a worker that listens.
+async fn connect(name: &str) -> Result<Channel, Failure> {
+    let endpoint = Endpoint::from_shared(format!("http://{name}"));
+    let endpoint = endpoint.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let endpoint = endpoint
+        .connect_timeout(ANSWER_WITHIN)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(PROBE_EVERY)
+        .keep_alive_timeout(PROBE_WITHIN)
+        .keep_alive_while_idle(true);
+    endpoint.connect().await.map_err(|error| {
+        let why = cause(&error);
+        Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
+            .with_help("start a worker there that listens at this address")
+    })
+}
+
+/// A channel over the streams of an ssh. They are there once.
+async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
+    let mut stream = Some(stream);
+    let connector = service_fn(move |_| {
+        let stream = stream.take().ok_or_else(|| io::Error::other("its ssh has ended"));
+        std::future::ready(stream)
+    });
+    let endpoint = Endpoint::from_static("http://worker.invalid")
+        .http2_keep_alive_interval(PROBE_EVERY)
+        .keep_alive_timeout(PROBE_SSH_WITHIN)
+        .keep_alive_while_idle(true);
+    endpoint.connect_with_connector(connector).await.map_err(|error| {
+        let message = format!("no worker at the other end of ssh: {}", cause(&error));
+        Failure::new(FailureKind::Failed, message)
+    })
 }
 
 /// The answer of `host`, or what is wrong.

@@ -7,11 +7,13 @@ use futures_util::future::join_all;
 use ssdyno_block::Time;
 use ssdyno_result::{Keep, KeepGoing, LiveSnapshot, RunProgress};
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSnapshot, RunSpec};
+use tokio::sync::Notify;
 
 use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
+use crate::ssh::RemoteStart;
 use crate::worker::{NO_RUN, monotonic_ns};
 
 /// How often workers tell how far they are.
@@ -28,6 +30,9 @@ const GONE_AFTER: Duration = Duration::from_secs(30);
 
 /// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
 const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
+
+/// How long records may take to come after everybody was told to stop.
+const FETCH_AFTER_STOP: Duration = Duration::from_secs(5);
 
 /// How often a host that was cut off is tried again.
 const TRY_EVERY: Duration = Duration::from_millis(500);
@@ -65,13 +70,21 @@ impl ClusterProgress {
 }
 
 /// What is known of a host while its run goes on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Seen {
     snapshot: RunSnapshot,
+    /// When it told something last.
+    heard: Instant,
     /// Since when it is cut off.
     lost: Option<Instant>,
     /// Why it is given up, or why its worker has no such run.
     gone: Option<Failure>,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { snapshot: RunSnapshot::default(), heard: Instant::now(), lost: None, gone: None }
+    }
 }
 
 /// A host with its run.
@@ -91,10 +104,10 @@ impl Member {
         self.seen().snapshot.phase
     }
 
-    /// Gives it up if it is cut off.
-    fn give_up_if_lost(&self) {
+    /// Gives it up if it is silent: it is cut off, whether its connection was found dead yet or not.
+    fn give_up_if_silent(&self) {
         let mut seen = self.seen();
-        if seen.lost.is_some_and(|since| since.elapsed() > GONE_AFTER_STOP) {
+        if seen.heard.elapsed() > GONE_AFTER_STOP {
             let message = format!("{} was cut off when the run was stopped", self.connection.name);
             seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
         }
@@ -106,19 +119,29 @@ impl Member {
     }
 }
 
-/// Runs `spec` on all `hosts` at once, each on a target of its own by that name, and joins what they measured; `version`
-/// is that of the program. `watch` is called some 40 times a second and may stop all hosts: what was measured is kept.
+/// The hosts of a run, and how they are reached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hosts {
+    /// Each is named once.
+    pub addresses: Vec<HostAddress>,
+    /// How ssh starts workers on those that are reached by it.
+    pub remote: RemoteStart,
+    /// Version of this program, which all workers must have.
+    pub version: String,
+}
+
+/// Runs `spec` on all `hosts` at once, each on a target of its own by that name, and joins what they measured.
+/// `watch` is called some 40 times a second and may stop all hosts: what was measured is kept.
 ///
 /// # Errors
 /// A host cannot be reached, has another version, or refuses the spec: nothing is loaded then. Or the hosts did not run
 /// at the same time. What went wrong later is in [`Measured::failure`], with what was measured.
 pub fn run_on_hosts(
-    hosts: &[HostAddress],
+    hosts: &Hosts,
     spec: &RunSpec,
-    version: &str,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
-    check(hosts)?;
+    check(&hosts.addresses)?;
     let keep = spec.keep;
     // Rows stay where they are recorded, and nobody fetches them yet; a series of one point could not be cut.
     let spec = RunSpec {
@@ -131,7 +154,7 @@ pub fn run_on_hosts(
         Failure::new(FailureKind::Failed, format!("cannot start the controller: {error}"))
     })?;
     let kept_rows = keep != Keep::Summary;
-    let mut measured = runtime.block_on(carry_out(hosts, &spec, version, watch))?;
+    let mut measured = runtime.block_on(carry_out(hosts, &spec, watch))?;
     if kept_rows {
         let note =
             "rows of requests are not kept in a run on several hosts: percentiles are within 0.4 %";
@@ -140,7 +163,7 @@ pub fn run_on_hosts(
     Ok(measured)
 }
 
-fn check(hosts: &[HostAddress]) -> Result<(), Failure> {
+pub(crate) fn check(hosts: &[HostAddress]) -> Result<(), Failure> {
     let twice = hosts.iter().enumerate().find(|(at, host)| hosts[..*at].contains(host));
     match (hosts, twice) {
         ([], _) => Err(Failure::usage("no host is named")),
@@ -151,12 +174,12 @@ fn check(hosts: &[HostAddress]) -> Result<(), Failure> {
 }
 
 async fn carry_out(
-    hosts: &[HostAddress],
+    hosts: &Hosts,
     spec: &RunSpec,
-    version: &str,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
-    let mut members = assemble(hosts, spec, version).await?;
+    let assembled = assemble(hosts, spec);
+    let mut members = unless_stopped(assembled, watch).await?;
     members.iter().for_each(follow);
     let begun = match wait_until_ready(&members, watch).await {
         Ok(()) => begin(&mut members).await,
@@ -168,19 +191,17 @@ async fn carry_out(
         release(&mut members).await;
         return Err(why);
     }
-    wait_until_over(&mut members, watch).await;
-    let outcomes = join_all(members.iter_mut().map(fetch)).await;
+    let stopped = wait_until_over(&mut members, watch).await;
+    let outcomes = fetch_all(&mut members, stopped, watch).await;
     release(&mut members).await;
     join(outcomes, spec)
 }
 
 /// Connects to all hosts, compares clocks and lets them prepare; none if one refuses.
-async fn assemble(
-    hosts: &[HostAddress],
-    spec: &RunSpec,
-    version: &str,
-) -> Result<Vec<Member>, Failure> {
-    let connections = join_all(hosts.iter().map(|host| Connection::open(host, version))).await;
+async fn assemble(hosts: &Hosts, spec: &RunSpec) -> Result<Vec<Member>, Failure> {
+    let Hosts { addresses, remote, version } = hosts;
+    let open = |host| Connection::open(host, remote, version);
+    let connections = join_all(addresses.iter().map(open)).await;
     let mut connections = connections.into_iter().collect::<Result<Vec<_>, _>>()?;
     let clocks = join_all(connections.iter_mut().map(Connection::compare_clocks)).await;
     let clocks = clocks.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -199,6 +220,27 @@ async fn assemble(
     Ok(connections.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
 }
 
+/// What `work` gives, unless who watches stops it before. A worker that was told to prepare, and is not heard of again,
+/// forgets it.
+async fn unless_stopped<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+    watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
+) -> Result<T, Failure> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        if let Ok(done) = tokio::time::timeout(WATCH_EVERY, &mut work).await {
+            return done;
+        }
+        if watch(&ClusterProgress::default()) == KeepGoing::Stop {
+            return Err(stopped_before());
+        }
+    }
+}
+
+fn stopped_before() -> Failure {
+    Failure::new(FailureKind::Interrupted, "interrupted before the load began")
+}
+
 /// Follows the run of a member in the background; it connects again after a cut.
 fn follow(member: &Member) {
     let (mut connection, run, seen) =
@@ -211,6 +253,7 @@ fn follow(member: &Member) {
                     while let Ok(Some(told)) = stream.message().await {
                         let mut seen = state();
                         (seen.snapshot, seen.lost) = (told.snapshot, None);
+                        seen.heard = Instant::now();
                         if seen.snapshot.phase == RunPhase::Ended {
                             return;
                         }
@@ -253,10 +296,7 @@ async fn wait_until_ready(
 ) -> Result<(), Failure> {
     loop {
         if watch(&progress(members)) == KeepGoing::Stop {
-            return Err(Failure::new(
-                FailureKind::Interrupted,
-                "interrupted before the load began",
-            ));
+            return Err(stopped_before());
         }
         if let Some(member) = members.iter().find(|member| member.is_over()) {
             let gone = member.seen().gone.clone();
@@ -287,7 +327,7 @@ async fn begin(members: &mut [Member]) -> Result<(), Failure> {
 async fn wait_until_over(
     members: &mut [Member],
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
-) {
+) -> bool {
     let mut stopped = false;
     while !members.iter().all(Member::is_over) {
         if watch(&progress(members)) == KeepGoing::Stop && !stopped {
@@ -297,25 +337,61 @@ async fn wait_until_over(
             let _ = tokio::time::timeout(GONE_AFTER_STOP, join_all(stop)).await;
         }
         if stopped {
-            members.iter().for_each(Member::give_up_if_lost);
+            members.iter().for_each(Member::give_up_if_silent);
         }
         tokio::time::sleep(WATCH_EVERY).await;
     }
-    watch(&progress(members));
+    watch(&progress(members)) == KeepGoing::Stop || stopped
 }
 
-/// Compares the clocks again and fetches what a host measured.
-async fn fetch(member: &mut Member) -> HostOutcome {
+/// Compares the clocks again and fetches what each host measured. Whether before or now, from the moment on at which
+/// everybody was told to stop a record has a few seconds to come.
+async fn fetch_all(
+    members: &mut [Member],
+    stopped: bool,
+    watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
+) -> Vec<HostOutcome> {
+    let told = progress(members);
+    let hurry = Notify::new();
+    let mut since = stopped.then(Instant::now);
+    let mut fetched = std::pin::pin!(join_all(members.iter_mut().map(|one| fetch(one, &hurry))));
+    loop {
+        if let Ok(outcomes) = tokio::time::timeout(WATCH_EVERY, &mut fetched).await {
+            return outcomes;
+        }
+        if watch(&told) == KeepGoing::Stop {
+            since.get_or_insert_with(Instant::now);
+        }
+        if since.is_some_and(|since| since.elapsed() > FETCH_AFTER_STOP) {
+            hurry.notify_waiters();
+        }
+    }
+}
+
+/// The same of one host; until `hurry` rings.
+async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     let Member { connection, run, clock, seen } = member;
     let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
-    let fetched: Result<Fetched, Failure> = match gone {
-        Some(failure) => Err(failure),
-        None => connection.collect(*run).await,
+    let name = connection.name.clone();
+    let (fetched, later): (Result<Fetched, Failure>, _) = match gone {
+        Some(failure) => (Err(failure), None),
+        None => {
+            let collect = async {
+                let fetched = connection.collect(*run).await;
+                let later =
+                    if fetched.is_ok() { connection.compare_clocks().await.ok() } else { None };
+                (fetched, later)
+            };
+            tokio::select! {
+                done = collect => done,
+                () = hurry.notified() => {
+                    let message = format!("{name} did not send its record in time after the run was stopped");
+                    (Err(Failure::new(FailureKind::Failed, message)), None)
+                }
+            }
+        }
     };
-    let clock = match connection.compare_clocks().await {
-        Ok(later) if fetched.is_ok() => clock.and(later),
-        _ => *clock,
-    };
+    let clock = later.map_or(*clock, |later| clock.and(later));
     HostOutcome {
         name: connection.name.clone(),
         machine: connection.machine.clone(),

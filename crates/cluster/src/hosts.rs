@@ -3,35 +3,95 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A worker's address: `HOST:PORT`, where it listens.
+/// How a worker is reached.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct HostAddress {
-    host: String,
-    port: u16,
+pub enum HostAddress {
+    /// `HOST:PORT`: it listens there.
+    Listening {
+        /// Name or address; an IPv6 address stands in brackets.
+        host: String,
+        /// Its port, not 0.
+        port: u16,
+    },
+    /// `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`: ssh starts it for this run, and it ends with it.
+    Ssh {
+        /// What ssh calls the host, with the user before it: a name of its configuration will do.
+        destination: String,
+        /// Another port than ssh would take.
+        port: Option<u16>,
+    },
+}
+
+/// What a host may be called. None begins with a hyphen: ssh would take it for an option.
+fn is_host(host: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    !host.is_empty() && !host.starts_with('-') && host.chars().all(plain)
+}
+
+fn is_v6_in_brackets(host: &str) -> bool {
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    inner.is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok())
+}
+
+fn port_of(text: &str) -> Option<u16> {
+    text.parse().ok().filter(|port| *port > 0)
+}
+
+/// `[USER@]HOST`, as ssh takes it.
+fn destination(text: &str) -> Option<String> {
+    let (user, host) =
+        text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
+    let bare = is_v6_in_brackets(host).then(|| host.trim_matches(['[', ']']));
+    let is_good = (is_host(host) || bare.is_some()) && user.is_none_or(is_host);
+    let user = user.map_or(String::new(), |user| format!("{user}@"));
+    is_good.then(|| format!("{user}{}", bare.unwrap_or(host)))
 }
 
 impl FromStr for HostAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<HostAddress, String> {
-        let wrong = || {
-            format!("`{text}` is no address of a worker: write HOST:PORT, such as 127.0.0.1:7801")
+        let text = text.trim();
+        let address = if let Some(rest) = text.strip_prefix("ssh://") {
+            let (host, port) = match rest.rsplit_once(':') {
+                Some((host, port)) if !rest.ends_with(']') => (host, Some(port)),
+                _ => (rest, None),
+            };
+            let number = port.map(port_of);
+            let destination = destination(host).filter(|_| number != Some(None));
+            destination.map(|destination| HostAddress::Ssh { destination, port: number.flatten() })
+        } else if let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.contains('@')) {
+            let is_good = is_host(host) || is_v6_in_brackets(host);
+            let port = port_of(port).filter(|_| is_good);
+            port.map(|port| HostAddress::Listening { host: host.to_owned(), port })
+        } else {
+            destination(text).map(|destination| HostAddress::Ssh { destination, port: None })
         };
-        let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let is_v6 = inner.is_some_and(|host| host.parse::<std::net::Ipv6Addr>().is_ok());
-        if !is_v6 && (host.is_empty() || !host.chars().all(plain)) {
-            return Err(wrong());
-        }
-        let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(wrong)?;
-        Ok(HostAddress { host: host.to_owned(), port })
+        address.ok_or_else(|| {
+            format!(
+                "`{text}` is no host: write [USER@]HOST for ssh, or HOST:PORT of a worker that listens, such as \
+                 127.0.0.1:7801"
+            )
+        })
     }
 }
 
 impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
+        match self {
+            HostAddress::Listening { host, port } => write!(f, "{host}:{port}"),
+            HostAddress::Ssh { destination, port: None } => f.write_str(destination),
+            HostAddress::Ssh { destination, port: Some(port) } => {
+                let (user, host) = match destination.rsplit_once('@') {
+                    Some((user, host)) => (format!("{user}@"), host),
+                    None => (String::new(), destination.as_str()),
+                };
+                if host.contains(':') {
+                    return write!(f, "ssh://{user}[{host}]:{port}");
+                }
+                write!(f, "ssh://{user}{host}:{port}")
+            }
+        }
     }
 }
 
@@ -39,14 +99,46 @@ impl fmt::Display for HostAddress {
 mod tests {
     use super::*;
 
+    fn read(text: &str) -> Result<HostAddress, String> {
+        text.parse()
+    }
+
+    fn ssh(destination: &str, port: Option<u16>) -> HostAddress {
+        HostAddress::Ssh { destination: destination.to_owned(), port }
+    }
+
     #[test]
-    fn addresses_have_a_port() {
+    fn workers_that_listen_have_a_port() {
         for good in ["127.0.0.1:7801", "[::1]:7801", "node-3.example_net:1"] {
-            assert_eq!(good.parse::<HostAddress>().unwrap().to_string(), good);
+            let address = read(good).unwrap();
+            assert!(matches!(address, HostAddress::Listening { .. }), "{good}");
+            assert_eq!(address.to_string(), good);
         }
+    }
+
+    #[test]
+    fn the_others_are_reached_by_ssh() {
+        for (text, expected) in [
+            ("a", ssh("a", None)),
+            ("admin@b.example", ssh("admin@b.example", None)),
+            ("root@[fe80::1]", ssh("root@fe80::1", None)),
+            ("ssh://admin@b:2222", ssh("admin@b", Some(2222))),
+            ("ssh://b", ssh("b", None)),
+            ("ssh://root@[::1]:22", ssh("root@::1", Some(22))),
+        ] {
+            let address = read(text).unwrap();
+            assert_eq!(address, expected, "{text}");
+            if address != ssh("root@fe80::1", None) {
+                assert_eq!(read(&address.to_string()).unwrap(), address, "{text}");
+            }
+        }
+    }
+
+    /// A host that begins with a hyphen would be an option of ssh, which can start programs.
+    #[test]
+    fn other_texts_are_refused() {
         for bad in [
             "",
-            "host",
             "host:",
             ":1",
             "host:0",
@@ -55,8 +147,19 @@ mod tests {
             "a b:1",
             "[x]:1",
             "http://a:1",
+            "-oProxyCommand=x",
+            "a@-b",
+            "-l@b",
+            "a@b:22",
+            "ssh://a:0",
+            "ssh://",
+            "ssh://-x",
+            "a;b",
+            "a\nb",
+            "$(x)",
+            "@a",
         ] {
-            let error = bad.parse::<HostAddress>().unwrap_err();
+            let error = read(bad).unwrap_err();
             assert!(error.contains("HOST:PORT"), "{error}");
         }
     }

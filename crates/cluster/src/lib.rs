@@ -2,10 +2,12 @@
 //! recorded, and the protocol between them.
 //!
 //! A [`WorkerService`] carries out one run at a time for whoever prepared it: [`serve_listener`] over TCP, [`serve_stdio`]
-//! over the streams of its process, as a program that ssh starts. [`run_on_hosts`] is the controller of one run: it
+//! over the streams of its process, as a program that ssh starts ([`RemoteStart`]). [`run_on_hosts`] is the controller of one run: it
 //! compares versions and clocks, prepares the targets, lets everybody begin at one moment, watches, and joins the
 //! recordings over the window in which all hosts were running ([`ssdyno_result::Together`]). Nobody sends percentiles
 //! or averages: histograms are added.
+//!
+//! A [`JobPlan`] is a run that a front end can start, here or on several hosts; started, it is a [`Job`].
 //!
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
 //! makes the run partial, with its name; the others are kept.
@@ -18,13 +20,17 @@ mod codec;
 mod connection;
 mod controller;
 mod hosts;
+mod job;
 mod join;
 mod protocol;
 mod server;
+mod ssh;
 mod worker;
 
 pub use clocks::ClockComparison;
-pub use controller::{ClusterProgress, run_on_hosts};
+pub use controller::{ClusterProgress, Hosts, run_on_hosts};
 pub use hosts::HostAddress;
+pub use job::{HERE, Job, JobPlan};
 pub use server::{WorkerListener, serve_listener, serve_stdio};
+pub use ssh::RemoteStart;
 pub use worker::{WorkerConsent, WorkerService};

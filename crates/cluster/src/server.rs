@@ -24,6 +24,10 @@ const ASK_EVERY: Duration = Duration::from_millis(50);
 /// How long a controller may take to fetch the record of a run that ends with its worker.
 const FAREWELL: Duration = Duration::from_secs(3);
 
+/// How often a controller that is silent is probed, and how long for an answer: together less than the lease of a run.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBE_WITHIN: Duration = Duration::from_secs(30);
+
 fn service(worker: &WorkerService) -> WorkerServer<WorkerService> {
     WorkerServer::new(worker.clone())
         .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -40,6 +44,30 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| failed("cannot start the threads of a worker", &error))
+}
+
+/// A server that finds out when a controller is gone without a word.
+fn builder() -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(PROBE_EVERY))
+        .http2_keepalive_timeout(Some(PROBE_WITHIN))
+}
+
+async fn until(ends: &impl Fn() -> bool) {
+    while !ends() {
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+/// Stops the run in order; its controller has some seconds to fetch what was measured.
+async fn say_farewell(worker: &WorkerService) {
+    worker.stop_run();
+    let fetched = async {
+        while worker.is_busy() {
+            tokio::time::sleep(ASK_EVERY).await;
+        }
+    };
+    let _ = tokio::time::timeout(FAREWELL, fetched).await;
 }
 
 /// Ends runs that nobody asks for.
@@ -106,19 +134,14 @@ pub fn serve_listener(
             incoming.map(|stream| stream.inspect(|stream| drop(stream.set_nodelay(true))));
         tokio::spawn(keep_house(worker.clone()));
         let (end, ended) = oneshot::channel::<()>();
-        let router = Server::builder().add_service(service(&worker));
+        let router = builder().add_service(service(&worker));
         let serving = router.serve_with_incoming_shutdown(incoming, async { drop(ended.await) });
-        let serving = tokio::spawn(serving);
-        while !ends() && !serving.is_finished() {
-            tokio::time::sleep(ASK_EVERY).await;
+        let mut serving = tokio::spawn(serving);
+        tokio::select! {
+            _ = &mut serving => return Ok(()),
+            () = until(&ends) => {}
         }
-        worker.stop_run();
-        let farewell = async {
-            while worker.is_busy() {
-                tokio::time::sleep(ASK_EVERY).await;
-            }
-        };
-        let _ = tokio::time::timeout(FAREWELL, farewell).await;
+        say_farewell(&worker).await;
         drop(end);
         let _ = tokio::time::timeout(ASK_EVERY, serving).await;
         Ok::<(), io::Error>(())
@@ -132,16 +155,25 @@ pub fn serve_listener(
 ///
 /// # Errors
 /// There are no threads for it.
-pub fn serve_stdio(worker: &WorkerService) -> Result<(), Failure> {
+pub fn serve_stdio(
+    worker: &WorkerService,
+    ends: impl Fn() -> bool + Send + Sync + 'static,
+) -> Result<(), Failure> {
     let runtime = runtime()?;
     let worker = worker.clone();
     runtime.block_on(async move {
+        tokio::spawn(keep_house(worker.clone()));
         let (end, ended) = oneshot::channel();
         let io = Stdio { input: tokio::io::stdin(), output: tokio::io::stdout(), _end: end };
         let incoming = tokio_stream::once(Ok::<_, io::Error>(io)).chain(tokio_stream::pending());
-        let router = Server::builder().add_service(service(&worker));
-        // The sender is dropped with the connection.
-        let _ = router.serve_with_incoming_shutdown(incoming, async { drop(ended.await) }).await;
+        let router = builder().add_service(service(&worker));
+        let serving = router.serve_with_incoming(incoming);
+        // The sender is dropped with the connection. The server itself would wait for a controller that is gone.
+        tokio::select! {
+            _ = serving => {}
+            _ = ended => {}
+            () = until(&ends) => say_farewell(&worker).await,
+        }
         worker.stop_run();
     });
     // A read of standard input that nobody ends would keep the process.

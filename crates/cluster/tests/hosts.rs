@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ssdyno_cluster::{
-    HostAddress, WorkerConsent, WorkerListener, WorkerService, run_on_hosts, serve_listener,
+    HostAddress, Hosts, WorkerConsent, WorkerListener, WorkerService, run_on_hosts, serve_listener,
 };
 use ssdyno_result::{KeepGoing, RunResult};
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec, Unattended, WriteSpec, resolve};
@@ -62,7 +62,11 @@ fn workers(count: usize) -> (Vec<Running>, Vec<HostAddress>) {
 }
 
 fn run(hosts: &[HostAddress], spec: &RunSpec) -> Result<Measured, Failure> {
-    run_on_hosts(hosts, spec, VERSION, &mut |_| KeepGoing::Continue)
+    run_on_hosts(&at(hosts), spec, &mut |_| KeepGoing::Continue)
+}
+
+fn at(hosts: &[HostAddress]) -> Hosts {
+    Hosts { addresses: hosts.to_vec(), version: VERSION.to_owned(), ..Hosts::default() }
 }
 
 fn spec(target: &str, seconds: f64) -> RunSpec {
@@ -156,7 +160,7 @@ fn an_interrupt_stops_all_within_a_second_and_keeps_what_was_measured() {
     let file = file(16 << 20);
     let real = RunSpec { real: buffered(), ..spec(name_of(&file), 60.0) };
     let mut told = None;
-    let measured = run_on_hosts(&hosts, &real, VERSION, &mut |progress| {
+    let measured = run_on_hosts(&at(&hosts), &real, &mut |progress| {
         let seen = progress.merged();
         if seen.preparing.is_none() && seen.now.as_s_f64() > 0.4 {
             told.get_or_insert_with(Instant::now);
@@ -200,7 +204,7 @@ fn what_cannot_be_is_refused_and_nothing_is_half_started() {
 fn two_controllers_do_not_share_a_worker() {
     let (_workers, hosts) = workers(1);
     let mut second = None;
-    let first = run_on_hosts(&hosts, &spec("null:", 1.0), VERSION, &mut |progress| {
+    let first = run_on_hosts(&at(&hosts), &spec("null:", 1.0), &mut |progress| {
         if progress.merged().preparing.is_none() && second.is_none() {
             // A controller has a runtime of its own.
             let hosts = hosts.clone();
@@ -239,7 +243,7 @@ fn no_controller_can_consent_to_write() {
 fn a_worker_that_ends_in_the_middle_has_its_name_in_the_result() {
     let (workers, hosts) = workers(2);
     let mut ended = false;
-    let measured = run_on_hosts(&hosts, &spec("null:", 1.5), VERSION, &mut |progress| {
+    let measured = run_on_hosts(&at(&hosts), &spec("null:", 1.5), &mut |progress| {
         if !ended && progress.merged().now.as_s_f64() > 0.3 {
             ended = true;
             // It stops in order, and its controller fetches what it has.

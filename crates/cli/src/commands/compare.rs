@@ -11,8 +11,8 @@ use ssdyno_result::{
     Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
 };
 use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Measured, Prepared, RunList, RunListProgress, RunPhase,
-    RunSpec, files, named, refuse_real, resolve,
+    ErrorBody, Failure, FailureKind, Measured, Prepared, ResultFolder, RunList, RunListProgress,
+    RunPhase, RunSpec, files, named, refuse_real, resolve, unwritable,
 };
 
 use crate::args::LoadArgs;
@@ -20,7 +20,7 @@ use crate::consent::Terminal;
 use crate::output::{Output, end};
 use crate::progress::{Board, Meter, flow};
 use crate::real::RealArgs;
-use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::results::{HEADING, ResultsArgs, keep};
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let mut results = Vec::new();
     let mut failure: Option<Failure> = None;
     // Where nothing is compared nothing is left behind.
-    let outcomes = run_all(sides).inspect_err(|_| directory.iter().for_each(Directory::remove))?;
+    let outcomes =
+        run_all(sides).inspect_err(|_| directory.iter().for_each(ResultFolder::remove))?;
     for (result, wrong) in outcomes {
         results.push(result);
         failure = failure.or(wrong);
@@ -99,8 +100,8 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-fn directory(args: &CompareArgs) -> Result<Option<Directory>, Failure> {
-    Directory::create(args.keep, &args.results, || {
+fn directory(args: &CompareArgs) -> Result<Option<ResultFolder>, Failure> {
+    args.results.create(args.keep, || {
         let sides: Vec<&str> =
             args.sides.iter().map(|side| side.trim_end_matches('/')).filter_map(last).collect();
         RunDirectory::default_name("compare", &sides.join("-vs-"), None, SystemTime::now())

@@ -8,12 +8,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use ssdyno_papers::{PaperError, PapersOptions, PapersReport, Vary};
 use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, named};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
 
 use crate::args::requests;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
-use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::results::{HEADING, ResultsArgs, keep};
 
 #[derive(Debug, Args)]
 pub(crate) struct PapersArgs {
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         options.add_trace(trace).map_err(|error| explain(&error))?;
     }
     // Made before the runs: who has no place for results should hear of it at once.
-    let directory = Directory::create(args.keep, &args.results, || {
+    let directory = args.results.create(args.keep, || {
         let selector = args.selector.replace('/', "-");
         RunDirectory::default_name("papers", &selector, None, SystemTime::now())
     })?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     });
     meter.finish();
     let report = report.map_err(|error| {
-        directory.iter().for_each(Directory::remove);
+        directory.iter().for_each(ResultFolder::remove);
         explain(&error)
     })?;
     let mut failure = judge(&report);
@@ -129,7 +129,7 @@ fn judge(report: &PapersReport) -> Option<Failure> {
 }
 
 /// A file for each figure, and `report.json`.
-fn write(directory: &Directory, report: &PapersReport) -> Result<String, ResultError> {
+fn write(directory: &ResultFolder, report: &PapersReport) -> Result<String, ResultError> {
     let json = to_json(report)?;
     let figures = report.figures.iter().map(|f| (f.id.replace('/', "-") + ".svg", f.svg.as_str()));
     directory.write_texts(figures.chain([("report.json".to_owned(), json.as_str())]))

@@ -13,7 +13,9 @@ use ssdyno_profile::{
     SessionStart, Setup, SizeInterval, Stage, default_sizes,
 };
 use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, HostSpec, RealSpec, RunSpec, files};
+use ssdyno_session::{
+    ErrorBody, Failure, FailureKind, HostSpec, RealSpec, ResultFolder, RunSpec, files, unwritable,
+};
 
 use crate::args::{positive_span, seed};
 use crate::consent::Terminal;
@@ -21,7 +23,7 @@ use crate::host::HostArgs;
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::results::{HEADING, ResultsArgs, keep};
 use crate::scheduler_files::{SchedulerFileArgs, SchedulerFiles};
 
 /// Time of a profile that estimates, where none is given.
@@ -213,7 +215,7 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
         files.remove_new();
-        directory.iter().for_each(Directory::remove);
+        directory.iter().for_each(ResultFolder::remove);
         explain(error, FailureKind::Usage)
     })?;
     result.notes.splice(0..0, target.notes().iter().cloned());
@@ -235,7 +237,7 @@ fn nothing_left(before: &ProfileResult, output: Output) -> Result<(), Failure> {
 /// Prints and keeps `result`.
 fn report(
     result: &ProfileResult,
-    directory: Option<&Directory>,
+    directory: Option<&ResultFolder>,
     files: &SchedulerFiles,
     mut failure: Option<Failure>,
     output: Output,
@@ -413,14 +415,14 @@ fn spec(args: &ProfileArgs, before: Option<&ProfileResult>) -> RunSpec {
     RunSpec { set, host, real, write: args.real.write_spec(), ..RunSpec::default() }
 }
 
-fn directory(args: &ProfileArgs, plan: &ProfilePlan) -> Result<Option<Directory>, Failure> {
+fn directory(args: &ProfileArgs, plan: &ProfilePlan) -> Result<Option<ResultFolder>, Failure> {
     let what = if args.merge.is_empty() { "profile" } else { "merged-profile" };
-    Directory::create(args.keep, &args.results, || {
+    args.results.create(args.keep, || {
         RunDirectory::default_name(&plan.target, what, Some(plan.seed), SystemTime::now())
     })
 }
 
-fn write(directory: &Directory, result: &ProfileResult) -> Result<String, ResultError> {
+fn write(directory: &ResultFolder, result: &ProfileResult) -> Result<String, ResultError> {
     directory.write_page(&ssdyno_profile::html(result), result)
 }
 
@@ -440,7 +442,7 @@ fn explain(error: ProfileError, kind: FailureKind) -> Failure {
 
 struct Watch<'a> {
     meter: CountMeter,
-    directory: Option<&'a Directory>,
+    directory: Option<&'a ResultFolder>,
 }
 
 impl Observer for Watch<'_> {

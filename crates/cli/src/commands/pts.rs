@@ -9,7 +9,7 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
 use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, RunSpec, named};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, RunSpec, named, unwritable};
 
 use crate::args::positive_span;
 use crate::consent::Terminal;
@@ -17,7 +17,7 @@ use crate::host::HostArgs;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
-use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::results::{HEADING, ResultsArgs, keep};
 
 /// Length of a load: the specification's on a real target; on a simulated one what a person waits
 /// for.
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     watch.meter.finish();
     let (mut result, failure) = executed.map_err(|error| {
         // Nothing was measured: nothing is left behind.
-        directory.iter().for_each(Directory::remove);
+        directory.iter().for_each(ResultFolder::remove);
         explain(error, FailureKind::Usage)
     })?;
     result.notes.splice(0..0, target.notes().iter().cloned());
@@ -173,14 +173,14 @@ fn spec(args: &PtsArgs) -> RunSpec {
     }
 }
 
-fn directory(args: &PtsArgs) -> Result<Option<Directory>, Failure> {
-    Directory::create(args.keep, &args.results, || {
+fn directory(args: &PtsArgs) -> Result<Option<ResultFolder>, Failure> {
+    args.results.create(args.keep, || {
         let test = format!("pts-{}", args.test);
         RunDirectory::default_name(&args.target, &test, Some(args.seed), SystemTime::now())
     })
 }
 
-fn write(directory: &Directory, result: &PtsResult) -> Result<String, ResultError> {
+fn write(directory: &ResultFolder, result: &PtsResult) -> Result<String, ResultError> {
     directory.write_page(&ssdyno_pts::html(result), result)
 }
 
@@ -196,7 +196,7 @@ fn explain(error: PtsError, kind: FailureKind) -> Failure {
 
 struct Watch<'a> {
     meter: CountMeter,
-    directory: Option<&'a Directory>,
+    directory: Option<&'a ResultFolder>,
 }
 
 impl Observer for Watch<'_> {

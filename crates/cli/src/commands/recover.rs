@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ssdyno_result::{RecoverError, RunDirectory, RunResult, summary_text};
-use ssdyno_session::{Failure, FailureKind};
+use ssdyno_session::{Failure, FailureKind, unwritable};
 
 use super::run::RunOutput;
 use crate::output::Output;
-use crate::results::unwritable;
 
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {

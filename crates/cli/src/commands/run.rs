@@ -5,23 +5,23 @@ use std::time::SystemTime;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_block::counted;
 use ssdyno_block::units::Span;
-use ssdyno_cluster::{HostAddress, run_on_hosts};
-use ssdyno_result::{Keep, KeepGoing, Rows, RunDirectory, RunResult, summary_text};
+use ssdyno_cluster::{Hosts, JobPlan, run_on_hosts};
+use ssdyno_result::{Keep, KeepGoing, RunDirectory, RunResult, summary_text};
 use ssdyno_session::{
-    DEFAULT_TARGET, ErrorBody, Failure, FailureKind, Goal, Measured, Prepared, RealSpec, RunSpec,
-    given, is_real, option_of, resolve,
+    ErrorBody, Failure, Measured, Prepared, RealSpec, ResultFolder, RunSpec, given, is_real,
+    lost_rows, option_of, resolve, unwritable,
 };
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::consent::Terminal;
+use crate::hosts::HostsArgs;
 use crate::memory;
 use crate::output::{Output, end};
 use crate::progress::Watch;
 use crate::real::RealArgs;
 use crate::replay;
-use crate::results::{Directory, HEADING, ResultsArgs, keep, unwritable};
+use crate::results::{HEADING, ResultsArgs, keep};
 use crate::timeline::{TimelineArgs, TimelineFile};
 
 #[derive(Clone, Debug, Args)]
@@ -38,11 +38,8 @@ pub(crate) struct RunArgs {
     pub(crate) spec: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
-    /// Load it from these workers together, each its own target of this name: HOST:PORT, where `ssdyno worker`
-    /// listens. One result, over the time in which all of them were running.
-    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', help_heading = None::<&str>,
-          conflicts_with_all = ["csv", "timeline", "tune"])]
-    pub(crate) hosts: Vec<HostAddress>,
+    #[command(flatten)]
+    pub(crate) hosts: HostsArgs,
     /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
     /// with TERM=dumb or with NO_COLOR.
     #[arg(long, help_heading = None::<&str>)]
@@ -137,8 +134,8 @@ impl<'a> RunOutput<'a> {
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let spec = args.asked()?;
-    if !args.hosts.is_empty() {
-        return on_hosts(args, &spec, output);
+    if let Some(hosts) = args.hosts.hosts() {
+        return on_hosts(args, &hosts, &spec, output);
     }
     if args.timeline.timeline.is_some() && is_real(&spec)? {
         return Err(Failure::usage("`--timeline` is for simulated targets")
@@ -167,27 +164,21 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
         Ok(measured) => conclude(args, output, &Files { directory, timeline }, measured),
         Err(failure) => {
             timeline.iter().for_each(TimelineFile::discard);
-            directory.inspect(Directory::remove);
+            directory.inspect(ResultFolder::remove);
             Err(failure)
         }
     }
 }
 
 /// The run on workers.
-fn on_hosts(args: &RunArgs, spec: &RunSpec, output: Output) -> Result<(), Failure> {
-    let named = spec.target.as_deref().or(spec.fio.as_deref()).unwrap_or(DEFAULT_TARGET);
-    let load = spec.workload.as_deref().or(spec.fio.as_deref()).unwrap_or("default");
-    let directory = Directory::create(spec.keep, &args.results, || {
-        RunDirectory::default_name(named, load, Some(spec.seed), SystemTime::now())
+fn on_hosts(args: &RunArgs, hosts: &Hosts, spec: &RunSpec, output: Output) -> Result<(), Failure> {
+    let plan = JobPlan::new(spec, Some(hosts.clone()), &mut Terminal)?;
+    let (goal, name, is_real) = (plan.goal(), plan.name(), plan.is_real()?);
+    let directory = args.results.create(spec.keep, || {
+        RunDirectory::default_name(&plan.target(), plan.load(), Some(spec.seed), SystemTime::now())
     })?;
-    let goal = Goal {
-        requests: spec.requests.map(|requests| requests.saturating_mul(args.hosts.len() as u64)),
-        duration: spec.duration.map(|span| span.0),
-    };
-    let name = format!("{named} from {}", counted(args.hosts.len() as u64, "host", "hosts"));
-    let mut meter = Watch::new(&name, load, goal, !args.no_live, is_real(spec)?);
-    let version = env!("CARGO_PKG_VERSION");
-    let measured = run_on_hosts(&args.hosts, spec, version, &mut |hosts| {
+    let mut meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
+    let measured = run_on_hosts(hosts, spec, &mut |hosts| {
         let flow = meter.update(&hosts.merged());
         // Workers tell distributions by themselves.
         if flow == KeepGoing::Stop { flow } else { KeepGoing::Continue }
@@ -196,7 +187,7 @@ fn on_hosts(args: &RunArgs, spec: &RunSpec, output: Output) -> Result<(), Failur
     match measured {
         Ok(measured) => conclude(args, output, &Files { directory, timeline: None }, measured),
         Err(failure) => {
-            directory.inspect(Directory::remove);
+            directory.inspect(ResultFolder::remove);
             Err(failure)
         }
     }
@@ -206,13 +197,13 @@ fn directory(
     args: &RunArgs,
     prepared: &Prepared,
     name: &str,
-) -> Result<Option<Directory>, Failure> {
+) -> Result<Option<ResultFolder>, Failure> {
     let keep = prepared.asked().keep;
     if args.csv && keep != Keep::All {
         return Err(Failure::usage("`--csv` writes rows, and `--keep` leaves them out")
             .with_help("leave one of the two out"));
     }
-    Directory::create(keep, &args.results, || {
+    args.results.create(keep, || {
         let seed = prepared.asked().seed;
         RunDirectory::default_name(name, prepared.load(), Some(seed), SystemTime::now())
     })
@@ -227,17 +218,9 @@ fn conclude(
 ) -> Result<(), Failure> {
     let Measured { result, recording, by_name, mut failure } = measured;
     let (result, recording) = (&result, &recording);
-    let write = |d: &Directory| d.write_run(result, recording, args.csv);
+    let write = |d: &ResultFolder| d.write_run(result, recording, args.csv);
     let written = files.directory.as_ref().map(write).transpose();
-    if let Some((lost, Some(error))) = recording.rows().map(Rows::lost)
-        && lost > 0
-    {
-        let whose = counted(lost, "request", "requests");
-        let message =
-            format!("the rows of {whose} are lost: the disk of the results is full ({error})");
-        let help = "free some space, choose another --results, or keep less (--keep summary)";
-        failure = Some(Failure::new(FailureKind::Unwritable, message).with_help(help));
-    }
+    failure = lost_rows(recording).or(failure);
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -296,6 +279,6 @@ fn tell(
 
 /// Where things are kept.
 struct Files {
-    directory: Option<Directory>,
+    directory: Option<ResultFolder>,
     timeline: Option<TimelineFile>,
 }

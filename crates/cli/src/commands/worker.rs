@@ -54,7 +54,7 @@ impl WorkerArgs {
 pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
     let worker = WorkerService::new(args.consent(), env!("CARGO_PKG_VERSION"));
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
-        return serve_stdio(&worker);
+        return serve_stdio(&worker, interrupted);
     };
     let listener = WorkerListener::bind(address)?;
     let bound = listener.address();

@@ -87,11 +87,82 @@ fn a_worker_that_is_killed_and_started_anew_is_not_counted_twice() {
 #[test]
 fn bad_addresses_and_absent_workers_are_named() {
     let place = Place::new();
-    let refused = |code, hosts| place.fails(code, &["run", "sim:delay-100us", "--hosts", hosts]);
-    assert!(refused(2, "nowhere").contains("HOST:PORT"));
+    let refused =
+        |code, hosts| place.fails(code, &["run", "sim:delay-100us", &format!("--hosts={hosts}")]);
+    assert!(refused(2, "-oProxyCommand=x").contains("HOST:PORT"));
     let text = refused(1, "127.0.0.1:1");
     assert!(text.contains("127.0.0.1:1") && text.contains("start a worker"), "{text}");
     assert!(!place.path().join("results").exists(), "nothing is left of a run that never was");
     let text = place.fails(2, &["worker", "--listen", "0.0.0.0:0"]);
     assert!(text.contains("other machines"), "{text}");
+}
+
+/// What takes the place of ssh: it runs the command here, or fails as ssh does.
+fn fake_ssh(place: &Place, body: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = place.path().join("fake-ssh");
+    // Everything before `--` is for ssh; then come the host and the command.
+    let head = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nhost=$2; command=$3\n";
+    std::fs::write(&path, format!("{head}{body}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path.display().to_string()
+}
+
+fn over_ssh<'a>(ssh: &'a str, program: &'a str, hosts: &'a str) -> Vec<&'a str> {
+    vec!["run", "null:", "--hosts", hosts, "--ssh", ssh, "--remote-program", program]
+}
+
+#[test]
+fn ssh_starts_workers_that_end_with_the_run() {
+    let place = Place::new();
+    let ssh = fake_ssh(
+        &place,
+        "echo \"motd of $host\" >&2; echo $$ >> pids; exec sh -c \"exec $command\"",
+    );
+    let program = env!("CARGO_BIN_EXE_ssdyno");
+    let mut args = over_ssh(&ssh, program, "one,admin@two");
+    args.extend(["--for", "300ms", "--name", "both"]);
+    let result = place.json(&args);
+    let names: Vec<&str> = result["hosts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|host| host["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["one", "admin@two"]);
+    assert!(result["hosts"][1]["requests"].as_u64().unwrap() > 0);
+    let replay = result["replay"].as_str().unwrap();
+    assert!(
+        replay.contains("--hosts one,admin@two") && replay.contains("--remote-program"),
+        "{replay}"
+    );
+    // Nothing is left running.
+    let pids = std::fs::read_to_string(place.path().join("pids")).unwrap();
+    let began = Instant::now();
+    let lives = |pid: &str| std::path::Path::new("/proc").join(pid).join("exe").exists();
+    while pids.lines().any(lives) {
+        assert!(began.elapsed() < Duration::from_secs(5), "a worker is left");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_host_that_ssh_does_not_reach_says_why() {
+    let place = Place::new();
+    let refused = fake_ssh(&place, "echo 'Permission denied (publickey).' >&2; exit 255");
+    let said = place.fails(1, &over_ssh(&refused, "ssdyno", "far"));
+    assert!(said.contains("ssh does not reach far: Permission denied (publickey)."), "{said}");
+    assert!(said.contains("ssh -o BatchMode=yes far true"), "{said}");
+
+    let missing = fake_ssh(&place, "exec sh -c \"$command\"");
+    let said = place.fails(1, &over_ssh(&missing, "no-such-program", "near"));
+    assert!(said.contains("near has no `no-such-program`") && said.contains("scp"), "{said}");
+
+    // A program that is no worker, and talks.
+    let said = place.fails(1, &over_ssh(&missing, "echo", "near"));
+    assert!(said.contains("near"), "{said}");
+
+    let said = place.fails(1, &over_ssh("/no/such/ssh", "ssdyno", "near"));
+    assert!(said.contains("cannot start `/no/such/ssh`"), "{said}");
+    assert!(!place.path().join("results").exists(), "nothing half started");
 }

@@ -1,0 +1,247 @@
+//! A run, here or on several hosts, as whoever started it sees it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use ssdyno_block::counted;
+use ssdyno_result::KeepGoing;
+use ssdyno_session::{
+    BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, Prompt, RunPhase,
+    RunSpec, Runner, is_real, resolve,
+};
+
+use crate::controller::{ClusterProgress, Hosts, check, run_on_hosts};
+
+/// What this machine is called in the progress of a run that is here alone.
+pub const HERE: &str = "here";
+
+/// A run that can start.
+#[derive(Debug)]
+pub enum JobPlan {
+    /// On this machine.
+    Here(Box<Prepared>),
+    /// On others. They look at the spec when it starts.
+    OnHosts(Hosts, Box<RunSpec>),
+}
+
+impl JobPlan {
+    /// The run of `spec`, on `hosts` if some are named. `prompt` is asked before a target of this machine is opened for
+    /// writing.
+    ///
+    /// # Errors
+    /// [`resolve`] refuses the spec, or a host is named twice.
+    pub fn new(
+        spec: &RunSpec,
+        hosts: Option<Hosts>,
+        prompt: &mut dyn Prompt,
+    ) -> Result<JobPlan, Failure> {
+        let Some(hosts) = hosts else {
+            return Ok(JobPlan::Here(Box::new(resolve(spec, prompt)?)));
+        };
+        check(&hosts.addresses)?;
+        Ok(JobPlan::OnHosts(hosts, Box::new(spec.clone())))
+    }
+
+    /// What is loaded, in one line.
+    pub fn name(&self) -> String {
+        match self {
+            JobPlan::Here(prepared) => prepared.name(),
+            JobPlan::OnHosts(hosts, spec) => {
+                let hosts = counted(hosts.addresses.len() as u64, "host", "hosts");
+                format!("{} from {hosts}", target(spec))
+            }
+        }
+    }
+
+    /// The target, as the spec names it or as it was chosen.
+    pub fn target(&self) -> String {
+        match self {
+            JobPlan::Here(prepared) => prepared.name(),
+            JobPlan::OnHosts(_, spec) => target(spec).to_owned(),
+        }
+    }
+
+    /// The name of the load.
+    pub fn load(&self) -> &str {
+        match self {
+            JobPlan::Here(prepared) => prepared.load(),
+            JobPlan::OnHosts(_, spec) => {
+                spec.workload.as_deref().or(spec.fio.as_deref()).unwrap_or("default")
+            }
+        }
+    }
+
+    /// The names of its hosts.
+    pub fn hosts(&self) -> Vec<String> {
+        match self {
+            JobPlan::Here(_) => vec![HERE.to_owned()],
+            JobPlan::OnHosts(hosts, _) => hosts.addresses.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// What it works towards.
+    pub fn goal(&self) -> Goal {
+        match self {
+            JobPlan::Here(prepared) => prepared.goal(),
+            JobPlan::OnHosts(hosts, spec) => Goal {
+                requests: spec
+                    .requests
+                    .map(|requests| requests.saturating_mul(hosts.addresses.len() as u64)),
+                duration: spec.duration.map(|span| span.0),
+            },
+        }
+    }
+
+    /// Whether a real target is loaded.
+    ///
+    /// # Errors
+    /// The job file that names it cannot be read.
+    pub fn is_real(&self) -> Result<bool, Failure> {
+        match self {
+            JobPlan::Here(prepared) => Ok(prepared.is_real()),
+            JobPlan::OnHosts(_, spec) => is_real(spec),
+        }
+    }
+
+    /// What was asked for.
+    pub fn asked(&self) -> &RunSpec {
+        match self {
+            JobPlan::Here(prepared) => prepared.asked(),
+            JobPlan::OnHosts(_, spec) => spec,
+        }
+    }
+
+    /// Lets rows of a real target of this machine go to `directory` as they come.
+    pub fn keep_rows_in(&mut self, directory: PathBuf) {
+        if let JobPlan::Here(prepared) = self {
+            prepared.keep_rows_in(directory);
+        }
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn start(self) -> Result<Job, Failure> {
+        match self {
+            JobPlan::Here(prepared) => {
+                let runner = prepared.start()?;
+                runner.begin(BeginAt::Once);
+                Ok(Job(Work::Here(runner)))
+            }
+            JobPlan::OnHosts(hosts, spec) => Ok(Job(Work::OnHosts(Remote::start(hosts, spec)?))),
+        }
+    }
+}
+
+fn target(spec: &RunSpec) -> &str {
+    spec.target.as_deref().or(spec.fio.as_deref()).unwrap_or(DEFAULT_TARGET)
+}
+
+/// A run under way. Dropped, it is stopped and waited for.
+#[derive(Debug)]
+pub struct Job(Work);
+
+#[derive(Debug)]
+enum Work {
+    Here(Runner),
+    OnHosts(Remote),
+}
+
+impl Job {
+    /// How far each host is. It never waits; the distributions are at most as old as the last call.
+    pub fn progress(&self) -> ClusterProgress {
+        match &self.0 {
+            Work::Here(runner) => {
+                runner.look();
+                ClusterProgress { hosts: vec![(HERE.to_owned(), runner.poll(), None)] }
+            }
+            Work::OnHosts(remote) => remote.told().clone(),
+        }
+    }
+
+    /// Stops it in order: what was measured is kept.
+    pub fn stop(&self) {
+        match &self.0 {
+            Work::Here(runner) => runner.stop(),
+            Work::OnHosts(remote) => remote.control.stop.store(true, Ordering::Relaxed),
+        }
+    }
+
+    /// Whether [`result`](Job::result) does not wait.
+    pub fn is_over(&self) -> bool {
+        match &self.0 {
+            Work::Here(runner) => runner.poll().phase == RunPhase::Ended,
+            Work::OnHosts(remote) => remote.thread.as_ref().is_none_or(JoinHandle::is_finished),
+        }
+    }
+
+    /// Waits for the end and gives what was measured.
+    ///
+    /// # Errors
+    /// The run could not start, or was stopped before it began. What went wrong later is in [`Measured::failure`].
+    pub fn result(self) -> Result<Measured, Failure> {
+        match self.0 {
+            Work::Here(runner) => runner.result(),
+            Work::OnHosts(mut remote) => remote.join(),
+        }
+    }
+}
+
+/// A controller on a thread of its own.
+#[derive(Debug)]
+struct Remote {
+    control: Arc<RemoteControl>,
+    /// `None` once its result was taken.
+    thread: Option<JoinHandle<Result<Measured, Failure>>>,
+}
+
+#[derive(Debug, Default)]
+struct RemoteControl {
+    told: Mutex<ClusterProgress>,
+    stop: AtomicBool,
+}
+
+impl Remote {
+    fn start(hosts: Hosts, spec: Box<RunSpec>) -> Result<Remote, Failure> {
+        let control = Arc::new(RemoteControl::default());
+        let mine = Arc::clone(&control);
+        let carry_out = move || {
+            run_on_hosts(&hosts, &spec, &mut |progress| {
+                mine.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(progress);
+                match mine.stop.load(Ordering::Relaxed) {
+                    true => KeepGoing::Stop,
+                    false => KeepGoing::Continue,
+                }
+            })
+        };
+        let thread = std::thread::Builder::new().name("controller".to_owned()).spawn(carry_out);
+        let thread = thread.map_err(|error| {
+            let message = format!("cannot start a thread for the controller: {error}");
+            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+        })?;
+        Ok(Remote { control, thread: Some(thread) })
+    }
+
+    fn told(&self) -> std::sync::MutexGuard<'_, ClusterProgress> {
+        self.control.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn join(&mut self) -> Result<Measured, Failure> {
+        let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
+        let ended = self.thread.take().map(JoinHandle::join).ok_or_else(lost)?;
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.control.stop.store(true, Ordering::Relaxed);
+            // Nobody wants the result, and a panic has been told of.
+            let _ = thread.join();
+        }
+    }
+}
