@@ -18,7 +18,7 @@ use crate::error::BenchError;
 use crate::job::JobFailure;
 use crate::member::Member;
 use crate::plan::LoadPlan;
-use crate::probe::Prober;
+use crate::probe::RunProbe;
 use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;
 use crate::report::{self, Parts};
@@ -93,7 +93,7 @@ pub(crate) fn measure(
     crew.watch(clock, run.options.timeout, &mut |progress| supervisor.report(progress));
     let usage = Usage::of_process() - before;
     let wall = Duration::from_nanos(clock.now_ns());
-    let probed = prober.map(Prober::finish);
+    let probed = prober.map(RunProbe::finish);
     let workers = kernel_workers();
     let failure = crew.failure(run, target);
     let precision = crew.precision();

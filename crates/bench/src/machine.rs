@@ -5,18 +5,18 @@ use ssdyno_result::Recording;
 use ssdyno_result::probe::{DeviceCheck, MachineActivity, Moved};
 
 use crate::options::Probing;
-use crate::probe::{Probed, Prober};
+use crate::probe::{Probed, RunProbe};
 use crate::target::{Kind, RealTarget};
 use crate::worker::JobReport;
 
 /// Begins to probe, right before the load begins; and what is to be said if that failed.
-pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<Prober>, Vec<String>) {
+pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<RunProbe>, Vec<String>) {
     let interval = match probing {
         Probing::Off => return (None, Vec::new()),
         Probing::Auto => None,
         Probing::Every(interval) => Some(interval),
     };
-    match Prober::start(interval, target.disk_name()) {
+    match RunProbe::start(interval, target.disk_name()) {
         Ok(prober) => (Some(prober), Vec::new()),
         Err(error) => (None, vec![format!("the machine was not probed: {error}")]),
     }

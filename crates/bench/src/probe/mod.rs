@@ -1,6 +1,6 @@
 //! What the machine does while a target is loaded (S4-18 … S4-20).
 //!
-//! A [`Prober`] samples in a thread of its own, on the clock of the run, so that samples and requests
+//! A [`RunProbe`] samples in a thread of its own, on the clock of the run, so that samples and requests
 //! lie on one timeline. A sample costs some hundred microseconds of one processor. Power comes
 //! from RAPL zones and hwmon sensors; a machine without them (most virtual ones) says `null`, never
 //! a number.
@@ -35,14 +35,14 @@ const SNAPSHOTS_MOST: usize = 600;
 
 /// Samples the machine at an interval until it is stopped.
 #[derive(Debug)]
-pub struct Prober {
+pub struct RunProbe {
     stop: Sender<()>,
     thread: JoinHandle<Vec<Snapshot>>,
     /// The device under test.
     disk: Option<String>,
 }
 
-/// What a [`Prober`] saw.
+/// What a [`RunProbe`] saw.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Probed {
     /// One after the other without gaps.
@@ -51,7 +51,7 @@ pub struct Probed {
     pub moved: Option<Moved>,
 }
 
-impl Prober {
+impl RunProbe {
     /// Begins now, which is also where times count from. `disk` is the name of the device under
     /// test in the kernel, such as `nvme0n1` (see [`disk_name`]). Without an `interval` there is a
     /// sample ten times a second, or less often where that would take more than a thousandth of a
@@ -59,7 +59,7 @@ impl Prober {
     ///
     /// # Errors
     /// No thread can be started.
-    pub fn start(interval: Option<Duration>, disk: Option<String>) -> std::io::Result<Prober> {
+    pub fn start(interval: Option<Duration>, disk: Option<String>) -> std::io::Result<RunProbe> {
         let began = Instant::now();
         let sensors = Sensors::find(Path::new(SYS));
         let disks: Vec<String> = disk.into_iter().collect();
@@ -87,7 +87,7 @@ impl Prober {
             }
         };
         let thread = std::thread::Builder::new().name("probes".to_owned()).spawn(watch)?;
-        Ok(Prober { stop, thread, disk: name })
+        Ok(RunProbe { stop, thread, disk: name })
     }
 
     /// Takes a last sample, which may be shorter, and gives all of them.
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_probed_and_the_samples_join() {
-        let prober = Prober::start(Some(Duration::from_millis(20)), None).unwrap();
+        let prober = RunProbe::start(Some(Duration::from_millis(20)), None).unwrap();
         std::thread::sleep(Duration::from_millis(70));
         let Probed { samples, moved } = prober.finish();
         assert!(samples.len() >= 2 && moved.is_none(), "{samples:?}");
