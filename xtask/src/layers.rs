@@ -28,7 +28,8 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-workload"],
     &["ssdyno-engine"],
     // The connector: devices stand on it from below, drivers from above.
-    &["ssdyno-pci"],
+    // `prober`: the state of a machine, under whoever shows or keeps it.
+    &["ssdyno-pci", "ssdyno-prober"],
     &["ssdyno-block"],
     &["ssdyno-spec"],
 ];

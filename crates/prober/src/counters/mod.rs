@@ -1,0 +1,93 @@
+//! The counters of the kernel at one moment.
+//!
+//! Each source is read whole or not at all: a file with a line that cannot be read gives an error and no figures,
+//! since nobody knows what its other lines mean then.
+
+mod disk;
+mod memory;
+mod network;
+mod power;
+mod pressure;
+mod stat;
+
+use std::collections::BTreeMap;
+
+pub(crate) use disk::DiskCounters;
+pub(crate) use power::ZoneCounter;
+pub(crate) use stat::{CPU_KINDS, CpuTicks, StatCounters};
+
+use crate::clock;
+use crate::sources::{SourceError, Sources};
+
+/// What a source said, and when it was read. Each source has its own time: a thread that was interrupted between
+/// two of them still gives right rates.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Reading<T> {
+    pub(crate) monotonic_ns: u64,
+    pub(crate) value: T,
+}
+
+/// The counters of a machine at one moment. [`since`](SystemCounters::since) gives their difference.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SystemCounters {
+    pub(crate) monotonic_ns: u64,
+    pub(crate) unix_ns: u64,
+    pub(crate) stat: Option<Reading<StatCounters>>,
+    /// Bytes, in the order of the figures of `MemoryLevels`.
+    pub(crate) memory: Option<Reading<[u64; 8]>>,
+    /// Pages, in the order of `SwapRates`.
+    pub(crate) swap: Option<Reading<[u64; 2]>>,
+    /// In the order of `NetworkRates`.
+    pub(crate) interfaces: Option<Reading<BTreeMap<String, [u64; 8]>>>,
+    pub(crate) disks: Option<Reading<BTreeMap<String, DiskCounters>>>,
+    pub(crate) power: Option<Reading<BTreeMap<String, ZoneCounter>>>,
+    /// Microseconds.
+    pub(crate) pressure: Option<Reading<BTreeMap<String, [u64; 1]>>>,
+    errors: Vec<SourceError>,
+}
+
+impl SystemCounters {
+    /// Reads everything now. A source that cannot be read is missing, and [`errors`](SystemCounters::errors) says why.
+    /// Power and pressure are absent without an error where the machine does not have them or does not show them.
+    pub fn read(sources: &Sources) -> SystemCounters {
+        let mut errors = Vec::new();
+        let mut now = SystemCounters {
+            monotonic_ns: clock::monotonic_ns(),
+            unix_ns: clock::unix_ns(),
+            stat: reading(&mut errors, || stat::read(sources).map(Some)),
+            memory: reading(&mut errors, || memory::read(sources).map(Some)),
+            swap: reading(&mut errors, || memory::read_swap(sources)),
+            interfaces: reading(&mut errors, || network::read(sources).map(Some)),
+            disks: reading(&mut errors, || disk::read(sources).map(Some)),
+            power: reading(&mut errors, || power::read(sources)),
+            pressure: reading(&mut errors, || pressure::read(sources)),
+            errors: Vec::new(),
+        };
+        now.errors = errors;
+        now
+    }
+
+    /// When the reading began, on the monotonic clock, in ns.
+    pub fn monotonic_ns(&self) -> u64 {
+        self.monotonic_ns
+    }
+
+    /// Why sources are missing.
+    pub fn errors(&self) -> &[SourceError] {
+        &self.errors
+    }
+}
+
+fn reading<T>(
+    errors: &mut Vec<SourceError>,
+    read: impl FnOnce() -> Result<Option<T>, SourceError>,
+) -> Option<Reading<T>> {
+    let monotonic_ns = clock::monotonic_ns();
+    match read() {
+        Ok(value) => value.map(|value| Reading { monotonic_ns, value }),
+        Err(error) => {
+            errors.push(error);
+            None
+        }
+    }
+}

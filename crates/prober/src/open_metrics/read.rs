@@ -1,0 +1,267 @@
+//! Reads OpenMetrics text.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{OpenMetricsError, is_label_name, is_metric_name};
+
+/// What a family of metrics is (clause 5.2 of the specification).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricKind {
+    /// Only grows, or begins again at 0; its values end with `_total`.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts by bucket, of events.
+    Histogram,
+    /// Counts by bucket, of what there is now.
+    GaugeHistogram,
+    /// States that are on or off.
+    StateSet,
+    /// Labels that hold for long; the value is 1.
+    Info,
+    /// Quantiles, count and sum.
+    Summary,
+    /// The text does not say it.
+    #[default]
+    Unknown,
+}
+
+impl MetricKind {
+    fn of(word: &str) -> Option<MetricKind> {
+        Some(match word {
+            "counter" => MetricKind::Counter,
+            "gauge" => MetricKind::Gauge,
+            "histogram" => MetricKind::Histogram,
+            "gaugehistogram" => MetricKind::GaugeHistogram,
+            "stateset" => MetricKind::StateSet,
+            "info" => MetricKind::Info,
+            "summary" => MetricKind::Summary,
+            "unknown" => MetricKind::Unknown,
+            _ => return None,
+        })
+    }
+
+    /// What the names of its values have behind that of the family.
+    fn suffixes(self) -> &'static [&'static str] {
+        match self {
+            MetricKind::Counter => &["_total", "_created"],
+            MetricKind::Histogram => &["_bucket", "_count", "_sum", "_created"],
+            MetricKind::GaugeHistogram => &["_bucket", "_gcount", "_gsum"],
+            MetricKind::Info => &["_info"],
+            MetricKind::Summary => &["", "_count", "_sum", "_created"],
+            MetricKind::Gauge | MetricKind::StateSet | MetricKind::Unknown => &[""],
+        }
+    }
+}
+
+/// A value of a metric.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MetricPoint {
+    /// The name with suffix: `http_requests_total`.
+    pub name: String,
+    /// Names and values of labels, in the order of the text.
+    pub labels: Vec<(String, String)>,
+    /// The value; it may be infinite or not a number, which JSON cannot hold.
+    pub value: f64,
+    /// The time of the value in seconds since 1970 (UTC), if the text has one.
+    pub timestamp_seconds: Option<f64>,
+    /// What the family is.
+    pub kind: MetricKind,
+    /// The unit of the family; empty if the text has none.
+    pub unit: String,
+}
+
+/// Reads the values of an OpenMetrics text. Exemplars are checked and left out. Empty lines and comments, which other
+/// programs write, are skipped.
+///
+/// # Errors
+/// A line is not OpenMetrics, or the text does not end with `# EOF`: then a part of it may be missing, or it is in
+/// Prometheus' older format, in which times are milliseconds.
+pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsError> {
+    let mut points = Vec::new();
+    let mut family = Family::default();
+    // Only a line feed ends a line: a carriage return may be part of a label.
+    let mut lines = text.split('\n').enumerate();
+    for (index, line) in lines.by_ref() {
+        let at = |problem| OpenMetricsError { line: index + 1, problem };
+        if line == "# EOF" {
+            return match lines.find(|(_, rest)| !rest.is_empty()) {
+                None => Ok(points),
+                Some((index, _)) => Err(OpenMetricsError {
+                    line: index + 1,
+                    problem: "there is text after `# EOF`".to_owned(),
+                }),
+            };
+        }
+        if line.starts_with('#') {
+            family.read(line).map_err(at)?;
+        } else if !line.is_empty() {
+            points.push(Cursor { rest: line }.point(&family).map_err(at)?);
+        }
+    }
+    Err(OpenMetricsError {
+        line: text.split('\n').count(),
+        problem: "the text ends without `# EOF`: ask the program for application/openmetrics-text"
+            .to_owned(),
+    })
+}
+
+/// What the lines before a value say of it.
+#[derive(Default)]
+struct Family {
+    name: String,
+    kind: MetricKind,
+    unit: String,
+}
+
+impl Family {
+    /// A line `# TYPE`, `# UNIT` or `# HELP`; others are comments.
+    fn read(&mut self, line: &str) -> Result<(), String> {
+        let mut words = line.splitn(4, ' ').skip(1);
+        let keyword = match words.next() {
+            Some(keyword @ ("TYPE" | "UNIT" | "HELP")) => keyword,
+            _ => return Ok(()),
+        };
+        let name = words.next().unwrap_or_default();
+        if !is_metric_name(name) {
+            return Err(format!("`{name}` after {keyword} is not the name of a metric"));
+        }
+        if self.name != name {
+            *self = Family { name: name.to_owned(), ..Family::default() };
+        }
+        let rest = words.next().unwrap_or_default();
+        match keyword {
+            "TYPE" => {
+                let kind = MetricKind::of(rest);
+                self.kind = kind.ok_or_else(|| format!("`{rest}` is not a type of metric"))?;
+            }
+            "UNIT" => {
+                let suffix = name.strip_suffix(rest);
+                if !rest.is_empty() && !suffix.is_some_and(|name| name.ends_with('_')) {
+                    return Err(format!("`{name}` does not end with its unit `{rest}`"));
+                }
+                rest.clone_into(&mut self.unit);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let suffix = name.strip_prefix(self.name.as_str());
+        suffix.is_some_and(|suffix| self.kind.suffixes().contains(&suffix))
+    }
+}
+
+/// What is left of a line.
+struct Cursor<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Cursor<'a> {
+    fn point(mut self, family: &Family) -> Result<MetricPoint, String> {
+        let name = self.until(|c| matches!(c, '{' | ' '));
+        if !is_metric_name(name) {
+            return Err(format!("`{name}` is not the name of a metric"));
+        }
+        let labels = if self.rest.starts_with('{') { self.labels()? } else { Vec::new() };
+        let value = self.number("the value")?;
+        let mut timestamp_seconds = None;
+        if !self.rest.is_empty() && !self.rest.starts_with(" # ") {
+            timestamp_seconds = Some(self.number("the time")?).filter(|time| time.is_finite());
+            if timestamp_seconds.is_none() {
+                return Err("the time is not finite".to_owned());
+            }
+        }
+        self.exemplar()?;
+        let (kind, unit) = match family.has(name) {
+            true => (family.kind, family.unit.clone()),
+            false => (MetricKind::Unknown, String::new()),
+        };
+        Ok(MetricPoint { name: name.to_owned(), labels, value, timestamp_seconds, kind, unit })
+    }
+
+    /// Checks what is left of the line: nothing, or ` # {labels} value [time]`.
+    fn exemplar(&mut self) -> Result<(), String> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        self.expect(" # ")?;
+        self.labels()?;
+        self.number("the value of the exemplar")?;
+        if !self.rest.is_empty() {
+            self.number("the time of the exemplar")?;
+        }
+        if self.rest.is_empty() { Ok(()) } else { Err(format!("`{}` is too much", self.rest)) }
+    }
+
+    /// From `{` to `}`.
+    fn labels(&mut self) -> Result<Vec<(String, String)>, String> {
+        self.expect("{")?;
+        let mut labels: Vec<(String, String)> = Vec::new();
+        while !self.rest.starts_with('}') {
+            if !labels.is_empty() {
+                self.expect(",")?;
+            }
+            let name = self.until(|c| c == '=');
+            if !is_label_name(name) {
+                return Err(format!("`{name}` is not the name of a label"));
+            }
+            if labels.iter().any(|(other, _)| other == name) {
+                return Err(format!("label `{name}` appears twice"));
+            }
+            self.expect("=\"")?;
+            let value = self.quoted()?;
+            labels.push((name.to_owned(), value));
+        }
+        self.expect("}")?;
+        Ok(labels)
+    }
+
+    /// To the quote that is not escaped.
+    fn quoted(&mut self) -> Result<String, String> {
+        let mut text = String::new();
+        let mut characters = self.rest.char_indices();
+        while let Some((index, character)) = characters.next() {
+            match character {
+                '"' => {
+                    self.rest = self.rest.get(index + 1..).unwrap_or_default();
+                    return Ok(text);
+                }
+                '\\' => match characters.next() {
+                    Some((_, 'n')) => text.push('\n'),
+                    Some((_, escaped @ ('\\' | '"'))) => text.push(escaped),
+                    // Clause 5.1: others stand for themselves, with the backslash.
+                    Some((_, other)) => text.extend(['\\', other]),
+                    None => break,
+                },
+                other => text.push(other),
+            }
+        }
+        Err("the value of a label does not end with a quote".to_owned())
+    }
+
+    /// A blank, and the number after it.
+    fn number(&mut self, what: &str) -> Result<f64, String> {
+        self.expect(" ")?;
+        let word = self.until(|c| c == ' ');
+        word.parse().map_err(|_| format!("{what} is `{word}`, which is not a number"))
+    }
+
+    fn expect(&mut self, text: &str) -> Result<(), String> {
+        let rest = self.rest.strip_prefix(text);
+        self.rest = rest.ok_or_else(|| {
+            let found: String = self.rest.chars().take(20).collect();
+            format!("expected `{text}`, found `{found}`")
+        })?;
+        Ok(())
+    }
+
+    fn until(&mut self, end: impl Fn(char) -> bool) -> &'a str {
+        let (found, rest) = self.rest.split_at(self.rest.find(end).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        found
+    }
+}
