@@ -26,7 +26,7 @@ mod sample;
 mod series;
 mod sources;
 
-pub use counters::SystemCounters;
+pub use counters::{PowerSensors, SystemCounters};
 pub use open_metrics::{
     MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, metric_names,
     read_open_metrics, to_open_metrics, to_open_metrics_of_many,
@@ -34,7 +34,7 @@ pub use open_metrics::{
 pub use prober::{Prober, ProberError, ProberOptions};
 pub use sample::{
     CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, NetworkRates,
-    StalledTime, SwapRates, SystemSample, ZonePower,
+    SensorLevel, StalledTime, SwapRates, SystemSample,
 };
 pub use series::{SystemPoint, SystemSeries};
 pub use sources::{SourceError, Sources};

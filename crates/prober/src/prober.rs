@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::ConfigError;
 
 use crate::clock;
-use crate::counters::SystemCounters;
+use crate::counters::{PowerSensors, SystemCounters};
 use crate::sample::SystemSample;
 use crate::series::{PointStore, SystemSeries};
 use crate::sources::{SourceError, Sources};
@@ -74,17 +74,20 @@ pub struct Prober {
 }
 
 impl Prober {
-    /// Begins now; the first sample is there after one interval.
+    /// Begins now; the first sample is there after one interval. Sensors of power that appear later are not seen.
     ///
     /// # Errors
     /// An option is out of range, or the system gives no thread.
     pub fn start(options: ProberOptions) -> Result<Prober, ProberError> {
         check(&options)?;
-        let first = SystemCounters::read(&options.sources);
+        let sensors = PowerSensors::find(&options.sources);
+        let first = SystemCounters::read_with(&options.sources, &sensors);
         let shared = Arc::new(Mutex::new(Samples::new(&options, &first)));
         let (stop, stopped) = channel();
         let samples = Arc::clone(&shared);
-        let sampling = move || sample_until_stopped(&options, first, &samples, &stopped);
+        let read = move || SystemCounters::read_with(&options.sources, &sensors);
+        let interval = options.interval;
+        let sampling = move || sample_until_stopped(interval, read, first, &samples, &stopped);
         let thread = std::thread::Builder::new().name("prober".to_owned()).spawn(sampling)?;
         Ok(Prober { shared, stop: Some(stop), thread: Some(thread) })
     }
@@ -140,20 +143,21 @@ fn check(options: &ProberOptions) -> Result<(), ConfigError> {
 }
 
 fn sample_until_stopped(
-    options: &ProberOptions,
+    interval: Duration,
+    read: impl Fn() -> SystemCounters,
     first: SystemCounters,
     shared: &Mutex<Samples>,
     stopped: &Receiver<()>,
 ) {
     let mut earlier = first;
-    let mut due = Instant::now() + options.interval;
+    let mut due = Instant::now() + interval;
     loop {
         let wait = due.saturating_duration_since(Instant::now());
         let ended = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
         let cpu_before = clock::thread_cpu_ns();
-        let now = SystemCounters::read(&options.sources);
+        let now = read();
         let sample = now.since(&earlier);
-        let missed = if ended { 0 } else { advance(&mut due, options.interval, Instant::now()) };
+        let missed = if ended { 0 } else { advance(&mut due, interval, Instant::now()) };
         {
             let mut samples = lock(shared);
             samples.missed += missed;

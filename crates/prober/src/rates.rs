@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::counters::{CPU_KINDS, CpuTicks, DiskCounters, Reading, SystemCounters, ZoneCounter};
+use crate::counters::{CPU_KINDS, CpuTicks, DiskCounters, PowerReading, Reading, SystemCounters};
 use crate::figures::Figures;
 use crate::sample::{
-    CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, StalledTime,
-    SystemSample, ZonePower,
+    CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, SensorLevel,
+    StalledTime, SystemSample,
 };
 
 /// Sectors of `/proc/diskstats` have this size, whatever the sectors of the device have.
@@ -192,17 +192,29 @@ fn fractions(ns: u64, before: &CpuTicks, after: &CpuTicks) -> Option<CpuFraction
     (all > 0.0).then(|| CpuFractions::new(ns, ticks.map(|ticks| ticks as f64 / all)))
 }
 
-fn power(ns: u64, before: &ZoneCounter, after: &ZoneCounter) -> Option<ZonePower> {
-    let watts = |microjoules| per_second(ns, microjoules) / 1e6;
-    let watts = match after.microjoules.checked_sub(before.microjoules) {
-        Some(microjoules) => watts(microjoules),
-        None => {
-            let to_the_end = after.wraps_at?.checked_sub(before.microjoules)?;
-            let wrapped = watts(to_the_end.checked_add(after.microjoules)?);
-            if wrapped <= ZONE_WATTS_MOST { wrapped } else { return None }
+fn power(ns: u64, before: &PowerReading, after: &PowerReading) -> Option<SensorLevel> {
+    let watts = match (before, after) {
+        (PowerReading::Meter { microwatts }, PowerReading::Meter { microwatts: later }) => {
+            (*microwatts as f64 + *later as f64) / 2e6
         }
+        (
+            PowerReading::Counter { microjoules, .. },
+            PowerReading::Counter { microjoules: later, wraps_at },
+        ) => counted_watts(ns, *microjoules, *later, *wraps_at)?,
+        _ => return None,
     };
-    Some(ZonePower::new(ns, [watts]))
+    Some(SensorLevel::new(ns, [watts]))
+}
+
+fn counted_watts(ns: u64, before: u64, after: u64, wraps_at: Option<u64>) -> Option<f64> {
+    let watts = |microjoules| per_second(ns, microjoules) / 1e6;
+    match after.checked_sub(before) {
+        Some(microjoules) => Some(watts(microjoules)),
+        None => {
+            let wrapped = watts(wraps_at?.checked_sub(before)?.checked_add(after)?);
+            (wrapped <= ZONE_WATTS_MOST).then_some(wrapped)
+        }
+    }
 }
 
 fn stalled(ns: u64, before: &[u64; 1], after: &[u64; 1]) -> Option<StalledTime> {

@@ -45,9 +45,10 @@ pub struct SystemSample {
     #[serde(default)]
     pub flushes: BTreeMap<String, FlushRates>,
     /// Power by RAPL zone (Documentation/power/powercap/powercap.rst), named such as `package-0 (intel-rapl:0)`. A
-    /// zone `intel-rapl:0:0` is part of zone `intel-rapl:0`. Usually only root may read them.
+    /// zone `intel-rapl:0:0` is part of zone `intel-rapl:0`. Usually only root may read them. And by hwmon sensor
+    /// (Documentation/hwmon/sysfs-interface.rst), named such as `power_meter power1`.
     #[serde(default)]
-    pub power: BTreeMap<String, ZonePower>,
+    pub power: BTreeMap<String, SensorLevel>,
     /// Pressure stall information (Documentation/accounting/psi.rst): `cpu_some`, `io_some`, `io_full`,
     /// `memory_some`, `memory_full` and, since Linux 5.13, `cpu_full`.
     #[serde(default)]
@@ -216,9 +217,9 @@ figures! {
 }
 
 figures! {
-    /// Power of a RAPL zone.
-    ZonePower[1], "power_" {
-        /// Mean power over the interval, in watts.
+    /// Power of a sensor.
+    SensorLevel[1], "power_" {
+        /// Mean power over the interval, in watts; of a hwmon sensor that of its readings at both ends.
         watts: "watts",
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sample::{MemoryLevels, NetworkRates, ZonePower};
+    use crate::sample::{MemoryLevels, NetworkRates, SensorLevel};
 
     /// Samples that follow each other, with figures that are there or not.
     fn samples() -> impl Strategy<Value = Vec<SystemSample>> {
@@ -226,7 +226,7 @@ mod tests {
     fn names_that_come_and_go_do_not_pile_up() {
         let mut store = PointStore::new(2);
         for number in 0..5_000 {
-            let zone = ZonePower { covered_ns: 1, watts: 1.0 };
+            let zone = SensorLevel { covered_ns: 1, watts: 1.0 };
             let power = BTreeMap::from([(format!("zone {number}"), zone)]);
             store.push(SystemSample { sequence: number, power, ..SystemSample::default() });
         }

@@ -13,7 +13,8 @@ mod stat;
 use std::collections::BTreeMap;
 
 pub(crate) use disk::DiskCounters;
-pub(crate) use power::ZoneCounter;
+pub(crate) use power::PowerReading;
+pub use power::PowerSensors;
 pub(crate) use stat::{CPU_KINDS, CpuTicks, StatCounters};
 
 use crate::clock;
@@ -40,7 +41,7 @@ pub struct SystemCounters {
     /// In the order of `NetworkRates`.
     pub(crate) interfaces: Option<Reading<BTreeMap<String, [u64; 8]>>>,
     pub(crate) disks: Option<Reading<BTreeMap<String, DiskCounters>>>,
-    pub(crate) power: Option<Reading<BTreeMap<String, ZoneCounter>>>,
+    pub(crate) power: Option<Reading<BTreeMap<String, PowerReading>>>,
     /// Microseconds.
     pub(crate) pressure: Option<Reading<BTreeMap<String, [u64; 1]>>>,
     errors: Vec<SourceError>,
@@ -50,6 +51,11 @@ impl SystemCounters {
     /// Reads everything now. A source that cannot be read is missing, and [`errors`](SystemCounters::errors) says why.
     /// Power and pressure are absent without an error where the machine does not have them or does not show them.
     pub fn read(sources: &Sources) -> SystemCounters {
+        SystemCounters::read_with(sources, &PowerSensors::find(sources))
+    }
+
+    /// As [`read`](SystemCounters::read), with sensors that were found before.
+    pub fn read_with(sources: &Sources, sensors: &PowerSensors) -> SystemCounters {
         let mut errors = Vec::new();
         let mut now = SystemCounters {
             monotonic_ns: clock::monotonic_ns(),
@@ -59,12 +65,25 @@ impl SystemCounters {
             swap: reading(&mut errors, || memory::read_swap(sources)),
             interfaces: reading(&mut errors, || network::read(sources).map(Some)),
             disks: reading(&mut errors, || disk::read(sources).map(Some)),
-            power: reading(&mut errors, || power::read(sources)),
+            power: reading(&mut errors, || sensors.read()),
             pressure: reading(&mut errors, || pressure::read(sources)),
             errors: Vec::new(),
         };
         now.errors = errors;
         now
+    }
+
+    /// Number of cores that are online; `None` if it is not known.
+    pub fn cores(&self) -> Option<usize> {
+        self.stat.as_ref().map(|stat| stat.value.cores.len())
+    }
+
+    /// Forgets all disks but those that `keep` names: for a caller that holds many readings of a machine with many
+    /// disks.
+    pub fn keep_disks(&mut self, keep: impl Fn(&str) -> bool) {
+        if let Some(disks) = &mut self.disks {
+            disks.value.retain(|name, _| keep(name));
+        }
     }
 
     /// When the reading began, on the monotonic clock, in ns.

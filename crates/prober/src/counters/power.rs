@@ -1,43 +1,89 @@
-//! RAPL zones below `/sys/class/powercap` (Documentation/power/powercap/powercap.rst).
+//! RAPL zones below `/sys/class/powercap` (Documentation/power/powercap/powercap.rst) and sensors below
+//! `/sys/class/hwmon` (Documentation/hwmon/sysfs-interface.rst).
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::sources::{SourceError, SourceText, Sources};
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct ZoneCounter {
-    pub(crate) microjoules: u64,
-    /// Where the counter begins again at 0; `None` if the zone does not say it.
-    pub(crate) wraps_at: Option<u64>,
+/// Where a machine measures power. To look for the files takes longer than to read them, so a prober does it once.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PowerSensors {
+    /// Directories of RAPL zones, which count energy.
+    zones: Vec<(String, PathBuf)>,
+    /// Files of hwmon sensors, which measure power in microwatts.
+    meters: Vec<(String, PathBuf)>,
 }
 
-/// `None` where there is no zone, or none that we may read: since 2020 only root may.
-pub(super) fn read(
-    sources: &Sources,
-) -> Result<Option<BTreeMap<String, ZoneCounter>>, SourceError> {
-    let mut zones = BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir(sources.sys.join("class/powercap")) else {
-        return Ok(None);
-    };
-    for entry in entries.flatten() {
-        let zone = entry.path();
-        let Some(microjoules) = number(&zone.join("energy_uj"))? else { continue };
-        let place = entry.file_name().to_string_lossy().into_owned();
-        let name = match SourceText::read(zone.join("name")) {
-            Ok(text) => text.lines().next().map(|line| line.text.trim().to_owned()),
-            Err(_) => None,
-        };
-        let name = name.map_or_else(|| place.clone(), |name| format!("{name} ({place})"));
-        let wraps_at = number(&zone.join("max_energy_range_uj"))?;
-        zones.insert(name, ZoneCounter { microjoules, wraps_at });
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum PowerReading {
+    /// Energy so far, and where the counter begins again at 0 if the zone says it.
+    Counter { microjoules: u64, wraps_at: Option<u64> },
+    /// Power now.
+    Meter { microwatts: u64 },
+}
+
+impl PowerSensors {
+    /// Those that the machine has now; none is no error.
+    pub fn find(sources: &Sources) -> PowerSensors {
+        let mut sensors = PowerSensors::default();
+        for (place, zone) in entries(&sources.sys.join("class/powercap")) {
+            if zone.join("energy_uj").exists() {
+                let name = first_line(zone.join("name"));
+                let name = name.map_or_else(|| place.clone(), |name| format!("{name} ({place})"));
+                sensors.zones.push((name, zone));
+            }
+        }
+        for (place, monitor) in entries(&sources.sys.join("class/hwmon")) {
+            let name = first_line(monitor.join("name")).unwrap_or(place);
+            for (file, path) in entries(&monitor) {
+                let Some((power, "input" | "average")) = file.split_once('_') else { continue };
+                let number = power.strip_prefix("power").unwrap_or_default();
+                let sensor = format!("{name} {power}");
+                // A sensor with both has its average first in the alphabet.
+                let known = sensors.meters.last().is_some_and(|(other, _)| *other == sensor);
+                if number.parse::<u16>().is_ok() && !known {
+                    sensors.meters.push((sensor, path));
+                }
+            }
+        }
+        sensors
     }
-    Ok((!zones.is_empty()).then_some(zones))
+
+    /// `None` where there is no sensor, or none that we may read: of RAPL since 2020 only root may.
+    pub(super) fn read(&self) -> Result<Option<BTreeMap<String, PowerReading>>, SourceError> {
+        let mut readings = BTreeMap::new();
+        for (name, zone) in &self.zones {
+            let Some(microjoules) = number(zone.join("energy_uj"))? else { continue };
+            let wraps_at = number(zone.join("max_energy_range_uj"))?;
+            readings.insert(name.clone(), PowerReading::Counter { microjoules, wraps_at });
+        }
+        for (name, file) in &self.meters {
+            let Some(microwatts) = number(file.clone())? else { continue };
+            readings.insert(name.clone(), PowerReading::Meter { microwatts });
+        }
+        Ok((!readings.is_empty()).then_some(readings))
+    }
+}
+
+/// Names and paths of what is in a directory, by name.
+fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut entries: Vec<(String, PathBuf)> = entries
+        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
+        .collect();
+    entries.sort_unstable();
+    entries
+}
+
+fn first_line(file: PathBuf) -> Option<String> {
+    let source = SourceText::read(file).ok()?;
+    source.lines().next().map(|line| line.text.trim().to_owned())
 }
 
 /// The number in a file; `None` if it is not there or may not be read.
-fn number(path: &Path) -> Result<Option<u64>, SourceError> {
-    let Ok(source) = SourceText::read(path.to_owned()) else { return Ok(None) };
+fn number(file: PathBuf) -> Result<Option<u64>, SourceError> {
+    let Ok(source) = SourceText::read(file) else { return Ok(None) };
     let line = source.lines().next().ok_or_else(|| source.ends_before("a number"))?;
-    line.number(Some(line.text.trim()), "the energy").map(Some)
+    line.number(Some(line.text.trim()), "the reading").map(Some)
 }

@@ -3,7 +3,7 @@
 use super::{OpenMetricsError, is_label_name};
 
 /// Labels that name the kind of thing of a figure; nobody else may use them.
-const OWN: [&str; 5] = ["core", "interface", "disk", "zone", "resource"];
+const OWN: [&str; 5] = ["core", "interface", "disk", "sensor", "resource"];
 
 /// Labels of the machine that a sample is of, such as `host="a"`. Each name is valid and appears once.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -14,7 +14,7 @@ impl MetricLabels {
     ///
     /// # Errors
     /// A name is not `[a-zA-Z_][a-zA-Z0-9_]*`, appears twice, or is one of those that the figures of a sample
-    /// have: `core`, `interface`, `disk`, `zone`, `resource`.
+    /// have: `core`, `interface`, `disk`, `sensor`, `resource`.
     pub fn new<N: Into<String>, V: Into<String>>(
         labels: impl IntoIterator<Item = (N, V)>,
     ) -> Result<MetricLabels, OpenMetricsError> {

@@ -7,7 +7,7 @@ use super::{MetricLabels, OpenMetricsError, OpenMetricsWriter};
 use crate::figures::{FigureFacts, Figures};
 use crate::sample::{
     CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, NetworkRates,
-    StalledTime, SwapRates, SystemSample, ZonePower,
+    SensorLevel, StalledTime, SwapRates, SystemSample,
 };
 
 /// Time that the figures cover.
@@ -21,7 +21,7 @@ const INTERVAL: FigureFacts = FigureFacts {
 type Labelled<'a> = (&'a SystemSample, &'a MetricLabels);
 
 /// The text of one sample, for `Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8`. All metrics
-/// are gauges, since rates are. Those of parts have a label: `core`, `interface`, `disk`, `zone` or `resource`. What
+/// are gauges, since rates are. Those of parts have a label: `core`, `interface`, `disk`, `sensor` or `resource`. What
 /// is unknown is left out.
 pub fn to_open_metrics(sample: &SystemSample, labels: &MetricLabels) -> String {
     to_open_metrics_of_many(&[(sample, labels)])
@@ -51,7 +51,7 @@ pub fn metric_names() -> Vec<String> {
     add::<9, DiskRates>(&mut names, "");
     add::<3, DiscardRates>(&mut names, "");
     add::<2, FlushRates>(&mut names, "");
-    add::<1, ZonePower>(&mut names, "");
+    add::<1, SensorLevel>(&mut names, "");
     add::<1, StalledTime>(&mut names, "");
     names
 }
@@ -83,7 +83,7 @@ fn write_all(
     write_parts(writer, samples, "disk", |sample| &sample.disks)?;
     write_parts(writer, samples, "disk", |sample| &sample.discards)?;
     write_parts(writer, samples, "disk", |sample| &sample.flushes)?;
-    write_parts(writer, samples, "zone", |sample| &sample.power)?;
+    write_parts(writer, samples, "sensor", |sample| &sample.power)?;
     write_parts(writer, samples, "resource", |sample| &sample.pressure)
 }
 

@@ -114,7 +114,10 @@ fn swap_pressure_and_power_may_be_absent() {
     machine.zone(5);
     machine.write("sys/class/powercap/intel-rapl:0/energy_uj", "much\n");
     let error = machine.read().errors()[0].to_string();
-    assert!(error.ends_with("energy_uj:1: the energy is `much`, which is not a number"), "{error}");
+    assert!(
+        error.ends_with("energy_uj:1: the reading is `much`, which is not a number"),
+        "{error}"
+    );
 }
 
 const FILES: [&str; 7] = [

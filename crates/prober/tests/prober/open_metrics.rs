@@ -55,7 +55,7 @@ fn every_metric_of_a_sample_is_read_back_with_its_value_and_unit() {
     assert_eq!(value("ssdyno_core_user_fraction", Some(("core", "0"))), 1.0);
     assert_eq!(value("ssdyno_memory_cached_bytes", None), 409_600.0);
     let watts = sample.power["package-0 (intel-rapl:0)"].watts;
-    assert_eq!(value("ssdyno_power_watts", Some(("zone", "package-0 (intel-rapl:0)"))), watts);
+    assert_eq!(value("ssdyno_power_watts", Some(("sensor", "package-0 (intel-rapl:0)"))), watts);
     assert_eq!(value("ssdyno_disk_flushes_per_second", Some(("disk", "sda"))), 0.0);
     assert_eq!(value("ssdyno_pressure_stalled_fraction", Some(("resource", "io_some"))), 0.0);
 }
@@ -167,7 +167,7 @@ fn any_labels() -> impl Strategy<Value = Vec<(String, String)>> {
 }
 
 fn is_own(name: &str) -> bool {
-    ["core", "interface", "disk", "zone", "resource"].contains(&name)
+    ["core", "interface", "disk", "sensor", "resource"].contains(&name)
 }
 
 proptest! {

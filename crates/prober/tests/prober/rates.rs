@@ -178,6 +178,32 @@ fn energy_wraps_where_the_zone_says_so() {
 }
 
 #[test]
+fn sensors_of_hwmon_have_the_mean_of_both_ends() {
+    let machine = Machine::new();
+    machine.write("sys/class/hwmon/hwmon3/name", "power_meter\n");
+    // Not a sensor, not power, and the second file of sensor 1.
+    for file in ["power_x_input", "temp1_input", "power1_input", "power1_cap"] {
+        machine.write(&format!("sys/class/hwmon/hwmon3/{file}"), "1\n");
+    }
+    let meter = |machine: &Machine, microwatts: &str| {
+        machine.write("sys/class/hwmon/hwmon3/power1_average", microwatts);
+    };
+    meter(&machine, "30000000\n");
+    let sample = machine.sample(|machine| meter(machine, "50000000\n"));
+    assert_eq!(sample.power.len(), 1);
+    assert_eq!(sample.power["power_meter power1"].watts, 40.0);
+}
+
+#[test]
+fn disks_that_nobody_asked_for_are_forgotten() {
+    let machine = Machine::new();
+    let (before, mut after) = (machine.read(), machine.read());
+    assert_eq!(after.since(&before).disks.len(), 1);
+    after.keep_disks(|name| name != "sda");
+    assert!(after.since(&before).disks.is_empty());
+}
+
+#[test]
 fn pressure_is_time_lost() {
     let machine = Machine::new();
     let text = |some: u64, full: u64| {
