@@ -7,6 +7,8 @@ use crate::workspace::Workspace;
 /// Top to bottom. A crate may depend on crates in rows below its own.
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
+    // Front ends but the command line.
+    &["ssdyno-web"],
     &["ssdyno-papers", "ssdyno-pts"],
     // Under the papers: one of them is about profiles.
     &["ssdyno-cluster", "ssdyno-profile"],

@@ -21,6 +21,7 @@ use crate::commands::recover::RecoverArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::schema::SchemaArgs;
 use crate::commands::show::ShowArgs;
+use crate::commands::ui::UiArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::verify::VerifyArgs;
 use crate::commands::worker::WorkerArgs;
@@ -99,6 +100,8 @@ pub(crate) enum Verb {
     Probe(ProbeArgs),
     /// Load targets of this machine for a controller elsewhere: `ssdyno run --hosts`.
     Worker(WorkerArgs),
+    /// Start, watch and compare runs in a browser.
+    Ui(UiArgs),
     /// Rebuild the results of a run that was killed from the rows it had written.
     Recover(RecoverArgs),
     /// List devices, hosts, workloads, FTLs and papers.

@@ -1,14 +1,13 @@
 //! What allows writing to a real target, and the person at the terminal who is asked.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal};
 
-#[cfg(target_os = "linux")]
 use clap::Args;
 #[cfg(target_os = "linux")]
 use ssdyno_block::units::Bytes;
-use ssdyno_session::Prompt;
-#[cfg(target_os = "linux")]
-use ssdyno_session::WriteSpec;
+use ssdyno_cluster::WorkerConsent;
+use ssdyno_session::{Prompt, WriteSpec};
 
 use crate::output::tell;
 
@@ -62,5 +61,35 @@ impl Prompt for Terminal {
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line);
         read.ok().map(|_| line.trim().to_owned())
+    }
+}
+
+/// What the owner of this machine allows others who start runs on it.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Consent to write")]
+pub(crate) struct ConsentArgs {
+    /// Let runs that others start write to this target, by the name that they use for it. May be given several times.
+    /// Without it every target is opened read-only, whatever they say.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) write: Vec<String>,
+    /// Serial numbers of the devices among them whose contents may be destroyed.
+    #[arg(long, value_name = "SERIAL", requires = "write")]
+    pub(crate) destroy: Vec<String>,
+    /// Allow overwriting files among them that ssdyno did not make.
+    #[arg(long, requires = "write")]
+    pub(crate) overwrite: bool,
+}
+
+impl ConsentArgs {
+    pub(crate) fn consent(&self) -> WorkerConsent {
+        let write = WriteSpec {
+            allowed: true,
+            destroy: self.destroy.clone(),
+            overwrite: self.overwrite,
+            ..WriteSpec::default()
+        };
+        let targets: BTreeMap<_, _> =
+            self.write.iter().map(|name| (name.clone(), write.clone())).collect();
+        WorkerConsent { targets }
     }
 }

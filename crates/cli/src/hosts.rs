@@ -22,12 +22,7 @@ pub(crate) struct HostsArgs {
 impl HostsArgs {
     /// The hosts; `None` where this machine alone is meant.
     pub(crate) fn hosts(&self) -> Option<Hosts> {
-        let default = RemoteStart::default();
-        let ssh = self.ssh.as_ref().map(|ssh| ssh.split_whitespace().map(str::to_owned).collect());
-        let remote = RemoteStart {
-            ssh: ssh.unwrap_or(default.ssh),
-            program: self.remote_program.clone().unwrap_or(default.program),
-        };
+        let remote = RemoteStart::of(self.ssh.as_deref(), self.remote_program.as_deref());
         let (addresses, version) = (self.hosts.clone(), env!("CARGO_PKG_VERSION").to_owned());
         (!addresses.is_empty()).then_some(Hosts { addresses, remote, version })
     }

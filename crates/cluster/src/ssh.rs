@@ -37,6 +37,18 @@ impl Default for RemoteStart {
     }
 }
 
+impl RemoteStart {
+    /// With what the user says in place of the defaults; `ssh` is split at blanks.
+    pub fn of(ssh: Option<&str>, program: Option<&str>) -> RemoteStart {
+        let words = |ssh: &str| ssh.split_whitespace().map(str::to_owned).collect();
+        let default = RemoteStart::default();
+        RemoteStart {
+            ssh: ssh.map_or(default.ssh, words),
+            program: program.map_or(default.program, str::to_owned),
+        }
+    }
+}
+
 /// A worker at the other end of an ssh. Dropped, ssh is killed; the worker sees the end of its input and ends.
 #[derive(Debug)]
 pub(crate) struct SshWorker {

@@ -35,7 +35,10 @@ pub struct WorkerConsent {
 
 impl WorkerConsent {
     /// `spec` with what this machine allows in place of what it asks for.
-    fn apply(&self, spec: RunSpec) -> Result<RunSpec, Failure> {
+    ///
+    /// # Errors
+    /// It asks to write where nothing is allowed.
+    pub fn apply(&self, spec: RunSpec) -> Result<RunSpec, Failure> {
         if !is_real(&spec)? || spec.write == WriteSpec::default() {
             return Ok(spec);
         }

@@ -29,6 +29,11 @@ impl Document {
         Ok(Document { name: path.to_owned(), is_file: true, text, settings: Vec::new() })
     }
 
+    /// A text that somebody writes elsewhere than in a file, and has the lines of before them.
+    pub(crate) fn edited(name: String, text: &str) -> Document {
+        Document { is_file: true, ..Document::preset(name, text) }
+    }
+
     /// The text of a preset; `name` is for messages.
     pub(crate) fn preset(name: String, text: &str) -> Document {
         Document { name, is_file: false, text: text.to_owned(), settings: Vec::new() }

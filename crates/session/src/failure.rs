@@ -66,7 +66,7 @@ pub struct Failure {
 }
 
 /// What went wrong, as an object of JSON. Keys that do not apply are `null`.
-#[derive(Clone, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
     /// What is wrong.
     pub message: String,

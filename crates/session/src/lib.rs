@@ -18,6 +18,7 @@
 
 mod attach;
 #[cfg(target_os = "linux")]
+pub mod catalogue;
 mod consent;
 mod document;
 mod failure;
@@ -43,6 +44,7 @@ mod spec;
 mod toml_places;
 
 #[cfg(target_os = "linux")]
+pub use catalogue::CatalogueEntry;
 pub use consent::access;
 pub use document::Document;
 pub use failure::{ErrorBody, Failure, FailureKind, FailurePlace, nearest};

@@ -2,8 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use ssdyno_block::Preset;
-use ssdyno_session::{DEVICE_KINDS, Failure, FailureKind};
+use ssdyno_session::{CatalogueEntry, Failure, FailureKind, catalogue};
 
 use crate::output::Output;
 
@@ -23,36 +22,29 @@ pub(crate) enum ListWhat {
     Papers,
 }
 
-/// One thing that can be named.
-#[derive(Serialize)]
-struct Entry {
-    name: String,
-    description: String,
-}
-
 #[derive(Serialize)]
 struct Listing {
     #[serde(skip_serializing_if = "Option::is_none")]
-    devices: Option<Vec<Entry>>,
+    devices: Option<Vec<CatalogueEntry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hosts: Option<Vec<Entry>>,
+    hosts: Option<Vec<CatalogueEntry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    networks: Option<Vec<Entry>>,
+    networks: Option<Vec<CatalogueEntry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workloads: Option<Vec<Entry>>,
+    workloads: Option<Vec<CatalogueEntry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ftls: Option<Vec<Entry>>,
+    ftls: Option<Vec<CatalogueEntry>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    papers: Option<Vec<Entry>>,
+    papers: Option<Vec<CatalogueEntry>>,
 }
 
 pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let wanted = |what| args.what.is_none_or(|only| only == what);
     let listing = Listing {
-        devices: wanted(ListWhat::Devices).then(|| presets("sim:", DEVICE_KINDS.presets())),
-        hosts: wanted(ListWhat::Hosts).then(|| presets("", ssdyno_host::presets::ALL)),
-        networks: wanted(ListWhat::Networks).then(|| presets("", ssdyno_rig::NETWORKS)),
-        workloads: wanted(ListWhat::Workloads).then(workloads),
+        devices: wanted(ListWhat::Devices).then(catalogue::devices),
+        hosts: wanted(ListWhat::Hosts).then(catalogue::hosts),
+        networks: wanted(ListWhat::Networks).then(catalogue::networks),
+        workloads: wanted(ListWhat::Workloads).then(catalogue::workloads),
         ftls: wanted(ListWhat::Ftls).then(ftls),
         papers: wanted(ListWhat::Papers).then(papers).transpose()?,
     };
@@ -69,11 +61,12 @@ impl Listing {
             ("FTLs (--set ftl.name=)", &self.ftls),
             ("Papers (ssdyno papers ...)", &self.papers),
         ];
-        let part = |(title, entries): (&str, &Option<Vec<Entry>>)| {
+        let part = |(title, entries): (&str, &Option<Vec<CatalogueEntry>>)| {
             let entries = entries.as_ref()?;
             let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
-            let line =
-                |e: &Entry| format!("  {:width$}  {}", e.name, e.description).trim_end().to_owned();
+            let line = |e: &CatalogueEntry| {
+                format!("  {:width$}  {}", e.name, e.description).trim_end().to_owned()
+            };
             let lines: Vec<String> = entries.iter().map(line).collect();
             Some(format!("{title}\n{}\n", lines.join("\n")))
         };
@@ -81,37 +74,12 @@ impl Listing {
     }
 }
 
-/// Presets with what their files say about themselves.
-fn presets<'a>(prefix: &str, all: impl IntoIterator<Item = &'a Preset>) -> Vec<Entry> {
-    let entry = |preset: &Preset| {
-        let table: toml::Table = toml::from_str(preset.text).unwrap_or_default();
-        let description = table.get("description").and_then(toml::Value::as_str);
-        Entry {
-            name: format!("{prefix}{}", preset.name),
-            description: description.unwrap_or_default().to_owned(),
-        }
-    };
-    all.into_iter().map(entry).collect()
+fn ftls() -> Vec<CatalogueEntry> {
+    ssdyno_ftl::descriptions().map(|(name, what)| CatalogueEntry::new(name, what)).collect()
 }
 
-fn workloads() -> Vec<Entry> {
-    let entry = |name: &str| Entry {
-        name: name.to_owned(),
-        description: ssdyno_workload::presets::summary(name).unwrap_or_default().to_owned(),
-    };
-    ssdyno_workload::presets::names().map(entry).collect()
-}
-
-fn ftls() -> Vec<Entry> {
-    let entry = |(name, description): (&str, &str)| Entry {
-        name: name.to_owned(),
-        description: description.to_owned(),
-    };
-    ssdyno_ftl::descriptions().map(entry).collect()
-}
-
-fn papers() -> Result<Vec<Entry>, Failure> {
+fn papers() -> Result<Vec<CatalogueEntry>, Failure> {
     let all = ssdyno_papers::selectable()
         .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
-    Ok(all.into_iter().map(|(name, description)| Entry { name, description }).collect())
+    Ok(all.into_iter().map(|(name, what)| CatalogueEntry::new(name, what)).collect())
 }

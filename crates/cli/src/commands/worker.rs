@@ -1,13 +1,13 @@
 //! `ssdyno worker`.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use clap::Args;
 use serde_json::json;
-use ssdyno_cluster::{WorkerConsent, WorkerListener, WorkerService, serve_listener, serve_stdio};
-use ssdyno_session::{Failure, WriteSpec};
+use ssdyno_cluster::{WorkerListener, WorkerService, serve_listener, serve_stdio};
+use ssdyno_session::Failure;
 
+use crate::consent::ConsentArgs;
 use crate::output::Output;
 use crate::progress::interrupted;
 
@@ -25,34 +25,12 @@ pub(crate) struct WorkerArgs {
     /// Serve the one controller at standard input and output, and end with it.
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Let controllers write to this target, by the name that they use for it. May be given several times. Without it
-    /// every target is opened read-only, whatever a controller says.
-    #[arg(long, value_name = "TARGET")]
-    pub(crate) write: Vec<String>,
-    /// Serial numbers of the devices among them whose contents may be destroyed.
-    #[arg(long, value_name = "SERIAL", requires = "write")]
-    pub(crate) destroy: Vec<String>,
-    /// Allow overwriting files among them that ssdyno did not make.
-    #[arg(long, requires = "write")]
-    pub(crate) overwrite: bool,
-}
-
-impl WorkerArgs {
-    fn consent(&self) -> WorkerConsent {
-        let write = WriteSpec {
-            allowed: true,
-            destroy: self.destroy.clone(),
-            overwrite: self.overwrite,
-            ..WriteSpec::default()
-        };
-        let targets: BTreeMap<_, _> =
-            self.write.iter().map(|name| (name.clone(), write.clone())).collect();
-        WorkerConsent { targets }
-    }
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
 }
 
 pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
-    let worker = WorkerService::new(args.consent(), env!("CARGO_PKG_VERSION"));
+    let worker = WorkerService::new(args.consent.consent(), env!("CARGO_PKG_VERSION"));
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
         return serve_stdio(&worker, interrupted);
     };

@@ -34,6 +34,14 @@ impl RunSpec {
         serde_json::from_value(spec.clone()).map_err(|error| wrong_key(path, spec, &error))
     }
 
+    /// The spec in a text of TOML, which messages call `name`.
+    ///
+    /// # Errors
+    /// It is not TOML, or a key is wrong.
+    pub fn from_toml(name: &str, text: &str) -> Result<RunSpec, Failure> {
+        Document::edited(name.to_owned(), text).parse(&keys())
+    }
+
     /// As TOML, which [`read`](RunSpec::read) takes.
     pub fn to_toml(&self) -> String {
         // A structure of tables and plain values always has a TOML form.

@@ -1,0 +1,381 @@
+//! What the page shows and starts: at most one run at a time, its series, and the folder of results.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+use ssdyno_cluster::{ClusterProgress, HostAddress, Hosts, Job, JobPlan, WorkerConsent};
+use ssdyno_result::{Keep, LiveSnapshot, RunDirectory};
+use ssdyno_session::{
+    ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
+    Unattended, lost_rows, unwritable,
+};
+use tokio::sync::watch;
+
+use crate::series::{LiveSeries, News, Seen};
+
+/// How often a run is asked how far it is.
+const POLL_EVERY: Duration = Duration::from_millis(50);
+
+/// What decides how runs are carried out here, whoever asks for them.
+#[derive(Clone, Debug)]
+pub struct DeskOptions {
+    /// Where folders of results are, and are made.
+    pub results: PathBuf,
+    /// What may be written to on this machine. Nothing that the page says adds to it.
+    pub consent: WorkerConsent,
+    /// How other machines are reached; its addresses are not used.
+    pub hosts: Hosts,
+}
+
+/// What the page asks for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunRequest {
+    /// A spec.
+    toml: String,
+    /// None: this machine.
+    #[serde(default)]
+    hosts: Vec<String>,
+    /// Of the folder.
+    #[serde(default)]
+    name: Option<String>,
+}
+
+/// A run that could start.
+#[derive(Debug, Serialize)]
+pub(crate) struct Checked {
+    name: String,
+    target: String,
+    load: String,
+    is_real: bool,
+    hosts: Vec<String>,
+}
+
+/// Three percentiles.
+#[derive(Clone, Debug, Serialize)]
+struct PercentilesView {
+    p50: f64,
+    p99: f64,
+    p99_9: f64,
+}
+
+/// A host as the page shows it.
+#[derive(Clone, Debug, Serialize)]
+struct HostView {
+    name: String,
+    phase: RunPhase,
+    /// Since when nothing was heard of it.
+    silent_s: Option<f64>,
+    requests: u64,
+    errors: u64,
+    latency_ns: Option<PercentilesView>,
+}
+
+/// The run as the page shows it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RunView {
+    pub(crate) id: u64,
+    name: String,
+    target: String,
+    load: String,
+    phase: RunPhase,
+    stopping: bool,
+    started_unix_ms: u64,
+    share_done: Option<f64>,
+    now_s: f64,
+    is_real: bool,
+    requests: u64,
+    errors: u64,
+    latency_ns: Option<PercentilesView>,
+    hosts: Vec<HostView>,
+    /// Once its files are written.
+    folder: Option<String>,
+    partial: bool,
+    error: Option<ErrorBody>,
+}
+
+/// The run that goes on, or the last one.
+#[derive(Debug)]
+struct CurrentRun {
+    view: RunView,
+    goal: Goal,
+    series: LiveSeries,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    runs: u64,
+    run: Option<CurrentRun>,
+}
+
+/// Everything behind the page.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    options: DeskOptions,
+    state: Mutex<State>,
+    /// Rises with every change.
+    changes: watch::Sender<u64>,
+}
+
+/// A series that a viewer has not seen yet.
+#[derive(Serialize)]
+pub(crate) struct SeriesNews {
+    pub(crate) run: u64,
+    pub(crate) epoch: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<String>,
+    points: Vec<crate::series::PointView>,
+    /// Whether it takes the place of what the viewer has.
+    #[serde(skip)]
+    pub(crate) is_whole: bool,
+}
+
+impl Desk {
+    pub(crate) fn new(options: DeskOptions) -> Desk {
+        Desk { options, state: Mutex::default(), changes: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn results(&self) -> &std::path::Path {
+        &self.options.results
+    }
+
+    /// Number of the last change, and the news of later ones.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// A panic elsewhere leaves the state whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|number| *number += 1);
+    }
+
+    /// The run that goes on, or the last one.
+    pub(crate) fn view(&self) -> Option<RunView> {
+        self.state().run.as_ref().map(|run| run.view.clone())
+    }
+
+    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the series.
+    pub(crate) fn news(&self, seen: &mut Option<(u64, Seen)>) -> Option<SeriesNews> {
+        let state = self.state();
+        let run = state.run.as_ref()?;
+        let id = run.view.id;
+        let mut place = seen.filter(|(run, _)| *run == id).map(|(_, seen)| seen);
+        let news = run.series.news(&mut place);
+        *seen = place.map(|place| (id, place));
+        let epoch = run.series.epoch();
+        let names = || run.view.hosts.iter().map(|host| host.name.clone()).collect();
+        match news {
+            News::More(points) if points.is_empty() => None,
+            News::More(points) => {
+                Some(SeriesNews { run: id, epoch, hosts: Vec::new(), points, is_whole: false })
+            }
+            News::Whole(points) => {
+                Some(SeriesNews { run: id, epoch, hosts: names(), points, is_whole: true })
+            }
+        }
+    }
+
+    /// Looks whether what is asked for could start.
+    pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
+        let plan = self.plan(request)?;
+        Ok(Checked {
+            name: plan.name(),
+            target: plan.target(),
+            load: plan.load().to_owned(),
+            is_real: plan.is_real()?,
+            hosts: plan.hosts(),
+        })
+    }
+
+    fn plan(&self, request: &RunRequest) -> Result<JobPlan, Failure> {
+        let spec = RunSpec::from_toml("the spec", &request.toml)?;
+        let addresses: Vec<HostAddress> = request
+            .hosts
+            .iter()
+            .map(|host| host.parse().map_err(|e: String| Failure::usage(e).with_key("hosts")))
+            .collect::<Result<_, _>>()?;
+        if addresses.is_empty() {
+            return JobPlan::new(&self.options.consent.apply(spec)?, None, &mut Unattended);
+        }
+        let hosts = Hosts { addresses, ..self.options.hosts.clone() };
+        JobPlan::new(&spec, Some(hosts), &mut Unattended)
+    }
+
+    /// Starts what is asked for; gives the number of the run.
+    pub(crate) fn start(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
+        let mut plan = self.plan(request)?;
+        let is_real = plan.is_real()?;
+        let mut state = self.state();
+        if state.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
+            let message = "a run goes on: figures of two at once would be of neither";
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help("wait for its end, or stop it")
+                .with_key(BUSY));
+        }
+        let (asked, goal, hosts) = (plan.asked().clone(), plan.goal(), plan.hosts());
+        let (target, load) = (plan.target(), plan.load().to_owned());
+        let now = SystemTime::now();
+        let default = || RunDirectory::default_name(&target, &load, Some(asked.seed), now);
+        let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(default);
+        let folder = match asked.keep {
+            Keep::None => None,
+            _ => Some(ResultFolder::create(&self.options.results, &name)?),
+        };
+        if let Some(folder) = &folder {
+            plan.keep_rows_in(folder.path().to_owned());
+        }
+        let job = plan.start().inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
+        state.runs += 1;
+        let (id, stop) = (state.runs, Arc::new(AtomicBool::new(false)));
+        let unseen = |name: &String| HostView::of(name, &RunSnapshot::default(), None);
+        let view = RunView {
+            id,
+            name,
+            target,
+            load,
+            phase: RunPhase::Preparing,
+            stopping: false,
+            started_unix_ms: unix_ms(now),
+            share_done: None,
+            now_s: 0.0,
+            is_real,
+            requests: 0,
+            errors: 0,
+            latency_ns: None,
+            hosts: hosts.iter().map(unseen).collect(),
+            folder: None,
+            partial: false,
+            error: None,
+        };
+        let (desk, told) = (Arc::clone(self), Arc::clone(&stop));
+        let follow = move || desk.follow(job, folder.as_ref(), &told);
+        let thread = std::thread::Builder::new().name("desk".to_owned()).spawn(follow);
+        let thread = thread.map_err(|error| {
+            let message = format!("cannot start a thread for the run: {error}");
+            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+        })?;
+        let series = LiveSeries::new(hosts.len());
+        state.run = Some(CurrentRun { view, goal, series, stop, thread: Some(thread) });
+        drop(state);
+        self.changed();
+        Ok(id)
+    }
+
+    /// Stops the run in order, if one goes on.
+    pub(crate) fn stop(&self) {
+        if let Some(run) = &mut self.state().run {
+            run.stop.store(true, Ordering::Relaxed);
+            run.view.stopping = run.view.phase != RunPhase::Ended;
+        }
+        self.changed();
+    }
+
+    /// Stops the run and waits until its files are written.
+    pub(crate) fn end(&self) {
+        self.stop();
+        let thread = self.state().run.as_mut().and_then(|run| run.thread.take());
+        // A panic has been told of.
+        let _ = thread.map(JoinHandle::join);
+    }
+
+    /// Watches `job` to its end and writes its files.
+    fn follow(&self, job: Job, folder: Option<&ResultFolder>, stop: &AtomicBool) {
+        while !job.is_over() {
+            if stop.load(Ordering::Relaxed) {
+                job.stop();
+            }
+            self.take_in(&job.progress());
+            std::thread::sleep(POLL_EVERY);
+        }
+        self.take_in(&job.progress());
+        let ended = job.result();
+        let (partial, failure, folder) = match ended {
+            Ok(measured) => conclude(&measured, folder),
+            Err(failure) => {
+                folder.iter().for_each(|folder| folder.remove());
+                (false, Some(failure), None)
+            }
+        };
+        if let Some(run) = &mut self.state().run {
+            run.view.phase = RunPhase::Ended;
+            (run.view.partial, run.view.folder) = (partial, folder);
+            run.view.error = failure.as_ref().map(Failure::body);
+        }
+        self.changed();
+    }
+
+    /// Takes in how far the hosts are.
+    fn take_in(&self, progress: &ClusterProgress) {
+        let mut state = self.state();
+        let Some(run) = &mut state.run else { return };
+        // Hosts are still being reached.
+        if progress.hosts.len() == run.view.hosts.len() {
+            run.series.add(progress, Instant::now());
+            let host = |(name, snapshot, silent): &(String, RunSnapshot, Option<Duration>)| {
+                HostView::of(name, snapshot, *silent)
+            };
+            run.view.hosts = progress.hosts.iter().map(host).collect();
+            let merged = progress.merged();
+            let least = progress.hosts.iter().map(|(_, snapshot, _)| snapshot.phase).min();
+            // Its files are written first.
+            run.view.phase = least.unwrap_or_default().min(RunPhase::Loaded);
+            run.view.requests = merged.completed;
+            run.view.now_s = merged.now.as_s_f64();
+            run.view.share_done = run.goal.share(&merged);
+            run.view.errors = run.view.hosts.iter().map(|host| host.errors).sum();
+            run.view.latency_ns = merged.glance.as_deref().and_then(percentiles);
+        }
+        drop(state);
+        self.changed();
+    }
+}
+
+/// The key of the failure to start a run while another goes on.
+pub(crate) const BUSY: &str = "run";
+
+impl HostView {
+    fn of(name: &str, snapshot: &RunSnapshot, silent: Option<Duration>) -> HostView {
+        let glance = snapshot.progress.glance.as_deref();
+        HostView {
+            name: name.to_owned(),
+            phase: snapshot.phase,
+            silent_s: silent.map(|silent| silent.as_secs_f64()),
+            requests: snapshot.progress.completed,
+            errors: glance.map_or(0, |glance| glance.errors),
+            latency_ns: glance.and_then(percentiles),
+        }
+    }
+}
+
+fn percentiles(glance: &LiveSnapshot) -> Option<PercentilesView> {
+    let [p50, p99, p99_9] = glance.percentiles_ns()?;
+    Some(PercentilesView { p50, p99, p99_9 })
+}
+
+/// Writes what was measured: whether it is partial, what is wrong with it, and the name of its folder.
+fn conclude(
+    measured: &Measured,
+    folder: Option<&ResultFolder>,
+) -> (bool, Option<Failure>, Option<String>) {
+    let Measured { result, recording, failure, .. } = measured;
+    let written = folder.map(|folder| folder.write_run(result, recording, false)).transpose();
+    // Lost files are worse than the rest.
+    let lost = written.as_ref().err().map(unwritable);
+    let failure = lost.or_else(|| lost_rows(recording)).or_else(|| failure.clone());
+    let name = folder.filter(|_| written.is_ok()).and_then(|folder| folder.path().file_name());
+    (result.partial, failure, name.map(|name| name.to_string_lossy().into_owned()))
+}
+
+fn unix_ms(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

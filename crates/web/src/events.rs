@@ -1,0 +1,86 @@
+//! What is pushed to the page: server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::desk::{Desk, RunView};
+use crate::series::Seen;
+
+/// How often the state is told at most, and the series.
+const STATE_EVERY: Duration = Duration::from_millis(250);
+const SERIES_EVERY: Duration = Duration::from_millis(100);
+
+/// A viewer is told something at least so often, so that both sides notice a dead connection.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Serialize)]
+struct StateView {
+    sequence: u64,
+    run: Option<RunView>,
+}
+
+/// One viewer.
+struct Viewer {
+    desk: Arc<Desk>,
+    changes: watch::Receiver<u64>,
+    seen: Option<(u64, Seen)>,
+    /// When the state is told next.
+    state_due: Option<Instant>,
+    is_first: bool,
+}
+
+/// Everything that is pushed to one viewer, until it is gone.
+pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = desk.changes();
+    let viewer = Viewer { desk, changes, seen: None, state_due: None, is_first: true };
+    let stream = unfold((viewer, Vec::new()), |(mut viewer, mut waiting)| async move {
+        while waiting.is_empty() {
+            viewer.collect(&mut waiting).await?;
+        }
+        let event = waiting.remove(0);
+        Some((Ok(event), (viewer, waiting)))
+    });
+    Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE_EVERY))
+}
+
+impl Viewer {
+    /// Waits for something new and adds it to `events`; `None` once nothing will come.
+    async fn collect(&mut self, events: &mut Vec<Event>) -> Option<()> {
+        if !self.is_first {
+            let until = self.state_due.unwrap_or_else(|| Instant::now() + ALIVE_EVERY);
+            tokio::select! {
+                changed = self.changes.changed() => changed.ok()?,
+                () = tokio::time::sleep_until(until) => {}
+            }
+            // What changes meanwhile is told with it.
+            tokio::time::sleep(SERIES_EVERY / 2).await;
+        }
+        let sequence = *self.changes.borrow_and_update();
+        let now = Instant::now();
+        let due =
+            *self.state_due.get_or_insert(if self.is_first { now } else { now + STATE_EVERY });
+        // A new run: its state is told before its series.
+        if now >= due {
+            self.state_due = None;
+            let run = self.desk.view();
+            events.extend(event("state", &StateView { sequence, run }));
+        }
+        self.is_first = false;
+        if let Some(news) = self.desk.news(&mut self.seen) {
+            events.extend(event(if news.is_whole { "series" } else { "points" }, &news));
+        }
+        Some(())
+    }
+}
+
+fn event(name: &str, data: &impl Serialize) -> Option<Event> {
+    Event::default().event(name).json_data(data).ok()
+}

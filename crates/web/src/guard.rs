@@ -1,0 +1,171 @@
+//! Who may ask for what.
+//!
+//! A browser opens pages of many origins, and each may send requests to loopback. So a request must name this server in
+//! `Host` (a name that an attacker's DNS turns into 127.0.0.1 is refused), must have the session's token, in a cookie that
+//! is sent from pages of this origin alone, and must repeat the token in a header where it changes something: a form of
+//! another origin cannot set one.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{COOKIE, HOST, HeaderMap, ORIGIN};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use ssdyno_session::{Failure, FailureKind};
+
+use crate::answer::failure_response;
+
+/// The header that repeats the token.
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-ssdyno-token");
+
+/// What the page may load: its own files and nothing else.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
+
+/// The session's token, and the names of this server.
+#[derive(Clone, Debug)]
+pub(crate) struct Guard {
+    pub(crate) token: Arc<str>,
+    /// `HOST:PORT`, as `Host` may say it.
+    names: Arc<[String]>,
+    cookie: Arc<str>,
+}
+
+impl Guard {
+    /// Of a server that listens at `port` of loopback.
+    pub(crate) fn new(port: u16) -> Result<Guard, Failure> {
+        let mut bytes = [0u8; 24];
+        getrandom::fill(&mut bytes).map_err(|error| {
+            Failure::new(FailureKind::Failed, format!("no random numbers for a token: {error}"))
+        })?;
+        let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        // Cookies know no ports: two servers of one machine must not take each other's.
+        let cookie = format!("ssdyno_{port}");
+        Ok(Guard { token: token.into(), names: names.into(), cookie: cookie.into() })
+    }
+
+    /// The header that gives a browser the cookie.
+    pub(crate) fn set_cookie(&self) -> String {
+        format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie, self.token)
+    }
+
+    /// Whether `text` is the token. It takes the same time wherever they differ.
+    pub(crate) fn is_token(&self, text: &str) -> bool {
+        let differ = text.bytes().zip(self.token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        text.len() == self.token.len() && differ == 0
+    }
+
+    /// Whether a request with these headers has the cookie.
+    pub(crate) fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+        let mut pairs = cookies.flat_map(|value| value.split(';')).map(str::trim);
+        pairs.any(|pair| {
+            pair.split_once('=')
+                .is_some_and(|(name, value)| name == &*self.cookie && self.is_token(value))
+        })
+    }
+
+    fn has_header(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok());
+        given.is_some_and(|given| self.is_token(given))
+    }
+
+    /// Why a request is refused.
+    fn refusal(
+        &self,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Option<(StatusCode, Failure)> {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let refused = |what: &str| Failure::new(FailureKind::Usage, what).with_key("token");
+        let is_mine = |name: &str| self.names.iter().any(|mine| mine == name);
+        if !text(HOST).is_some_and(is_mine) {
+            let what = "this server is not called so: open the address that `ssdyno ui` printed";
+            return Some((StatusCode::MISDIRECTED_REQUEST, refused(what)));
+        }
+        let origin = text(ORIGIN);
+        if origin.is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(is_mine)) {
+            let what = "requests of pages from elsewhere are refused";
+            return Some((StatusCode::FORBIDDEN, refused(what)));
+        }
+        let changes = !matches!(*method, Method::GET | Method::HEAD);
+        let is_public = path == "/" || path.starts_with("/assets/");
+        let is_let_in = self.has_header(headers) || self.has_cookie(headers);
+        if (changes && !self.has_header(headers)) || !(is_public || is_let_in) {
+            let what = "the session's token is missing or wrong: open the address that `ssdyno ui` printed";
+            return Some((StatusCode::FORBIDDEN, refused(what)));
+        }
+        None
+    }
+}
+
+/// Lets a request through, or refuses it.
+pub(crate) async fn guard(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    let refusal = guard.refusal(request.method(), request.uri().path(), request.headers());
+    let mut response = match refusal {
+        Some((status, failure)) => failure_response(status, &failure).into_response(),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    let mut set = |name: &'static str, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    set("content-security-policy", POLICY);
+    set("x-content-type-options", "nosniff");
+    set("referrer-policy", "no-referrer");
+    set("cross-origin-resource-policy", "same-origin");
+    set("cache-control", "no-store");
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        };
+        all.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn only_the_session_changes_anything() {
+        let guard = Guard::new(7800).unwrap();
+        let cookie = format!("a=b; ssdyno_7800={}", guard.token);
+        let (host, token) = (("host", "127.0.0.1:7800"), ("x-ssdyno-token", &*guard.token));
+        let cookie = ("cookie", cookie.as_str());
+        let status = |method: Method, path: &str, all: &[(&'static str, &str)]| {
+            guard.refusal(&method, path, &headers(all)).map(|(status, _)| status.as_u16())
+        };
+        assert_eq!(status(Method::GET, "/", &[host]), None);
+        assert_eq!(status(Method::GET, "/api/runs", &[host]), Some(403));
+        assert_eq!(status(Method::GET, "/api/runs", &[host, cookie]), None);
+        assert_eq!(status(Method::POST, "/api/runs", &[host, token]), None);
+        // A form of another page: the browser may send the cookie, and nothing else.
+        assert_eq!(status(Method::POST, "/api/runs", &[host, cookie]), Some(403));
+        let evil = ("origin", "http://evil.example");
+        assert_eq!(status(Method::POST, "/api/runs", &[host, cookie, token, evil]), Some(403));
+        assert_eq!(status(Method::GET, "/api/runs", &[host, cookie, evil]), Some(403));
+        let sandboxed = ("origin", "null");
+        assert_eq!(status(Method::POST, "/api/runs", &[host, cookie, token, sandboxed]), Some(403));
+        let own = ("origin", "http://127.0.0.1:7800");
+        assert_eq!(status(Method::POST, "/api/runs", &[host, token, own]), None);
+        // DNS that turns another name into 127.0.0.1.
+        let rebound = ("host", "evil.example:7800");
+        assert_eq!(status(Method::GET, "/", &[rebound, cookie, token]), Some(421));
+        assert_eq!(status(Method::GET, "/", &[cookie, token]), Some(421));
+        assert_eq!(status(Method::GET, "/", &[("host", "localhost:7801")]), Some(421));
+        let wrong = ("x-ssdyno-token", &guard.token[1..]);
+        assert_eq!(status(Method::POST, "/api/stop", &[host, wrong]), Some(403));
+        assert_ne!(Guard::new(7800).unwrap().token, guard.token);
+    }
+}
