@@ -1,0 +1,312 @@
+// The form and the editor of a spec. The form writes into the text; the text is what is checked and
+// started.
+
+import { api, announce, byId, el, setText, show } from './dom.js';
+import { keysOf } from './schema.js';
+import * as toml from './toml.js';
+
+const KEPT = 'ssdyno-start';
+const CHECK_AFTER_MS = 300;
+const MOST_KEYS = 60;
+/** The key for the form's time, in the order of preference; the schema decides. */
+const TIME_KEYS = ['for', 'duration'];
+const FIRST = { toml: 'target = "sim:nvme-tlc"\nworkload = "randread"\n', hosts: '', name: '' };
+
+const text = byId('editor');
+const form = { target: byId('form-target'), workload: byId('form-workload') };
+const limit = byId('form-limit');
+const unit = byId('form-unit');
+
+let keys = [];
+let byPath = new Map();
+let presets = { targets: [], workloads: [] };
+let timer = 0;
+let checking = null;
+let error = null;
+let started = () => {};
+let timeKey = TIME_KEYS[0];
+
+// ---- what was typed
+
+function restore() {
+  let kept = null;
+  try {
+    kept = JSON.parse(sessionStorage.getItem(KEPT));
+  } catch {
+    // A page without storage starts afresh.
+  }
+  const value = { ...FIRST, ...kept };
+  text.value = value.toml === FIRST.toml ? toml.set(value.toml, timeKey, '"2s"').text : value.toml;
+  byId('form-hosts').value = value.hosts;
+  byId('form-name').value = value.name;
+}
+
+function keep() {
+  try {
+    sessionStorage.setItem(KEPT, JSON.stringify({
+      toml: text.value, hosts: byId('form-hosts').value, name: byId('form-name').value,
+    }));
+  } catch {
+    // Nothing is kept then.
+  }
+}
+
+// ---- form and text
+
+function readForm() {
+  for (const [key, field] of Object.entries(form)) {
+    if (field !== document.activeElement) field.value = toml.get(text.value, key) ?? '';
+  }
+  if (limit !== document.activeElement && unit !== document.activeElement) {
+    const requests = toml.get(text.value, 'requests');
+    const time = toml.get(text.value, timeKey);
+    if (requests !== null || time !== null) unit.value = time === null ? 'requests' : 'time';
+    limit.value = (unit.value === 'time' ? time : requests) ?? '';
+  }
+  describe();
+}
+
+function describe() {
+  const told = (list, name, standard) => list.find((each) => each.name === name)?.description || standard;
+  setText(byId('target-help'), told(presets.targets, form.target.value, 'A preset, a device file such as /dev/nvme0n1, a file, or null:'));
+  setText(byId('workload-help'), told(presets.workloads, form.workload.value, 'A preset, a TOML file, or a trace'));
+  setText(byId('limit-help'), unit.value === 'time' ? 'A time of the device with its unit, such as 2s or 500ms' : 'A number of requests, such as 100000');
+}
+
+function write(key, value) {
+  text.value = toml.set(text.value, key, value).text;
+  changed();
+}
+
+function writeLimit() {
+  const value = limit.value.trim();
+  const [key, other] = unit.value === 'time' ? [timeKey, 'requests'] : ['requests', timeKey];
+  text.value = toml.set(text.value, other, null).text;
+  const number = /^[0-9_]+$/.test(value);
+  write(key, value === '' ? null : key === 'requests' && number ? value : toml.quote(value));
+}
+
+// ---- the text, its lines and the mark of an error
+
+function lines() {
+  const most = text.value.split('\n').length;
+  const shown = byId('editor-lines');
+  if (shown.childElementCount !== most) {
+    shown.replaceChildren(...Array.from({ length: most }, (_, i) => el('span', {}, String(i + 1))));
+    text.rows = Math.min(Math.max(most + 1, 10), 32);
+  }
+  [...shown.children].forEach((line, i) => line.classList.toggle('wrong', Boolean(error?.line) && i + 1 === error.line));
+  scroll();
+}
+
+function scroll() {
+  byId('editor-lines').scrollTop = text.scrollTop;
+  const mark = byId('editor-mark');
+  show(mark, Boolean(error?.line));
+  if (!error?.line) return;
+  const height = parseFloat(getComputedStyle(text).lineHeight);
+  mark.style.transform = `translateY(${(error.line - 1) * height - text.scrollTop}px)`;
+  const column = byId('editor-column');
+  show(column, Boolean(error.column));
+  column.style.transform = `translateX(calc(${(error.column || 1) - 1}ch - ${text.scrollLeft}px))`;
+}
+
+function showVerdict(kind, ...parts) {
+  const box = byId('editor-error');
+  box.dataset.kind = kind;
+  box.replaceChildren(...parts.filter(Boolean));
+}
+
+function setError(found) {
+  error = found;
+  text.setAttribute('aria-invalid', String(Boolean(found)));
+  show(byId('goto'), Boolean(found?.line));
+  lines();
+  if (!found) return;
+  const place = [found.file, found.line && `line ${found.line}`, found.column && `column ${found.column}`].filter(Boolean).join(', ');
+  showVerdict('bad', el('b', {}, place ? `${place}: ${found.message}` : found.message),
+    found.help ? el('p', {}, found.help) : null);
+}
+
+function goToError() {
+  const all = text.value.split('\n');
+  const before = all.slice(0, error.line - 1).reduce((sum, line) => sum + line.length + 1, 0);
+  const at = before + Math.min((error.column || 1) - 1, (all[error.line - 1] || '').length);
+  text.focus();
+  text.setSelectionRange(at, at);
+}
+
+// ---- check and start
+
+const hosts = () => byId('form-hosts').value.split(/[\s,]+/).filter(Boolean);
+
+async function check(loud) {
+  clearTimeout(timer);
+  checking?.abort();
+  const mine = checking = new AbortController();
+  if (loud) showVerdict('', 'Checking …');
+  try {
+    const found = await api('/api/check', { body: { toml: text.value, hosts: hosts() }, signal: mine.signal });
+    if (mine !== checking) return;
+    setError(null);
+    const names = found.hosts?.length ? ` on ${found.hosts.join(', ')}` : '';
+    showVerdict('good', el('b', {}, 'The spec is valid. '), `Workload ${found.load}, target ${found.target}${names}.`,
+      found.is_real ? el('p', { class: 'warn' }, `${found.target} is a real target: the run loads a real device or file.`) : null);
+    if (loud) announce('The spec is valid');
+  } catch (failure) {
+    if (failure.name === 'AbortError' || mine !== checking) return;
+    setError(failure.fields || { message: String(failure) });
+  }
+}
+
+/** Called after each change of the text. */
+function changed() {
+  readForm();
+  lines();
+  keyHelp();
+  keep();
+  clearTimeout(timer);
+  timer = setTimeout(() => check(false), CHECK_AFTER_MS);
+}
+
+async function start(event) {
+  event.preventDefault();
+  clearTimeout(timer);
+  checking?.abort();
+  checking = null;
+  const button = byId('start');
+  button.disabled = true;
+  showVerdict('', 'Starting …');
+  const body = { toml: text.value, hosts: hosts() };
+  const name = byId('form-name').value.trim();
+  if (name) body.name = name;
+  try {
+    const { id } = await api('/api/runs', { body });
+    setError(null);
+    showVerdict('good', `Run ${id} has started.`);
+    started(id);
+  } catch (failure) {
+    setError(failure.fields || { message: String(failure) });
+  }
+  button.disabled = false;
+}
+
+// ---- help of keys
+
+function keyHelp() {
+  const number = text.value.slice(0, text.selectionStart).split('\n').length - 1;
+  const path = toml.keyAt(text.value, number);
+  const found = path && byPath.get(path);
+  const box = byId('editor-key');
+  if (box.dataset.path === (found ? path : '')) return;
+  box.dataset.path = found ? path : '';
+  box.replaceChildren(...(found ? facts(found) : []));
+}
+
+function facts(key) {
+  const standard = key.standard === null || key.table ? '' : `; default ${toml.literal(key.standard)}`;
+  return [el('code', {}, key.path), ` ${key.type}${standard}`, ...key.text.split('\n').map((line) => el('p', {}, line))];
+}
+
+function insert(key) {
+  if (key.table) {
+    const has = toml.keyAt(text.value, text.value.split('\n').findIndex((line) => line.trim() === `[${key.path}]`));
+    if (!has) text.value = `${text.value.trimEnd()}\n\n[${key.path}]\n`;
+    const at = text.value.indexOf(`[${key.path}]`);
+    text.focus();
+    text.setSelectionRange(at, at + key.path.length + 2);
+  } else {
+    const parent = key.path.slice(0, Math.max(key.path.lastIndexOf('.'), 0));
+    const many = Boolean(byPath.get(parent)?.many);
+    const before = toml.get(text.value, key.path);
+    const made = before === null ? toml.set(text.value, key.path, toml.literal(key.value), { many })
+      : { text: text.value, line: toml.set(text.value, key.path, before).line };
+    text.value = made.text;
+    const all = text.value.split('\n');
+    const end = all.slice(0, made.line + 1).join('\n').length;
+    const value = end - all[made.line].length + all[made.line].indexOf('=') + 2;
+    text.focus();
+    text.setSelectionRange(value, end);
+  }
+  announce(`${key.path} is in the text`);
+  changed();
+}
+
+function search() {
+  const words = byId('keys-search').value.toLowerCase().split(/\s+/).filter(Boolean);
+  const rank = (key) => {
+    const name = key.path.toLowerCase();
+    if (words.length && name.split('.').at(-1) === words[0]) return 0;
+    return words.every((word) => name.includes(word)) ? 1 : 2;
+  };
+  // Contents of files are for programs; they are found by name only.
+  const found = keys
+    .filter((key) => words.length ? words.every((word) => `${key.path} ${key.text}`.toLowerCase().includes(word)) : !key.path.includes('.'))
+    .filter((key) => !key.path.startsWith('contents.') || words.some((word) => word.startsWith('contents')))
+    .map((key, i) => [rank(key), i, key])
+    .sort((a, b) => a[0] - b[0] || a[1] - b[1])
+    .map(([, , key]) => key);
+  const shown = found.slice(0, MOST_KEYS);
+  setText(byId('keys-count'), !keys.length ? '' : !words.length ? `${shown.length} keys of the top level; a search finds all ${keys.length}`
+    : found.length > shown.length ? `${shown.length} of ${found.length} keys; more words find fewer` : `${found.length} keys`);
+  byId('keys').replaceChildren(...shown.map((key) => el('li', {},
+    el('button', { type: 'button', 'aria-label': `Insert ${key.path}`, onclick: () => insert(key) }, 'Insert'), ...facts(key))));
+}
+
+async function loadHelp() {
+  try {
+    const schema = await api('/api/schema');
+    keys = keysOf(schema);
+    byPath = new Map(keys.map((key) => [key.path, key]));
+    timeKey = TIME_KEYS.find((key) => byPath.has(key)) || timeKey;
+    search();
+    keyHelp();
+    readForm();
+  } catch (failure) {
+    setText(byId('keys-count'), `The keys could not be loaded: ${failure.message}`);
+  }
+  try {
+    presets = await api('/api/presets');
+    const options = (list) => list.map(({ name, description }) => el('option', { value: name, label: description || name }));
+    byId('targets').replaceChildren(...options(presets.targets));
+    byId('workloads').replaceChildren(...options(presets.workloads));
+    describe();
+  } catch {
+    // The fields can be typed without presets.
+  }
+}
+
+let opened = false;
+
+/** Called when the view is shown. */
+export async function open() {
+  if (opened && keys.length) return;
+  if (!keys.length) await loadHelp();
+  if (!opened) check(false);
+  opened = true;
+}
+
+export function setup({ onStart }) {
+  started = onStart;
+  restore();
+  readForm();
+  lines();
+  for (const [key, field] of Object.entries(form)) {
+    field.addEventListener('input', () => write(key, field.value.trim() === '' ? null : toml.quote(field.value.trim())));
+  }
+  limit.addEventListener('input', writeLimit);
+  unit.addEventListener('change', () => {
+    limit.value = unit.value === 'time' ? '2s' : '100000';
+    writeLimit();
+  });
+  for (const id of ['form-hosts', 'form-name']) byId(id).addEventListener('input', changed);
+  text.addEventListener('input', changed);
+  text.addEventListener('scroll', scroll);
+  for (const name of ['keyup', 'click', 'focus']) text.addEventListener(name, keyHelp);
+  byId('goto').addEventListener('click', goToError);
+  byId('check').addEventListener('click', () => check(true));
+  byId('start-form').addEventListener('submit', start);
+  byId('keys-search').addEventListener('input', search);
+  // Enter in the search does not start a run.
+  byId('keys-search').addEventListener('keydown', (event) => event.key === 'Enter' && event.preventDefault());
+}

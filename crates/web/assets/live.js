@@ -1,0 +1,546 @@
+// The live view: figures, hosts, charts, system probes and the flash array of the current run.
+
+import { api, announce, byId, el, setText, show, showError, table, ValueList } from './dom.js';
+import { ChartGroup, FlashGrid, HeatChart, heatText, HOST_COLOURS, LineChart } from './charts.js';
+import { bytes, bytesPerSecond, count, joules, nanoseconds, percent, rate, seconds, watts } from './format.js';
+
+/** System samples kept of a host; pairs are joined when there are more. */
+const MOST_SAMPLES = 1024;
+const MOST_PROBED_HOSTS = 64;
+/** Points of the series after which the page asks the server for the joined series. */
+const MOST_POINTS = 4096;
+/** Points of "now". */
+const RECENT = 10;
+const NO_SERIES = { run: null, epoch: null, hosts: [], points: [] };
+
+const PHASES = {
+  preparing: 'preparing', ready: 'ready, waits for all hosts', loaded: 'under load', ended: 'ended',
+};
+
+let run = null;
+let series = NO_SERIES;
+let result = null;
+let probes = new Map();
+let latest = new Map();
+let flash = null;
+let frame = 0;
+let said = '';
+let hostTable = null;
+let hostCharts = { names: '', chart: null };
+let systemCharts = [];
+let flashGrid = null;
+let restart = () => {};
+
+const group = new ChartGroup(() => readout());
+const figures = new ValueList(byId('figures'));
+const values = new ValueList(byId('values'));
+const systemNow = new ValueList(byId('system-now'));
+
+// ---- figures of a point
+
+const sum = (point, field) => point.hosts.reduce((all, host) => all + (host ? host[field] / host[0] : 0), 0);
+const heard = (point) => point.hosts.some((host) => host && host[0] > 0);
+const iops = (point) => (heard(point) ? sum(point, 1) : NaN);
+const throughput = (point) => (heard(point) ? sum(point, 2) : NaN);
+const hostIops = (index) => (point) => {
+  const host = point.hosts[index];
+  return host && host[0] > 0 ? host[1] / host[0] : NaN;
+};
+const percentile = (index) => (point) => (point.p ? point.p[index] : NaN);
+
+/** Rates of the newest points: of all hosts together, and of each. */
+function recent() {
+  const points = series.points.slice(-RECENT);
+  const sums = series.hosts.map(() => [0, 0, 0]);
+  for (const point of points) {
+    point.hosts.forEach((host, i) => {
+      if (host && sums[i]) for (let k = 0; k < 3; k += 1) sums[i][k] += host[k];
+    });
+  }
+  const hosts = sums.map(([time, requests, size]) => (time > 0 ? [requests / time, size / time] : null));
+  const known = hosts.filter(Boolean);
+  return {
+    hosts,
+    all: known.length ? [0, 1].map((k) => known.reduce((all, host) => all + host[k], 0)) : null,
+    span: points.length ? points.at(-1).to - points[0].from : 0,
+  };
+}
+
+const points = () => series.points;
+const percentiles = ['p50', 'p99', 'p99.9'].map((name, i) => ({
+  name, label: name, colour: ['read', 'write', 'bad'][i], value: percentile(i),
+}));
+
+const charts = byId('charts');
+new LineChart(group, charts, 'IOPS, all hosts', {
+  data: points, format: rate, series: [{ name: 'all hosts', colour: 'read', value: iops, wide: true }],
+});
+new LineChart(group, charts, 'Throughput, all hosts', {
+  data: points, format: bytesPerSecond, series: [{ name: 'all hosts', colour: 'trim', value: throughput, wide: true }],
+});
+new LineChart(group, charts, 'Latency percentiles', { data: points, format: nanoseconds, series: percentiles, log: true });
+new HeatChart(group, charts, 'Latency heat map', { data: points });
+
+/** The chart with a line for each host; only if there are several. */
+function updateHostCharts() {
+  const names = series.hosts.join('\n');
+  if (names === hostCharts.names) return;
+  if (hostCharts.chart) group.remove([hostCharts.chart]);
+  hostCharts = { names, chart: null };
+  if (series.hosts.length < 2) return;
+  hostCharts.chart = new LineChart(group, charts, 'IOPS of each host', {
+    data: points,
+    format: rate,
+    series: series.hosts.map((name, i) => ({ name, colour: HOST_COLOURS[i % HOST_COLOURS.length], value: hostIops(i) })),
+  });
+  // Second in the order of the page.
+  charts.insertBefore(hostCharts.chart.figure, charts.children[1]);
+}
+
+// ---- drawing, at most once a frame
+
+function schedule() {
+  if (!frame) frame = requestAnimationFrame(draw);
+}
+
+function draw() {
+  frame = 0;
+  show(byId('no-run'), !run);
+  show(byId('live'), Boolean(run));
+  if (!run) return;
+  drawHead();
+  const now = recent();
+  drawFigures(now);
+  drawHosts(now);
+  updateHostCharts();
+  drawSystem();
+  const clock = run.is_real ? 'time since the start of the load' : 'device time';
+  setText(byId('clock-name'), clock);
+  const list = series.points;
+  if (list.length) group.setTime(list[0].from, list.at(-1).to, clock);
+  else group.setTime(0, 1, clock);
+  moveRange();
+  readout();
+  group.touch();
+}
+
+function drawHead() {
+  const several = run.hosts.length > 1;
+  setText(byId('run-name'), run.name || `Run ${run.id}`);
+  const facts = [`target ${run.target}`, `workload ${run.load}`, run.is_real ? 'real target' : 'simulated target'];
+  if (several) facts.push(`${run.hosts.length} hosts`);
+  setText(byId('run-facts'), facts.join(' · '));
+  const ended = run.phase === 'ended';
+  const phase = !ended && run.stopping ? 'stopping' : PHASES[run.phase] || run.phase;
+  setText(byId('run-phase'), phase);
+  byId('run-phase').dataset.phase = run.error ? 'failed' : run.phase;
+  const stop = byId('stop');
+  show(stop, !ended);
+  stop.disabled = run.stopping;
+  show(byId('run-partial'), Boolean(run.partial));
+  drawResult();
+  const progress = byId('progress');
+  show(progress.parentElement, !ended);
+  if (run.share_done === null || run.share_done === undefined) progress.removeAttribute('value');
+  else progress.value = run.share_done;
+  const share = Number.isFinite(run.share_done) ? `${(run.share_done * 100).toFixed(0)} %` : '';
+  setText(byId('progress-text'), share || 'no end known');
+  document.title = [ended ? 'ended' : share, run.load, 'SSDyno'].filter(Boolean).join(' · ');
+}
+
+let shownResult = '';
+function drawResult() {
+  const key = JSON.stringify([run.id, run.folder, run.error]);
+  if (key === shownResult) return;
+  shownResult = key;
+  showError(byId('run-error'), run.error);
+  const box = byId('run-result');
+  show(box, Boolean(run.folder));
+  if (!run.folder) return;
+  const folder = `/runs/${encodeURIComponent(run.folder)}`;
+  box.replaceChildren('Result: ', el('a', { href: `${folder}/report.html` }, 'report'), ' · ',
+    el('a', { href: `${folder}/result.json` }, 'result.json'), ' · ', el('span', { class: 'fine' }, run.folder));
+  loadResult(run.id, run.folder);
+}
+
+/** The figures of the result: those of the run's last moment would mislead after its end. */
+async function loadResult(id, folder) {
+  try {
+    const { runs } = await api('/api/runs');
+    const found = runs.find((each) => each.folder === folder);
+    if (found && run && run.id === id) {
+      result = found;
+      schedule();
+    }
+  } catch {
+    // The links above are enough.
+  }
+}
+
+function drawFigures(now) {
+  const ended = run.phase === 'ended';
+  const latency = (result && ended && { p50: result.p50_ns, p99: result.p99_ns, p99_9: run.latency_ns?.p99_9 })
+    || run.latency_ns || {};
+  const source = ended ? (result ? 'of the result' : 'in the report') : now.all ? `last ${seconds(now.span)}` : '';
+  const rates = ended ? (result ? [result.iops, result.throughput_bytes_per_second] : []) : now.all || [];
+  const whole = 'whole run';
+  figures.set([
+    ['IOPS', rate(rates[0]), source],
+    ['Throughput', bytesPerSecond(rates[1]), source],
+    ['p50', nanoseconds(latency.p50), whole],
+    ['p99', nanoseconds(latency.p99), whole],
+    ['p99.9', nanoseconds(latency.p99_9), whole],
+    ['Errors', count(run.errors), `of ${count(run.requests)} requests`],
+    [run.is_real ? 'Time' : 'Device time', seconds(run.now_s), `started ${clockTime(run.started_unix_ms)}`],
+  ]);
+  figures.values[5]?.[1].classList.toggle('bad', run.errors > 0);
+}
+
+function clockTime(ms) {
+  return ms ? new Date(ms).toLocaleTimeString([], { hour12: false }) : '–';
+}
+
+const HOST_COLUMNS = ['Host', 'Phase', 'Requests', 'IOPS', 'p50', 'p99', 'p99.9', 'Errors', 'Silent for'];
+
+function drawHosts(now) {
+  const names = run.hosts.map((host) => host.name).join('\n');
+  if (!hostTable || hostTable.names !== names) {
+    const made = table(HOST_COLUMNS, { caption: 'Hosts of the run' });
+    const rows = run.hosts.map((host) => {
+      const row = made.row([host.name, ...HOST_COLUMNS.slice(1).map(() => '')]);
+      made.body.append(row);
+      return row;
+    });
+    hostTable = { names, rows };
+    made.node.className = 'cards-small hosts';
+    byId('hosts').replaceChildren(made.node);
+  }
+  run.hosts.forEach((host, i) => {
+    const index = series.hosts.indexOf(host.name);
+    const rates = run.phase !== 'ended' && index >= 0 ? now.hosts[index] : null;
+    const latency = host.latency_ns || {};
+    const silent = host.silent_s === null || host.silent_s === undefined ? '–' : seconds(host.silent_s, 2);
+    const row = hostTable.rows[i];
+    [PHASES[host.phase] || host.phase, count(host.requests), rates ? rate(rates[0]) : '–', nanoseconds(latency.p50),
+      nanoseconds(latency.p99), nanoseconds(latency.p99_9), count(host.errors), silent,
+    ].forEach((value, k) => setText(row.children[k + 1], value));
+    row.children[7].classList.toggle('bad', host.errors > 0);
+    row.children[8].classList.toggle('bad', silent !== '–');
+  });
+}
+
+// ---- the cursor and its readout
+
+/** Index of the point at a time; the newest without one. */
+function indexAt(list, time) {
+  if (time === null) return list.length - 1;
+  let [low, high] = [0, list.length - 1];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (list[middle].to < time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function readoutRows() {
+  const list = series.points;
+  if (!list.length) return [['Time', '–', 'no values yet']];
+  const at = indexAt(list, group.cursor);
+  const point = list[at];
+  const rows = [
+    [group.cursor === null ? 'Newest point' : 'Time', `${seconds(point.from, 4)} to ${seconds(point.to, 4)}`],
+    ['IOPS', rate(iops(point))],
+    ['Throughput', bytesPerSecond(throughput(point))],
+    ...percentiles.map((each) => [each.name, nanoseconds(each.value(point))]),
+    ['Most frequent', heatText(point)],
+    ['Errors', count(point.hosts.reduce((all, host) => all + (host ? host[3] : 0), 0))],
+  ];
+  if (series.hosts.length > 1) series.hosts.forEach((name, i) => rows.push([name, rate(hostIops(i)(point)), 'IOPS']));
+  if (probes.size) {
+    const sample = sampleAtCursor();
+    rows.push(['CPU busy', percent(sample.user + sample.system + sample.irq + sample.other)]);
+    for (const [name, field] of [['Network in', 'network_in'], ['Network out', 'network_out'], ['Disk reads', 'disk_read'], ['Disk writes', 'disk_write']]) {
+      rows.push([name, bytesPerSecond(sample[field])]);
+    }
+  }
+  return rows;
+}
+
+function readout() {
+  const rows = readoutRows();
+  values.set(rows);
+  drawSystemValues();
+  show(byId('follow'), group.kept !== null);
+  return rows;
+}
+
+function moveRange() {
+  const range = byId('cursor');
+  const most = String(Math.max(series.points.length - 1, 0));
+  if (range.max !== most) range.max = most;
+  const at = String(Math.max(indexAt(series.points, group.kept), 0));
+  if (range.value !== at) range.value = at;
+}
+
+function keepPoint() {
+  const range = byId('cursor');
+  const point = series.points[Number(range.value)];
+  if (!point) return;
+  group.setCursor((point.from + point.to) / 2, true);
+  range.setAttribute('aria-valuetext', readout().slice(0, 6).map(([name, value]) => `${name} ${value}`).join(', '));
+}
+
+function follow() {
+  group.setCursor(null, true);
+  byId('cursor').setAttribute('aria-valuetext', 'newest point');
+  moveRange();
+}
+
+function fillTable() {
+  const columns = ['From', 'To', 'IOPS', 'Throughput', 'p50', 'p99', 'p99.9', 'Errors'];
+  if (series.hosts.length > 1) columns.push(...series.hosts.map((name) => `IOPS ${name}`));
+  const made = table(columns, { caption: 'Values over time' });
+  made.body.append(...series.points.map((point) => {
+    const cells = [seconds(point.from, 4), seconds(point.to, 4), rate(iops(point)), bytesPerSecond(throughput(point)),
+      ...percentiles.map((each) => nanoseconds(each.value(point))), count(point.hosts.reduce((all, host) => all + (host ? host[3] : 0), 0))];
+    if (series.hosts.length > 1) series.hosts.forEach((_, i) => cells.push(rate(hostIops(i)(point))));
+    return made.row(cells);
+  }));
+  byId('table').replaceChildren(made.node);
+}
+
+// ---- system probes
+
+const SYSTEM = [
+  ['CPU', [['user', 'read', 'user'], ['system', 'write', 'system'], ['I/O wait', 'flush', 'iowait'],
+    ['interrupts', 'trim', 'irq'], ['other', 'slate', 'other']], percent],
+  ['Network', [['in', 'read', 'network_in'], ['out', 'write', 'network_out']], bytesPerSecond],
+  ['Disks', [['read', 'read', 'disk_read'], ['write', 'write', 'disk_write']], bytesPerSecond],
+  ['Events per second', [['interrupts', 'trim', 'interrupts'], ['context switches', 'flush', 'switches']], rate],
+  ['Memory', [['available', 'read', 'memory'], ['swap', 'bad', 'swap']], bytes],
+  ['Power', [['power', 'write', 'power']], watts],
+];
+
+const number = (value) => (Number.isFinite(value) ? value : NaN);
+
+function flatten(sample, from, to) {
+  const cpu = sample.cpu || {};
+  return {
+    from, to,
+    user: number(cpu.user), system: number(cpu.system), iowait: number(cpu.iowait), irq: number(cpu.irq), other: number(cpu.other),
+    interrupts: number(sample.interrupts_per_s), switches: number(sample.context_switches_per_s),
+    memory: number(sample.memory_available_bytes), swap: number(sample.swap_bytes),
+    network_in: number(sample.network_in_bytes_per_s), network_out: number(sample.network_out_bytes_per_s),
+    disk_read: number(sample.disk_read_bytes_per_s), disk_write: number(sample.disk_write_bytes_per_s),
+    power: number(sample.power_w),
+  };
+}
+
+/** Neighbours become one sample with their mean over time. */
+function joinPairs(samples) {
+  const joined = [];
+  for (let i = 0; i + 1 < samples.length; i += 2) {
+    const [a, b] = [samples[i], samples[i + 1]];
+    const both = { from: a.from, to: b.to };
+    const [x, y] = [a.to - a.from, b.to - b.from];
+    for (const field of Object.keys(a)) {
+      if (field !== 'from' && field !== 'to') {
+        const [v, w] = [a[field], b[field]];
+        both[field] = Number.isNaN(v) ? w : Number.isNaN(w) ? v : (v * x + w * y) / (x + y);
+      }
+    }
+    joined.push(both);
+  }
+  if (samples.length % 2) joined.push(samples.at(-1));
+  return joined;
+}
+
+function onSystem({ run: of, host, samples }) {
+  if (!samples.length || (!latest.has(host) && latest.size >= MOST_PROBED_HOSTS)) return;
+  latest.set(host, samples.at(-1));
+  if (!run || of !== run.id) return schedule();
+  let list = probes.get(host) || [];
+  for (const sample of samples) {
+    const to = sample.run_s;
+    if (!Number.isFinite(to) || (list.length && to <= list.at(-1).to)) continue;
+    // A sample covers the time since the one before; the first one and one after a gap a second.
+    const from = list.length && to - list.at(-1).to < 3 ? list.at(-1).to : to - 1;
+    list.push(flatten(sample, from, to));
+  }
+  if (list.length > MOST_SAMPLES) list = joinPairs(list);
+  if (list.length) probes.set(host, list);
+  schedule();
+}
+
+function drawSystem() {
+  show(byId('system-section'), latest.size > 0);
+  if (!latest.size) return;
+  const select = byId('system-host');
+  const hosts = [...latest.keys()];
+  if (select.options.length !== hosts.length || hosts.some((name, i) => select.options[i].value !== name)) {
+    const before = select.value;
+    select.replaceChildren(...hosts.map((name) => el('option', { value: name }, name)));
+    if (hosts.includes(before)) select.value = before;
+  }
+  const wanted = probes.has(select.value);
+  show(byId('system-charts'), wanted);
+  if (!wanted) return;
+  if (!systemCharts.length) makeSystemCharts();
+  const sample = newestSample();
+  SYSTEM.forEach(([, lines], i) => show(systemCharts[i].figure, lines.some(([, , field]) => !Number.isNaN(sample[field]))));
+}
+
+const newestSample = () => flatten(latest.get(byId('system-host').value) || {}, 0, 1);
+
+/** The sample of the chosen host at the cursor, the newest without a cursor; empty where there is none. */
+function sampleAtCursor() {
+  const time = group.cursor;
+  if (time === null) return newestSample();
+  const samples = probes.get(byId('system-host').value) || [];
+  const sample = samples[indexAt(samples, time)];
+  return sample && time >= sample.from && time <= sample.to ? sample : flatten({}, 0, 1);
+}
+
+function drawSystemValues() {
+  if (!latest.size) return;
+  const [sample, newest] = [sampleAtCursor(), newestSample()];
+  setText(byId('system-when'), group.cursor === null ? 'Newest values' : `Values at ${seconds(group.cursor, 4)}`);
+  systemNow.set(SYSTEM.flatMap(([title, lines, format]) => lines
+    .filter(([, , field]) => !Number.isNaN(newest[field]))
+    .map(([name, , field]) => [`${title}: ${name}`, format(sample[field])])));
+}
+
+function makeSystemCharts() {
+  systemCharts = SYSTEM.map(([title, lines, format], i) => new LineChart(group, byId('system-charts'), title, {
+    data: () => probes.get(byId('system-host').value) || [],
+    format,
+    stacked: i === 0,
+    most: i === 0 ? 1 : 0,
+    series: lines.map(([name, colour, field]) => ({ name, colour, value: (each) => each[field] })),
+  }));
+}
+
+// ---- the flash array
+
+function onFlash(value) {
+  if (!run || value.run !== run.id) return;
+  flash = value;
+  show(byId('flash-section'), true);
+  flashGrid ||= new FlashGrid(byId('flash'));
+  flashGrid.set(flash);
+  const energy = Object.entries(flash.energy_j || {}).map(([name, value]) => `${name} ${joules(value)}`);
+  setText(byId('flash-text'), [`At ${seconds(flash.now_s)} of device time`, `garbage collection ${percent(flash.gc_share)} of the busy time`,
+    energy.length ? `energy: ${energy.join(', ')}` : ''].filter(Boolean).join(' · '));
+}
+
+function fillFlashTable() {
+  if (!flash) return;
+  const most = Math.max(0, ...flash.dies.map((dies) => dies.length));
+  const made = table(['Channel', 'Busy', ...Array.from({ length: most }, (_, i) => `Die ${i}`)], { caption: 'Busy shares' });
+  made.body.append(...flash.channels.map((share, i) =>
+    made.row([String(i), percent(share, 2), ...Array.from({ length: most }, (_, k) => percent(flash.dies[i]?.[k], 2))])));
+  byId('flash-table').replaceChildren(made.node);
+}
+
+// ---- events
+
+function clear() {
+  series = NO_SERIES;
+  result = null;
+  probes = new Map();
+  flash = null;
+  show(byId('flash-section'), false);
+  byId('table').replaceChildren();
+  byId('flash-table').replaceChildren();
+  group.kept = group.hover = null;
+}
+
+function onState({ run: next }) {
+  if (next?.id !== run?.id || next?.started_unix_ms !== run?.started_unix_ms) {
+    // The series of the new run may have come before its state.
+    const early = next && series.run === next.id ? series : NO_SERIES;
+    clear();
+    series = early;
+    shownResult = '';
+    said = '';
+  }
+  run = next;
+  if (!run) document.title = 'SSDyno';
+  say();
+  schedule();
+}
+
+/** Changes of state, not figures, are said. */
+function say() {
+  if (!run) return;
+  let text = `Run ${run.name || run.id}: ${run.stopping && run.phase !== 'ended' ? 'stopping' : PHASES[run.phase] || run.phase}`;
+  if (run.partial) text += ', partial';
+  if (run.error) text += `, error: ${run.error.message}`;
+  else if (run.folder) text += ', the result is written';
+  if (text === said) return;
+  said = text;
+  announce(text);
+}
+
+function onSeries(value) {
+  series = value;
+  schedule();
+}
+
+function onPoints({ run: of, epoch, points: more }) {
+  if (of !== series.run || epoch !== series.epoch) return;
+  series.points.push(...more);
+  if (series.points.length > MOST_POINTS) restart();
+  else schedule();
+}
+
+/** Connects the view with its events; `reconnect` asks the server for everything anew. */
+export function listen(source) {
+  const handle = (name, handler) => source.addEventListener(name, (event) => handler(JSON.parse(event.data)));
+  handle('state', onState);
+  handle('series', onSeries);
+  handle('points', onPoints);
+  handle('system', onSystem);
+  handle('flash', onFlash);
+}
+
+/** Called on each new connection: its events replace everything. */
+export function connected() {
+  latest = new Map();
+  series = NO_SERIES;
+}
+
+export function setup({ reconnect }) {
+  restart = reconnect;
+  byId('stop').addEventListener('click', async () => {
+    byId('stop').disabled = true;
+    try {
+      await api('/api/stop', { body: {} });
+    } catch (error) {
+      byId('stop').disabled = false;
+      showError(byId('run-error'), error);
+    }
+  });
+  byId('cursor').addEventListener('input', keepPoint);
+  byId('follow').addEventListener('click', () => {
+    follow();
+    byId('cursor').focus();
+  });
+  byId('view-live').addEventListener('keydown', (event) => event.key === 'Escape' && follow());
+  charts.addEventListener('pointerup', () => {
+    moveRange();
+    byId('cursor').focus({ preventScroll: true });
+  });
+  byId('table-details').addEventListener('toggle', (event) => (event.target.open ? fillTable() : byId('table').replaceChildren()));
+  byId('table-refresh').addEventListener('click', fillTable);
+  byId('flash-details').addEventListener('toggle', (event) => (event.target.open ? fillFlashTable() : byId('flash-table').replaceChildren()));
+  byId('flash-refresh').addEventListener('click', fillFlashTable);
+  byId('system-host').addEventListener('change', () => {
+    schedule();
+  });
+  schedule();
+}
+
+/** For measurements: how often and how long the charts were drawn. */
+export const drawing = () => ({ draws: group.draws, ms: group.drawMs });

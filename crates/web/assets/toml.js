@@ -1,0 +1,110 @@
+// The little of TOML that the form needs: where a key is in a text, and its value on one line.
+
+const HEADER = /^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$/;
+const KEY = /^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=\s*(.*)$/;
+
+const plain = (path) => path.split('.').map((part) => part.trim().replace(/^(["'])(.*)\1$/, '$2')).join('.');
+
+/** Lines with the table that they are in and their key, if they have one. */
+function read(text) {
+  let table = '';
+  let open = null;
+  return text.split('\n').map((line) => {
+    if (open) {
+      if (line.includes(open)) open = null;
+      return { line, table, key: null, inside: true };
+    }
+    const header = HEADER.exec(line);
+    if (header) {
+      table = plain(header[2]);
+      return { line, table, key: null, header: true };
+    }
+    const found = KEY.exec(line);
+    if (!found) return { line, table, key: null };
+    const quotes = /^("""|''')/.exec(found[2]);
+    if (quotes && !found[2].slice(3).includes(quotes[1])) [open] = [quotes[1]];
+    return { line, table, key: table ? `${table}.${plain(found[1])}` : plain(found[1]), value: found[2] };
+  });
+}
+
+/** Length of the value at the start of `text`; what follows is a comment. */
+function valueLength(text) {
+  let quote = null;
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text[i];
+    if (quote) {
+      if (c === '\\' && quote === '"') i += 1;
+      else if (c === quote) quote = null;
+    } else if (c === '"' || c === "'") quote = c;
+    else if (c === '#') return text.slice(0, i).trimEnd().length;
+  }
+  return text.trimEnd().length;
+}
+
+/** The value of a key as text without quotes; null where it is not there on one line. */
+export function get(text, key) {
+  const found = read(text).find((each) => each.key === key);
+  if (!found) return null;
+  const value = found.value.slice(0, valueLength(found.value));
+  const quoted = /^"((?:[^"\\]|\\.)*)"$/.exec(value);
+  if (quoted) {
+    try {
+      return JSON.parse(value);
+    } catch {
+      return quoted[1];
+    }
+  }
+  return /^'([^']*)'$/.exec(value)?.[1] ?? value;
+}
+
+/** The table and key of a line (from 0). */
+export function keyAt(text, number) {
+  const found = read(text)[number];
+  return found ? found.key || (found.header ? found.table : null) : null;
+}
+
+/** Sets a key to a TOML value, or removes it (`null`). Returns the text and the line of the key. */
+export function set(text, key, value, { many = false } = {}) {
+  const lines = read(text);
+  const at = lines.findIndex((each) => each.key === key);
+  const out = lines.map((each) => each.line);
+  if (at >= 0) {
+    if (value === null) {
+      out.splice(at, 1);
+      return { text: out.join('\n'), line: at };
+    }
+    const { line, value: old } = lines[at];
+    const start = line.length - old.length;
+    out[at] = line.slice(0, start) + value + old.slice(valueLength(old));
+    return { text: out.join('\n'), line: at };
+  }
+  if (value === null) return { text, line: 0 };
+  const dot = key.lastIndexOf('.');
+  const [table, name] = dot < 0 ? ['', key] : [key.slice(0, dot), key.slice(dot + 1)];
+  // Behind the last line of its table that is not empty.
+  let last = -1;
+  lines.forEach((each, i) => {
+    if (each.table === table && (each.line.trim() || each.inside)) last = i;
+  });
+  if (last < 0 && table) {
+    while (out.length && !out.at(-1).trim()) out.pop();
+    if (out.length) out.push('');
+    out.push(many ? `[[${table}]]` : `[${table}]`, `${name} = ${value}`, '');
+    return { text: out.join('\n'), line: out.length - 2 };
+  }
+  out.splice(last + 1, 0, `${name} = ${value}`);
+  return { text: out.join('\n'), line: last + 1 };
+}
+
+/** A string as TOML. */
+export const quote = (text) => JSON.stringify(text);
+
+/** A value of JSON as TOML. */
+export function literal(value) {
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
+  if (value && typeof value === 'object') {
+    const inner = Object.entries(value).filter(([, v]) => v !== null).map(([k, v]) => `${k} = ${literal(v)}`);
+    return inner.length ? `{ ${inner.join(', ')} }` : '{}';
+  }
+  return typeof value === 'string' ? quote(value) : String(value);
+}
