@@ -94,15 +94,7 @@ class Scale {
 /** Charts with one time axis and one cursor. `changed` is called when the cursor moved. */
 export class ChartGroup {
   constructor(changed) {
-    this.charts = [];
-    this.changed = changed;
-    this.from = 0;
-    this.to = 1;
-    this.label = 'time';
-    this.hover = null;
-    this.kept = null;
-    this.frame = 0;
-    this.draws = 0;
+    Object.assign(this, { charts: [], changed, from: 0, to: 1, label: 'time', hover: null, kept: null, frame: 0, draws: 0 });
     this.sizes = new ResizeObserver(() => this.touch());
     addEventListener('theme', () => this.touch());
     addEventListener('resize', () => this.touch());
@@ -114,18 +106,10 @@ export class ChartGroup {
   }
 
   setCursor(time, keep) {
-    if (keep) {
-      this.kept = time;
-      this.hover = null;
-    } else {
-      this.hover = time;
-    }
-    this.placeCursors();
-    this.changed();
-  }
-
-  placeCursors() {
+    this.hover = keep ? null : time;
+    if (keep) this.kept = time;
     for (const chart of this.charts) chart.placeCursor();
+    this.changed();
   }
 
   setTime(from, to, label) {
@@ -148,8 +132,8 @@ export class ChartGroup {
     for (const chart of visible) {
       chart.dirty = false;
       chart.draw();
+      chart.placeCursor();
     }
-    this.placeCursors();
     this.draws += 1;
     this.drawMs = performance.now() - started;
   }
@@ -166,9 +150,7 @@ export class ChartGroup {
 /** A figure with title, legend, canvas and cursor. */
 class Chart {
   constructor(group, parent, title) {
-    this.group = group;
-    this.title = title;
-    this.dirty = true;
+    Object.assign(this, { group, title, dirty: true });
     this.canvas = el('canvas', { role: 'img', 'aria-label': title });
     this.context = this.canvas.getContext('2d');
     this.line = el('div', { class: 'cursor-line', hidden: true });
@@ -186,10 +168,7 @@ class Chart {
       const at = (event.clientX - this.box.getBoundingClientRect().left - LEFT) / (this.width - LEFT - RIGHT);
       return this.group.from + Math.min(Math.max(at, 0), 1) * (this.group.to - this.group.from);
     };
-    this.box.addEventListener('pointermove', (event) => {
-      const touch = event.pointerType !== 'mouse';
-      this.group.setCursor(time(event), touch);
-    });
+    this.box.addEventListener('pointermove', (event) => this.group.setCursor(time(event), event.pointerType !== 'mouse'));
     this.box.addEventListener('pointerdown', (event) => this.group.setCursor(time(event), true));
     this.box.addEventListener('pointerleave', () => this.group.hover !== null && this.group.setCursor(null, false));
   }
@@ -239,16 +218,12 @@ class Chart {
     const wanted = Math.max(2, Math.min(8, Math.floor((right - LEFT) / 90)));
     const times = linearTicks(this.group.from / unit, this.group.to / unit, wanted).ticks.map((t) => t * unit);
     context.beginPath();
-    for (const tick of this.scale.ticks) {
-      const y = crisp(this.y(tick));
-      context.moveTo(LEFT, y);
-      context.lineTo(right, y);
-    }
-    for (const tick of times) {
-      const x = crisp(this.x(tick));
-      context.moveTo(x, TOP);
-      context.lineTo(x, bottom);
-    }
+    const rule = (x, y, toX, toY) => {
+      context.moveTo(crisp(x), crisp(y));
+      context.lineTo(crisp(toX), crisp(toY));
+    };
+    for (const tick of this.scale.ticks) rule(LEFT, this.y(tick), right, this.y(tick));
+    for (const tick of times) rule(this.x(tick), TOP, this.x(tick), bottom);
     context.lineWidth = 1 / ratio;
     context.strokeStyle = colour('grid');
     context.stroke();
@@ -261,9 +236,8 @@ class Chart {
     for (const tick of times) context.fillText(unit > 1 ? `${tick / unit} min` : short(seconds(tick)), this.x(tick), bottom + 5);
     context.fillText(this.group.label, (LEFT + right) / 2, bottom + 21);
     context.beginPath();
-    context.moveTo(crisp(LEFT), TOP);
-    context.lineTo(crisp(LEFT), crisp(bottom));
-    context.lineTo(right, crisp(bottom));
+    rule(LEFT, TOP, LEFT, bottom);
+    rule(LEFT, bottom, right, bottom);
     context.strokeStyle = colour('edge');
     context.stroke();
   }
@@ -296,11 +270,7 @@ export class LineChart extends Chart {
         const own = each.value(point);
         const value = this.stacked ? below + own : own;
         columns[k][i] = value;
-        if (!Number.isNaN(value)) {
-          below = value;
-          if (value > most) most = value;
-          if (value < least) least = value;
-        }
+        if (!Number.isNaN(value)) [below, most, least] = [value, Math.max(most, value), Math.min(least, value)];
       });
     });
     this.scale = new Scale(least === Infinity ? 1e3 : least, most || (this.log ? 1e6 : 1), this.log);
@@ -322,7 +292,6 @@ export class LineChart extends Chart {
   drawLine(points, values, { colour: name, wide }, index) {
     const { context } = this;
     const bottom = HEIGHT - BOTTOM;
-    const area = new Path2D();
     const path = new Path2D();
     let [open, startX, endX, column, low, high, last] = [false, 0, 0, -1, 0, 0, 0];
     // Several points in one pixel column become one vertical line between their extremes.
@@ -342,7 +311,6 @@ export class LineChart extends Chart {
       if (this.stacked) {
         path.lineTo(endX, bottom);
         path.lineTo(startX, bottom);
-        area.addPath(path);
       }
     };
     for (let i = 0; i < points.length; i += 1) {
@@ -376,10 +344,7 @@ export class LineChart extends Chart {
     }
     close();
     context.strokeStyle = context.fillStyle = colour(name);
-    if (this.stacked) {
-      context.fill(path);
-      return;
-    }
+    if (this.stacked) return context.fill(path);
     context.lineJoin = 'bevel';
     context.lineWidth = wide ? 2 : 1.3;
     context.setLineDash(index >= HOST_COLOURS.length && !wide ? [5, 3] : []);
@@ -434,10 +399,7 @@ export class HeatChart extends Chart {
     const points = this.data();
     let [first, last] = [Infinity, -Infinity];
     for (const { heat } of points) {
-      for (const [bin] of heat) {
-        if (bin < first) first = bin;
-        if (bin > last) last = bin;
-      }
+      for (const [bin] of heat) [first, last] = [Math.min(first, bin), Math.max(last, bin)];
     }
     const empty = first > last;
     this.scale = new Scale(empty ? 1e3 : binEdge(first), empty ? 1e6 : binEdge(last + 1), true);
@@ -464,7 +426,7 @@ export class HeatChart extends Chart {
         }
       }
     }
-    this.paint(columns, rows, totals, palette);
+    this.paint(columns, rows, totals, palette.map(([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0));
     const edge = (bin) => Math.round(this.y(binEdge(bin)) * this.ratio) / this.ratio;
     this.context.imageSmoothingEnabled = false;
     for (let bin = first; bin <= last; bin += 1) {
@@ -477,7 +439,8 @@ export class HeatChart extends Chart {
   paint(columns, rows, totals, palette) {
     if (this.image.width !== columns || this.image.height !== rows) [this.image.width, this.image.height] = [columns, rows];
     const context = this.image.getContext('2d');
-    const pixels = context.createImageData(columns, rows);
+    const image = context.createImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
     const levels = (SHADES - 1) / -Math.log(LEAST_SHARE);
     let [before, shade] = [-1, 0];
     for (let i = 0, c = 0; i < this.counts.length; i += 1, c = c + 1 === columns ? 0 : c + 1) {
@@ -488,14 +451,9 @@ export class HeatChart extends Chart {
         shade = Math.max(0, Math.round(SHADES - 1 + Math.log(share) * levels));
         before = share;
       }
-      const [r, g, b] = palette[shade];
-      const at = i * 4;
-      pixels.data[at] = r;
-      pixels.data[at + 1] = g;
-      pixels.data[at + 2] = b;
-      pixels.data[at + 3] = 255;
+      pixels[i] = palette[shade];
     }
-    context.putImageData(pixels, 0, 0);
+    context.putImageData(image, 0, 0);
   }
 }
 

@@ -57,8 +57,7 @@ export function table(columns, { caption, head } = {}) {
   const header = el('tr', { role: 'row' }, ...columns.map((name, i) =>
     el('th', { role: 'columnheader', scope: 'col' }, head ? head(i) : name)));
   const body = el('tbody', { role: 'rowgroup' });
-  const node = el('table', { role: 'table' },
-    caption ? el('caption', { class: 'hidden' }, caption) : null,
+  const node = el('table', { role: 'table', 'aria-label': caption },
     el('thead', { role: 'rowgroup' }, header), body);
   const row = (cells, attributes = {}) => el('tr', { role: 'row', ...attributes }, ...cells.map((cell, i) =>
     el(i === 0 ? 'th' : 'td', {
