@@ -461,7 +461,10 @@ impl Adaptive {
         match cell.0.op() {
             ProfileOp::Read => length::of_reads(cell, time),
             ProfileOp::Write if self.is_long(cell.0) => length::long(cell, time),
-            ProfileOp::Write => length::of_writes(cell, time, self.filling.lead(cell)),
+            ProfileOp::Write => {
+                let slice = length::of_writes(cell, time, self.filling.lead(cell));
+                self.filling.or_whole(cell, slice, time)
+            }
         }
     }
 }

@@ -20,14 +20,9 @@ const LONGER: u64 = 3;
 /// Bytes to write divided by those that fill the cache.
 const LOOK_MARGIN: f64 = 1.5;
 
-/// Without any burst so far a size that is faster than the others writes this share of the span to find one.
-const LOOK_SHARE: f64 = 0.25;
-
-/// A slice that looks for the end of a burst writes this share of the span at most, and then counts as it is.
-const LOOK_SHARE_MAX: f64 = 0.5;
-
 /// Device time of a slice that looks for the end of a burst at most: a disk needs a minute for a quarter of the usual span
-/// with random requests of 24 KiB.
+/// with random requests of 24 KiB. Otherwise it may write the whole span: with a cache of half the span, slices of up to a
+/// quarter of it met the cache alone, and ratios of writes came out too small by up to 60 %.
 const LOOK_SECONDS_MAX: f64 = 12.0;
 
 /// Sizes with which the end of a burst is looked for at most. Those between them have the longer burst of their neighbours.
@@ -35,6 +30,11 @@ const SIZES_MAX: usize = 9;
 
 /// A lead that writes more of the span than this is not repeated without need.
 const COSTLY_SHARE: f64 = 0.1;
+
+/// A slice that writes more of the span than this, lead and all, becomes a whole test, which takes at most twice as long.
+/// So does one with a costly lead whose whole test takes no longer than a search: a cache that holds much of the span joins
+/// random writes of small records better and better, and half a test came out slower by up to 19 % than the whole one.
+const WHOLE_SHARE: f64 = 0.5;
 
 /// Lead divided by the requests of the burst.
 const LEAD_MARGIN: f64 = 1.15;
@@ -54,11 +54,23 @@ pub(crate) struct Filling {
     again: Vec<Cell>,
 }
 
+/// Bytes of a second after the burst, if there was one.
+fn rate_after_burst(one: &Measurement) -> f64 {
+    // The burst of a slice is in its lead, that of a whole test among what counts.
+    let (requests, seconds) = match one.burst.filter(|_| one.whole) {
+        Some(burst) => (one.requests.saturating_sub(burst.requests), one.seconds - burst.seconds),
+        None => (one.requests, one.seconds),
+    };
+    one.size_bytes as f64 * requests as f64 / seconds.max(f64::MIN_POSITIVE)
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Known {
     burst: Option<Burst>,
     /// Bytes of a second after the burst.
     rate: f64,
+    /// Whether the last of them was a whole test. Then slices of the cell do not count.
+    whole: bool,
 }
 
 impl Filling {
@@ -108,10 +120,10 @@ impl Filling {
                 Some(longer) => total = longer,
                 None => {
                     if let Some(one) = last {
-                        let rate = one.size_bytes as f64 * one.requests as f64 / one.seconds;
+                        let rate = rate_after_burst(one);
                         // A cache that is still full from an earlier session has no burst now.
                         let burst = one.burst.or(self.known.get(&cell).and_then(|one| one.burst));
-                        self.known.insert(cell, Known { burst, rate });
+                        self.known.insert(cell, Known { burst, rate, whole: one.whole });
                     }
                     self.open.pop_front();
                 }
@@ -126,13 +138,17 @@ impl Filling {
     fn longer(&self, cell: Cell, one: &Measurement, asked: u64) -> Option<u64> {
         let size = cell.1 as f64;
         let in_time = LOOK_SECONDS_MAX * one.requests as f64 / one.seconds;
-        let most = (self.span * LOOK_SHARE_MAX / size).min(in_time) as u64;
+        let most = (self.span / size).min(in_time) as u64;
         let longer = asked * LONGER;
         if one.whole || asked >= most {
             return None;
         }
         match one.burst {
-            Some(burst) if burst.settled => None,
+            Some(burst) if burst.settled => {
+                let costly = burst.requests as f64 * size > self.span * COSTLY_SHARE;
+                let whole = (self.span / size) as u64;
+                (costly && most == whole).then_some(whole)
+            }
             Some(_) => Some(longer.min(most)),
             None => {
                 let enough = (self.look(cell, one) / size).ceil() as u64;
@@ -159,7 +175,7 @@ impl Filling {
         }
         match held > 0.0 && sustained > 0.0 {
             true => LOOK_MARGIN * held * rate / (rate - sustained),
-            false => self.span * LOOK_SHARE,
+            false => self.span,
         }
     }
 
@@ -178,11 +194,27 @@ impl Filling {
         (self.burst_requests(cell) * LEAD_MARGIN).ceil() as u64
     }
 
+    /// `slice`, or a whole test in its place if it would fill the cache and write much of the span. `time` is the access
+    /// time in nanoseconds; `None` where it is not known.
+    pub(crate) fn or_whole(&self, cell: Cell, slice: Slice, time: Option<f64>) -> Slice {
+        let records = (self.span / cell.1 as f64) as u64;
+        let much = (slice.lead + slice.requests) as f64 > WHOLE_SHARE * records as f64;
+        let short = time.is_some_and(|time| time * 1e-9 * records as f64 <= LOOK_SECONDS_MAX);
+        match (much && self.burst_requests(cell) > 0.0) || (short && self.is_costly(cell)) {
+            true => Slice { lead: 0, requests: records },
+            false => slice,
+        }
+    }
+
     /// Whether `one` is long enough to show the sustained rate: slices that looked for the end of the burst may not be.
     pub(crate) fn is_long_enough(&self, one: &Measurement) -> bool {
-        let burst = self.known.get(&(one.test, one.size_bytes)).and_then(|known| known.burst);
+        let known = self.known.get(&(one.test, one.size_bytes));
+        if one.whole || known.is_some_and(|known| known.whole) {
+            return one.whole;
+        }
+        let burst = known.and_then(|known| known.burst);
         let all = one.lead + one.requests;
-        one.whole || one.burst.is_some() || burst.is_none_or(|burst| all >= 2 * burst.requests)
+        one.burst.is_some() || burst.is_none_or(|burst| all >= 2 * burst.requests)
     }
 
     fn has_burst(&self) -> bool {

@@ -273,7 +273,8 @@ impl Lane {
         let (complete, records) = (Some(requests) == load.requests, self.span / size_bytes);
         let whole = complete && requests == records;
         let all = Measurement { test, size_bytes, requests, seconds, whole, lead: 0, burst: None };
-        let counted = match slice.filter(|_| !whole) {
+        let counted = match slice {
+            Some(_) if whole => Some(settle::of_whole(&all, &result.series)),
             Some(slice) => settle::settled(&all, slice, &result.series, records),
             None => Some(all).filter(|_| complete || requests >= CUT_REQUESTS_MIN),
         };

@@ -115,12 +115,12 @@ pub struct Measurement {
     /// Requests of a slice that do not count: they changed the pattern, or filled the write cache.
     #[serde(default)]
     pub lead: u64,
-    /// The writes of a slice were faster at first; `null` if they were not.
+    /// The writes were faster at first; `null` if they were not, and with methods that measure whole tests alone.
     #[serde(default)]
     pub burst: Option<Burst>,
 }
 
-/// The fast start of a slice of writes: a cache absorbs them until it is full.
+/// The fast start of writes: a cache absorbs them until it is full.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Burst {
     /// Requests until the rate dropped.
@@ -131,21 +131,21 @@ pub struct Burst {
     pub held_bytes: f64,
     /// `held_bytes` divided by the bytes of a whole test, 0 to 1.
     pub share: f64,
-    /// Whether enough requests followed the burst to know the sustained rate. If not, the measurement does not count.
+    /// Whether enough requests followed the burst to know the sustained rate. If not, a slice does not count.
     pub settled: bool,
 }
 
 impl Measurement {
     /// Elapsed time divided by requests: the paper's access time per request. For a slice it is what a test of the
-    /// whole span takes: the sustained rate, less what a write cache absorbs once.
+    /// whole span takes: the sustained rate, less what a write cache absorbs once. A whole test has its burst in it.
     pub fn access_time_ns(&self) -> f64 {
-        let absorbed = self.burst.map_or(0.0, |burst| burst.share);
+        let absorbed = self.burst.filter(|_| !self.whole).map_or(0.0, |burst| burst.share);
         self.seconds * 1e9 / self.requests as f64 * (1.0 - absorbed)
     }
 
-    /// Whether it says how fast the test is: not if it ended in a burst.
+    /// Whether it says how fast the test is: a slice that ended in a burst does not.
     pub fn counts(&self) -> bool {
-        self.burst.is_none_or(|burst| burst.settled)
+        self.whole || self.burst.is_none_or(|burst| burst.settled)
     }
 }
 
