@@ -233,7 +233,7 @@ class Chart {
     for (const tick of this.scale.ticks) context.fillText(short(format(tick)), LEFT - 6, this.y(tick));
     context.textBaseline = 'top';
     context.textAlign = 'center';
-    for (const tick of times) context.fillText(unit > 1 ? `${tick / unit} min` : short(seconds(tick)), this.x(tick), bottom + 5);
+    for (const tick of times) context.fillText(unit > 1 && tick > 0 ? `${tick / unit} min` : short(seconds(tick)), this.x(tick), bottom + 5);
     context.fillText(this.group.label, (LEFT + right) / 2, bottom + 21);
     context.beginPath();
     rule(LEFT, TOP, LEFT, bottom);

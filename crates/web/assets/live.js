@@ -449,6 +449,7 @@ function clear() {
   series = NO_SERIES;
   result = null;
   probes = new Map();
+  latest = new Map();
   flash = null;
   show(byId('flash-section'), false);
   byId('table').replaceChildren();
