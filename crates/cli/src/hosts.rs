@@ -6,8 +6,8 @@ use ssdyno_cluster::{HostAddress, Hosts, RemoteStart};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Other machines")]
 pub(crate) struct HostsArgs {
-    /// Load it from these machines together, each its own target of this name: [USER@]HOST, where ssh starts
-    /// `ssdyno worker`, or HOST:PORT, where one listens. One result, over the time in which all of them were running.
+    /// Load it from these machines together, each its own target of this name: USER@HOST or HOST, where ssh
+    /// starts `ssdyno worker`, or HOST:PORT, where one listens. One result, over the time in which all of them were running.
     #[arg(long, value_name = "HOST", value_delimiter = ',',
           conflicts_with_all = ["csv", "timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,

@@ -9,6 +9,7 @@ use crate::drift;
 use crate::format::seconds;
 use crate::histogram::Histogram;
 use crate::little::Little;
+use crate::live_snapshot::LiveSnapshot;
 use crate::progress::picoseconds;
 use crate::quantiles::{Exact, Wanted, rank};
 use crate::recorder::{Inside, Totals, Unanswered, is_data};
@@ -151,6 +152,12 @@ impl Recording {
         }
         let mean = self.little.mean_outstanding(self.start, self.end)?;
         Some((mean, self.little.outstanding_max()))
+    }
+
+    /// Shows `look`, for each point of the series in turn, what somebody would have seen who looked at its end: a run
+    /// that is over before anybody looks has a course, too.
+    pub fn snapshots(&mut self, look: &mut dyn FnMut(&LiveSnapshot)) {
+        self.series.snapshots(self.end, look);
     }
 
     /// The rows, for [`RunDirectory::write_parquet`](crate::RunDirectory::write_parquet); `None`

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
 
 use crate::buckets::{Grid, Merge, Track};
+use crate::live_snapshot::LiveSnapshot;
 use crate::recorder::{Totals, is_data};
 use crate::result::SeriesPoint;
 use crate::sparse::{Gathered, SparseHistogram};
@@ -190,13 +191,41 @@ impl Series {
 
     /// The points up to `end`, without gaps; what completed at `end` itself is in the last one.
     pub fn points(&mut self, end: Time) -> Vec<SeriesPoint> {
+        let stretches = self.stretches(end);
+        let (grid, origin) = (self.track.grid(), self.track.grid().origin());
+        let mut points: Vec<SeriesPoint> = Vec::new();
+        for (i, stretch) in stretches.iter().enumerate() {
+            let (from, to) = (grid.start(i), grid.start(i + 1).min(end));
+            points.push(point(stretch, from.saturating_sub(origin), to.saturating_sub(from)));
+        }
+        points
+    }
+
+    /// Shows `look` what it would have seen at the end of each point.
+    pub(crate) fn snapshots(&mut self, end: Time, look: &mut dyn FnMut(&LiveSnapshot)) {
+        let stretches = self.stretches(end);
+        let grid = self.track.grid();
+        let mut seen = LiveSnapshot::default();
+        for (i, stretch) in stretches.iter().enumerate() {
+            seen.now = grid.start(i + 1).min(end);
+            for (op, part) in Op::ALL.into_iter().zip(&stretch.ops) {
+                seen.completed += part.sums.count + part.errors;
+                seen.errors += part.errors;
+                seen.bytes += if is_data(op) { part.sums.bytes } else { 0 };
+                part.latencies.count_into(&mut seen.histogram);
+            }
+            look(&seen);
+        }
+    }
+
+    /// The stretches up to `end`, without gaps.
+    fn stretches(&mut self, end: Time) -> Vec<Stretch> {
         self.settle();
         let origin = self.track.grid().origin();
         if end > origin {
             self.track.seek(Time::from_ps(end.as_ps() - 1));
         }
         let grid = self.track.grid();
-        let mut points: Vec<SeriesPoint> = Vec::new();
         let mut stretches = self.track.buckets().to_vec();
         // A completion exactly at the end of the last bucket opened one of length zero.
         if stretches.len() > 1
@@ -206,11 +235,7 @@ impl Series {
         {
             last.merge(&empty);
         }
-        for (i, stretch) in stretches.iter().enumerate() {
-            let (from, to) = (grid.start(i), grid.start(i + 1).min(end));
-            points.push(point(stretch, from.saturating_sub(origin), to.saturating_sub(from)));
-        }
-        points
+        stretches
     }
 }
 

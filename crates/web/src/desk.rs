@@ -298,18 +298,27 @@ impl Desk {
             std::thread::sleep(POLL_EVERY);
         }
         self.take_in(&job.progress());
-        let ended = job.result();
-        let (partial, failure, folder) = match ended {
-            Ok(measured) => conclude(&measured, folder),
+        let mut ended = job.result();
+        let (partial, failure, folder) = match &ended {
+            Ok(measured) => conclude(measured, folder),
             Err(failure) => {
                 folder.iter().for_each(|folder| folder.remove());
-                (false, Some(failure), None)
+                (false, Some(failure.clone()), None)
             }
         };
         if let Some(run) = &mut self.state().run {
             run.view.phase = RunPhase::Ended;
             (run.view.partial, run.view.folder) = (partial, folder);
             run.view.error = failure.as_ref().map(Failure::body);
+            // The last snapshot was before the last request; the result has all of them, without the ramp-up.
+            if let Ok(measured) = &mut ended {
+                if run.view.hosts.len() == 1 {
+                    run.series.complete(&mut measured.recording);
+                }
+                run.view.requests = run.view.requests.max(measured.result.requests);
+                run.view.share_done =
+                    run.view.share_done.map(|share| if partial { share } else { 1.0 });
+            }
         }
         self.changed();
     }

@@ -67,16 +67,16 @@ impl Viewer {
         let now = Instant::now();
         let due =
             *self.state_due.get_or_insert(if self.is_first { now } else { now + STATE_EVERY });
-        // A new run: its state is told before its series.
-        if now >= due {
-            self.state_due = None;
-            let run = self.desk.view();
-            events.extend(event("state", &StateView { sequence, run }));
-        }
-        self.is_first = false;
+        // Taken before the series and told after it: once the end of a run is told, its series is whole.
+        let run = (now >= due).then(|| self.desk.view());
         if let Some(news) = self.desk.news(&mut self.seen) {
             events.extend(event(if news.is_whole { "series" } else { "points" }, &news));
         }
+        if let Some(run) = run {
+            self.state_due = None;
+            events.extend(event("state", &StateView { sequence, run }));
+        }
+        self.is_first = false;
         Some(())
     }
 }

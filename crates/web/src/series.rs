@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use ssdyno_cluster::ClusterProgress;
-use ssdyno_result::{Histogram, LiveSnapshot};
+use ssdyno_result::{Histogram, LiveSnapshot, Recording};
 use ssdyno_session::RunPhase;
 
 /// Points that are kept at most: more than a screen has columns.
@@ -168,6 +168,19 @@ impl LiveSeries {
     pub(crate) fn new(hosts: usize) -> LiveSeries {
         let hosts = vec![Told::default(); hosts];
         LiveSeries { hosts, points: Vec::new(), epoch: 0, news_since: None, share: 1, open: None }
+    }
+
+    /// In place of what was seen of a run that was here, what its recording knows, if that is more: a simulation can end
+    /// before anybody looks twice.
+    pub(crate) fn complete(&mut self, recording: &mut Recording) {
+        let mut whole = LiveSeries { epoch: self.epoch + 1, ..LiveSeries::new(1) };
+        recording.snapshots(&mut |snapshot| {
+            whole.hosts[0].newest = Some(Arc::new(snapshot.clone()));
+            whole.close();
+        });
+        if whole.points.len() > self.points.len() {
+            *self = whole;
+        }
     }
 
     /// Number of the present form of the series.

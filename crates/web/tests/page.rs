@@ -1,0 +1,278 @@
+//! The page's addresses over real connections: a run from its start to its files, and what is refused.
+
+#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use ssdyno_cluster::{Hosts, WorkerConsent};
+use ssdyno_session::Failure;
+use ssdyno_web::{DeskOptions, PageServer};
+
+/// A server in a thread of its own.
+struct Running {
+    host: String,
+    token: String,
+    end: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Result<(), Failure>>>,
+}
+
+impl Running {
+    fn new(results: &Path) -> Running {
+        let consent = WorkerConsent::default();
+        let options = DeskOptions { results: results.to_owned(), consent, hosts: Hosts::default() };
+        let server = PageServer::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
+        let address = server.address();
+        let (base, token) = address.split_once("/?token=").unwrap();
+        let host = base.strip_prefix("http://").unwrap().to_owned();
+        let (token, end) = (token.to_owned(), Arc::new(AtomicBool::new(false)));
+        let ends = Arc::clone(&end);
+        let thread = std::thread::spawn(move || server.serve(move || ends.load(Ordering::Relaxed)));
+        Running { host, token, end, thread: Some(thread) }
+    }
+
+    /// Sends a request; gives status and body.
+    fn ask(&self, head: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let length = body.len();
+        let request = format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn head(&self, request: &str) -> String {
+        format!("{request} HTTP/1.1\r\nHost: {}\r\nX-SSDyno-Token: {}\r\n", self.host, self.token)
+    }
+
+    fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&self.head(&format!("GET {path}")), "")
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let head = self.head(&format!("POST {path}")) + "Content-Type: application/json\r\n";
+        let (status, body) = self.ask(&head, &body.to_string());
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// The events from now on: name and data.
+    fn events(&self) -> impl Iterator<Item = (String, Value)> + use<> {
+        let mut stream = TcpStream::connect(&self.host).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all((self.head("GET /events") + "\r\n").as_bytes()).unwrap();
+        let mut name = String::new();
+        BufReader::new(stream).lines().map_while(Result::ok).filter_map(move |line| {
+            if let Some(event) = line.strip_prefix("event: ") {
+                event.clone_into(&mut name);
+            }
+            let data = line.strip_prefix("data: ")?;
+            Some((name.clone(), serde_json::from_str(data).unwrap()))
+        })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap().unwrap();
+        }
+    }
+}
+
+/// Counts of all points, and whether the run has ended: requests by host.
+fn follow(events: impl Iterator<Item = (String, Value)>) -> (u64, Value) {
+    let mut requests = 0;
+    for (name, data) in events {
+        match name.as_str() {
+            "series" => requests = count(&data),
+            "points" => requests += count(&data),
+            _ if data["run"]["phase"] == "ended" => return (requests, data["run"].clone()),
+            _ => {}
+        }
+    }
+    panic!("the events ended before the run");
+}
+
+fn count(data: &Value) -> u64 {
+    let points = data["points"].as_array().unwrap();
+    let hosts = points.iter().flat_map(|point| point["hosts"].as_array().unwrap());
+    hosts.map(|host| host[1].as_u64().unwrap_or(0)).sum()
+}
+
+#[test]
+fn a_run_is_started_watched_and_read() {
+    let place = tempfile::tempdir().unwrap();
+    let results = place.path().join("results");
+    let server = Running::new(&results);
+    let spec = "target = \"sim:delay-100us\"\nworkload = \"randread\"\nfor = \"3s\"\n";
+    let asked = json!({ "toml": spec, "hosts": [], "name": "first" });
+    let (status, checked) = server.post("/api/check", &asked);
+    assert_eq!((status, &checked["target"]), (200, &json!("sim:delay-100us")), "{checked}");
+    // Two viewers: neither takes anything from the other.
+    let viewers = [server.events(), server.events()];
+    assert_eq!(server.post("/api/runs", &asked), (200, json!({ "id": 1 })));
+    let seen = viewers.map(|events| std::thread::spawn(move || follow(events)));
+    let seen = seen.map(|thread| thread.join().unwrap());
+    let (status, list) = server.get("/api/runs");
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let entry = &list["runs"][0];
+    assert_eq!((status, &entry["folder"], &entry["kind"]), (200, &json!("first"), &json!("run")));
+    for (requests, run) in seen {
+        assert_eq!(run["folder"], "first", "{run}");
+        assert!(run["error"].is_null(), "{run}");
+        assert!(
+            requests > 0 && requests <= entry["requests"].as_u64().unwrap(),
+            "{requests} {entry}"
+        );
+        assert_eq!(run["requests"], entry["requests"]);
+    }
+    let (status, report) = server.get("/runs/first/report.html");
+    assert!(status == 200 && report.contains("sim:delay-100us"));
+    assert_eq!(server.post("/api/runs", &json!({ "toml": spec, "name": "second" })).0, 200);
+    follow(server.events());
+    let (status, compared) = server.get("/api/compare?first=first&second=second");
+    let compared: Value = serde_json::from_str(&compared).unwrap();
+    assert_eq!((status, &compared["verdict"]), (200, &json!("cannot_tell")), "{compared}");
+    assert!(compared["figures"][0]["first_text"].is_string());
+    assert_eq!(server.get("/compare.html?first=first&second=second").0, 200);
+}
+
+#[test]
+fn one_run_at_a_time_and_a_stop_keeps_what_was_measured() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let long = json!({ "toml": "target = \"null:\"\nfor = \"60s\"\nkeep = \"summary\"\n" });
+    assert_eq!(server.post("/api/runs", &long).0, 200);
+    let (status, busy) = server.post("/api/runs", &long);
+    assert_eq!(status, 409, "{busy}");
+    assert!(busy["error"]["help"].as_str().unwrap().contains("stop it"));
+    let loaded = |(_, data): &(String, Value)| data["run"]["phase"] == "loaded";
+    assert!(server.events().any(|event| loaded(&event)));
+    let began = Instant::now();
+    assert_eq!(server.post("/api/stop", &json!({})).0, 200);
+    let (_, run) = follow(server.events());
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(run["partial"] == true && run["folder"].is_string(), "{run}");
+    assert!(run["requests"].as_u64().unwrap() > 0);
+}
+
+/// A server that ends in the middle of a run writes its files first.
+#[test]
+fn the_end_of_the_server_keeps_what_was_measured() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let long =
+        json!({ "toml": "target = \"null:\"\nfor = \"60s\"\nkeep = \"summary\"\n", "name": "cut" });
+    assert_eq!(server.post("/api/runs", &long).0, 200);
+    assert!(server.events().any(|(_, data)| data["run"]["phase"] == "loaded"));
+    drop(server);
+    let text = std::fs::read_to_string(place.path().join("cut/result.json")).unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    assert!(result["partial"] == true && result["requests"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn wrong_requests_are_answered_with_what_to_do() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let (status, wrong) =
+        server.post("/api/check", &json!({ "toml": "target = \"null:\"\nworkloda = \"x\"" }));
+    assert_eq!(status, 422);
+    let error = &wrong["error"];
+    assert_eq!(
+        (&error["line"], &error["column"], &error["key"]),
+        (&json!(2), &json!(1), &json!("workloda"))
+    );
+    let (status, wrong) = server.post("/api/check", &json!({ "toml": "target = \"sim:nvm-tlc\"" }));
+    assert!(
+        status == 422 && wrong["error"]["help"].as_str().unwrap().contains("nvme-tlc"),
+        "{wrong}"
+    );
+    let (status, wrong) =
+        server.post("/api/runs", &json!({ "toml": "", "hosts": ["-oProxyCommand=x"] }));
+    assert!(status == 422 && wrong["error"]["key"] == "hosts", "{wrong}");
+    // Consent is given where the server is started.
+    let write = "target = \"/dev/null-disk\"\nwrite = { allowed = true, destroy = [\"X\"] }";
+    let (status, wrong) = server.post("/api/runs", &json!({ "toml": write }));
+    assert!(status == 422 && wrong["error"]["key"] == "write.allowed", "{wrong}");
+    let head = server.head("POST /api/runs") + "Content-Type: application/json\r\n";
+    for garbage in ["", "{", "[]", "{\"toml\": 7}", "\u{0}\u{1}", &"[".repeat(100_000)] {
+        let (status, _) = server.ask(&head, garbage);
+        assert!((400..500).contains(&status), "{garbage}: {status}");
+    }
+    // A form of another page cannot say that it sends JSON.
+    let (status, _) =
+        server.ask(&(server.head("POST /api/stop") + "Origin: http://evil.example\r\n"), "{}");
+    assert_eq!(status, 403);
+    let form = server.head("POST /api/runs") + "Content-Type: text/plain\r\n";
+    assert_eq!(server.ask(&form, "{\"toml\": \"\"}").0, 415);
+    for path in [
+        "/runs/../Cargo.toml",
+        "/runs/%2e%2e/x",
+        "/runs/..%2f..%2fetc/passwd",
+        "/runs/x/result.json",
+        "/nothing",
+    ] {
+        assert_eq!(server.get(path).0, 404, "{path}");
+    }
+    let (status, body) =
+        server.ask(&format!("GET /api/runs HTTP/1.1\r\nHost: {}\r\n", server.host), "");
+    assert!(status == 403 && body.contains("ssdyno ui"), "{body}");
+    let (status, _) = server.ask("GET / HTTP/1.1\r\nHost: evil.example\r\n", "");
+    assert_eq!(status, 421);
+    assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "nothing half started");
+}
+
+/// Every file of the page is there, and refers to nothing outside.
+#[test]
+fn the_page_is_whole_and_needs_no_network() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let cookie = {
+        let mut stream = TcpStream::connect(&server.host).unwrap();
+        let head = format!(
+            "GET /?token={} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n",
+            server.token, server.host
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let line =
+            answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap().to_owned();
+        assert!(line.contains("HttpOnly") && line.contains("SameSite=Strict"), "{line}");
+        line.split(';').next().unwrap().to_owned()
+    };
+    let head = format!("GET / HTTP/1.1\r\nHost: {}\r\nCookie: {cookie}\r\n", server.host);
+    let (status, page) = server.ask(&head, "");
+    assert_eq!(status, 200);
+    assert!(page.contains(&server.token) && !page.contains("{{"), "{page}");
+    let mut files: Vec<String> = Vec::new();
+    let mut texts = vec![page];
+    while let Some(text) = texts.pop() {
+        assert!(!text.contains("https://"), "an address outside");
+        let quoted = text.split(['"', '\'']);
+        for name in
+            quoted.filter_map(|word| word.strip_prefix("/assets/").or(word.strip_prefix("./")))
+        {
+            let is_file = name.ends_with(".js") || name.ends_with(".css");
+            if is_file && !files.iter().any(|known| known == name) {
+                files.push(name.to_owned());
+                let (status, text) = server.get(&format!("/assets/{name}"));
+                assert_eq!(status, 200, "{name}");
+                texts.push(text);
+            }
+        }
+    }
+    assert!(files.len() >= 3, "{files:?}");
+}
