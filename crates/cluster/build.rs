@@ -21,6 +21,13 @@ fn main() {
         .method(method("watch", "Watch", "Watch", "HostSnapshot").server_streaming().build())
         .method(method("stop", "Stop", "OfRun", "Done").build())
         .method(method("collect", "Collect", "OfRun", "Collected").build())
+        .method(method("start_probe", "StartProbe", "StartProbe", "OfProbe").build())
+        .method(
+            method("watch_probe", "WatchProbe", "OfProbe", "ProbeSample")
+                .server_streaming()
+                .build(),
+        )
+        .method(method("end_probe", "EndProbe", "OfProbe", "ProbeRecord").build())
         .method(method("release", "Release", "OfRun", "Done").build())
         .build();
     Builder::new().compile(&[worker]);

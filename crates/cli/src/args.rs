@@ -24,7 +24,7 @@ use crate::commands::show::ShowArgs;
 use crate::commands::ui::UiArgs;
 #[cfg(target_os = "linux")]
 use crate::commands::verify::VerifyArgs;
-use crate::commands::worker::WorkerArgs;
+use crate::commands::worker::{ProberArgs, WorkerArgs};
 use crate::host::HostArgs;
 use crate::trace_args::TraceArgs;
 
@@ -100,6 +100,8 @@ pub(crate) enum Verb {
     Probe(ProbeArgs),
     /// Load targets of this machine for a controller elsewhere: `ssdyno run --hosts`.
     Worker(WorkerArgs),
+    /// Sample this machine for a controller elsewhere: `ssdyno run --probers`.
+    Prober(ProberArgs),
     /// Start, watch and compare runs in a browser.
     Ui(UiArgs),
     /// Rebuild the results of a run that was killed from the rows it had written.

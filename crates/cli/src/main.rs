@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         #[cfg(target_os = "linux")]
         Verb::Probe(args) => commands::probe::run(args, output),
         Verb::Worker(args) => commands::worker::run(args, output),
+        Verb::Prober(args) => commands::worker::run_prober(args, output),
         Verb::Ui(args) => commands::ui::run(args, output),
         Verb::Recover(args) => commands::recover::run(args, output),
         Verb::List(args) => commands::list::run(args, output),

@@ -68,6 +68,11 @@ impl ClockComparison {
         }
     }
 
+    /// The offset of the clocks from 1970, as results have it.
+    pub(crate) fn unix_offset_ns(self) -> i64 {
+        i64::try_from(self.unix_ns).unwrap_or(if self.unix_ns < 0 { i64::MIN } else { i64::MAX })
+    }
+
     /// The moment `monotonic_ns` of the controller on the worker's clock.
     pub(crate) fn to_worker(self, monotonic_ns: u64) -> u64 {
         u64::try_from((i128::from(monotonic_ns) + self.monotonic_ns).max(0)).unwrap_or(u64::MAX)

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ssdyno_prober::{SystemSeries, monotonic_ns};
 use ssdyno_result::{Recording, RunResult};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 use tokio::sync::Mutex;
@@ -15,11 +16,11 @@ use tower::service_fn;
 use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
 use crate::hosts::HostAddress;
 use crate::protocol::{
-    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, OfRun, PROTOCOL, Prepare,
-    ReadClock, Watch, WorkerClient, failure_of,
+    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, OfProbe, OfRun, PROTOCOL,
+    Prepare, ProbeSample, ReadClock, StartProbe, Watch, WorkerClient, failure_of,
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
-use crate::worker::{monotonic_ns, unix_less_monotonic_ns};
+use crate::worker::unix_less_monotonic_ns;
 
 /// How long a worker may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -155,6 +156,26 @@ impl Connection {
         let HostRecord { result, recording, failure, start_monotonic_ns } =
             std::sync::Arc::try_unwrap(record).map_err(|_| gone())?;
         Ok(Fetched { result, recording, failure, start_monotonic_ns })
+    }
+
+    /// Lets it sample its machine; gives the number of the probe.
+    pub(crate) async fn start_probe(&mut self, every: Duration) -> Result<u64, Failure> {
+        let every_ms = u32::try_from(every.as_millis()).unwrap_or(u32::MAX);
+        let told = self.client.start_probe(StartProbe { every_ms });
+        Ok(answer(&self.name, ANSWER_WITHIN, told).await?.probe)
+    }
+
+    pub(crate) async fn watch_probe(
+        &mut self,
+        probe: u64,
+    ) -> Result<Streaming<ProbeSample>, Failure> {
+        answer(&self.name, ANSWER_WITHIN, self.client.watch_probe(OfProbe { probe })).await
+    }
+
+    /// Ends a probe and fetches what it sampled.
+    pub(crate) async fn end_probe(&mut self, probe: u64) -> Result<SystemSeries, Failure> {
+        let told = self.client.end_probe(OfProbe { probe });
+        Ok(answer(&self.name, ANSWER_WITHIN, told).await?.series)
     }
 
     /// Lets it forget the run; one that goes on is stopped.

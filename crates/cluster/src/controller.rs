@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use ssdyno_block::Time;
+use ssdyno_prober::{SystemSample, monotonic_ns};
 use ssdyno_result::{Keep, KeepGoing, LiveSnapshot, RunProgress};
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSnapshot, RunSpec};
 use tokio::sync::Notify;
@@ -14,7 +15,8 @@ use crate::connection::{Connection, Fetched};
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
 use crate::ssh::RemoteStart;
-use crate::worker::{NO_RUN, monotonic_ns};
+use crate::watched::{Watched, watch_systems};
+use crate::worker::NO_RUN;
 
 /// How often workers tell how far they are.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -42,6 +44,8 @@ const TRY_EVERY: Duration = Duration::from_millis(500);
 pub struct ClusterProgress {
     /// Each host: its name, its last snapshot, and since when it was not heard of, if it is cut off.
     pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,
+    /// Each machine that is sampled: its name and its newest sample.
+    pub systems: Vec<(String, Option<SystemSample>)>,
 }
 
 impl ClusterProgress {
@@ -128,6 +132,10 @@ pub struct Hosts {
     pub remote: RemoteStart,
     /// Version of this program, which all workers must have.
     pub version: String,
+    /// Machines that are sampled and carry no load, such as the servers of the targets.
+    pub probers: Vec<HostAddress>,
+    /// How often these and the hosts are sampled; `None`: not at all.
+    pub probe_every: Option<Duration>,
 }
 
 /// Runs `spec` on all `hosts` at once, each on a target of its own by that name, and joins what they measured.
@@ -141,7 +149,7 @@ pub fn run_on_hosts(
     spec: &RunSpec,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
-    check(&hosts.addresses)?;
+    check(hosts)?;
     let keep = spec.keep;
     // Rows stay where they are recorded, and nobody fetches them yet; a series of one point could not be cut.
     let spec = RunSpec {
@@ -163,12 +171,13 @@ pub fn run_on_hosts(
     Ok(measured)
 }
 
-pub(crate) fn check(hosts: &[HostAddress]) -> Result<(), Failure> {
-    let twice = hosts.iter().enumerate().find(|(at, host)| hosts[..*at].contains(host));
-    match (hosts, twice) {
+pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
+    let all: Vec<&HostAddress> = hosts.addresses.iter().chain(&hosts.probers).collect();
+    let twice = all.iter().enumerate().find(|(at, host)| all[..*at].contains(host));
+    match (&hosts.addresses[..], twice) {
         ([], _) => Err(Failure::usage("no host is named")),
         (_, Some((_, host))) => Err(Failure::usage(format!("{host} is named twice"))
-            .with_help("a worker has one run at a time")),
+            .with_help("a worker has one run at a time, and its machine is sampled with it")),
         _ => Ok(()),
     }
 }
@@ -180,7 +189,20 @@ async fn carry_out(
 ) -> Result<Measured, Failure> {
     let assembled = assemble(hosts, spec);
     let mut members = unless_stopped(assembled, watch).await?;
+    let workers = members.iter().map(|member| (member.connection.clone(), member.clock));
+    let watched = unless_stopped(watch_systems(hosts, workers), watch).await;
+    let systems = match watched {
+        Ok(systems) => systems,
+        Err(failure) => {
+            release(&mut members).await;
+            return Err(failure);
+        }
+    };
     members.iter().for_each(follow);
+    let watch = &mut |progress: &ClusterProgress| {
+        let systems = systems.iter().map(Watched::latest).collect();
+        watch(&ClusterProgress { systems, ..progress.clone() })
+    };
     let begun = match wait_until_ready(&members, watch).await {
         Ok(()) => begin(&mut members).await,
         Err(failure) => Err(failure),
@@ -193,13 +215,14 @@ async fn carry_out(
     }
     let stopped = wait_until_over(&mut members, watch).await;
     let outcomes = fetch_all(&mut members, stopped, watch).await;
+    let probed = join_all(systems.into_iter().map(Watched::end)).await;
     release(&mut members).await;
-    join(outcomes, spec)
+    join(outcomes, probed, spec)
 }
 
 /// Connects to all hosts, compares clocks and lets them prepare; none if one refuses.
 async fn assemble(hosts: &Hosts, spec: &RunSpec) -> Result<Vec<Member>, Failure> {
-    let Hosts { addresses, remote, version } = hosts;
+    let Hosts { addresses, remote, version, .. } = hosts;
     let open = |host| Connection::open(host, remote, version);
     let connections = join_all(addresses.iter().map(open)).await;
     let mut connections = connections.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -287,7 +310,7 @@ fn progress(members: &[Member]) -> ClusterProgress {
         let lost = seen.lost.map(|since| since.elapsed());
         (member.connection.name.clone(), seen.snapshot.clone(), lost)
     };
-    ClusterProgress { hosts: members.iter().map(host).collect() }
+    ClusterProgress { hosts: members.iter().map(host).collect(), systems: Vec::new() }
 }
 
 async fn wait_until_ready(

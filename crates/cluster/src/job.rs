@@ -40,7 +40,7 @@ impl JobPlan {
         let Some(hosts) = hosts else {
             return Ok(JobPlan::Here(Box::new(resolve(spec, prompt)?)));
         };
-        check(&hosts.addresses)?;
+        check(&hosts)?;
         Ok(JobPlan::OnHosts(hosts, Box::new(spec.clone())))
     }
 
@@ -156,7 +156,10 @@ impl Job {
         match &self.0 {
             Work::Here(runner) => {
                 runner.look();
-                ClusterProgress { hosts: vec![(HERE.to_owned(), runner.poll(), None)] }
+                ClusterProgress {
+                    hosts: vec![(HERE.to_owned(), runner.poll(), None)],
+                    systems: Vec::new(),
+                }
             }
             Work::OnHosts(remote) => remote.told().clone(),
         }

@@ -9,6 +9,7 @@ use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 use crate::clocks::ClockComparison;
 use crate::connection::Fetched;
+use crate::watched::EndedProbe;
 use crate::worker::unix_less_monotonic_ns;
 
 /// What became of one host.
@@ -32,7 +33,11 @@ struct Present {
 }
 
 /// Joins `outcomes` of a run of `spec`.
-pub(crate) fn join(outcomes: Vec<HostOutcome>, spec: &RunSpec) -> Result<Measured, Failure> {
+pub(crate) fn join(
+    outcomes: Vec<HostOutcome>,
+    probed: Vec<EndedProbe>,
+    spec: &RunSpec,
+) -> Result<Measured, Failure> {
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
     for HostOutcome { name, machine, clock, fetched } in outcomes {
         match fetched {
@@ -74,11 +79,15 @@ pub(crate) fn join(outcomes: Vec<HostOutcome>, spec: &RunSpec) -> Result<Measure
             machine: machine.clone(),
             partial: true,
             lost: Some(failure.message.clone()),
-            clock_offset_ns: offset(clock),
+            clock_offset_ns: clock.unix_offset_ns(),
             clock_uncertainty_ns: clock.uncertainty_ns,
             ..HostRun::default()
         });
     }
+    // Where time is virtual the samples have a time of their own.
+    let is_real = present.iter().all(|host| host.result.window.is_some());
+    let origin = is_real.then(|| earliest + i128::from(together.start.as_ns()));
+    result.systems = probed.into_iter().map(|probe| probe.system(origin)).collect();
     result.spec = serde_json::to_value(spec).ok();
     let of_hosts = present.iter().find_map(|host| {
         let failure = host.failure.clone()?;
@@ -156,10 +165,6 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
     }
 }
 
-fn offset(clock: &ClockComparison) -> i64 {
-    i64::try_from(clock.unix_ns).unwrap_or(if clock.unix_ns < 0 { i64::MIN } else { i64::MAX })
-}
-
 fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
     let figures = JobResult::of(&part.recording, part.recording.start());
     let of_op = |op: Op| part.recording.count(op);
@@ -175,7 +180,7 @@ fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
         throughput_bytes_per_second: figures.throughput_bytes_per_second,
         requests_by_op: ByOp::from_fn(of_op),
         latency_ns: figures.latency_ns,
-        clock_offset_ns: offset(&host.clock),
+        clock_offset_ns: host.clock.unix_offset_ns(),
         clock_uncertainty_ns: host.clock.uncertainty_ns,
         start_skew_ns: host.result.window.as_ref().map(|_| skew_ns),
     }

@@ -12,7 +12,7 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
 //! makes the run partial, with its name; the others are kept.
 //!
-//! Not here: rows of requests stay on the host and are not fetched; probes of targets; transport security - a worker
+//! Not here: rows of requests stay on the host and are not fetched; transport security - a worker
 //! listens on loopback only.
 
 mod clocks;
@@ -22,9 +22,11 @@ mod controller;
 mod hosts;
 mod job;
 mod join;
+mod probes;
 mod protocol;
 mod server;
 mod ssh;
+mod watched;
 mod worker;
 
 pub use clocks::ClockComparison;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ssdyno_prober::{SystemSample, SystemSeries};
 use ssdyno_result::{Recording, RunResult};
 use ssdyno_session::{Failure, FailureKind, RunSnapshot};
 use tonic::{Code, Status};
@@ -30,7 +31,7 @@ pub(crate) use generated::worker_client::WorkerClient;
 pub(crate) use generated::worker_server::{Worker, WorkerServer};
 
 /// Version of the protocol. It rises when a message is renamed, removed or changes its meaning.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// Bytes of a message at most: a recording of a day has some 2 MB.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -109,6 +110,30 @@ pub struct HostSnapshot {
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Done {}
+
+/// Asks for samples of the machine.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct StartProbe {
+    pub every_ms: u32,
+}
+
+/// A probe of this machine.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct OfProbe {
+    pub probe: u64,
+}
+
+/// The newest sample.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProbeSample {
+    pub sample: SystemSample,
+}
+
+/// All samples of a probe.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ProbeRecord {
+    pub series: SystemSeries,
+}
 
 /// What a worker measured.
 #[derive(Debug, Serialize, Deserialize)]

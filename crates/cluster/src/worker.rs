@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ssdyno_prober::monotonic_ns;
 use ssdyno_session::{
     BeginAt, Failure, FailureKind, RunPhase, RunSpec, Runner, Unattended, WriteSpec, is_real,
     resolve,
@@ -13,9 +14,11 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::probes::Probes;
 use crate::protocol::{
-    Begin, ClockReading, Collected, Done, Greeting, Hello, HostRecord, HostSnapshot, OfRun,
-    PROTOCOL, Prepare, Preparing, ReadClock, Watch, Worker, status_of,
+    Begin, ClockReading, Collected, Done, Greeting, Hello, HostRecord, HostSnapshot, OfProbe,
+    OfRun, PROTOCOL, Prepare, Preparing, ProbeRecord, ProbeSample, ReadClock, StartProbe, Watch,
+    Worker, status_of,
 };
 
 /// A run whose controller was not heard of for so long is stopped and forgotten: longer than a cut of the network that
@@ -57,7 +60,10 @@ impl WorkerConsent {
 pub struct WorkerService {
     consent: Arc<WorkerConsent>,
     version: String,
+    /// Whether it takes runs: a prober only samples.
+    takes_runs: bool,
     state: Arc<Mutex<State>>,
+    probes: Probes,
 }
 
 #[derive(Debug, Default)]
@@ -80,14 +86,6 @@ struct CurrentRun {
     heard: Instant,
 }
 
-/// Nanoseconds by a clock that nobody sets, from some moment in the life of this process on.
-pub(crate) fn monotonic_ns() -> u64 {
-    static EPOCH: OnceLock<Instant> = OnceLock::new();
-    // A day before the first reading: a run of a host that was started earlier has a place on it, too.
-    const BEFORE: u64 = 86_400 * 1_000_000_000;
-    EPOCH.get_or_init(Instant::now).elapsed().as_nanos() as u64 + BEFORE
-}
-
 pub(crate) fn unix_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
@@ -107,8 +105,15 @@ impl WorkerService {
         WorkerService {
             consent: Arc::new(consent),
             version: version.to_owned(),
+            takes_runs: true,
             state: Arc::default(),
+            probes: Probes::default(),
         }
+    }
+
+    /// A prober of a program of `version`: it samples its machine and takes no runs.
+    pub fn prober(version: &str) -> WorkerService {
+        WorkerService { takes_runs: false, ..WorkerService::new(WorkerConsent::default(), version) }
     }
 
     /// A panic elsewhere leaves the state whole.
@@ -136,6 +141,7 @@ impl WorkerService {
 
     /// Ends a run that nobody asks for any more.
     pub(crate) fn end_abandoned(&self) {
+        self.probes.end_abandoned();
         let mut state = self.state();
         let run = state.run.take_if(|run| run.heard.elapsed() > LEASE);
         drop(state);
@@ -155,6 +161,12 @@ impl WorkerService {
 
     /// Takes the place of the run; an error where somebody else has it.
     fn claim(&self, controller: String) -> Result<u64, Failure> {
+        if !self.takes_runs {
+            return Err(Failure::usage(
+                "this is a prober: it samples its machine and takes no runs",
+            )
+            .with_help("name it among the probers, or start a worker there"));
+        }
         let mut state = self.state();
         if let Some(run) = &state.run {
             let message = format!("this worker has a run of {} already", run.controller);
@@ -209,6 +221,11 @@ fn no_run() -> Status {
     status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
 }
 
+fn no_probe() -> Status {
+    let message = "this machine has no such probe: its program was started anew, or nothing was heard of its controller";
+    status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
+}
+
 /// Does what may wait away from the threads that carry the connections.
 async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Status> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -219,6 +236,9 @@ async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> R
 impl Worker for WorkerService {
     type WatchStream =
         Pin<Box<dyn tokio_stream::Stream<Item = Result<HostSnapshot, Status>> + Send + 'static>>;
+
+    type WatchProbeStream =
+        Pin<Box<dyn tokio_stream::Stream<Item = Result<ProbeSample, Status>> + Send + 'static>>;
 
     async fn hello(&self, _: Request<Hello>) -> Result<Response<Greeting>, Status> {
         let (version, machine) = (self.version.clone(), machine());
@@ -305,6 +325,43 @@ impl Worker for WorkerService {
         let (number, service) = (request.into_inner().run, self.clone());
         let record = away(move || service.record(number)).await??;
         Ok(Response::new(Collected(record)))
+    }
+
+    async fn start_probe(&self, request: Request<StartProbe>) -> Result<Response<OfProbe>, Status> {
+        let every = Duration::from_millis(u64::from(request.into_inner().every_ms));
+        let probe = self.probes.start(every).map_err(|failure| status_of(&failure))?;
+        Ok(Response::new(OfProbe { probe }))
+    }
+
+    async fn watch_probe(
+        &self,
+        request: Request<OfProbe>,
+    ) -> Result<Response<Self::WatchProbeStream>, Status> {
+        let OfProbe { probe } = request.into_inner();
+        self.probes.latest(probe).ok_or_else(no_probe)?;
+        // One sample at most waits for a slow controller.
+        let (send, receive) = mpsc::channel(1);
+        let probes = self.probes.clone();
+        tokio::spawn(async move {
+            let mut told = 0;
+            while let Some(latest) = probes.latest(probe) {
+                let news = latest.filter(|sample| sample.sequence > told);
+                if let Some(sample) = news {
+                    told = sample.sequence;
+                    if send.send(Ok(ProbeSample { sample })).await.is_err() {
+                        return;
+                    }
+                }
+                tokio::time::sleep(LOOK_EVERY * 4).await;
+            }
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receive))))
+    }
+
+    async fn end_probe(&self, request: Request<OfProbe>) -> Result<Response<ProbeRecord>, Status> {
+        let (OfProbe { probe }, probes) = (request.into_inner(), self.probes.clone());
+        let series = away(move || probes.end(probe)).await?.ok_or_else(no_probe)?;
+        Ok(Response::new(ProbeRecord { series }))
     }
 
     async fn release(&self, request: Request<OfRun>) -> Result<Response<Done>, Status> {

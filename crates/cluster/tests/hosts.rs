@@ -30,10 +30,13 @@ impl Running {
     }
 
     fn of_version(consent: WorkerConsent, version: &str) -> Running {
+        Running::of(WorkerService::new(consent, version))
+    }
+
+    fn of(service: WorkerService) -> Running {
         let listener = WorkerListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.address().to_string().parse().unwrap();
-        let (service, end) =
-            (WorkerService::new(consent, version), Arc::new(AtomicBool::new(false)));
+        let end = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&end);
         let serve =
             move || serve_listener(listener, &service, move || ends.load(Ordering::Relaxed));
@@ -264,4 +267,46 @@ fn a_worker_that_ends_in_the_middle_has_its_name_in_the_result() {
 fn nobody_listens_beyond_loopback() {
     let failure = WorkerListener::bind("0.0.0.0:0".parse().unwrap()).unwrap_err();
     assert!(failure.message.contains("other machines"), "{failure}");
+}
+
+/// Samples of a worker's machine and of a prober lie on the time of the run, without gaps, and cover it.
+#[test]
+fn machines_are_sampled_on_the_timeline_of_the_run() {
+    let (_workers, addresses) = workers(1);
+    let prober = Running::of(WorkerService::prober(VERSION));
+    let probed = Hosts {
+        probers: vec![prober.address.clone()],
+        probe_every: Some(Duration::from_millis(50)),
+        ..at(&addresses)
+    };
+    let mut seen = 0;
+    let result = run_on_hosts(&probed, &spec("null:", 0.8), &mut |progress| {
+        seen = seen.max(progress.systems.iter().filter(|(_, sample)| sample.is_some()).count());
+        KeepGoing::Continue
+    });
+    let result = result.unwrap().result;
+    assert_eq!(seen, 2);
+    let names: Vec<(&str, bool)> =
+        result.systems.iter().map(|one| (one.name.as_str(), one.is_worker)).collect();
+    let expected = [(addresses[0].to_string(), true), (prober.address.to_string(), false)];
+    assert_eq!(names, expected.each_ref().map(|(name, is_worker)| (name.as_str(), *is_worker)));
+    for one in &result.systems {
+        assert!(one.lost.is_none());
+        let points = &one.system.points;
+        assert_eq!(points.len(), one.ends_seconds.len());
+        let first = one.ends_seconds[0] - points[0].mean.interval_ns as f64 / 1e9;
+        let last = *one.ends_seconds.last().unwrap();
+        assert!(first <= 0.0 && last >= result.simulated_seconds, "{first} {last}");
+        assert!(last < result.simulated_seconds + 2.0, "{last}");
+        for (ends, two) in one.ends_seconds.windows(2).zip(points.windows(2)) {
+            let length = two[1].mean.interval_ns as f64 / 1e9;
+            assert!((ends[1] - ends[0] - length).abs() < 1e-6, "a gap");
+        }
+    }
+    // A prober carries no load, and nobody is sampled twice.
+    let refused = run(&[prober.address.clone()], &spec("null:", 0.1)).unwrap_err();
+    assert!(refused.message.contains("prober"), "{refused}");
+    let twice = Hosts { probers: addresses.clone(), ..probed };
+    let refused = run_on_hosts(&twice, &spec("null:", 0.1), &mut |_| KeepGoing::Continue);
+    assert!(refused.unwrap_err().message.contains("twice"));
 }

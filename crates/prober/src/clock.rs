@@ -10,16 +10,18 @@ pub(crate) fn unix_ns() -> u64 {
 
 /// Nanoseconds of `CLOCK_MONOTONIC`, which all processes of a machine share.
 #[cfg(target_os = "linux")]
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     ns(rustix::time::clock_gettime(rustix::time::ClockId::Monotonic))
 }
 
-/// Nanoseconds since the first call: other systems have no common clock in the standard library.
+/// Nanoseconds since a day before the first call: other systems have no common clock in the standard library.
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
+    // What began before the first call has a place on it, too.
+    const BEFORE_NS: u64 = 86_400 * 1_000_000_000;
     static FIRST: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     let first = FIRST.get_or_init(std::time::Instant::now);
-    u64::try_from(first.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    u64::try_from(first.elapsed().as_nanos()).unwrap_or(u64::MAX).saturating_add(BEFORE_NS)
 }
 
 /// CPU time of the calling thread so far, in nanoseconds.

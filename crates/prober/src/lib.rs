@@ -26,6 +26,7 @@ mod sample;
 mod series;
 mod sources;
 
+pub use clock::monotonic_ns;
 pub use counters::{PowerSensors, SystemCounters};
 pub use open_metrics::{
     MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, metric_names,

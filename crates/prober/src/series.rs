@@ -1,9 +1,11 @@
 //! Samples of any length of time in a bounded number of points.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::figures::Joining;
+use crate::figures::{Figures, Joining};
 use crate::sample::SystemSample;
 
 /// One sample, or several that follow each other.
@@ -65,6 +67,34 @@ pub struct SystemSeries {
     pub own_cpu_ns_per_sample_max: Option<u64>,
     /// Sources that could not be read: the last error of each file, with line and reason.
     pub errors: Vec<String>,
+}
+
+impl SystemSeries {
+    /// Leaves out interfaces and block devices on which nothing happened in all points: a machine has dozens of them
+    /// (loop devices, RAM disks), which take nine tenths of a series that is written down.
+    pub fn drop_idle(&mut self) {
+        fn busy<const N: usize, F: Figures<N>>(
+            points: &[SystemPoint],
+            of: fn(&SystemSample) -> &BTreeMap<String, F>,
+        ) -> BTreeSet<String> {
+            let all = points.iter().flat_map(|point| of(&point.mean));
+            let moved =
+                all.filter(|(_, figures)| figures.values().iter().any(|value| *value != 0.0));
+            moved.map(|(name, _)| name.clone()).collect()
+        }
+        let interfaces = busy(&self.points, |sample| &sample.interfaces);
+        let disks = busy(&self.points, |sample| &sample.disks);
+        let discards = busy(&self.points, |sample| &sample.discards);
+        let flushes = busy(&self.points, |sample| &sample.flushes);
+        for point in &mut self.points {
+            for sample in std::iter::once(&mut point.mean).chain(point.max.as_deref_mut()) {
+                sample.interfaces.retain(|name, _| interfaces.contains(name));
+                sample.disks.retain(|name, _| disks.contains(name));
+                sample.discards.retain(|name, _| discards.contains(name));
+                sample.flushes.retain(|name, _| flushes.contains(name));
+            }
+        }
+    }
 }
 
 /// Points that are kept, and the one that is not whole yet.

@@ -2,8 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_prober::{CpuFractions, DiskRates, KernelActivity, NetworkRates, SystemSeries};
 
-use crate::format::{bytes_per_second, count, rate};
+use crate::format::{bytes_per_second, count, percent, rate};
 use crate::result::{ByOp, LatencyByOp};
 
 /// What one host did in the window in which all hosts were running. The figures of all hosts sum to those of the run.
@@ -53,6 +54,87 @@ pub struct OutsideWindow {
     pub after_seconds: f64,
     /// Requests without error that it completed before and after.
     pub requests: u64,
+}
+
+/// A machine that was sampled while the run went on: one that carried load, or one that was only watched, such as the
+/// server of the target (S4-5).
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ProbedSystem {
+    /// Its name, as the user gave it.
+    pub name: String,
+    /// What its machine calls itself.
+    pub machine: String,
+    /// Whether it carried load.
+    pub is_worker: bool,
+    /// Why its samples are missing. Left out where they are there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+    /// By how much its clock was ahead of the controller's. `ends_seconds` are corrected by it.
+    pub clock_offset_ns: i64,
+    /// The offset may be wrong by this much to either side.
+    pub clock_uncertainty_ns: u64,
+    /// End of each point of `system`, from the start of the window: below zero before it. Where the run is simulated,
+    /// from the first sample.
+    pub ends_seconds: Vec<f64>,
+    /// What was sampled.
+    pub system: SystemSeries,
+}
+
+impl ProbedSystem {
+    /// Titles of [`row`](ProbedSystem::row).
+    pub(crate) const TITLES: [&str; 8] = [
+        "System",
+        "CPU",
+        "CPU max",
+        "interrupts",
+        "switches",
+        "network in",
+        "network out",
+        "busiest disk",
+    ];
+
+    /// Its means over the whole time as a row of text; `-` is not known.
+    pub(crate) fn row(&self) -> Vec<String> {
+        let mut row = vec![self.name.clone()];
+        let points = &self.system.points;
+        let whole = points
+            .iter()
+            .skip(1)
+            .fold(points.first().cloned(), |sum, point| sum.map(|sum| sum.join(point)));
+        let Some(whole) = whole else {
+            row.extend(std::iter::repeat_n("-".to_owned(), 7));
+            return row;
+        };
+        let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let mean = &whole.mean;
+        let busy = |cpu: &Option<CpuFractions>| cpu.as_ref().map(CpuFractions::busy_fraction);
+        // The maxima of the kinds are of different moments, and their sum is of none.
+        let busiest =
+            points.iter().filter_map(|point| busy(&point.mean.cpu)).max_by(f64::total_cmp);
+        let activity = |figure: fn(&KernelActivity) -> f64| {
+            or_dash(mean.activity.as_ref().map(|all| rate(figure(all)) + "/s"))
+        };
+        // Loopback is no network: a controller of the same machine is on it.
+        let cards =
+            || mean.interfaces.iter().filter(|(name, _)| *name != "lo").map(|(_, card)| card);
+        let network = |figure: fn(&NetworkRates) -> f64| match cards().next() {
+            Some(_) => bytes_per_second(cards().map(figure).sum()),
+            None => "-".to_owned(),
+        };
+        let moved = |disk: &DiskRates| disk.read_bytes_per_second + disk.write_bytes_per_second;
+        // A sum would count partitions twice.
+        let disk = mean.disks.iter().max_by(|(_, a), (_, b)| moved(a).total_cmp(&moved(b)));
+        row.extend([
+            or_dash(busy(&mean.cpu).map(percent)),
+            or_dash(busiest.map(percent)),
+            activity(|all| all.interrupts_per_second),
+            activity(|all| all.context_switches_per_second),
+            network(|card| card.receive_bytes_per_second),
+            network(|card| card.transmit_bytes_per_second),
+            or_dash(disk.map(|(name, disk)| format!("{name} {}", bytes_per_second(moved(disk))))),
+        ]);
+        row
+    }
 }
 
 impl HostRun {

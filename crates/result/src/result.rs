@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::depth::DepthSearchResult;
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
-use crate::hosts::{HostRun, OutsideWindow};
+use crate::hosts::{HostRun, OutsideWindow, ProbedSystem};
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
 use crate::probe::MachineActivity;
@@ -155,6 +155,9 @@ pub struct RunResult {
     /// Each host of a run on several, apart; empty where one loaded the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRun>,
+    /// Machines that were sampled meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub systems: Vec<ProbedSystem>,
     /// What a closed form gives for this run, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,

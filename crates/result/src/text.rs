@@ -8,6 +8,7 @@ use crate::format::{
     bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, rate, seconds,
     significant, watts,
 };
+use crate::hosts::ProbedSystem;
 use crate::jobs::HEADER;
 use crate::result::{Energy, Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
@@ -172,7 +173,7 @@ fn push_table(text: &mut String, table: &Table) {
     }
 }
 
-/// Each job of a file with several, and each host of several.
+/// Each job of a file with several, each host of several, and each machine that was sampled.
 fn jobs(text: &mut String, r: &RunResult) {
     let jobs: Vec<Vec<String>> = r.jobs.iter().map(crate::JobResult::row).collect();
     for (name, rows) in [("Job", jobs), ("Host", r.hosts.iter().map(crate::HostRun::row).collect())]
@@ -184,6 +185,11 @@ fn jobs(text: &mut String, r: &RunResult) {
         head[0] = name;
         let mut table = table(&head);
         table.add_rows(rows);
+        push_table(text, &table);
+    }
+    if !r.systems.is_empty() {
+        let mut table = table(&ProbedSystem::TITLES);
+        table.add_rows(r.systems.iter().map(ProbedSystem::row));
         push_table(text, &table);
     }
 }

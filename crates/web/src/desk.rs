@@ -7,7 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use ssdyno_cluster::{ClusterProgress, HostAddress, Hosts, Job, JobPlan, WorkerConsent};
+use ssdyno_cluster::{ClusterProgress, HERE, HostAddress, Hosts, Job, JobPlan, WorkerConsent};
+use ssdyno_prober::{Prober, ProberOptions};
 use ssdyno_result::{Keep, LiveSnapshot, RunDirectory};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
@@ -16,6 +17,7 @@ use ssdyno_session::{
 use tokio::sync::watch;
 
 use crate::series::{LiveSeries, News, Seen};
+use crate::systems::{LiveSystems, SystemNews};
 
 /// How often a run is asked how far it is.
 const POLL_EVERY: Duration = Duration::from_millis(50);
@@ -104,6 +106,7 @@ struct CurrentRun {
     view: RunView,
     goal: Goal,
     series: LiveSeries,
+    systems: LiveSystems,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -183,6 +186,18 @@ impl Desk {
                 Some(SeriesNews { run: id, epoch, hosts: names(), points, is_whole: true })
             }
         }
+    }
+
+    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the machines.
+    pub(crate) fn system_news(&self, seen: &mut Option<(u64, Vec<usize>)>) -> Vec<SystemNews> {
+        let state = self.state();
+        let Some(run) = state.run.as_ref() else { return Vec::new() };
+        let id = run.view.id;
+        let mut place =
+            seen.take().filter(|(run, _)| *run == id).map_or(Vec::new(), |(_, seen)| seen);
+        let news = run.systems.news(Some(id), &mut place);
+        *seen = Some((id, place));
+        news
     }
 
     /// Looks whether what is asked for could start.
@@ -265,7 +280,8 @@ impl Desk {
             Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
         })?;
         let series = LiveSeries::new(hosts.len());
-        state.run = Some(CurrentRun { view, goal, series, stop, thread: Some(thread) });
+        let systems = LiveSystems::default();
+        state.run = Some(CurrentRun { view, goal, series, systems, stop, thread: Some(thread) });
         drop(state);
         self.changed();
         Ok(id)
@@ -290,11 +306,17 @@ impl Desk {
 
     /// Watches `job` to its end and writes its files.
     fn follow(&self, job: Job, folder: Option<&ResultFolder>, stop: &AtomicBool) {
+        // A run on other hosts has their samples. Without a thread for it the run goes on without.
+        let here = job.progress().hosts.first().is_some_and(|(name, ..)| name == HERE);
+        let prober = here.then(|| Prober::start(ProberOptions::default()).ok()).flatten();
         while !job.is_over() {
             if stop.load(Ordering::Relaxed) {
                 job.stop();
             }
-            self.take_in(&job.progress());
+            let mut progress = job.progress();
+            let sample = prober.as_ref().map(|prober| (HERE.to_owned(), prober.latest()));
+            progress.systems.extend(sample);
+            self.take_in(&progress);
             std::thread::sleep(POLL_EVERY);
         }
         self.take_in(&job.progress());
@@ -343,6 +365,11 @@ impl Desk {
             run.view.share_done = run.goal.share(&merged);
             run.view.errors = run.view.hosts.iter().map(|host| host.errors).sum();
             run.view.latency_ns = merged.glance.as_deref().and_then(percentiles);
+            let newest = progress.systems.iter();
+            let newest =
+                newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
+            let is_wall = run.view.is_real && run.view.phase == RunPhase::Loaded;
+            run.systems.add(newest, is_wall.then_some(run.view.now_s));
         }
         drop(state);
         self.changed();

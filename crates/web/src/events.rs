@@ -32,6 +32,7 @@ struct Viewer {
     desk: Arc<Desk>,
     changes: watch::Receiver<u64>,
     seen: Option<(u64, Seen)>,
+    seen_systems: Option<(u64, Vec<usize>)>,
     /// When the state is told next.
     state_due: Option<Instant>,
     is_first: bool,
@@ -40,7 +41,8 @@ struct Viewer {
 /// Everything that is pushed to one viewer, until it is gone.
 pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = desk.changes();
-    let viewer = Viewer { desk, changes, seen: None, state_due: None, is_first: true };
+    let viewer =
+        Viewer { desk, changes, seen: None, seen_systems: None, state_due: None, is_first: true };
     let stream = unfold((viewer, Vec::new()), |(mut viewer, mut waiting)| async move {
         while waiting.is_empty() {
             viewer.collect(&mut waiting).await?;
@@ -72,6 +74,8 @@ impl Viewer {
         if let Some(news) = self.desk.news(&mut self.seen) {
             events.extend(event(if news.is_whole { "series" } else { "points" }, &news));
         }
+        let systems = self.desk.system_news(&mut self.seen_systems);
+        events.extend(systems.iter().filter_map(|news| event("system", news)));
         if let Some(run) = run {
             self.state_due = None;
             events.extend(event("state", &StateView { sequence, run }));

@@ -19,6 +19,7 @@ mod presets;
 mod routes;
 mod series;
 mod server;
+mod systems;
 
 pub use desk::DeskOptions;
 pub use server::PageServer;

@@ -35,6 +35,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("--trace ", "needs traces that are not part of the product"),
     ("ftl.name=ring-log", "needs an FTL that the reader adds"),
     ("ssdyno ui", "serves a page until it is stopped"),
+    ("prober --listen", "waits for controllers until it is stopped"),
     ("worker --listen", "waits for controllers until it is stopped"),
 ];
 

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -39,8 +40,9 @@ pub(crate) struct UiArgs {
 
 pub(crate) fn run(args: &UiArgs, output: Output) -> Result<(), Failure> {
     let remote = RemoteStart::of(args.ssh.as_deref(), args.remote_program.as_deref());
-    let hosts =
-        Hosts { addresses: Vec::new(), remote, version: env!("CARGO_PKG_VERSION").to_owned() };
+    let (version, probe_every) =
+        (env!("CARGO_PKG_VERSION").to_owned(), Some(Duration::from_secs(1)));
+    let hosts = Hosts { remote, version, probe_every, ..Hosts::default() };
     let (results, consent) = (args.results.clone(), args.consent.consent());
     let server = PageServer::bind(args.listen, DeskOptions { results, consent, hosts })?;
     let address = server.address();

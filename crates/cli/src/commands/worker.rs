@@ -1,4 +1,4 @@
-//! `ssdyno worker`.
+//! `ssdyno worker` and `ssdyno prober`.
 
 use std::net::SocketAddr;
 
@@ -11,8 +11,9 @@ use crate::consent::ConsentArgs;
 use crate::output::Output;
 use crate::progress::interrupted;
 
+/// Where controllers are waited for.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct WorkerArgs {
+pub(crate) struct ServeArgs {
     /// Listen for controllers at this address of loopback, such as 127.0.0.1:7801; with port 0 one that is free.
     /// Others reach it through ssh (`ssh -L`).
     #[arg(
@@ -25,14 +26,34 @@ pub(crate) struct WorkerArgs {
     /// Serve the one controller at standard input and output, and end with it.
     #[arg(long)]
     pub(crate) stdio: bool,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct WorkerArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ProberArgs {
+    #[command(flatten)]
+    pub(crate) serve: ServeArgs,
+}
+
 pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
-    let worker = WorkerService::new(args.consent.consent(), env!("CARGO_PKG_VERSION"));
+    let consent = args.consent.consent();
+    serve(&args.serve, &WorkerService::new(consent, env!("CARGO_PKG_VERSION")), output)
+}
+
+pub(crate) fn run_prober(args: &ProberArgs, output: Output) -> Result<(), Failure> {
+    serve(&args.serve, &WorkerService::prober(env!("CARGO_PKG_VERSION")), output)
+}
+
+fn serve(args: &ServeArgs, worker: &WorkerService, output: Output) -> Result<(), Failure> {
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
-        return serve_stdio(&worker, interrupted);
+        return serve_stdio(worker, interrupted);
     };
     let listener = WorkerListener::bind(address)?;
     let bound = listener.address();
@@ -41,5 +62,5 @@ pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
         || format!("listening at {bound}\n"),
         || json!({ "listening": bound.to_string() }),
     )?;
-    serve_listener(listener, &worker, interrupted)
+    serve_listener(listener, worker, interrupted)
 }

@@ -57,6 +57,9 @@ pub fn report_html(result: &RunResult) -> String {
     if let Some(machine) = &result.machine {
         section(&mut page, "machine", "The machine meanwhile", &machine::blocks(result, machine));
     }
+    if !result.systems.is_empty() {
+        section(&mut page, "systems", "Machines meanwhile", &[tables::systems(result)]);
+    }
     let energy = [charts::energy_by_part(result), tables::energy(result), tables::packages(result)];
     inside(&mut page, result, "energy", "Energy by part", &energy);
     inside(&mut page, result, "busy", "Busy share of every part", &charts::busy(result));

@@ -56,6 +56,12 @@ pub(super) fn hosts(r: &RunResult) -> String {
     table(&head, &rows)
 }
 
+/// Each machine that was sampled.
+pub(super) fn systems(r: &RunResult) -> String {
+    let rows: Vec<Vec<String>> = r.systems.iter().map(crate::ProbedSystem::row).collect();
+    table(&crate::ProbedSystem::TITLES, &rows)
+}
+
 /// When the load was steady, in words, and the stretches.
 pub(super) fn steady(r: &RunResult) -> String {
     let Some(steady) = &r.steady_state else { return String::new() };

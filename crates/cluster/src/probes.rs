@@ -1,0 +1,85 @@
+//! Samples of a machine for controllers, beside its runs or without any.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ssdyno_prober::{Prober, ProberOptions, SystemSample, SystemSeries};
+use ssdyno_session::{Failure, FailureKind};
+
+/// A probe that nobody asked about for so long is ended: as long as the lease of a run.
+const LEASE: Duration = Duration::from_secs(45);
+
+/// Probes at once at most: each costs a thread and half a millisecond a sample.
+const PROBES_MAX: usize = 8;
+
+/// Points of a series: 3 to 6 kB each in a result, of each machine.
+const POINTS_MAX: usize = 240;
+
+/// The probes of a machine, each for the controller that started it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Probes(Arc<Mutex<Running>>);
+
+#[derive(Debug, Default)]
+struct Running {
+    started: u64,
+    probes: BTreeMap<u64, (Prober, Instant)>,
+}
+
+impl Probes {
+    /// A panic elsewhere leaves it whole.
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts one; gives its number.
+    pub(crate) fn start(&self, every: Duration) -> Result<u64, Failure> {
+        let mut running = self.running();
+        if running.probes.len() >= PROBES_MAX {
+            let message = format!("this machine has {PROBES_MAX} probes already");
+            return Err(Failure::new(FailureKind::Failed, message).with_help(
+                "end a run that probes it, or wait until the probes of lost controllers end (45 s)",
+            ));
+        }
+        let options =
+            ProberOptions { interval: every, keep: POINTS_MAX, ..ProberOptions::default() };
+        let prober = Prober::start(options);
+        let prober = prober.map_err(|error| {
+            Failure::usage(format!("cannot sample this machine: {error}"))
+                .with_key("probe_interval")
+        })?;
+        running.started += 1;
+        let number = running.started;
+        running.probes.insert(number, (prober, Instant::now()));
+        Ok(number)
+    }
+
+    /// The newest sample of probe `number`; `None` if there is no such probe.
+    pub(crate) fn latest(&self, number: u64) -> Option<Option<SystemSample>> {
+        let mut running = self.running();
+        let (prober, heard) = running.probes.get_mut(&number)?;
+        *heard = Instant::now();
+        Some(prober.latest())
+    }
+
+    /// Ends probe `number` and gives what it sampled; `None` if there is no such probe.
+    pub(crate) fn end(&self, number: u64) -> Option<SystemSeries> {
+        let ended = self.running().probes.remove(&number);
+        // Its thread is waited for without the lock.
+        ended.map(|(prober, _)| {
+            let mut series = prober.stop();
+            series.drop_idle();
+            series
+        })
+    }
+
+    /// Ends those that nobody asks about any more.
+    pub(crate) fn end_abandoned(&self) {
+        let is_abandoned = |heard: &Instant| heard.elapsed() > LEASE;
+        let mut running = self.running();
+        let ended: Vec<_> =
+            running.probes.extract_if(.., |_, (_, heard)| is_abandoned(heard)).collect();
+        drop(running);
+        drop(ended);
+    }
+}

@@ -1,0 +1,128 @@
+//! The machines that a controller samples while a run goes on: the hosts that carry load, and others that are only watched,
+//! such as the servers of the targets (S4-5).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use ssdyno_prober::{SystemSample, SystemSeries};
+use ssdyno_result::ProbedSystem;
+use ssdyno_session::Failure;
+
+use crate::clocks::ClockComparison;
+use crate::connection::Connection;
+use crate::controller::Hosts;
+use crate::worker::NO_RUN;
+
+/// A machine that is cut off is asked again so often, and for so long.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// A machine that is sampled.
+pub(crate) struct Watched {
+    connection: Connection,
+    probe: u64,
+    clock: ClockComparison,
+    is_worker: bool,
+    latest: Arc<Mutex<Option<SystemSample>>>,
+}
+
+/// Lets the machines of `workers` be sampled, and the probers of `hosts`, which are connected to for it.
+pub(crate) async fn watch_systems(
+    hosts: &Hosts,
+    workers: impl Iterator<Item = (Connection, ClockComparison)>,
+) -> Result<Vec<Watched>, Failure> {
+    let Some(every) = hosts.probe_every else { return Ok(Vec::new()) };
+    let open = |address| async move {
+        let mut connection = Connection::open(address, &hosts.remote, &hosts.version).await?;
+        let clock = connection.compare_clocks().await?;
+        Ok::<_, Failure>((connection, clock))
+    };
+    let probers = join_all(hosts.probers.iter().map(open)).await;
+    let probers = probers.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let all = workers.map(|one| (one, true)).chain(probers.into_iter().map(|one| (one, false)));
+    let start = |((mut connection, clock), is_worker): ((Connection, _), bool)| async move {
+        let probe = connection.start_probe(every).await?;
+        Ok::<_, Failure>(Watched { connection, probe, clock, is_worker, latest: Arc::default() })
+    };
+    let watched = join_all(all.map(start)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    watched.iter().for_each(Watched::follow);
+    Ok(watched)
+}
+
+impl Watched {
+    /// Follows its samples in the background; it connects again after a cut.
+    fn follow(&self) {
+        let (mut connection, probe) = (self.connection.clone(), self.probe);
+        let latest = Arc::downgrade(&self.latest);
+        tokio::spawn(async move {
+            let mut heard = Instant::now();
+            while heard.elapsed() < GONE_AFTER {
+                match connection.watch_probe(probe).await {
+                    Ok(mut stream) => {
+                        while let Ok(Some(told)) = stream.message().await {
+                            heard = Instant::now();
+                            let Some(latest) = latest.upgrade() else { return };
+                            let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
+                            *latest = Some(told.sample);
+                        }
+                    }
+                    Err(failure) if failure.key.as_deref() == Some(NO_RUN) => return,
+                    Err(_) => {}
+                }
+                if latest.strong_count() == 0 {
+                    return;
+                }
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+        });
+    }
+
+    /// Its name and its newest sample.
+    pub(crate) fn latest(&self) -> (String, Option<SystemSample>) {
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.connection.name.clone(), latest.clone())
+    }
+
+    /// Ends the probe. Times count from `origin_ns` of the controller's monotonic clock; from the first sample where
+    /// that is `None`.
+    pub(crate) async fn end(mut self) -> EndedProbe {
+        let ended = self.connection.end_probe(self.probe).await;
+        let clock = match self.connection.compare_clocks().await {
+            Ok(later) if ended.is_ok() => self.clock.and(later),
+            _ => self.clock,
+        };
+        let (name, machine) = (self.connection.name.clone(), self.connection.machine.clone());
+        EndedProbe { name, machine, is_worker: self.is_worker, clock, ended }
+    }
+}
+
+/// What was sampled of a machine.
+pub(crate) struct EndedProbe {
+    name: String,
+    machine: String,
+    is_worker: bool,
+    clock: ClockComparison,
+    ended: Result<SystemSeries, Failure>,
+}
+
+impl EndedProbe {
+    /// As the result has it; times count from `origin_ns` of the controller's monotonic clock, or from the first sample.
+    pub(crate) fn system(self, origin_ns: Option<i128>) -> ProbedSystem {
+        let lost = self.ended.as_ref().err().map(|failure| failure.message.clone());
+        let system = self.ended.unwrap_or_default();
+        let first = self.clock.to_controller(system.start_monotonic_ns);
+        let origin = origin_ns.unwrap_or(first);
+        let end = |ns: u64| (self.clock.to_controller(ns) - origin) as f64 / 1e9;
+        ProbedSystem {
+            name: self.name,
+            machine: self.machine,
+            is_worker: self.is_worker,
+            lost,
+            clock_offset_ns: self.clock.unix_offset_ns(),
+            clock_uncertainty_ns: self.clock.uncertainty_ns,
+            ends_seconds: system.points.iter().map(|point| end(point.mean.monotonic_ns)).collect(),
+            system,
+        }
+    }
+}
