@@ -9,6 +9,8 @@ use ssdyno_session::RunSpec;
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::completion::CompletionArgs;
+#[cfg(target_os = "linux")]
+use crate::commands::controller::ControllerArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::papers::PapersArgs;
@@ -102,6 +104,9 @@ pub(crate) enum Verb {
     Worker(WorkerArgs),
     /// Sample this machine for a controller elsewhere: `ssdyno run --probers`.
     Prober(ProberArgs),
+    /// Invite workers, so that this machine may use them over a network.
+    #[cfg(target_os = "linux")]
+    Controller(ControllerArgs),
     /// Start, watch and compare runs in a browser.
     Ui(UiArgs),
     /// Rebuild the results of a run that was killed from the rows it had written.

@@ -1,16 +1,18 @@
 //! The options that name other machines.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 use ssdyno_cluster::{HostAddress, Hosts, RemoteStart};
-use ssdyno_session::RealSpec;
+use ssdyno_session::{Failure, RealSpec};
 
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Other machines")]
 pub(crate) struct HostsArgs {
     /// Load it from these machines together, each its own target of this name: USER@HOST or HOST, where ssh
-    /// starts `ssdyno worker`, or HOST:PORT, where one listens. One result, over the time in which all of them were running.
+    /// starts `ssdyno worker`, or [tls://]HOST:PORT, where one listens: with TLS, on this machine only with `tls://`. One
+    /// result, over the time in which all of them were running.
     #[arg(long, value_name = "HOST", value_delimiter = ',',
           conflicts_with_all = ["csv", "timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,
@@ -24,6 +26,25 @@ pub(crate) struct HostsArgs {
     /// What ssdyno is called on the machines that ssh reaches: a name, or a path there [default: ssdyno].
     #[arg(long, value_name = "PATH", requires = "hosts")]
     pub(crate) remote_program: Option<String>,
+    /// Where the certificate of this controller lies, for workers that listen with TLS
+    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    #[arg(long, value_name = "DIR", requires = "hosts")]
+    pub(crate) identity: Option<PathBuf>,
+}
+
+/// The directory of the user for the certificate of a `controller` or a `worker`, unless another is given.
+pub(crate) fn identity(given: Option<&Path>, role: &str) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.to_owned());
+    }
+    let of = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    let config = config.ok_or_else(|| {
+        Failure::usage("neither XDG_CONFIG_HOME nor HOME says where certificates lie")
+            .with_help("name a directory for them")
+            .with_key("identity")
+    })?;
+    Ok(config.join("ssdyno").join(role))
 }
 
 impl HostsArgs {
@@ -34,9 +55,12 @@ impl HostsArgs {
         let every = real.probe_interval.map_or(1.0, |span| span.0.as_s_f64());
         let probe_every = (!real.no_probes).then(|| Duration::from_secs_f64(every));
         let probers = self.probers.clone();
+        // Without such a place a host that needs it is named.
+        let identity = identity(self.identity.as_deref(), "controller").ok();
         (!addresses.is_empty()).then_some(Hosts {
             addresses,
             remote,
+            identity,
             version,
             probers,
             probe_every,
@@ -53,6 +77,7 @@ impl HostsArgs {
         let probers = list("--probers", &self.probers);
         let ssh = self.ssh.clone().map(|ssh| ("--ssh", ssh));
         let program = self.remote_program.clone().map(|path| ("--remote-program", path));
-        hosts.into_iter().chain(probers).chain(ssh).chain(program).collect()
+        let identity = self.identity.as_ref().map(|at| ("--identity", at.display().to_string()));
+        hosts.into_iter().chain(probers).chain(ssh).chain(program).chain(identity).collect()
     }
 }

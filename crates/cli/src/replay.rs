@@ -111,6 +111,7 @@ mod tests {
         ("probers", "admin@b,[::1]:7802"),
         ("ssh", "ssh -J gate"),
         ("remote-program", "/opt/a b/ssdyno"),
+        ("identity", "/a b/controller"),
         ("workload", "a b's.toml"),
         ("fio", "jobs/x y.fio"),
         ("seed", "7"),

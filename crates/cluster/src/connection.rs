@@ -1,7 +1,8 @@
 //! One worker, as its controller sees it.
 
 use std::io;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ssdyno_prober::{SystemSeries, monotonic_ns};
@@ -20,6 +21,7 @@ use crate::protocol::{
     Prepare, ProbeSample, ReadClock, StartProbe, Watch, WorkerClient, failure_of,
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
+use crate::tls::ClientTls;
 use crate::worker::unix_less_monotonic_ns;
 
 /// How long a worker may take to answer.
@@ -64,11 +66,18 @@ impl Connection {
     pub(crate) async fn open(
         address: &HostAddress,
         remote: &RemoteStart,
+        identity: Option<&Path>,
         version: &str,
     ) -> Result<Connection, Failure> {
         let name = address.to_string();
         let (channel, mut ssh, within) = match address {
-            HostAddress::Listening { .. } => (connect(&name).await?, None, ANSWER_WITHIN),
+            HostAddress::Listening { host, port, .. } => {
+                let channel = match tls_for(address, identity)? {
+                    Some(tls) => over_tls(&tls, host, *port, &name).await?,
+                    None => connect(&name).await?,
+                };
+                (channel, None, ANSWER_WITHIN)
+            }
             HostAddress::Ssh { destination, port } => {
                 let (mut worker, stream) = SshWorker::start(destination, *port, remote)?;
                 match over_ssh(stream).await {
@@ -86,7 +95,7 @@ impl Connection {
         let greeting = match (answer(&name, within, client.hello(hello)).await, &mut ssh) {
             (Ok(greeting), _) => greeting,
             (Err(failure), Some(ssh)) => return Err(ssh.explain(failure).await),
-            (Err(failure), None) => return Err(failure),
+            (Err(failure), None) => return Err(explain_plain(address, failure).await),
         };
         if (greeting.protocol, greeting.version.as_str()) != (PROTOCOL, version) {
             let (theirs, its) = (greeting.version, greeting.protocol);
@@ -200,6 +209,61 @@ async fn connect(name: &str) -> Result<Channel, Failure> {
         Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
             .with_help("start a worker there that listens at this address")
     })
+}
+
+/// The certificate of this controller, from the directory `identity`, if `host` needs it.
+fn tls_for(host: &HostAddress, identity: Option<&Path>) -> Result<Option<ClientTls>, Failure> {
+    if !host.is_tls() {
+        return Ok(None);
+    }
+    let missing = || {
+        Failure::usage(format!("{host} is reached by TLS, and there is no certificate for it"))
+            .with_help("name the directory with the identity of this controller")
+            .with_key("identity")
+    };
+    let tls = ClientTls::load(identity.ok_or_else(missing)?);
+    let named =
+        |failure: Failure| Failure { message: format!("{host}: {}", failure.message), ..failure };
+    tls.map(Some).map_err(named)
+}
+
+/// A channel over TLS to `host`, which is called `name`. After a cut it is made again.
+async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<Channel, Failure> {
+    // What a channel tells of its connector is a text.
+    let why: Arc<std::sync::Mutex<Option<Failure>>> = Arc::default();
+    let (tls, host, name) = (tls.clone(), host.to_owned(), name.to_owned());
+    let told = Arc::clone(&why);
+    let connector = service_fn(move |_| {
+        let (tls, host, name, told) = (tls.clone(), host.clone(), name.clone(), Arc::clone(&told));
+        async move {
+            tls.connect(&host, port, &name).await.map_err(|failure| {
+                let message = failure.message.clone();
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                io::Error::other(message)
+            })
+        }
+    });
+    let endpoint = Endpoint::from_static("http://worker.invalid")
+        .http2_keep_alive_interval(PROBE_EVERY)
+        .keep_alive_timeout(PROBE_WITHIN)
+        .keep_alive_while_idle(true);
+    endpoint.connect_with_connector(connector).await.map_err(|error| {
+        let known = why.lock().unwrap_or_else(PoisonError::into_inner).take();
+        known.unwrap_or_else(|| Failure::new(FailureKind::Failed, cause(&error)))
+    })
+}
+
+/// `failure` of a connection without TLS, unless TLS is what was missing.
+async fn explain_plain(address: &HostAddress, failure: Failure) -> Failure {
+    match address {
+        HostAddress::Listening { host, port, tls: false }
+            if !address.is_tls() && ClientTls::is_spoken_at(host, *port).await =>
+        {
+            Failure::new(FailureKind::Failed, format!("{address} takes connections with TLS only"))
+                .with_help(format!("name it as tls://{address}"))
+        }
+        _ => failure,
+    }
 }
 
 /// A channel over the streams of an ssh. They are there once.

@@ -1,5 +1,6 @@
 //! The controller of one run on several hosts.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -130,6 +131,8 @@ pub struct Hosts {
     pub addresses: Vec<HostAddress>,
     /// How ssh starts workers on those that are reached by it.
     pub remote: RemoteStart,
+    /// The directory with the certificate of this controller, for hosts that are reached by TLS.
+    pub identity: Option<PathBuf>,
     /// Version of this program, which all workers must have.
     pub version: String,
     /// Machines that are sampled and carry no load, such as the servers of the targets.
@@ -222,8 +225,8 @@ async fn carry_out(
 
 /// Connects to all hosts, compares clocks and lets them prepare; none if one refuses.
 async fn assemble(hosts: &Hosts, spec: &RunSpec) -> Result<Vec<Member>, Failure> {
-    let Hosts { addresses, remote, version, .. } = hosts;
-    let open = |host| Connection::open(host, remote, version);
+    let Hosts { addresses, remote, identity, version, .. } = hosts;
+    let open = |host| Connection::open(host, remote, identity.as_deref(), version);
     let connections = join_all(addresses.iter().map(open)).await;
     let mut connections = connections.into_iter().collect::<Result<Vec<_>, _>>()?;
     let clocks = join_all(connections.iter_mut().map(Connection::compare_clocks)).await;

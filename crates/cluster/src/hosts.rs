@@ -1,17 +1,20 @@
 //! Where workers are.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// How a worker is reached.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum HostAddress {
-    /// `HOST:PORT`: it listens there.
+    /// `[tls://]HOST:PORT`: it listens there.
     Listening {
         /// Name or address; an IPv6 address stands in brackets.
         host: String,
         /// Its port, not 0.
         port: u16,
+        /// Whether `tls://` is before it: a worker on loopback is reached without TLS otherwise.
+        tls: bool,
     },
     /// `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`: ssh starts it for this run, and it ends with it.
     Ssh {
@@ -47,6 +50,27 @@ fn destination(text: &str) -> Option<String> {
     is_good.then(|| format!("{user}{}", bare.unwrap_or(host)))
 }
 
+/// `HOST:PORT` of a worker.
+fn listening(text: &str, tls: bool) -> Option<HostAddress> {
+    let (host, port) = text.rsplit_once(':')?;
+    let is_good = is_host(host) || is_v6_in_brackets(host);
+    let port = port_of(port).filter(|_| is_good)?;
+    Some(HostAddress::Listening { host: host.to_owned(), port, tls })
+}
+
+/// Whether `host` is this machine, whatever the network is: what is sent to it stays here.
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
+}
+
+impl HostAddress {
+    /// Whether it is reached by TLS: what leaves this machine has to be, but for ssh, which has its own.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, HostAddress::Listening { host, tls, .. } if *tls || !is_loopback(host))
+    }
+}
+
 impl FromStr for HostAddress {
     type Err = String;
 
@@ -60,10 +84,10 @@ impl FromStr for HostAddress {
             let number = port.map(port_of);
             let destination = destination(host).filter(|_| number != Some(None));
             destination.map(|destination| HostAddress::Ssh { destination, port: number.flatten() })
-        } else if let Some((host, port)) = text.rsplit_once(':').filter(|_| !text.contains('@')) {
-            let is_good = is_host(host) || is_v6_in_brackets(host);
-            let port = port_of(port).filter(|_| is_good);
-            port.map(|port| HostAddress::Listening { host: host.to_owned(), port })
+        } else if let Some(rest) = text.strip_prefix("tls://") {
+            listening(rest, true)
+        } else if text.contains(':') && !text.contains('@') {
+            listening(text, false)
         } else {
             destination(text).map(|destination| HostAddress::Ssh { destination, port: None })
         };
@@ -79,7 +103,10 @@ impl FromStr for HostAddress {
 impl fmt::Display for HostAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HostAddress::Listening { host, port } => write!(f, "{host}:{port}"),
+            HostAddress::Listening { host, port, tls } => {
+                let scheme = if *tls { "tls://" } else { "" };
+                write!(f, "{scheme}{host}:{port}")
+            }
             HostAddress::Ssh { destination, port: None } => f.write_str(destination),
             HostAddress::Ssh { destination, port: Some(port) } => {
                 let (user, host) = match destination.rsplit_once('@') {
@@ -109,9 +136,18 @@ mod tests {
 
     #[test]
     fn workers_that_listen_have_a_port() {
-        for good in ["127.0.0.1:7801", "[::1]:7801", "node-3.example_net:1"] {
+        for (good, tls) in [
+            ("127.0.0.1:7801", false),
+            ("[::1]:7801", false),
+            ("localhost:7801", false),
+            ("node-3.example_net:1", true),
+            ("192.0.2.7:1", true),
+            ("tls://127.0.0.1:7801", true),
+            ("tls://[::1]:7801", true),
+        ] {
             let address = read(good).unwrap();
             assert!(matches!(address, HostAddress::Listening { .. }), "{good}");
+            assert_eq!(address.is_tls(), tls, "{good}");
             assert_eq!(address.to_string(), good);
         }
     }
@@ -158,6 +194,10 @@ mod tests {
             "a\nb",
             "$(x)",
             "@a",
+            "tls://a",
+            "tls://a@b:1",
+            "tls://-x:1",
+            "tls://tls://a:1",
         ] {
             let error = read(bad).unwrap_err();
             assert!(error.contains("HOST:PORT"), "{error}");

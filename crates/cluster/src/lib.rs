@@ -12,8 +12,9 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
 //! makes the run partial, with its name; the others are kept.
 //!
-//! Not here: rows of requests stay on the host and are not fetched; transport security - a worker
-//! listens on loopback only.
+//! A worker on loopback needs no certificate. Beyond it controller and worker prove who they are by TLS, on Linux.
+//!
+//! Not here: rows of requests stay on the host and are not fetched.
 
 mod clocks;
 mod codec;
@@ -24,8 +25,11 @@ mod job;
 mod join;
 mod probes;
 mod protocol;
+mod served;
 mod server;
 mod ssh;
+#[cfg_attr(not(target_os = "linux"), path = "no_tls.rs")]
+mod tls;
 mod watched;
 mod worker;
 
@@ -35,4 +39,6 @@ pub use hosts::HostAddress;
 pub use job::{HERE, Job, JobPlan};
 pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use ssh::RemoteStart;
+#[cfg(target_os = "linux")]
+pub use tls::{EnrolledWorker, Enrolment, Invitation, InvitationOptions, enrol_worker};
 pub use worker::{WorkerConsent, WorkerService};

@@ -1,21 +1,26 @@
 //! Workers that wait for controllers.
 
+use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ssdyno_session::{Failure, FailureKind};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, Stdin, Stdout};
+use tokio::io::{AsyncRead, AsyncWrite, join};
 use tokio::sync::oneshot;
-use tokio_stream::StreamExt as _;
+use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
+use tokio_stream::{Stream, StreamExt as _};
 use tonic::codec::CompressionEncoding;
-use tonic::transport::Server;
-use tonic::transport::server::Connected;
+use tonic::transport::{Error, Server};
 
 use crate::protocol::{MESSAGE_BYTES_MAX, WorkerServer};
+use crate::served::Served;
+#[cfg(target_os = "linux")]
+use crate::tls::ServerTls;
 use crate::worker::WorkerService;
 
 /// How often it is asked whether to end.
@@ -81,38 +86,110 @@ async fn keep_house(worker: WorkerService) {
 }
 
 /// An address at which a worker can be reached.
-#[derive(Debug)]
 pub struct WorkerListener {
     listener: TcpListener,
     address: SocketAddr,
+    #[cfg(target_os = "linux")]
+    tls: Option<ServerTls>,
+    refused: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for WorkerListener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerListener").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl WorkerListener {
-    /// Listens at `address`; with port 0 at one that is free.
+    /// Listens at `address` of loopback, without TLS; with port 0 at one that is free.
     ///
     /// # Errors
     /// The address is taken, or not one of loopback: everybody who reaches it could load this machine's disks.
     pub fn bind(address: SocketAddr) -> Result<WorkerListener, Failure> {
         if !address.ip().is_loopback() {
             let message = format!(
-                "{address} can be reached from other machines, and a worker trusts everybody who reaches it"
+                "{address} can be reached from other machines, and a worker without TLS trusts everybody who reaches it"
             );
-            return Err(Failure::usage(message)
-                .with_help("listen on 127.0.0.1 or [::1], and reach it through ssh"));
+            return Err(Failure::usage(message).with_help(
+                "enrol the worker with an invitation of its controller; or listen on 127.0.0.1 or [::1], and reach it \
+                 through ssh",
+            ));
         }
+        WorkerListener::open(address)
+    }
+
+    /// The same with mutual TLS, at any address: only the controller that enrolled this worker gets further. `directory`
+    /// has the certificate of the worker.
+    ///
+    /// # Errors
+    /// This worker is not enrolled, or its certificate has expired; or the address is taken.
+    #[cfg(target_os = "linux")]
+    pub fn bind_tls(address: SocketAddr, directory: &Path) -> Result<WorkerListener, Failure> {
+        let tls = ServerTls::load(directory).map_err(|failure| {
+            let message = format!("cannot listen at {address} with TLS: {}", failure.message);
+            Failure { message, ..failure }
+        });
+        let tls = Some(tls?);
+        Ok(WorkerListener { tls, ..WorkerListener::open(address)? })
+    }
+
+    fn open(address: SocketAddr) -> Result<WorkerListener, Failure> {
         let taken = |error| {
             Failure::usage(format!("cannot listen at {address}: {error}"))
                 .with_help("use another port; 0 takes one that is free")
         };
         let listener = TcpListener::bind(address).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
-        Ok(WorkerListener { listener, address })
+        Ok(WorkerListener {
+            listener,
+            address,
+            #[cfg(target_os = "linux")]
+            tls: None,
+            refused: Arc::new(|_| ()),
+        })
+    }
+
+    /// Tells `refused` who was not let in, and why, as one line without secrets.
+    #[must_use]
+    pub fn on_refused(self, refused: impl Fn(&str) + Send + Sync + 'static) -> WorkerListener {
+        WorkerListener { refused: Arc::new(refused), ..self }
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Serves `worker` to whoever is let in.
+    fn start(
+        self,
+        worker: &WorkerService,
+        ended: oneshot::Receiver<()>,
+    ) -> io::Result<JoinHandle<Result<(), Error>>> {
+        self.listener.set_nonblocking(true)?;
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        #[cfg(target_os = "linux")]
+        if let Some(tls) = self.tls {
+            return Ok(start(worker, tls.incoming(listener, self.refused), ended));
+        }
+        let incoming = TcpListenerStream::new(listener);
+        let incoming =
+            incoming.map(|stream| stream.inspect(|stream| drop(stream.set_nodelay(true))));
+        Ok(start(worker, incoming, ended))
+    }
+}
+
+fn start<S>(
+    worker: &WorkerService,
+    incoming: impl Stream<Item = io::Result<S>> + Send + 'static,
+    ended: oneshot::Receiver<()>,
+) -> JoinHandle<Result<(), Error>>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let incoming = incoming.map(|stream| stream.map(|stream| Served::new(stream, None)));
+    let router = builder().add_service(service(worker));
+    tokio::spawn(router.serve_with_incoming_shutdown(incoming, async { drop(ended.await) }))
 }
 
 /// Answers controllers at `listener` until `ends` is true. A run that goes on then is stopped in order, and its
@@ -121,22 +198,16 @@ impl WorkerListener {
 /// # Errors
 /// There are no threads for it.
 pub fn serve_listener(
-    WorkerListener { listener, .. }: WorkerListener,
+    listener: WorkerListener,
     worker: &WorkerService,
     ends: impl Fn() -> bool + Send + Sync + 'static,
 ) -> Result<(), Failure> {
     let runtime = runtime()?;
     let worker = worker.clone();
     let served = runtime.block_on(async move {
-        listener.set_nonblocking(true)?;
-        let incoming = TcpListenerStream::new(tokio::net::TcpListener::from_std(listener)?);
-        let incoming =
-            incoming.map(|stream| stream.inspect(|stream| drop(stream.set_nodelay(true))));
         tokio::spawn(keep_house(worker.clone()));
         let (end, ended) = oneshot::channel::<()>();
-        let router = builder().add_service(service(&worker));
-        let serving = router.serve_with_incoming_shutdown(incoming, async { drop(ended.await) });
-        let mut serving = tokio::spawn(serving);
+        let mut serving = listener.start(&worker, ended)?;
         tokio::select! {
             _ = &mut serving => return Ok(()),
             () = until(&ends) => {}
@@ -164,7 +235,8 @@ pub fn serve_stdio(
     runtime.block_on(async move {
         tokio::spawn(keep_house(worker.clone()));
         let (end, ended) = oneshot::channel();
-        let io = Stdio { input: tokio::io::stdin(), output: tokio::io::stdout(), _end: end };
+        let stream = join(tokio::io::stdin(), tokio::io::stdout());
+        let io = Served::new(stream, Some(end));
         let incoming = tokio_stream::once(Ok::<_, io::Error>(io)).chain(tokio_stream::pending());
         let router = builder().add_service(service(&worker));
         let serving = router.serve_with_incoming(incoming);
@@ -179,46 +251,4 @@ pub fn serve_stdio(
     // A read of standard input that nobody ends would keep the process.
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
-}
-
-/// Standard input and output as one stream.
-struct Stdio {
-    input: Stdin,
-    output: Stdout,
-    /// Dropped with the stream.
-    _end: oneshot::Sender<()>,
-}
-
-impl Connected for Stdio {
-    type ConnectInfo = ();
-
-    fn connect_info(&self) {}
-}
-
-impl AsyncRead for Stdio {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        to: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.input).poll_read(context, to)
-    }
-}
-
-impl AsyncWrite for Stdio {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        from: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.output).poll_write(context, from)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.output).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.output).poll_shutdown(context)
-    }
 }

@@ -34,7 +34,9 @@ pub(crate) async fn watch_systems(
 ) -> Result<Vec<Watched>, Failure> {
     let Some(every) = hosts.probe_every else { return Ok(Vec::new()) };
     let open = |address| async move {
-        let mut connection = Connection::open(address, &hosts.remote, &hosts.version).await?;
+        let Hosts { remote, identity, version, .. } = hosts;
+        let mut connection =
+            Connection::open(address, remote, identity.as_deref(), version).await?;
         let clock = connection.compare_clocks().await?;
         Ok::<_, Failure>((connection, clock))
     };

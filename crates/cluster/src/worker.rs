@@ -94,7 +94,8 @@ pub(crate) fn unix_less_monotonic_ns() -> i128 {
     i128::from(unix_ns()) - i128::from(monotonic_ns())
 }
 
-fn machine() -> String {
+/// What this machine calls itself.
+pub(crate) fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
 }

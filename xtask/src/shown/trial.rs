@@ -37,6 +37,8 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("ssdyno ui", "serves a page until it is stopped"),
     ("prober --listen", "waits for controllers until it is stopped"),
     ("worker --listen", "waits for controllers until it is stopped"),
+    ("controller invite", "waits for a worker"),
+    ("worker enrol", "needs the token of an invitation"),
 ];
 
 /// Targets that only Linux has.

@@ -2,6 +2,8 @@
 
 pub(crate) mod compare;
 pub(crate) mod completion;
+#[cfg(target_os = "linux")]
+pub(crate) mod controller;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod papers;

@@ -1,21 +1,22 @@
 //! `ssdyno worker` and `ssdyno prober`.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::json;
 use ssdyno_cluster::{WorkerListener, WorkerService, serve_listener, serve_stdio};
 use ssdyno_session::Failure;
 
 use crate::consent::ConsentArgs;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::progress::interrupted;
 
 /// Where controllers are waited for.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Listen for controllers at this address of loopback, such as 127.0.0.1:7801; with port 0 one that is free.
-    /// Others reach it through ssh (`ssh -L`).
+    /// Listen for controllers at this address, such as 127.0.0.1:7801; with port 0 at one that is free. Beyond loopback
+    /// with TLS, for the controller that enrolled this worker.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -26,14 +27,46 @@ pub(crate) struct ServeArgs {
     /// Serve the one controller at standard input and output, and end with it.
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Use TLS on loopback, too.
+    #[cfg(target_os = "linux")]
+    #[arg(long, requires = "listen")]
+    pub(crate) tls: bool,
+    /// Where the certificate of this worker lies [default: $XDG_CONFIG_HOME/ssdyno/worker].
+    #[cfg(target_os = "linux")]
+    #[arg(long, value_name = "DIR", requires = "listen")]
+    pub(crate) identity: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct WorkerArgs {
+    #[command(subcommand)]
+    pub(crate) verb: Option<WorkerVerb>,
     #[command(flatten)]
     pub(crate) serve: ServeArgs,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum WorkerVerb {
+    /// Enrol this worker with the token that `ssdyno controller invite` printed, so that it may listen beyond loopback.
+    #[cfg(target_os = "linux")]
+    Enrol(EnrolArgs),
+}
+
+#[cfg(target_os = "linux")]
+#[derive(Clone, Debug, Args)]
+pub(crate) struct EnrolArgs {
+    /// The token; - reads it from standard input, where no list of processes shows it.
+    pub(crate) token: String,
+    /// A name or an address by which controllers call this worker. May be given several times [default: the name of
+    /// this machine, and the address by which it reaches the controller].
+    #[arg(long, value_name = "HOST")]
+    pub(crate) name: Vec<String>,
+    /// Where the certificate and its key are stored [default: $XDG_CONFIG_HOME/ssdyno/worker].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) identity: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -43,6 +76,13 @@ pub(crate) struct ProberArgs {
 }
 
 pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
+    match &args.verb {
+        #[cfg(target_os = "linux")]
+        Some(WorkerVerb::Enrol(args)) => return enrol(args, output),
+        #[cfg(not(target_os = "linux"))]
+        Some(verb) => match *verb {},
+        None => {}
+    }
     let consent = args.consent.consent();
     serve(&args.serve, &WorkerService::new(consent, env!("CARGO_PKG_VERSION")), output)
 }
@@ -55,7 +95,7 @@ fn serve(args: &ServeArgs, worker: &WorkerService, output: Output) -> Result<(),
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
         return serve_stdio(worker, interrupted);
     };
-    let listener = WorkerListener::bind(address)?;
+    let listener = bind(args, address)?.on_refused(|why| tell(&format!("{why}\n")));
     let bound = listener.address();
     // Who starts it waits for this line.
     output.either(
@@ -63,4 +103,36 @@ fn serve(args: &ServeArgs, worker: &WorkerService, output: Output) -> Result<(),
         || json!({ "listening": bound.to_string() }),
     )?;
     serve_listener(listener, worker, interrupted)
+}
+
+#[cfg(target_os = "linux")]
+fn bind(args: &ServeArgs, address: SocketAddr) -> Result<WorkerListener, Failure> {
+    if !args.tls && args.identity.is_none() && address.ip().is_loopback() {
+        return WorkerListener::bind(address);
+    }
+    let directory = crate::hosts::identity(args.identity.as_deref(), "worker")?;
+    WorkerListener::bind_tls(address, &directory)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bind(_: &ServeArgs, address: SocketAddr) -> Result<WorkerListener, Failure> {
+    WorkerListener::bind(address)
+}
+
+#[cfg(target_os = "linux")]
+fn enrol(args: &EnrolArgs, output: Output) -> Result<(), Failure> {
+    let mut token = args.token.clone();
+    if token == "-" {
+        token.clear();
+        std::io::stdin().read_line(&mut token).map_err(|error| {
+            Failure::usage(format!("cannot read a token from standard input: {error}"))
+        })?;
+    }
+    let directory = crate::hosts::identity(args.identity.as_deref(), "worker")?;
+    let enrolled = ssdyno_cluster::enrol_worker(&token, &directory, &args.name)?;
+    let (names, until) = (enrolled.names.join(", "), &enrolled.valid_until);
+    output.either(
+        || format!("enrolled as {names} until {until}\n"),
+        || json!({ "names": enrolled.names, "valid_until": until, "file": enrolled.file }),
+    )
 }

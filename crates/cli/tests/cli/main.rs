@@ -11,6 +11,8 @@ mod fuse;
 #[cfg(target_os = "linux")]
 mod hosts;
 #[cfg(target_os = "linux")]
+mod hosts_tls;
+#[cfg(target_os = "linux")]
 mod json;
 #[cfg(target_os = "linux")]
 mod live;

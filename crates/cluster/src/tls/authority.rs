@@ -1,0 +1,182 @@
+//! The authority of a controller, which signs certificates.
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use ssdyno_session::{Failure, FailureKind};
+
+use super::files;
+use super::identity::{Identity, Role};
+use super::token::{Secret, hex};
+
+/// A day.
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
+
+/// How long an authority lasts: longer than the machines that trust it.
+const AUTHORITY_DAYS: u32 = 3650;
+
+/// How long the certificate of a controller lasts. Each invitation renews one that has not much left of it.
+const CONTROLLER_DAYS: u32 = 365;
+const RENEW_WITH_LEFT: Duration = Duration::from_secs(60 * 86_400);
+
+/// A clock of another machine may be behind by this much.
+const BEHIND: Duration = Duration::from_secs(3600);
+
+/// What a certificate is good for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Purpose {
+    /// To command workers.
+    Controller,
+    /// To be a server: a worker, or the controller while it enrols one.
+    Server,
+}
+
+/// Signs certificates.
+#[derive(Debug)]
+pub(crate) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pub(super) certificate: CertificateDer<'static>,
+    /// The same for files.
+    pub(super) pem: String,
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(FailureKind::Failed, format!("cannot make a certificate: {error}"))
+}
+
+fn params(name: &str, names: &[String], lasts: Duration) -> Result<CertificateParams, Failure> {
+    let mut params = CertificateParams::new(names).map_err(|error| failed(&error))?;
+    let mut distinguished = DistinguishedName::new();
+    distinguished.push(DnType::CommonName, name);
+    params.distinguished_name = distinguished;
+    let now = SystemTime::now();
+    params.not_before = (now - BEHIND).into();
+    params.not_after = now.checked_add(lasts).unwrap_or(now).into();
+    Ok(params)
+}
+
+impl Authority {
+    /// That of the controller in `directory`, which is made at the first time; with a certificate of the controller that
+    /// has some time left.
+    pub(crate) fn open_or_create(directory: &Path) -> Result<Authority, Failure> {
+        files::make_directory(directory)?;
+        let path = directory.join("authority.pem");
+        let text = match files::read(&path)? {
+            Some(text) => text,
+            None => {
+                // If another process is faster, its authority counts.
+                files::write(&path, &Authority::create()?, false)?;
+                files::read(&path)?.unwrap_or_default()
+            }
+        };
+        let authority = Authority::of(&text).map_err(|error| {
+            let message = format!("{} does not hold an authority: {error}", path.display());
+            let help = "restore it; without it remove the directory, and enrol all workers again";
+            Failure::usage(message).with_help(help).with_key("identity")
+        })?;
+        authority.renew_controller(directory)?;
+        Ok(authority)
+    }
+
+    fn of(text: &str) -> Result<Authority, String> {
+        let certificate =
+            CertificateDer::from_pem_slice(text.as_bytes()).map_err(|error| error.to_string())?;
+        let key =
+            PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| error.to_string())?;
+        let key = KeyPair::try_from(&key).map_err(|error| error.to_string())?;
+        let issuer =
+            Issuer::from_ca_cert_der(&certificate, key).map_err(|error| error.to_string())?;
+        Ok(Authority { issuer, pem: certificate_only(text), certificate })
+    }
+
+    /// A new one, with its key.
+    fn create() -> Result<String, Failure> {
+        let key = KeyPair::generate().map_err(|error| failed(&error))?;
+        // Two authorities are told apart by their names, too.
+        let name = format!("ssdyno authority {}", &hex(Secret::random()?.bytes())[..8]);
+        let mut params = params(&name, &[], DAY * AUTHORITY_DAYS)?;
+        // It signs certificates of hosts, and no other authorities.
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let certificate = params.self_signed(&key).map_err(|error| failed(&error))?;
+        Ok(certificate.pem() + &key.serialize_pem())
+    }
+
+    /// A certificate for the holder of `key`, as PEM.
+    pub(super) fn sign(
+        &self,
+        key: &impl PublicKeyData,
+        purpose: Purpose,
+        names: &[String],
+        lasts: Duration,
+    ) -> Result<String, Failure> {
+        let (name, usage) = match purpose {
+            Purpose::Controller => ("ssdyno controller", ExtendedKeyUsagePurpose::ClientAuth),
+            Purpose::Server => ("ssdyno server", ExtendedKeyUsagePurpose::ServerAuth),
+        };
+        let mut params = params(name, names, lasts)?;
+        params.is_ca = IsCa::ExplicitNoCa;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        params.extended_key_usages = vec![usage];
+        params.use_authority_key_identifier_extension = true;
+        Ok(params.signed_by(key, &self.issuer).map_err(|error| failed(&error))?.pem())
+    }
+
+    /// A certificate with a new key and that of the authority, as an identity has them.
+    pub(super) fn issue(
+        &self,
+        purpose: Purpose,
+        names: &[String],
+        lasts: Duration,
+    ) -> Result<String, Failure> {
+        let key = KeyPair::generate().map_err(|error| failed(&error))?;
+        Ok(self.sign(&key, purpose, names, lasts)? + &self.pem + &key.serialize_pem())
+    }
+
+    /// Makes the certificate of the controller where there is none, it is of another authority, or ends soon.
+    fn renew_controller(&self, directory: &Path) -> Result<(), Failure> {
+        let path = Role::Controller.file(directory);
+        if let Some(text) = files::read(&path)?
+            && let Ok(identity) = Identity::of(Role::Controller, path.clone(), &text)
+            && identity.chain[1] == self.certificate
+            && let Ok(ends) = identity.ends_at()
+            && ends > now_unix_s().saturating_add(RENEW_WITH_LEFT.as_secs() as i64)
+        {
+            return Ok(());
+        }
+        let text = self.issue(Purpose::Controller, &[], DAY * CONTROLLER_DAYS)?;
+        files::write(&path, &text, true).map(drop)
+    }
+}
+
+/// Seconds since 1970.
+pub(super) fn now_unix_s() -> i64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// `text` without the key.
+fn certificate_only(text: &str) -> String {
+    const END: &str = "-----END CERTIFICATE-----";
+    let end = text.find(END).map_or(0, |at| at + END.len());
+    format!("{}\n", &text[..end])
+}
+
+/// Whether a certificate may be for `name`: an IP address, or a name of DNS that is no pattern and not reserved
+/// (`.invalid`, RFC 6761: the controller has such a name while it enrols a worker).
+pub(super) fn is_name(name: &str) -> bool {
+    let label = |label: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+        (1..=63).contains(&label.len()) && label.chars().all(plain) && !label.starts_with('-')
+    };
+    let is_reserved = name.to_ascii_lowercase().ends_with(".invalid");
+    name.parse::<IpAddr>().is_ok()
+        || (name.len() <= 253 && name.split('.').all(label) && !is_reserved)
+}

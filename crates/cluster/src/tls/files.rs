@@ -1,0 +1,75 @@
+//! Files that hold keys: nobody but their owner may read them.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use ssdyno_session::{Failure, FailureKind};
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    let message = format!("cannot write {}: {error}", path.display());
+    Failure::new(FailureKind::Unwritable, message)
+        .with_help("keep the identity in a directory that you may write to")
+        .with_key("identity")
+}
+
+/// Makes `directory` for its owner alone, if it is not there.
+pub(super) fn make_directory(directory: &Path) -> Result<(), Failure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.map_err(|error| unwritable(directory, &error))
+}
+
+/// Writes `path` at once, for its owner alone. With `replace` it takes the place of one that is there; without, one that
+/// is there is kept, and `false` is given.
+pub(super) fn write(path: &Path, text: &str, replace: bool) -> Result<bool, Failure> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = path.with_file_name(name);
+    let written = (|| {
+        // One of a process of that number which was killed.
+        match std::fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        if replace {
+            return std::fs::rename(&new, path).map(|()| true);
+        }
+        match std::fs::hard_link(&new, path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    })();
+    // Renamed, it is gone.
+    let _ = std::fs::remove_file(&new);
+    written.map_err(|error| unwritable(path, &error))
+}
+
+/// The text of `path`; `None` where there is no such file.
+///
+/// # Errors
+/// It cannot be read, or others can read it.
+pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
+    let name = path.display();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Failure::usage(format!("cannot read {name}: {error}"))
+                .with_help("it holds a private key: its owner alone can use it")
+                .with_key("identity"));
+        }
+    };
+    let mode = std::fs::metadata(path).map_or(0, |data| data.permissions().mode());
+    if mode & 0o077 != 0 {
+        let message = format!("others may read {name}, which holds a private key");
+        return Err(Failure::usage(message)
+            .with_help(format!("if nobody did, `chmod 600 {name}`; otherwise remove it"))
+            .with_key("identity"));
+    }
+    Ok(Some(text))
+}

@@ -1,0 +1,136 @@
+//! A certificate with its key and the authority that issued it, in one file.
+
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use ssdyno_session::{Failure, FailureKind};
+use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::time::ASN1Time;
+
+use super::files;
+
+/// Whose certificate it is. That decides what it is good for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    Controller,
+    Worker,
+}
+
+impl Role {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Role::Controller => "controller",
+            Role::Worker => "worker",
+        }
+    }
+
+    pub(super) fn file(self, directory: &Path) -> PathBuf {
+        directory.join(format!("{}.pem", self.name()))
+    }
+
+    /// How it comes by a new certificate.
+    pub(super) fn renewal(self) -> &'static str {
+        match self {
+            Role::Controller => {
+                "let this controller make an invitation: that renews its own certificate"
+            }
+            Role::Worker => "enrol this worker again, with a new invitation of its controller",
+        }
+    }
+}
+
+/// Who this program is for the other end of a connection.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(super) role: Role,
+    pub(super) path: PathBuf,
+    /// Its certificate, then that of the authority.
+    pub(super) chain: [CertificateDer<'static>; 2],
+    pub(super) key: PrivateKeyDer<'static>,
+}
+
+impl Identity {
+    /// Reads that of `role` from `directory`.
+    ///
+    /// # Errors
+    /// There is none, others can read it, or it has expired.
+    pub(crate) fn read(role: Role, directory: &Path) -> Result<Identity, Failure> {
+        let (path, name) = (role.file(directory), role.name());
+        let Some(text) = files::read(&path)? else {
+            let place = directory.display();
+            let message =
+                format!("this {name} has no certificate: there is no {name}.pem in {place}");
+            let help = match role {
+                Role::Controller => "invite a worker first: that makes one",
+                Role::Worker => "enrol it first, with an invitation of its controller",
+            };
+            return Err(Failure::usage(message).with_help(help).with_key("identity"));
+        };
+        let identity = Identity::of(role, path, &text)?;
+        identity.check_dates()?;
+        Ok(identity)
+    }
+
+    /// What `text` holds.
+    pub(super) fn of(role: Role, path: PathBuf, text: &str) -> Result<Identity, Failure> {
+        let certificates: Result<Vec<_>, _> =
+            CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+        let chain = certificates.ok().and_then(|list| <[_; 2]>::try_from(list).ok());
+        let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
+        match (chain, key) {
+            (Some(chain), Some(key)) => Ok(Identity { role, path, chain, key }),
+            _ => {
+                let message = format!(
+                    "{} does not hold a certificate, that of its authority, and a key",
+                    path.display()
+                );
+                Err(Failure::usage(message)
+                    .with_help(format!("remove it, then {}", role.renewal()))
+                    .with_key("identity"))
+            }
+        }
+    }
+
+    /// The last second of its certificate, since 1970.
+    pub(super) fn ends_at(&self) -> Result<i64, Failure> {
+        Ok(self.dates()?.1)
+    }
+
+    fn dates(&self) -> Result<(i64, i64), Failure> {
+        let (_, read) = X509Certificate::from_der(&self.chain[0]).map_err(|error| {
+            let message = format!("{} holds no certificate: {error}", self.path.display());
+            Failure::usage(message).with_help(self.role.renewal()).with_key("identity")
+        })?;
+        let validity = read.validity();
+        Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    }
+
+    fn check_dates(&self) -> Result<(), Failure> {
+        let (from, to) = self.dates()?;
+        let (name, path) = (self.role.name(), self.path.display());
+        let now = ASN1Time::now().timestamp();
+        if now > to {
+            let message = format!("the certificate of this {name} expired on {}: {path}", date(to));
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help(self.role.renewal())
+                .with_key("identity"));
+        }
+        if now < from {
+            let message = format!(
+                "the certificate of this {name} is not valid before {}: {path}",
+                date(from)
+            );
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help("look whether the clock of this machine is right")
+                .with_key("identity"));
+        }
+        Ok(())
+    }
+}
+
+/// `unix_s` for people, in UTC.
+pub(super) fn date(unix_s: i64) -> String {
+    let time = ASN1Time::from_timestamp(unix_s).ok().and_then(|time| time.to_rfc2822().ok());
+    time.unwrap_or_else(|| format!("second {unix_s} since 1970"))
+}

@@ -1,0 +1,305 @@
+//! A controller that waits for one worker to enrol.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rcgen::CertificateSigningRequestParams;
+use rustls::ServerConfig;
+use ssdyno_session::{Failure, FailureKind};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use super::authority::{Authority, DAY, Purpose, now_unix_s};
+use super::enrol::check_names;
+use super::identity::{Identity, Role};
+use super::messages::{Answer, ENROLMENT, Question, receive, send};
+use super::pinned::{CONTROLLER_NAME, fingerprint};
+use super::session::{accept, server_config};
+use super::token::{Secret, Token};
+
+/// Wrong secrets after which an invitation ends. Nobody guesses one; who tries is worth a message.
+const WRONG_MAX: u32 = 5;
+
+/// Workers that are answered at once.
+const CLIENTS_MAX: usize = 16;
+
+/// How long one of them may take to say what it wants.
+const ASK_WITHIN: Duration = Duration::from_secs(10);
+
+/// How often it is asked whether to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What an invitation is for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InvitationOptions {
+    /// Where it waits for the worker; with port 0 at one that is free.
+    pub listen: SocketAddr,
+    /// What workers call this machine; `None` for the address that it listens at or, where that is every address, its
+    /// name.
+    pub reach: Option<String>,
+    /// How long it waits: seconds to a day.
+    pub valid_for: Duration,
+    /// How long the certificate of the worker lasts, in days: 1 to 3650.
+    pub worker_days: u32,
+    /// What the certificate is for: names and addresses. Empty, the worker says it.
+    pub names: Vec<String>,
+}
+
+impl Default for InvitationOptions {
+    /// Every address, a quarter of an hour, a year.
+    fn default() -> InvitationOptions {
+        InvitationOptions {
+            listen: SocketAddr::from(([0, 0, 0, 0], 7809)),
+            reach: None,
+            valid_for: Duration::from_secs(15 * 60),
+            worker_days: 365,
+            names: Vec::new(),
+        }
+    }
+}
+
+/// One worker may enrol.
+#[derive(Debug)]
+pub struct Invitation {
+    listener: TcpListener,
+    token: Token,
+    ends: Instant,
+    desk: Desk,
+}
+
+/// A worker that was enrolled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EnrolledWorker {
+    /// Where it came from.
+    pub peer: SocketAddr,
+    /// What its certificate is for.
+    pub names: Vec<String>,
+}
+
+/// Who enrols workers.
+#[derive(Clone, Debug)]
+struct Desk {
+    authority: Arc<Authority>,
+    config: Arc<ServerConfig>,
+    options: Arc<InvitationOptions>,
+    gate: Arc<Mutex<Gate>>,
+}
+
+/// Who has the secret gets through, once.
+#[derive(Debug)]
+struct Gate {
+    secret: Secret,
+    used: bool,
+    wrong: u32,
+}
+
+impl Gate {
+    /// Whether `secret` lets in.
+    fn check(&mut self, secret: &[u8]) -> Result<(), &'static str> {
+        if self.wrong >= WRONG_MAX {
+            return Err("this invitation ended after too many wrong tokens");
+        }
+        if !self.secret.is(secret) {
+            self.wrong += 1;
+            return Err(
+                "its token is not that of this invitation: it was used, has expired, or was never given",
+            );
+        }
+        if self.used {
+            return Err("its token was used already");
+        }
+        Ok(())
+    }
+}
+
+impl Invitation {
+    /// Listens. The authority of the controller in `directory` is made at the first time, and its certificate renewed where
+    /// it ends soon.
+    ///
+    /// # Errors
+    /// The address is taken, a name or a time is not possible, or `directory` cannot be used.
+    pub fn open(
+        directory: &std::path::Path,
+        options: InvitationOptions,
+    ) -> Result<Invitation, Failure> {
+        let InvitationOptions { listen, reach, valid_for, worker_days, names } = &options;
+        check_names(names)?;
+        if let Some(reach) = reach {
+            check_names(&[reach.trim_matches(['[', ']']).to_owned()])?;
+        }
+        if !(Duration::from_secs(1)..=DAY).contains(valid_for) {
+            return Err(Failure::usage("an invitation is valid for 1 s to 24 h")
+                .with_help("make it shortly before the worker is enrolled")
+                .with_key("valid_for"));
+        }
+        if !(1..=3650).contains(worker_days) {
+            return Err(Failure::usage("the certificate of a worker is valid for 1 to 3650 days")
+                .with_help("a year is usual: enrolling it again renews it")
+                .with_key("hosts_valid"));
+        }
+        let taken = |error| {
+            Failure::usage(format!("cannot listen at {listen}: {error}"))
+                .with_help("use another address or port; 0 takes one that is free")
+        };
+        let listener = TcpListener::bind(listen).map_err(taken)?;
+        let port = listener.local_addr().map_err(taken)?.port();
+        let authority = Authority::open_or_create(directory)?;
+        let secret = Secret::random()?;
+        let ends_unix_s =
+            u64::try_from(now_unix_s()).unwrap_or_default().saturating_add(valid_for.as_secs());
+        let token = Token {
+            host: host_of(&options),
+            port,
+            ends_unix_s,
+            authority: fingerprint(&authority.certificate),
+            secret: secret.clone(),
+        };
+        let ends = Instant::now() + *valid_for;
+        let config = Arc::new(enrolment_config(&authority, directory.into(), *valid_for)?);
+        let gate = Arc::new(Mutex::new(Gate { secret, used: false, wrong: 0 }));
+        let desk =
+            Desk { authority: Arc::new(authority), config, options: Arc::new(options), gate };
+        Ok(Invitation { listener, token, ends, desk })
+    }
+
+    /// What the worker needs, for the eyes of its owner alone: whoever has it may enrol.
+    pub fn token(&self) -> String {
+        self.token.text()
+    }
+
+    /// Where it waits, as the token says it.
+    pub fn place(&self) -> String {
+        self.token.place()
+    }
+
+    /// Waits for the worker. `refused` is told who was not enrolled and why, as one line without secrets.
+    ///
+    /// # Errors
+    /// No worker came in time, somebody tried too many tokens, or `ends` became true.
+    pub fn wait(
+        self,
+        ends: impl Fn() -> bool,
+        refused: &mut dyn FnMut(&str),
+    ) -> Result<EnrolledWorker, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let failed = |error: std::io::Error| {
+            Failure::new(FailureKind::Failed, format!("cannot wait for workers: {error}"))
+        };
+        runtime.map_err(failed)?.block_on(async {
+            self.listener.set_nonblocking(true).map_err(failed)?;
+            let listener = tokio::net::TcpListener::from_std(self.listener).map_err(failed)?;
+            let mut clients: JoinSet<Result<EnrolledWorker, String>> = JoinSet::new();
+            loop {
+                let is_over = Instant::now() >= self.ends;
+                if let Some(why) = self.desk.over(is_over, ends()) {
+                    return Err(why);
+                }
+                tokio::select! {
+                    Some(done) = clients.join_next() => match done {
+                        Ok(Ok(worker)) => return Ok(worker),
+                        Ok(Err(why)) => refused(&why),
+                        Err(error) => refused(&error.to_string()),
+                    },
+                    Ok((tcp, peer)) = listener.accept(), if clients.len() < CLIENTS_MAX => {
+                        let desk = self.desk.clone();
+                        clients.spawn(async move {
+                            let served = tokio::time::timeout(ASK_WITHIN, desk.serve(tcp, peer)).await;
+                            let served = served.unwrap_or_else(|_| Err("it was too slow".to_owned()));
+                            served.map_err(|why| format!("refused {peer}: {why}"))
+                        });
+                    }
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
+                }
+            }
+        })
+    }
+}
+
+/// What a token calls the controller.
+fn host_of(options: &InvitationOptions) -> String {
+    let address = options.listen.ip();
+    let host = match &options.reach {
+        Some(reach) => reach.trim_matches(['[', ']']).to_owned(),
+        None if address.is_unspecified() => crate::worker::machine(),
+        None => address.to_string(),
+    };
+    if host.contains(':') { format!("[{host}]") } else { host }
+}
+
+/// A server that workers know by its authority.
+fn enrolment_config(
+    authority: &Authority,
+    path: PathBuf,
+    lasts: Duration,
+) -> Result<ServerConfig, Failure> {
+    let names = [CONTROLLER_NAME.to_owned()];
+    // Some more, so that a worker whose clock is ahead can enrol.
+    let text = authority.issue(Purpose::Server, &names, lasts + DAY)?;
+    server_config(&Identity::of(Role::Controller, path, &text)?, None, ENROLMENT)
+}
+
+impl Desk {
+    fn over(&self, is_late: bool, is_interrupted: bool) -> Option<Failure> {
+        let wrong = self.gate.lock().unwrap_or_else(PoisonError::into_inner).wrong;
+        if wrong >= WRONG_MAX {
+            let message = format!("the invitation ended: {wrong} wrong tokens were tried");
+            return Some(Failure::new(FailureKind::Failed, message).with_help(
+                "look who tries, then make another invitation at an address that only the worker reaches",
+            ));
+        }
+        if is_interrupted {
+            let message = "interrupted before a worker enrolled: the token is void";
+            return Some(Failure::new(FailureKind::Interrupted, message));
+        }
+        is_late.then(|| {
+            Failure::new(FailureKind::Failed, "no worker enrolled in time: the token has expired")
+                .with_help("make another invitation when the worker is at hand")
+        })
+    }
+
+    /// Answers one worker; or says why it was not enrolled.
+    async fn serve(&self, tcp: TcpStream, peer: SocketAddr) -> Result<EnrolledWorker, String> {
+        let mut stream = accept(Arc::clone(&self.config), tcp).await?;
+        let question: Question = receive(&mut stream).await.map_err(|error| error.to_string())?;
+        let (answer, done) = match self.decide(question) {
+            Ok((certificate, names)) => {
+                let authority = self.authority.pem.clone();
+                let worker = EnrolledWorker { peer, names: names.clone() };
+                (Answer::Enrolled { certificate, authority, names }, Ok(worker))
+            }
+            Err(why) => (Answer::Refused(why.clone()), Err(why)),
+        };
+        let sent = send(&mut stream, &answer).await;
+        // What is still on its way is sent before this end is closed.
+        let _ = tokio::io::AsyncWriteExt::shutdown(&mut stream).await;
+        match (sent, done) {
+            (Err(error), Ok(_)) => {
+                // Its token is spent: whether the worker has its certificate is not known.
+                Err(format!("it was cut off when it got its certificate ({error})"))
+            }
+            (_, done) => done,
+        }
+    }
+
+    /// The certificate for who asks, and what it is for.
+    fn decide(&self, question: Question) -> Result<(String, Vec<String>), String> {
+        let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        gate.check(&question.secret)?;
+        let Desk { authority, options, .. } = self;
+        let names = if options.names.is_empty() { question.names } else { options.names.clone() };
+        check_names(&names).map_err(|failure| failure.message)?;
+        if names.is_empty() {
+            return Err("it has no name; give it one".to_owned());
+        }
+        // The key alone counts, which the worker proves to have. What else it asks for is not looked at.
+        let request = CertificateSigningRequestParams::from_pem(&question.request)
+            .map_err(|error| format!("its request is bad: {error}"))?;
+        let lasts = DAY * options.worker_days;
+        let signed = authority.sign(&request.public_key, Purpose::Server, &names, lasts);
+        let certificate = signed.map_err(|failure| failure.message)?;
+        gate.used = true;
+        Ok((certificate, names))
+    }
+}

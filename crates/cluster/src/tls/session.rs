@@ -1,0 +1,221 @@
+//! Connections: both ends know who the other one is before a message is sent.
+
+use std::io::{self, Cursor};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::client::Resumption;
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::ServerName;
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use ssdyno_session::Failure;
+use tokio::io::{AsyncReadExt as _, Chain, Join, ReadHalf, WriteHalf, join, split};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::explain;
+use super::identity::{Identity, Role};
+use super::pinned::{CONTROLLER_NAME, pinned_config};
+
+/// How long a connection may take until both ends are known.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Connections that are between arrival and that at most; others wait in the queue of the system.
+const HANDSHAKES_MAX: usize = 64;
+
+/// The protocol of a connection (RFC 7301): HTTP/2, as gRPC has it.
+const HTTP2: &[u8] = b"h2";
+
+type Client = client::TlsStream<TcpStream>;
+
+/// A connection to a worker, with what it sent first.
+pub(crate) type ClientStream =
+    TokioIo<Join<Chain<Cursor<Vec<u8>>, ReadHalf<Client>>, WriteHalf<Client>>>;
+
+/// A connection from a controller.
+pub(crate) type ServerStream = server::TlsStream<TcpStream>;
+
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn roots(identity: &Identity) -> Result<Arc<RootCertStore>, Failure> {
+    let mut roots = RootCertStore::empty();
+    roots.add(identity.chain[1].clone()).map_err(|error| explain::unusable(identity, &error))?;
+    Ok(Arc::new(roots))
+}
+
+/// The end of a controller.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientTls {
+    config: Arc<ClientConfig>,
+}
+
+impl ClientTls {
+    /// With the certificate of the controller in `directory`.
+    pub(crate) fn load(directory: &Path) -> Result<ClientTls, Failure> {
+        let identity = Identity::read(Role::Controller, directory)?;
+        let unusable = |error: rustls::Error| explain::unusable(&identity, &error);
+        let builder = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&TLS13])
+            .map_err(unusable)?
+            .with_root_certificates(roots(&identity)?);
+        let (chain, key) = (identity.chain.to_vec(), identity.key.clone_key());
+        let mut config = builder.with_client_auth_cert(chain, key).map_err(unusable)?;
+        config.resumption = Resumption::disabled();
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+        Ok(ClientTls { config: Arc::new(config) })
+    }
+
+    /// Whether whoever listens at `host` and `port` speaks TLS.
+    pub(crate) async fn is_spoken_at(host: &str, port: u16) -> bool {
+        // No certificate has this fingerprint: the answer is never trusted, and nothing is sent.
+        let Ok(config) = pinned_config([0; 32], HTTP2) else { return false };
+        let Ok(name) = ServerName::try_from(CONTROLLER_NAME) else { return false };
+        let asking = async {
+            let tcp = TcpStream::connect((host.trim_matches(['[', ']']), port)).await.ok()?;
+            let error = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.err()?;
+            Some(explain::is_of_certificate(&error))
+        };
+        tokio::time::timeout(HANDSHAKE_WITHIN, asking).await.ok().flatten().unwrap_or(false)
+    }
+
+    /// Connects to the worker at `host` and `port`, which is called `name`.
+    pub(crate) async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+        name: &str,
+    ) -> Result<ClientStream, Failure> {
+        let bare = host.trim_matches(['[', ']']);
+        let server = ServerName::try_from(bare.to_owned()).map_err(|_| {
+            Failure::usage(format!("{name}: a certificate cannot be for the name {host}"))
+                .with_help("call the host by its name in DNS, or by its address")
+        })?;
+        let connecting = async {
+            let tcp = TcpStream::connect((bare, port))
+                .await
+                .map_err(|error| explain::unreachable(name, &error))?;
+            let refused = |error: io::Error| explain::by_client(name, &error);
+            // A connection without delays is as good as one with.
+            let _ = tcp.set_nodelay(true);
+            let connector = TlsConnector::from(Arc::clone(&self.config));
+            let mut stream = connector.connect(server, tcp).await.map_err(refused)?;
+            // With TLS 1.3 a client is ready before the server has looked at its certificate. HTTP/2 lets the server speak
+            // first (RFC 9113, 3.4): what it says is its settings, or why it refuses the certificate. A client that
+            // spoke before would often lose that to a reset of the connection.
+            let mut first = vec![0; 512];
+            match stream.read(&mut first).await {
+                Ok(0) => Err(refused(io::ErrorKind::UnexpectedEof.into())),
+                Ok(read) => {
+                    first.truncate(read);
+                    let (from, to) = split(stream);
+                    Ok(TokioIo::new(join(Cursor::new(first).chain(from), to)))
+                }
+                Err(error) => Err(refused(error)),
+            }
+        };
+        let connected = tokio::time::timeout(HANDSHAKE_WITHIN, connecting).await;
+        connected.unwrap_or_else(|_| Err(explain::silent(name, HANDSHAKE_WITHIN)))
+    }
+}
+
+/// The end of a worker.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerTls {
+    config: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// With the certificate of the worker in `directory`.
+    pub(crate) fn load(directory: &Path) -> Result<ServerTls, Failure> {
+        ServerTls::of(&Identity::read(Role::Worker, directory)?)
+    }
+
+    pub(super) fn of(identity: &Identity) -> Result<ServerTls, Failure> {
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots(identity)?, provider());
+        let verifier = verifier.build().map_err(|error| explain::unusable(identity, &error))?;
+        let config = server_config(identity, Some(verifier), HTTP2)?;
+        Ok(ServerTls { config: Arc::new(config) })
+    }
+
+    /// Connections of controllers to `listener`. `refused` is told about others.
+    pub(crate) fn incoming(
+        self,
+        listener: TcpListener,
+        refused: Arc<dyn Fn(&str) + Send + Sync>,
+    ) -> ReceiverStream<io::Result<ServerStream>> {
+        let (send, receive) = mpsc::channel(1);
+        tokio::spawn(async move {
+            let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
+            loop {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                let (tcp, peer) = match listener.accept().await {
+                    Ok(accepted) => accepted,
+                    // Too many files are open, or the client is gone already.
+                    Err(_) => {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        continue;
+                    }
+                };
+                if send.is_closed() {
+                    return;
+                }
+                let (config, send) = (Arc::clone(&self.config), send.clone());
+                let refused = Arc::clone(&refused);
+                tokio::spawn(async move {
+                    match accept(config, tcp).await {
+                        // With nobody at the other end the worker ends.
+                        Ok(stream) => drop(send.send(Ok(stream)).await),
+                        Err(why) => refused(&format!("refused {peer}: {why}")),
+                    }
+                    drop(place);
+                });
+            }
+        });
+        ReceiverStream::new(receive)
+    }
+}
+
+/// A server with `identity`, which asks clients for certificates if there is a `verifier`.
+pub(super) fn server_config(
+    identity: &Identity,
+    verifier: Option<Arc<dyn ClientCertVerifier>>,
+    protocol: &[u8],
+) -> Result<ServerConfig, Failure> {
+    let unusable = |error: rustls::Error| explain::unusable(identity, &error);
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])
+        .map_err(unusable)?;
+    let builder = match verifier {
+        Some(verifier) => builder.with_client_cert_verifier(verifier),
+        None => builder.with_no_client_auth(),
+    };
+    let (chain, key) = (identity.chain.to_vec(), identity.key.clone_key());
+    let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
+    // A session that is resumed would not be checked again.
+    config.send_tls13_tickets = 0;
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(config)
+}
+
+/// The client at the other end of `tcp`, or why it is none.
+pub(super) async fn accept(
+    config: Arc<ServerConfig>,
+    tcp: TcpStream,
+) -> Result<ServerStream, String> {
+    let _ = tcp.set_nodelay(true);
+    let accepting = TlsAcceptor::from(config).accept(tcp);
+    match tokio::time::timeout(HANDSHAKE_WITHIN, accepting).await {
+        Ok(Ok(stream)) => Ok(stream),
+        Ok(Err(error)) => Err(explain::by_server(&error)),
+        Err(_) => Err(format!("it said nothing for {} s", HANDSHAKE_WITHIN.as_secs())),
+    }
+}
