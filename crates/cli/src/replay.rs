@@ -106,7 +106,7 @@ mod tests {
     const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 68] = [
+    const SAMPLES: [(&str, &str); 69] = [
         ("hosts", "127.0.0.1:7801"),
         ("probers", "admin@b,[::1]:7802"),
         ("ssh", "ssh -J gate"),
@@ -233,7 +233,7 @@ mod tests {
         for (name, value) in SAMPLES {
             let needs = match name {
                 "destroy" | "overwrite" => vec![("write", "")],
-                "ssh" | "remote-program" | "probers" => vec![("hosts", "a")],
+                "ssh" | "remote-program" | "identity" | "probers" => vec![("hosts", "a")],
                 "timeline-from" => vec![("timeline", "t.json")],
                 _ => Vec::new(),
             };
