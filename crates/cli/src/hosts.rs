@@ -20,7 +20,7 @@ pub(crate) struct HostsArgs {
     /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens.
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "hosts")]
     pub(crate) probers: Vec<HostAddress>,
-    /// The ssh for it, with options of its own, such as \"ssh -J gate\" [default: ssh].
+    /// The ssh for it, with options of its own, such as `ssh -J gate` [default: ssh].
     #[arg(long, value_name = "COMMAND", requires = "hosts")]
     pub(crate) ssh: Option<String>,
     /// What ssdyno is called on the machines that ssh reaches: a name, or a path there [default: ssdyno].

@@ -17,8 +17,8 @@ use tower::service_fn;
 use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
 use crate::hosts::HostAddress;
 use crate::protocol::{
-    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, OfProbe, OfRun, PROTOCOL,
-    Prepare, ProbeSample, ReadClock, StartProbe, Watch, WorkerClient, failure_of,
+    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, NO_ANSWER, OfProbe,
+    OfRun, PROTOCOL, Prepare, ProbeSample, ReadClock, StartProbe, Watch, WorkerClient, failure_of,
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
 use crate::tls::ClientTls;
@@ -295,7 +295,8 @@ async fn answer<T>(
         Err(_) => {
             let message = format!("{host} does not answer (waited {} s)", within.as_secs());
             Err(Failure::new(FailureKind::Failed, message)
-                .with_help("look whether the host and the network to it are up"))
+                .with_help("look whether the host and the network to it are up")
+                .with_key(NO_ANSWER))
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
+use crate::protocol::NO_ANSWER;
 use crate::ssh::RemoteStart;
 use crate::watched::{Watched, watch_systems};
 use crate::worker::NO_RUN;
@@ -394,6 +395,21 @@ async fn fetch_all(
     }
 }
 
+/// Fetches a record. A cut of the network in that moment is survived: the worker keeps the record until it is released.
+async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failure> {
+    let began = Instant::now();
+    loop {
+        match connection.collect(run).await {
+            Err(failure)
+                if failure.key.as_deref() == Some(NO_ANSWER) && began.elapsed() < GONE_AFTER =>
+            {
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+            fetched => return fetched,
+        }
+    }
+}
+
 /// The same of one host; until `hurry` rings.
 async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     let Member { connection, run, clock, seen } = member;
@@ -403,7 +419,7 @@ async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
         Some(failure) => (Err(failure), None),
         None => {
             let collect = async {
-                let fetched = connection.collect(*run).await;
+                let fetched = collect(connection, *run).await;
                 let later =
                     if fetched.is_ok() { connection.compare_clocks().await.ok() } else { None };
                 (fetched, later)

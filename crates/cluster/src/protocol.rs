@@ -179,5 +179,8 @@ pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
         Code::Unimplemented => format!("{host} is no worker of this version"),
         _ => format!("{host}: {}", status.message()),
     };
-    Failure::new(FailureKind::Failed, message)
+    Failure::new(FailureKind::Failed, message).with_key(NO_ANSWER)
 }
+
+/// The key of a failure that no worker told: the way to it is cut, or the other end is none.
+pub(crate) const NO_ANSWER: &str = "connection";

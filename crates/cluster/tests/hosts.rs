@@ -304,7 +304,7 @@ fn machines_are_sampled_on_the_timeline_of_the_run() {
         }
     }
     // A prober carries no load, and nobody is sampled twice.
-    let refused = run(&[prober.address.clone()], &spec("null:", 0.1)).unwrap_err();
+    let refused = run(std::slice::from_ref(&prober.address), &spec("null:", 0.1)).unwrap_err();
     assert!(refused.message.contains("prober"), "{refused}");
     let twice = Hosts { probers: addresses.clone(), ..probed };
     let refused = run_on_hosts(&twice, &spec("null:", 0.1), &mut |_| KeepGoing::Continue);

@@ -119,7 +119,8 @@ impl ProbedSystem {
             || mean.interfaces.iter().filter(|(name, _)| *name != "lo").map(|(_, card)| card);
         let network = |figure: fn(&NetworkRates) -> f64| match cards().next() {
             Some(_) => bytes_per_second(cards().map(figure).sum()),
-            None => "-".to_owned(),
+            // Those without traffic are left out.
+            None => "idle".to_owned(),
         };
         let moved = |disk: &DiskRates| disk.read_bytes_per_second + disk.write_bytes_per_second;
         // A sum would count partitions twice.
@@ -131,7 +132,9 @@ impl ProbedSystem {
             activity(|all| all.context_switches_per_second),
             network(|card| card.receive_bytes_per_second),
             network(|card| card.transmit_bytes_per_second),
-            or_dash(disk.map(|(name, disk)| format!("{name} {}", bytes_per_second(moved(disk))))),
+            disk.map_or("idle".to_owned(), |(name, disk)| {
+                format!("{name} {}", bytes_per_second(moved(disk)))
+            }),
         ]);
         row
     }

@@ -17,7 +17,8 @@ const PHASES = {
   preparing: 'preparing', ready: 'ready, waits for all hosts', loaded: 'under load', ended: 'ended',
 };
 
-let run = null;
+// undefined: the server has told nothing yet.
+let run;
 let series = NO_SERIES;
 let result = null;
 let probes = new Map();
@@ -105,7 +106,7 @@ function schedule() {
 
 function draw() {
   frame = 0;
-  show(byId('no-run'), !run);
+  show(byId('no-run'), run === null);
   show(byId('live'), Boolean(run));
   if (!run) return;
   drawHead();

@@ -74,11 +74,12 @@ impl Viewer {
         if let Some(news) = self.desk.news(&mut self.seen) {
             events.extend(event(if news.is_whole { "series" } else { "points" }, &news));
         }
-        let systems = self.desk.system_news(&mut self.seen_systems);
-        events.extend(systems.iter().filter_map(|news| event("system", news)));
         if let Some(run) = run {
             self.state_due = None;
             events.extend(event("state", &StateView { sequence, run }));
+            // The page forgets the samples of another run when it hears of this one.
+            let systems = self.desk.system_news(&mut self.seen_systems);
+            events.extend(systems.iter().filter_map(|news| event("system", news)));
         }
         self.is_first = false;
         Some(())

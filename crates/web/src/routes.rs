@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{Html, IntoResponse, Redirect, Response};
+use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use include_dir::{Dir, include_dir};
@@ -69,7 +69,8 @@ struct Entrance {
     token: Option<String>,
 }
 
-/// The page; with the token in the address a cookie, and the address without it.
+/// The page; with the token in the address a cookie, and the address without it. A redirect would not do: a browser that
+/// followed a link from another site sends no cookie after it.
 async fn index(
     State(page): State<Page>,
     Query(entrance): Query<Entrance>,
@@ -77,7 +78,7 @@ async fn index(
 ) -> Response {
     if entrance.token.is_some_and(|token| page.guard.is_token(&token)) {
         let cookie = [(header::SET_COOKIE, page.guard.set_cookie())];
-        return (cookie, Redirect::to("/")).into_response();
+        return (cookie, Html(include_str!("welcome.html"))).into_response();
     }
     if !page.guard.has_cookie(&headers) {
         let text = include_str!("entrance.html");

@@ -159,7 +159,10 @@ struct Told {
 
 impl Told {
     fn has_news(&self) -> bool {
-        let now = |glance: &Option<Arc<LiveSnapshot>>| glance.as_ref().map(|glance| glance.now);
+        // Before the first request it has told nothing.
+        let now = |glance: &Option<Arc<LiveSnapshot>>| {
+            glance.as_ref().map_or(0, |glance| glance.now.as_ps())
+        };
         now(&self.newest) > now(&self.counted)
     }
 }
@@ -290,7 +293,7 @@ mod tests {
                 RunSnapshot { phase: RunPhase::Loaded, progress, ..RunSnapshot::default() };
             ("h".to_owned(), snapshot, None)
         };
-        ClusterProgress { hosts: glances.iter().map(host).collect() }
+        ClusterProgress { hosts: glances.iter().map(host).collect(), systems: Vec::new() }
     }
 
     fn requests(series: &LiveSeries) -> u64 {

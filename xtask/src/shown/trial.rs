@@ -34,7 +34,6 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("/dev/", "needs a device"),
     ("--trace ", "needs traces that are not part of the product"),
     ("ftl.name=ring-log", "needs an FTL that the reader adds"),
-    ("ssdyno ui", "serves a page until it is stopped"),
     ("prober --listen", "waits for controllers until it is stopped"),
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
@@ -217,6 +216,9 @@ fn why_not(shown: &Shown) -> Option<String> {
     }
     if let Some(word) = shown.words.iter().find_map(|word| placeholder(word)) {
         return Some(format!("`{word}` is the reader's"));
+    }
+    if shown.words.first().is_some_and(|verb| verb == "ui") {
+        return Some("serves a page until it is stopped".to_owned());
     }
     let text = shown.words.join(" ");
     let found = NOT_HERE.iter().find(|(part, _)| text.contains(part)).map(|(_, why)| *why);
