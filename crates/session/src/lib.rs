@@ -17,8 +17,8 @@
 //! Not here: models, statistics, file formats of results. They are in the crates below.
 
 mod attach;
-#[cfg(target_os = "linux")]
 pub mod catalogue;
+#[cfg(target_os = "linux")]
 mod consent;
 mod document;
 mod failure;
@@ -43,8 +43,8 @@ mod source;
 mod spec;
 mod toml_places;
 
-#[cfg(target_os = "linux")]
 pub use catalogue::CatalogueEntry;
+#[cfg(target_os = "linux")]
 pub use consent::access;
 pub use document::Document;
 pub use failure::{ErrorBody, Failure, FailureKind, FailurePlace, nearest};
