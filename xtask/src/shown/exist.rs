@@ -102,7 +102,14 @@ impl<'a> Known<'a> {
         if !self.help.contains_key(&key) {
             let help = if product {
                 let captured = self.product.clone().args([verb, "--help"]).capture()?;
-                captured.ok.then_some(captured.stdout)
+                let mut text = captured.ok.then_some(captured.stdout);
+                // Options of the verbs below a verb count as its own.
+                for below in text.as_deref().map(verbs).unwrap_or_default() {
+                    let args = [verb, &below, "--help"];
+                    let captured = self.product.clone().args(args).capture()?;
+                    text.iter_mut().for_each(|text| text.push_str(&captured.stdout));
+                }
+                text
             } else {
                 let mut cli = crate::Cli::command();
                 cli.find_subcommand_mut(verb).map(|c| c.render_long_help().to_string())
@@ -115,12 +122,6 @@ impl<'a> Known<'a> {
     /// Options of a span that names no verb: any verb or chore may have them.
     fn unknown_options(&mut self, shown: &Shown) -> Result<Vec<String>> {
         let summary = self.product.clone().args(["--help"]).capture()?.stdout;
-        let verbs = |text: &str| -> Vec<String> {
-            let below = text.lines().skip_while(|line| *line != "Commands:").skip(1);
-            let rows = below.take_while(|line| !line.is_empty());
-            let name = |line: &str| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned());
-            rows.filter_map(name).filter(|name| !name.is_empty() && name != "help").collect()
-        };
         let chores: Vec<String> =
             crate::Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
         let mut texts = Vec::new();
@@ -220,6 +221,14 @@ fn alternatives<'a>(schema: &'a Value, place: &'a Value) -> Vec<&'a Value> {
     let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|of| place.get(*of)?.as_array());
     let inner = choices.flatten().flat_map(|choice| alternatives(schema, choice));
     std::iter::once(place).chain(inner).collect()
+}
+
+/// The verbs that a help text lists.
+fn verbs(help: &str) -> Vec<String> {
+    let below = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let rows = below.take_while(|line| !line.is_empty());
+    let name = |line: &str| Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned());
+    rows.filter_map(name).filter(|name| !name.is_empty() && name != "help").collect()
 }
 
 #[cfg(test)]
