@@ -35,6 +35,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("--trace ", "needs traces that are not part of the product"),
     ("ftl.name=ring-log", "needs an FTL that the reader adds"),
     ("prober --listen", "waits for controllers until it is stopped"),
+    ("worker --stdio", "talks to the controller that started it"),
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
     ("worker enrol", "needs the token of an invitation"),
