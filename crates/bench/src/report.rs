@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use procfs::CurrentSI as _;
 use ssdyno_block::{Time, counted};
+use ssdyno_prober::{Sources, SystemCounters};
 use ssdyno_result::probe::MachineActivity;
 use ssdyno_result::{
     Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
@@ -213,7 +213,7 @@ impl Parts<'_> {
             .sum();
         let seconds: f64 = samples.iter().map(|sample| sample.length_seconds).sum();
         // All of them: shares are of the machine, wherever this process may run.
-        let processors = procfs::KernelStats::current().ok()?.cpu_time.len() as f64;
+        let processors = SystemCounters::read(&Sources::default()).cores()? as f64;
         let own = self.usage.user_ns as f64 / 1e9;
         // The kernel works for the target, in whatever name; programs in user mode do not.
         let others = (busy * processors - own) / (seconds * processors);

@@ -1,8 +1,8 @@
 //! What the machine does while a target is loaded (S4-18 … S4-20).
 //!
 //! A [`RunProbe`] samples in a thread of its own, on the clock of the run, so that samples and requests
-//! lie on one timeline. A sample costs some hundred microseconds of one processor. Power comes
-//! from RAPL zones and hwmon sensors; a machine without them (most virtual ones) says `null`, never
+//! lie on one timeline. The counters are read by `ssdyno-prober`; a sample costs some hundred microseconds of one
+//! processor. Power comes from RAPL zones and hwmon sensors; a machine without them (most virtual ones) says `null`, never
 //! a number.
 //!
 //! Not probed: other machines (many hosts come later), processes, temperatures.
@@ -10,18 +10,16 @@
 mod disk;
 mod snapshot;
 
-use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 pub(crate) use disk::of as disk_of;
 pub use disk::{disk_name, disks};
-use snapshot::{Sensors, Snapshot};
-pub use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
+use ssdyno_prober::{PowerSensors, Sources};
 
-/// Where the machine describes itself.
-const SYS: &str = "/sys";
+use snapshot::Snapshot;
+pub use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
 /// Shortest interval where none is asked for: ten samples a second.
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
@@ -61,7 +59,7 @@ impl RunProbe {
     /// No thread can be started.
     pub fn start(interval: Option<Duration>, disk: Option<String>) -> std::io::Result<RunProbe> {
         let began = Instant::now();
-        let sensors = Sensors::find(Path::new(SYS));
+        let sensors = PowerSensors::find(&Sources::default());
         let disks: Vec<String> = disk.into_iter().collect();
         let first = Snapshot::take(Duration::ZERO, &disks, &sensors);
         let zero = Instant::now();
@@ -134,14 +132,14 @@ impl Snapshots {
 pub struct Probe {
     zero: Instant,
     disks: Vec<String>,
-    sensors: Sensors,
+    sensors: PowerSensors,
     last: Snapshot,
 }
 
 impl Probe {
     /// Begins now, with the block devices `disks`, as the kernel names them; times count from `zero`.
     pub fn new(zero: Instant, disks: Vec<String>) -> Probe {
-        let sensors = Sensors::find(Path::new(SYS));
+        let sensors = PowerSensors::find(&Sources::default());
         let last = Snapshot::take(zero.elapsed(), &disks, &sensors);
         Probe { zero, disks, sensors, last }
     }
@@ -183,7 +181,7 @@ mod tests {
         let mut taken = 0u32;
         // A day.
         while at < Duration::from_secs(86_400) {
-            snapshots.add(Snapshot::empty(at));
+            snapshots.add(Snapshot { at, ..Snapshot::default() });
             at += snapshots.interval;
             taken += 1;
         }

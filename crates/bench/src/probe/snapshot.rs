@@ -1,404 +1,213 @@
-//! The machine's counters at one moment, and the difference of two of them.
+//! The machine's counters at one moment, and the difference of two of them in the shape of results.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use procfs::{Current, CurrentSI};
+use ssdyno_prober::{DiskRates, NetworkRates, PowerSensors, Sources, SystemCounters, SystemSample};
+use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
-use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower as Power};
-
-/// Sectors of /proc/diskstats, whatever the device's own.
-const SECTOR_BYTES: u64 = 512;
+/// The interface that leads nowhere.
+const LOOPBACK: &str = "lo";
 
 /// Counters as the kernel keeps them; each only grows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     /// On the clock of the run.
     pub(super) at: Duration,
-    /// Ticks: user, system, irq, softirq, iowait, steal, idle.
-    cpu: Option<[u64; 7]>,
-    interrupts: Option<u64>,
-    context_switches: Option<u64>,
-    memory: Option<Memory>,
-    /// Pages in and out.
-    swapped: Option<[u64; 2]>,
-    /// Packets in and out, bytes in and out.
-    network: Option<[u64; 4]>,
-    /// Block devices by the kernel's names for them.
-    disks: BTreeMap<String, DiskCounters>,
-    /// Sensors that count energy: microjoules, and where they wrap.
-    energy: BTreeMap<String, (u64, u64)>,
-    /// Sensors that tell power, in watts.
-    power: BTreeMap<String, f64>,
-}
-
-/// What the kernel counts for a block device (Documentation/admin-guide/iostats.rst).
-#[derive(Clone, Copy, Debug, Default)]
-struct DiskCounters {
-    reads: u64,
-    writes: u64,
-    trims: u64,
-    flushes: u64,
-    sectors_read: u64,
-    sectors_written: u64,
-    sectors_trimmed: u64,
-    /// Time that reads took, all together.
-    read_ms: u64,
-    write_ms: u64,
-    /// Time with anything in flight.
-    busy_ms: u64,
-    /// The same, multiplied with how many were in flight.
-    weighted_ms: u64,
-}
-
-impl DiskCounters {
-    fn of(device: &procfs::DiskStat) -> DiskCounters {
-        DiskCounters {
-            reads: device.reads,
-            writes: device.writes,
-            trims: device.discards.unwrap_or(0),
-            flushes: device.flushes.unwrap_or(0),
-            sectors_read: device.sectors_read,
-            sectors_written: device.sectors_written,
-            sectors_trimmed: device.sectors_discarded.unwrap_or(0),
-            read_ms: device.time_reading,
-            write_ms: device.time_writing,
-            busy_ms: device.time_in_progress,
-            weighted_ms: device.weighted_time_in_progress,
-        }
-    }
-
-    /// From `self` to `later`, `seconds` after it.
-    fn until(&self, later: &DiskCounters, seconds: f64) -> Disk {
-        let since = |pick: fn(&DiskCounters) -> u64| pick(later).saturating_sub(pick(self)) as f64;
-        let rate = |pick| if seconds > 0.0 { since(pick) / seconds } else { 0.0 };
-        let sectors = |pick| rate(pick) * SECTOR_BYTES as f64;
-        let wait_ns = |time_ms, requests| {
-            let requests = since(requests);
-            (requests > 0.0).then(|| since(time_ms) * 1e6 / requests)
-        };
-        Disk {
-            reads_per_second: rate(|c| c.reads),
-            writes_per_second: rate(|c| c.writes),
-            trims_per_second: rate(|c| c.trims),
-            flushes_per_second: rate(|c| c.flushes),
-            read_bytes_per_second: sectors(|c| c.sectors_read),
-            write_bytes_per_second: sectors(|c| c.sectors_written),
-            trim_bytes_per_second: sectors(|c| c.sectors_trimmed),
-            read_latency_ns_mean: wait_ns(|c| c.read_ms, |c| c.reads),
-            write_latency_ns_mean: wait_ns(|c| c.write_ms, |c| c.writes),
-            // The kernel counts whole milliseconds, at other moments than we do.
-            busy_share: (rate(|c| c.busy_ms) / 1e3).min(1.0),
-            in_flight_mean: rate(|c| c.weighted_ms) / 1e3,
-        }
-    }
+    pub(super) counters: SystemCounters,
 }
 
 impl Snapshot {
-    /// One that says nothing.
-    pub(super) fn empty(at: Duration) -> Snapshot {
-        Snapshot { at, ..Snapshot::default() }
-    }
-
     /// Reads everything; `disks` are names of block devices in the kernel.
-    pub(super) fn take(at: Duration, disks: &[String], sensors: &Sensors) -> Snapshot {
-        let mut now = Snapshot::empty(at);
-        if let Ok(stat) = procfs::KernelStats::current() {
-            let total = &stat.total;
-            let or_zero = |ticks: Option<u64>| ticks.unwrap_or(0);
-            now.cpu = Some([
-                total.user + total.nice,
-                total.system,
-                or_zero(total.irq),
-                or_zero(total.softirq),
-                or_zero(total.iowait),
-                or_zero(total.steal),
-                total.idle,
-            ]);
-            now.context_switches = Some(stat.ctxt);
-        }
-        now.interrupts = interrupts();
-        now.read_memory();
-        if let Ok(all) = procfs::net::dev_status() {
-            let mut sums = [0; 4];
-            for device in all.values().filter(|device| device.name != "lo") {
-                let own = [
-                    device.recv_packets,
-                    device.sent_packets,
-                    device.recv_bytes,
-                    device.sent_bytes,
-                ];
-                sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
-            }
-            now.network = Some(sums);
-        }
-        // Reading them takes time that grows with the number of devices: not for nothing.
-        if !disks.is_empty()
-            && let Ok(all) = procfs::diskstats()
-        {
-            let wanted = all.iter().filter(|device| disks.contains(&device.name));
-            now.disks = wanted.map(|d| (d.name.clone(), DiskCounters::of(d))).collect();
-        }
-        (now.energy, now.power) = sensors.read();
-        now
-    }
-
-    fn read_memory(&mut self) {
-        if let Ok(memory) = procfs::Meminfo::current() {
-            self.memory = Some(Memory {
-                free_bytes: memory.mem_free,
-                shared_bytes: memory.shmem.unwrap_or(0),
-                buffered_bytes: memory.buffers,
-                cached_bytes: memory.cached,
-                swap_used_bytes: memory.swap_total.saturating_sub(memory.swap_free),
-                ..Memory::default()
-            });
-        }
-        if let Ok(all) = procfs::vmstat() {
-            let count = |name| all.get(name).map_or(0, |count| (*count).max(0) as u64);
-            self.swapped = Some([count("pswpin"), count("pswpout")]);
-        }
+    pub(super) fn take(at: Duration, disks: &[String], sensors: &PowerSensors) -> Snapshot {
+        let mut counters = SystemCounters::read_with(&Sources::default(), sensors);
+        counters.keep_disks(|name| disks.iter().any(|disk| disk == name));
+        Snapshot { at, counters }
     }
 
     /// What happened from `self` to `later`.
     pub(super) fn until(&self, later: &Snapshot) -> Sample {
-        let length_seconds = later.at.saturating_sub(self.at).as_secs_f64();
-        // Two snapshots in one tick of the clock: nothing can be said about rates.
-        let rate = |before: u64, after: u64| match length_seconds {
-            0.0 => 0.0,
-            seconds => after.saturating_sub(before) as f64 / seconds,
-        };
-        let rates = |before: Option<u64>, after: Option<u64>| Some(rate(before?, after?));
-        let memory = later.memory.map(|memory| {
-            let page = rustix::param::page_size() as f64;
-            let [inwards, outwards] = match (self.swapped, later.swapped) {
-                (Some(a), Some(b)) => [0, 1].map(|at| rate(a[at], b[at]) * page),
-                _ => [0.0; 2],
-            };
-            Memory {
-                swap_in_bytes_per_second: inwards,
-                swap_out_bytes_per_second: outwards,
-                ..memory
-            }
-        });
         Sample {
             start_seconds: self.at.as_secs_f64(),
-            length_seconds,
-            cpu: self.cpu.zip(later.cpu).and_then(|(a, b)| cpu_shares(a, b)),
-            interrupts_per_second: rates(self.interrupts, later.interrupts),
-            context_switches_per_second: rates(self.context_switches, later.context_switches),
-            memory,
-            network: self.network.zip(later.network).map(|(a, b)| {
-                let [packets_in, packets_out, bytes_in, bytes_out] =
-                    [0, 1, 2, 3].map(|at| rate(a[at], b[at]));
-                Network {
-                    packets_in_per_second: packets_in,
-                    packets_out_per_second: packets_out,
-                    bytes_in_per_second: bytes_in,
-                    bytes_out_per_second: bytes_out,
-                }
-            }),
-            disk: None,
-            disks: self.disks_until(later, length_seconds),
-            power: self.power_until(later, length_seconds),
+            length_seconds: later.at.saturating_sub(self.at).as_secs_f64(),
+            ..sample(&later.counters.since(&self.counters))
         }
-    }
-
-    /// Each block device that is in both.
-    fn disks_until(&self, later: &Snapshot, seconds: f64) -> BTreeMap<String, Disk> {
-        let both = self.disks.iter().filter_map(|(name, before)| {
-            Some((name.clone(), before.until(later.disks.get(name)?, seconds)))
-        });
-        both.collect()
     }
 
     /// What the device `disk` moved from `self` to `later`, by its own account.
     pub(super) fn moved_until(&self, later: &Snapshot, disk: &str) -> Option<Moved> {
-        let (before, after) = (self.disks.get(disk)?, later.disks.get(disk)?);
-        let since = |pick: fn(&DiskCounters) -> u64| pick(after).saturating_sub(pick(before));
-        Some(Moved {
-            reads: since(|c| c.reads),
-            writes: since(|c| c.writes),
-            read_bytes: since(|c| c.sectors_read) * SECTOR_BYTES,
-            write_bytes: since(|c| c.sectors_written) * SECTOR_BYTES,
-        })
-    }
-
-    fn power_until(&self, later: &Snapshot, seconds: f64) -> Option<Vec<Power>> {
-        let counted = later.energy.iter().filter_map(|(sensor, (after, wraps_at))| {
-            let (before, _) = self.energy.get(sensor)?;
-            let microjoules = match after.checked_sub(*before) {
-                Some(difference) => difference,
-                None => (wraps_at - before) + after,
-            };
-            let watts = if seconds > 0.0 { microjoules as f64 / 1e6 / seconds } else { 0.0 };
-            Some(Power { sensor: sensor.clone(), watts })
-        });
-        // What tells power itself: the mean of both ends.
-        let told = later.power.iter().filter_map(|(sensor, after)| {
-            let before = self.power.get(sensor)?;
-            Some(Power { sensor: sensor.clone(), watts: (before + after) / 2.0 })
-        });
-        let all: Vec<Power> = counted.chain(told).collect();
-        (!all.is_empty()).then_some(all)
+        moved(&later.counters.since(&self.counters), disk)
     }
 }
 
-/// `None` where no tick passed.
-fn cpu_shares(before: [u64; 7], after: [u64; 7]) -> Option<CpuShares> {
-    let mut ticks = [0; 7];
-    for (at, tick) in ticks.iter_mut().enumerate() {
-        // Idle times may go back a little (proc_stat(5)).
-        *tick = after[at].saturating_sub(before[at]);
-    }
-    let all: u64 = ticks.iter().sum();
-    let [user, system, irq, softirq, iowait, steal, idle] =
-        ticks.map(|tick| tick as f64 / all as f64);
-    (all > 0).then_some(CpuShares { user, system, irq, softirq, iowait, steal, idle })
-}
-
-/// The first number of the line `intr`: all interrupts since the start.
-fn interrupts() -> Option<u64> {
-    let text = fs::read_to_string("/proc/stat").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("intr "))?;
-    line.split(' ').next()?.parse().ok()
-}
-
-/// Where the machine tells of power.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Sensors {
-    /// Directories of RAPL zones (Documentation/power/powercap/powercap.rst).
-    zones: Vec<(String, PathBuf)>,
-    /// Files in microwatts (Documentation/hwmon/sysfs-interface.rst).
-    meters: Vec<(String, PathBuf)>,
-}
-
-impl Sensors {
-    /// Looks below `sys`, normally `/sys`.
-    pub(super) fn find(sys: &Path) -> Sensors {
-        let mut sensors = Sensors::default();
-        for zone in directories(&sys.join("class/powercap")) {
-            if let (Some(name), true) = (text(&zone.join("name")), zone.join("energy_uj").exists())
-            {
-                let place = zone.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                sensors.zones.push((format!("{name} ({place})"), zone));
-            }
-        }
-        for monitor in directories(&sys.join("class/hwmon")) {
-            let name = text(&monitor.join("name")).unwrap_or_else(|| "hwmon".to_owned());
-            for number in 1..=16 {
-                let file = ["input", "average"].map(|kind| format!("power{number}_{kind}"));
-                let file = file.map(|file| monitor.join(file)).into_iter().find(|f| f.exists());
-                if let Some(file) = file {
-                    sensors.meters.push((format!("{name} power{number}"), file));
-                }
-            }
-        }
-        sensors
-    }
-
-    fn read(&self) -> (BTreeMap<String, (u64, u64)>, BTreeMap<String, f64>) {
-        let number = |path: PathBuf| text(&path)?.parse::<u64>().ok();
-        let energy = self.zones.iter().filter_map(|(name, zone)| {
-            let wraps_at = number(zone.join("max_energy_range_uj")).unwrap_or(u64::MAX);
-            Some((name.clone(), (number(zone.join("energy_uj"))?, wraps_at)))
-        });
-        let power = self
-            .meters
-            .iter()
-            .filter_map(|(name, file)| Some((name.clone(), number(file.clone())? as f64 / 1e6)));
-        (energy.collect(), power.collect())
+/// Without its times.
+fn sample(system: &SystemSample) -> Sample {
+    Sample {
+        cpu: system.cpu.map(|cpu| CpuShares {
+            user: cpu.user_fraction + cpu.nice_fraction,
+            system: cpu.system_fraction,
+            irq: cpu.irq_fraction,
+            softirq: cpu.softirq_fraction,
+            iowait: cpu.iowait_fraction,
+            steal: cpu.steal_fraction,
+            idle: cpu.idle_fraction,
+        }),
+        interrupts_per_second: system.activity.map(|all| all.interrupts_per_second),
+        context_switches_per_second: system.activity.map(|all| all.context_switches_per_second),
+        memory: memory(system),
+        network: network(&system.interfaces),
+        disks: disks(system),
+        power: power(system),
+        ..Sample::default()
     }
 }
 
-fn directories(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    paths.sort_unstable();
-    paths
+fn memory(system: &SystemSample) -> Option<Memory> {
+    let memory = system.memory?;
+    let page_bytes = rustix::param::page_size() as f64;
+    // A kernel without swap counts no pages of it.
+    let swap = system.swap.unwrap_or_default();
+    Some(Memory {
+        free_bytes: memory.free_bytes as u64,
+        shared_bytes: memory.shared_bytes as u64,
+        buffered_bytes: memory.buffers_bytes as u64,
+        cached_bytes: memory.cached_bytes as u64,
+        swap_used_bytes: (memory.swap_total_bytes - memory.swap_free_bytes).max(0.0) as u64,
+        swap_in_bytes_per_second: swap.in_pages_per_second * page_bytes,
+        swap_out_bytes_per_second: swap.out_pages_per_second * page_bytes,
+    })
 }
 
-fn text(path: &Path) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+/// All interfaces together but the loopback; `None` where nothing is known of any.
+fn network(interfaces: &BTreeMap<String, NetworkRates>) -> Option<Network> {
+    let mut sum = Network::default();
+    for (_, rates) in interfaces.iter().filter(|(name, _)| *name != LOOPBACK) {
+        sum.packets_in_per_second += rates.receive_packets_per_second;
+        sum.packets_out_per_second += rates.transmit_packets_per_second;
+        sum.bytes_in_per_second += rates.receive_bytes_per_second;
+        sum.bytes_out_per_second += rates.transmit_bytes_per_second;
+    }
+    (!interfaces.is_empty()).then_some(sum)
+}
+
+fn disks(system: &SystemSample) -> BTreeMap<String, Disk> {
+    let disk = |(name, rates): (&String, &DiskRates)| {
+        // Kernels before 4.18 and 5.5 do not count them.
+        let discards = system.discards.get(name).copied().unwrap_or_default();
+        let flushes = system.flushes.get(name).copied().unwrap_or_default();
+        let disk = Disk {
+            reads_per_second: rates.reads_per_second,
+            writes_per_second: rates.writes_per_second,
+            trims_per_second: discards.discards_per_second,
+            flushes_per_second: flushes.flushes_per_second,
+            read_bytes_per_second: rates.read_bytes_per_second,
+            write_bytes_per_second: rates.write_bytes_per_second,
+            trim_bytes_per_second: discards.discard_bytes_per_second,
+            read_latency_ns_mean: rates.read_latency_ns_mean(),
+            write_latency_ns_mean: rates.write_latency_ns_mean(),
+            busy_share: rates.busy_fraction,
+            in_flight_mean: rates.requests_in_flight_mean,
+        };
+        (name.clone(), disk)
+    };
+    system.disks.iter().map(disk).collect()
+}
+
+fn power(system: &SystemSample) -> Option<Vec<SensorPower>> {
+    let all = system.power.iter();
+    let all: Vec<SensorPower> = all
+        .map(|(sensor, level)| SensorPower { sensor: sensor.clone(), watts: level.watts })
+        .collect();
+    (!all.is_empty()).then_some(all)
+}
+
+fn moved(system: &SystemSample, disk: &str) -> Option<Moved> {
+    let rates = system.disks.get(disk)?;
+    // The rates are quotients of these whole numbers and the time: rounding gives them back below 2^52.
+    let amount = |rate: f64| (rate * rates.covered_ns as f64 / 1e9).round() as u64;
+    Some(Moved {
+        reads: amount(rates.reads_per_second),
+        writes: amount(rates.writes_per_second),
+        read_bytes: amount(rates.read_bytes_per_second),
+        write_bytes: amount(rates.write_bytes_per_second),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_prober::{CpuFractions, DiscardRates, MemoryLevels, SensorLevel, SwapRates};
+
     use super::*;
 
-    #[test]
-    fn shares_sum_to_one_and_nothing_is_said_of_no_time() {
-        let shares = cpu_shares([0; 7], [10, 20, 1, 2, 3, 4, 60]).unwrap();
-        let sum = shares.busy() + shares.idle + shares.iowait;
-        assert!((sum - 1.0).abs() < 1e-12 && (shares.user - 0.1).abs() < 1e-12);
-        assert_eq!(cpu_shares([5; 7], [5; 7]), None);
+    fn named<T>(name: &str, value: T) -> BTreeMap<String, T> {
+        BTreeMap::from([(name.to_owned(), value)])
     }
 
     #[test]
-    fn rates_are_differences_by_time() {
-        let at = |at, disk| Snapshot {
-            at: Duration::from_millis(at),
-            disks: BTreeMap::from([("sda".to_owned(), disk)]),
-            interrupts: Some(at * 3),
-            ..Snapshot::default()
+    fn a_sample_has_the_figures_of_the_prober() {
+        let disk = DiskRates {
+            covered_ns: 3_000_000_000,
+            reads_per_second: 100.0 / 3.0,
+            read_bytes_per_second: 409_600.0 / 3.0,
+            read_seconds_per_second: 0.5 / 3.0,
+            busy_fraction: 0.5,
+            requests_in_flight_mean: 4.0,
+            ..DiskRates::default()
         };
-        let before = DiskCounters {
-            reads: 100,
-            writes: 50,
-            sectors_read: 800,
-            sectors_written: 400,
-            read_ms: 7,
-            busy_ms: 10,
-            weighted_ms: 20,
-            ..DiskCounters::default()
+        let discards = DiscardRates {
+            discards_per_second: 2.0,
+            discard_bytes_per_second: 8192.0,
+            ..DiscardRates::default()
         };
-        let after = DiskCounters {
-            reads: 300,
-            sectors_read: 2400,
-            read_ms: 507,
-            busy_ms: 1010,
-            weighted_ms: 8020,
-            trims: 4,
-            sectors_trimmed: 32,
-            flushes: 2,
-            ..before
+        let system = SystemSample {
+            cpu: Some(CpuFractions {
+                user_fraction: 0.25,
+                nice_fraction: 0.25,
+                steal_fraction: 0.125,
+                idle_fraction: 0.375,
+                ..CpuFractions::default()
+            }),
+            memory: Some(MemoryLevels {
+                swap_total_bytes: 9.0,
+                swap_free_bytes: 4.0,
+                ..MemoryLevels::default()
+            }),
+            swap: Some(SwapRates { in_pages_per_second: 2.0, ..SwapRates::default() }),
+            disks: named("sda", disk),
+            discards: named("sda", discards),
+            power: named("dram", SensorLevel { watts: 2.5, ..SensorLevel::default() }),
+            ..SystemSample::default()
         };
-        let sample = at(1000, before).until(&at(3000, after));
-        let disk = sample.disks["sda"];
-        assert_eq!(disk.reads_per_second, 100.0);
-        assert_eq!(disk.read_bytes_per_second, 800.0 * 512.0);
-        assert_eq!((disk.busy_share, disk.in_flight_mean), (0.5, 4.0));
-        // 500 ms over 200 reads; nothing was written.
-        assert_eq!(disk.read_latency_ns_mean, Some(2_500_000.0));
-        assert_eq!(disk.write_latency_ns_mean, None);
-        assert_eq!((disk.trims_per_second, disk.flushes_per_second), (2.0, 1.0));
-        assert_eq!(disk.trim_bytes_per_second, 16.0 * 512.0);
-        let moved = at(1000, before).moved_until(&at(3000, after), "sda").unwrap();
-        assert_eq!((moved.reads, moved.read_bytes), (200, 1600 * 512));
-        assert_eq!(at(1000, before).moved_until(&at(3000, after), "sdb"), None);
-        assert_eq!(sample.interrupts_per_second, Some(3000.0));
-        assert_eq!((sample.start_seconds, sample.length_seconds), (1.0, 2.0));
-        assert_eq!((sample.cpu, sample.power), (None, None));
+        let found = sample(&system);
+        let cpu = found.cpu.unwrap();
+        assert_eq!((cpu.user, cpu.steal, cpu.idle, cpu.busy()), (0.5, 0.125, 0.375, 0.625));
+        let memory = found.memory.unwrap();
+        assert_eq!(memory.swap_used_bytes, 5);
+        assert_eq!(memory.swap_in_bytes_per_second, 2.0 * rustix::param::page_size() as f64);
+        let disk = found.disks["sda"];
+        // 500 ms over 100 reads; nothing was written.
+        assert!((disk.read_latency_ns_mean.unwrap() - 5e6).abs() < 1e-6);
+        assert_eq!((disk.write_latency_ns_mean, disk.busy_share), (None, 0.5));
+        assert_eq!((disk.trims_per_second, disk.trim_bytes_per_second), (2.0, 8192.0));
+        assert_eq!((disk.flushes_per_second, disk.in_flight_mean), (0.0, 4.0));
+        assert_eq!(found.power.unwrap(), [SensorPower { sensor: "dram".to_owned(), watts: 2.5 }]);
+        assert_eq!((found.network, found.interrupts_per_second), (None, None));
+        let moved_bytes = moved(&system, "sda").unwrap();
+        assert_eq!((moved_bytes.reads, moved_bytes.read_bytes), (100, 409_600));
+        assert_eq!(moved(&system, "sdb"), None);
     }
 
     #[test]
-    fn counters_of_energy_wrap() {
-        let dir = tempfile::tempdir().unwrap();
-        let zone = dir.path().join("class/powercap/intel-rapl:0");
-        fs::create_dir_all(&zone).unwrap();
-        let write = |name: &str, text: &str| fs::write(zone.join(name), text).unwrap();
-        write("name", "package-0\n");
-        write("max_energy_range_uj", "1000000000\n");
-        write("energy_uj", "999000000\n");
-        let sensors = Sensors::find(dir.path());
-        let before = Snapshot::take(Duration::ZERO, &[], &sensors);
-        write("energy_uj", "4000000\n");
-        let after = Snapshot::take(Duration::from_secs(2), &[], &sensors);
-        let power = before.until(&after).power.unwrap();
-        assert_eq!(power.len(), 1);
-        assert_eq!(power[0].sensor, "package-0 (intel-rapl:0)");
-        assert_eq!(power[0].watts, 2.5);
+    fn interfaces_are_added_without_the_loopback() {
+        let rates = |bytes| NetworkRates {
+            receive_bytes_per_second: bytes,
+            transmit_packets_per_second: 1.0,
+            ..NetworkRates::default()
+        };
+        let mut all = named(LOOPBACK, rates(100.0));
+        assert_eq!(network(&all), Some(Network::default()));
+        all.extend([("eth0".to_owned(), rates(1.0)), ("eth1".to_owned(), rates(2.0))]);
+        let sum = network(&all).unwrap();
+        assert_eq!((sum.bytes_in_per_second, sum.packets_out_per_second), (3.0, 2.0));
     }
 }
