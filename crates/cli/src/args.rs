@@ -9,7 +9,6 @@ use ssdyno_session::RunSpec;
 
 use crate::commands::compare::CompareArgs;
 use crate::commands::completion::CompletionArgs;
-#[cfg(target_os = "linux")]
 use crate::commands::controller::ControllerArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::man::ManArgs;
@@ -104,8 +103,7 @@ pub(crate) enum Verb {
     Worker(WorkerArgs),
     /// Sample this machine for a controller elsewhere: `ssdyno run --probers`.
     Prober(ProberArgs),
-    /// Invite workers, so that this machine may use them over a network.
-    #[cfg(target_os = "linux")]
+    /// Carry out a plan on several hosts, or invite workers that this machine may use over a network.
     Controller(ControllerArgs),
     /// Start, watch and compare runs in a browser.
     Ui(UiArgs),

@@ -20,16 +20,45 @@ pub(crate) struct HostsArgs {
     /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens.
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "hosts")]
     pub(crate) probers: Vec<HostAddress>,
-    /// The ssh for it, with options of its own, such as `ssh -J gate` [default: ssh].
-    #[arg(long, value_name = "COMMAND", requires = "hosts")]
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
+}
+
+/// How other machines are reached.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Other machines")]
+pub(crate) struct ReachArgs {
+    /// The ssh for other machines, with options of its own, such as `ssh -J gate` [default: ssh].
+    #[arg(long, value_name = "COMMAND")]
     pub(crate) ssh: Option<String>,
     /// What ssdyno is called on the machines that ssh reaches: a name, or a path there [default: ssdyno].
-    #[arg(long, value_name = "PATH", requires = "hosts")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) remote_program: Option<String>,
     /// Where the certificate of this controller lies, for workers that listen with TLS
     /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR", requires = "hosts")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) identity: Option<PathBuf>,
+}
+
+impl ReachArgs {
+    /// Hosts that are reached so, none of which is named yet.
+    pub(crate) fn hosts(&self) -> Hosts {
+        Hosts {
+            remote: RemoteStart::of(self.ssh.as_deref(), self.remote_program.as_deref()),
+            // Without such a place a host that needs it is named.
+            identity: identity(self.identity.as_deref(), "controller").ok(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Hosts::default()
+        }
+    }
+
+    /// The options and their values.
+    fn given(&self) -> Vec<(&'static str, String)> {
+        let ssh = self.ssh.clone().map(|ssh| ("--ssh", ssh));
+        let program = self.remote_program.clone().map(|path| ("--remote-program", path));
+        let identity = self.identity.as_ref().map(|at| ("--identity", at.display().to_string()));
+        ssh.into_iter().chain(program).chain(identity).collect()
+    }
 }
 
 /// The directory of the user for the certificate of a `controller` or a `worker`, unless another is given.
@@ -49,22 +78,26 @@ pub(crate) fn identity(given: Option<&Path>, role: &str) -> Result<PathBuf, Fail
 
 impl HostsArgs {
     /// The hosts, sampled as `real` says, by default each second; `None` where this machine alone is meant.
-    pub(crate) fn hosts(&self, real: &RealSpec) -> Option<Hosts> {
-        let remote = RemoteStart::of(self.ssh.as_deref(), self.remote_program.as_deref());
-        let (addresses, version) = (self.hosts.clone(), env!("CARGO_PKG_VERSION").to_owned());
+    ///
+    /// # Errors
+    /// It is said how other machines are reached, and none is named.
+    pub(crate) fn hosts(&self, real: &RealSpec) -> Result<Option<Hosts>, Failure> {
+        if self.hosts.is_empty() {
+            return match self.reach.given().first() {
+                Some((option, _)) => Err(Failure::usage(format!(
+                    "`{option}` says how other machines are reached, and `--hosts` names none"
+                ))
+                .with_help("add `--hosts`, or leave it out")),
+                None => Ok(None),
+            };
+        }
         let every = real.probe_interval.map_or(1.0, |span| span.0.as_s_f64());
-        let probe_every = (!real.no_probes).then(|| Duration::from_secs_f64(every));
-        let probers = self.probers.clone();
-        // Without such a place a host that needs it is named.
-        let identity = identity(self.identity.as_deref(), "controller").ok();
-        (!addresses.is_empty()).then_some(Hosts {
-            addresses,
-            remote,
-            identity,
-            version,
-            probers,
-            probe_every,
-        })
+        Ok(Some(Hosts {
+            addresses: self.hosts.clone(),
+            probers: self.probers.clone(),
+            probe_every: (!real.no_probes).then(|| Duration::from_secs_f64(every)),
+            ..self.reach.hosts()
+        }))
     }
 
     /// The options and their values, for the command that repeats the run.
@@ -75,9 +108,6 @@ impl HostsArgs {
         };
         let hosts = list("--hosts", &self.hosts);
         let probers = list("--probers", &self.probers);
-        let ssh = self.ssh.clone().map(|ssh| ("--ssh", ssh));
-        let program = self.remote_program.clone().map(|path| ("--remote-program", path));
-        let identity = self.identity.as_ref().map(|at| ("--identity", at.display().to_string()));
-        hosts.into_iter().chain(probers).chain(ssh).chain(program).chain(identity).collect()
+        hosts.into_iter().chain(probers).chain(self.reach.given()).collect()
     }
 }

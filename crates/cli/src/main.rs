@@ -65,7 +65,6 @@ fn main() -> ExitCode {
         Verb::Verify(args) => commands::verify::run(args, output),
         #[cfg(target_os = "linux")]
         Verb::Probe(args) => commands::probe::run(args, output),
-        #[cfg(target_os = "linux")]
         Verb::Controller(args) => commands::controller::run(args, output),
         Verb::Worker(args) => commands::worker::run(args, output),
         Verb::Prober(args) => commands::worker::run_prober(args, output),

@@ -62,6 +62,12 @@ pub(crate) struct Fetched {
 }
 
 impl Connection {
+    /// The same connection, by another name in messages and results.
+    pub(crate) fn called(&self, name: Option<&str>) -> Connection {
+        let name = name.unwrap_or(&self.name).to_owned();
+        Connection { name, ..self.clone() }
+    }
+
     /// Connects, and compares versions.
     pub(crate) async fn open(
         address: &HostAddress,

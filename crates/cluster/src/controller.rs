@@ -1,27 +1,24 @@
 //! The controller of one run on several hosts.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use ssdyno_block::Time;
-use ssdyno_prober::{SystemSample, monotonic_ns};
-use ssdyno_result::{Keep, KeepGoing, LiveSnapshot, RunProgress};
-use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSnapshot, RunSpec};
+use ssdyno_prober::monotonic_ns;
+use ssdyno_result::{Keep, KeepGoing};
+use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSpec};
 use tokio::sync::Notify;
 
-use crate::clocks::ClockComparison;
-use crate::connection::{Connection, Fetched};
+use crate::connection::Connection;
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
-use crate::protocol::NO_ANSWER;
+use crate::member::{GONE_AFTER_STOP, Member, fetch};
+use crate::progress::ClusterProgress;
 use crate::ssh::RemoteStart;
 use crate::watched::{Watched, watch_systems};
-use crate::worker::NO_RUN;
-
-/// How often workers tell how far they are.
-const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// How often who watches is called.
 const WATCH_EVERY: Duration = Duration::from_millis(25);
@@ -29,101 +26,8 @@ const WATCH_EVERY: Duration = Duration::from_millis(25);
 /// From the command to begin to the first request at least: a few answers of a slow host.
 const BEGIN_AFTER: Duration = Duration::from_millis(60);
 
-/// A host that is not heard of for so long after it was cut off is given up.
-const GONE_AFTER: Duration = Duration::from_secs(30);
-
-/// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
-const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
-
 /// How long records may take to come after everybody was told to stop.
 const FETCH_AFTER_STOP: Duration = Duration::from_secs(5);
-
-/// How often a host that was cut off is tried again.
-const TRY_EVERY: Duration = Duration::from_millis(500);
-
-/// How far all hosts are.
-#[derive(Clone, Debug, Default)]
-pub struct ClusterProgress {
-    /// Each host: its name, its last snapshot, and since when it was not heard of, if it is cut off.
-    pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,
-    /// Each machine that is sampled: its name and its newest sample.
-    pub systems: Vec<(String, Option<SystemSample>)>,
-}
-
-impl ClusterProgress {
-    /// All hosts as one run: requests are summed, and it is as far as the slowest.
-    pub fn merged(&self) -> RunProgress {
-        let all = || self.hosts.iter().map(|(_, snapshot, _)| &snapshot.progress);
-        let completed: u64 = all().map(|progress| progress.completed).sum();
-        let latency: f64 = all().map(|one| one.latency_ns_mean * one.completed as f64).sum();
-        let preparing = all().filter_map(|progress| progress.preparing);
-        let mut glance: Option<LiveSnapshot> = None;
-        for one in all().filter_map(|progress| progress.glance.as_deref()) {
-            match &mut glance {
-                Some(sum) => sum.merge(one),
-                None => glance = Some(one.clone()),
-            }
-        }
-        RunProgress {
-            preparing: preparing.min_by(f64::total_cmp),
-            now: all().map(|progress| progress.now).min().unwrap_or(Time::ZERO),
-            issued: all().map(|progress| progress.issued).sum(),
-            completed,
-            latency_ns_mean: latency / completed.max(1) as f64,
-            glance: glance.map(Arc::new),
-        }
-    }
-}
-
-/// What is known of a host while its run goes on.
-#[derive(Debug)]
-struct Seen {
-    snapshot: RunSnapshot,
-    /// When it told something last.
-    heard: Instant,
-    /// Since when it is cut off.
-    lost: Option<Instant>,
-    /// Why it is given up, or why its worker has no such run.
-    gone: Option<Failure>,
-}
-
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { snapshot: RunSnapshot::default(), heard: Instant::now(), lost: None, gone: None }
-    }
-}
-
-/// A host with its run.
-struct Member {
-    connection: Connection,
-    run: u64,
-    clock: ClockComparison,
-    seen: Arc<Mutex<Seen>>,
-}
-
-impl Member {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn phase(&self) -> RunPhase {
-        self.seen().snapshot.phase
-    }
-
-    /// Gives it up if it is silent: it is cut off, whether its connection was found dead yet or not.
-    fn give_up_if_silent(&self) {
-        let mut seen = self.seen();
-        if seen.heard.elapsed() > GONE_AFTER_STOP {
-            let message = format!("{} was cut off when the run was stopped", self.connection.name);
-            seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        let seen = self.seen();
-        seen.gone.is_some() || seen.snapshot.phase == RunPhase::Ended
-    }
-}
 
 /// The hosts of a run, and how they are reached.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -142,8 +46,42 @@ pub struct Hosts {
     pub probe_every: Option<Duration>,
 }
 
-/// Runs `spec` on all `hosts` at once, each on a target of its own by that name, and joins what they measured.
-/// `watch` is called some 40 times a second and may stop all hosts: what was measured is kept.
+/// What one host of a run does.
+#[derive(Clone, Debug)]
+pub struct HostLoad {
+    /// Its place among the [`addresses`](Hosts::addresses); each has one load at most.
+    pub host: usize,
+    /// What it is called in the result and in messages; `None`: by its address.
+    pub name: Option<String>,
+    /// What it runs. Rows are not kept, whatever this says.
+    pub spec: RunSpec,
+}
+
+/// What the hosts of one run do together.
+#[derive(Clone, Debug)]
+pub struct ClusterLoad {
+    /// What they have in common: the spec of the result.
+    pub common: RunSpec,
+    /// One or more.
+    pub hosts: Vec<HostLoad>,
+}
+
+impl ClusterLoad {
+    /// `spec` on each of `count` hosts, with random numbers of its own: host n, from 0, has the seed of `spec` plus n.
+    /// With one seed all would ask for the same blocks in the same order, and a target that they share would find them
+    /// in its cache.
+    pub fn of(spec: &RunSpec, count: usize) -> ClusterLoad {
+        let host = |host: usize| HostLoad {
+            host,
+            name: None,
+            spec: RunSpec { seed: spec.seed.wrapping_add(host as u64), ..spec.clone() },
+        };
+        ClusterLoad { common: spec.clone(), hosts: (0..count).map(host).collect() }
+    }
+}
+
+/// Runs `spec` on all `hosts` at once, each on a target of its own by that name and with a seed of its own, and joins
+/// what they measured. `watch` is called some 40 times a second and may stop all hosts: what was measured is kept.
 ///
 /// # Errors
 /// A host cannot be reached, has another version, or refuses the spec: nothing is loaded then. Or the hosts did not run
@@ -153,26 +91,82 @@ pub fn run_on_hosts(
     spec: &RunSpec,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
-    check(hosts)?;
-    let keep = spec.keep;
-    // Rows stay where they are recorded, and nobody fetches them yet; a series of one point could not be cut.
-    let spec = RunSpec {
-        keep: Keep::Summary,
-        interval: spec.interval.filter(|interval| interval.0 > Time::ZERO),
-        ..spec.clone()
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| {
-        Failure::new(FailureKind::Failed, format!("cannot start the controller: {error}"))
-    })?;
-    let kept_rows = keep != Keep::Summary;
-    let mut measured = runtime.block_on(carry_out(hosts, &spec, watch))?;
-    if kept_rows {
-        let note =
-            "rows of requests are not kept in a run on several hosts: percentiles are within 0.4 %";
-        measured.result.notes.insert(0, note.to_owned());
+    let load = ClusterLoad::of(spec, hosts.addresses.len());
+    ReachedHosts::open(hosts, watch)?.run(&load, watch)
+}
+
+/// Hosts that are connected to, for one run or several, one after the other.
+pub struct ReachedHosts {
+    hosts: Hosts,
+    /// In the order of the addresses.
+    connections: Vec<Connection>,
+    /// Carries the connections. It only moves while a run goes on: nobody waits for a host between runs.
+    runtime: tokio::runtime::Runtime,
+}
+
+impl fmt::Debug for ReachedHosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReachedHosts").field("hosts", &self.hosts).finish_non_exhaustive()
     }
-    Ok(measured)
+}
+
+impl ReachedHosts {
+    /// Connects to all `hosts` and compares versions. `watch` may stop that.
+    ///
+    /// # Errors
+    /// A host cannot be reached, or has another version; or one is named twice.
+    pub fn open(
+        hosts: &Hosts,
+        watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
+    ) -> Result<ReachedHosts, Failure> {
+        check(hosts)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            Failure::new(FailureKind::Failed, format!("cannot start the controller: {error}"))
+        })?;
+        let connections = runtime.block_on(unless_stopped(connect(hosts), watch))?;
+        Ok(ReachedHosts { hosts: hosts.clone(), connections, runtime })
+    }
+
+    /// Carries out `load`, all hosts at once, and joins what they measured. `watch` is called some 40 times a second
+    /// and may stop all hosts: what was measured is kept.
+    ///
+    /// # Errors
+    /// A host is not reached any more, or refuses its spec: nothing is loaded then. Or the hosts did not run at the same
+    /// time. What went wrong later is in [`Measured::failure`], with what was measured.
+    pub fn run(
+        &mut self,
+        load: &ClusterLoad,
+        watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
+    ) -> Result<Measured, Failure> {
+        let mut clients = Vec::with_capacity(load.hosts.len());
+        for HostLoad { host, name, spec } in &load.hosts {
+            let Some(connection) = self.connections.get(*host) else {
+                let message = format!("there is no host {host}: {} are", self.connections.len());
+                return Err(Failure::new(FailureKind::Failed, message));
+            };
+            // Rows stay where they are recorded, and nobody fetches them yet; a series of one point could not be cut.
+            let spec = RunSpec {
+                keep: Keep::Summary,
+                interval: spec.interval.filter(|interval| interval.0 > Time::ZERO),
+                ..spec.clone()
+            };
+            clients.push(Client { connection: connection.called(name.as_deref()), spec });
+        }
+        let mut measured =
+            self.runtime.block_on(carry_out(&self.hosts, clients, &load.common, watch))?;
+        if load.common.keep != Keep::Summary {
+            let note = "rows of requests are not kept in a run on several hosts: percentiles are within 0.4 %";
+            measured.result.notes.insert(0, note.to_owned());
+        }
+        Ok(measured)
+    }
+}
+
+/// A host, and what it will run.
+struct Client {
+    connection: Connection,
+    spec: RunSpec,
 }
 
 pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
@@ -188,11 +182,11 @@ pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
 
 async fn carry_out(
     hosts: &Hosts,
-    spec: &RunSpec,
+    clients: Vec<Client>,
+    common: &RunSpec,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
-    let assembled = assemble(hosts, spec);
-    let mut members = unless_stopped(assembled, watch).await?;
+    let mut members = unless_stopped(assemble(clients), watch).await?;
     let workers = members.iter().map(|member| (member.connection.clone(), member.clock));
     let watched = unless_stopped(watch_systems(hosts, workers), watch).await;
     let systems = match watched {
@@ -202,7 +196,7 @@ async fn carry_out(
             return Err(failure);
         }
     };
-    members.iter().for_each(follow);
+    members.iter().for_each(Member::follow);
     let watch = &mut |progress: &ClusterProgress| {
         let systems = systems.iter().map(Watched::latest).collect();
         watch(&ClusterProgress { systems, ..progress.clone() })
@@ -221,30 +215,40 @@ async fn carry_out(
     let outcomes = fetch_all(&mut members, stopped, watch).await;
     let probed = join_all(systems.into_iter().map(Watched::end)).await;
     release(&mut members).await;
-    join(outcomes, probed, spec)
+    join(outcomes, probed, common)
 }
 
-/// Connects to all hosts, compares clocks and lets them prepare; none if one refuses.
-async fn assemble(hosts: &Hosts, spec: &RunSpec) -> Result<Vec<Member>, Failure> {
+/// Connects to all hosts; none if one cannot be reached.
+async fn connect(hosts: &Hosts) -> Result<Vec<Connection>, Failure> {
     let Hosts { addresses, remote, identity, version, .. } = hosts;
     let open = |host| Connection::open(host, remote, identity.as_deref(), version);
-    let connections = join_all(addresses.iter().map(open)).await;
-    let mut connections = connections.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let clocks = join_all(connections.iter_mut().map(Connection::compare_clocks)).await;
+    join_all(addresses.iter().map(open)).await.into_iter().collect()
+}
+
+/// Compares clocks and lets all prepare; none if one refuses.
+async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
+    let clocks = join_all(clients.iter_mut().map(|one| one.connection.compare_clocks())).await;
     let clocks = clocks.into_iter().collect::<Result<Vec<_>, _>>()?;
     let controller = format!("a controller (process {})", std::process::id());
-    let runs = join_all(connections.iter_mut().map(|one| one.prepare(spec, &controller))).await;
+    let prepare = |Client { connection, spec }: &mut Client| {
+        let (mut connection, spec) = (connection.clone(), spec.clone());
+        let controller = controller.clone();
+        async move { connection.prepare(&spec, &controller).await }
+    };
+    let runs = join_all(clients.iter_mut().map(prepare)).await;
     if let Some(failure) = runs.iter().find_map(|run| run.as_ref().err()).cloned() {
-        for (connection, run) in connections.iter_mut().zip(runs) {
+        for (client, run) in clients.iter_mut().zip(runs) {
             if let Ok(run) = run {
-                connection.release(run).await;
+                client.connection.release(run).await;
             }
         }
         return Err(failure);
     }
-    let member =
-        |((connection, clock), run)| Member { connection, run, clock, seen: Arc::default() };
-    Ok(connections.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
+    let member = |((client, clock), run): ((Client, _), _)| {
+        let Client { connection, spec } = client;
+        Member { connection, run, clock, seed: spec.seed, seen: Arc::default() }
+    };
+    Ok(clients.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
 }
 
 /// What `work` gives, unless who watches stops it before. A worker that was told to prepare, and is not heard of again,
@@ -266,46 +270,6 @@ async fn unless_stopped<T>(
 
 fn stopped_before() -> Failure {
     Failure::new(FailureKind::Interrupted, "interrupted before the load began")
-}
-
-/// Follows the run of a member in the background; it connects again after a cut.
-fn follow(member: &Member) {
-    let (mut connection, run, seen) =
-        (member.connection.clone(), member.run, Arc::clone(&member.seen));
-    tokio::spawn(async move {
-        let state = || seen.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match connection.watch(run, TELL_EVERY).await {
-                Ok(mut stream) => {
-                    while let Ok(Some(told)) = stream.message().await {
-                        let mut seen = state();
-                        (seen.snapshot, seen.lost) = (told.snapshot, None);
-                        seen.heard = Instant::now();
-                        if seen.snapshot.phase == RunPhase::Ended {
-                            return;
-                        }
-                    }
-                }
-                // It answers, and has no such run.
-                Err(failure) if failure.key.as_deref() == Some(NO_RUN) => {
-                    state().gone = Some(failure);
-                    return;
-                }
-                Err(_) => {}
-            }
-            let since = *state().lost.get_or_insert_with(Instant::now);
-            if since.elapsed() > GONE_AFTER {
-                let message = format!(
-                    "{} was cut off and did not come back within {} s",
-                    connection.name,
-                    GONE_AFTER.as_secs()
-                );
-                state().gone = Some(Failure::new(FailureKind::Failed, message));
-                return;
-            }
-            tokio::time::sleep(TRY_EVERY).await;
-        }
-    });
 }
 
 fn progress(members: &[Member]) -> ClusterProgress {
@@ -392,53 +356,6 @@ async fn fetch_all(
         if since.is_some_and(|since| since.elapsed() > FETCH_AFTER_STOP) {
             hurry.notify_waiters();
         }
-    }
-}
-
-/// Fetches a record. A cut of the network in that moment is survived: the worker keeps the record until it is released.
-async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failure> {
-    let began = Instant::now();
-    loop {
-        match connection.collect(run).await {
-            Err(failure)
-                if failure.key.as_deref() == Some(NO_ANSWER) && began.elapsed() < GONE_AFTER =>
-            {
-                tokio::time::sleep(TRY_EVERY).await;
-            }
-            fetched => return fetched,
-        }
-    }
-}
-
-/// The same of one host; until `hurry` rings.
-async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
-    let Member { connection, run, clock, seen } = member;
-    let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
-    let name = connection.name.clone();
-    let (fetched, later): (Result<Fetched, Failure>, _) = match gone {
-        Some(failure) => (Err(failure), None),
-        None => {
-            let collect = async {
-                let fetched = collect(connection, *run).await;
-                let later =
-                    if fetched.is_ok() { connection.compare_clocks().await.ok() } else { None };
-                (fetched, later)
-            };
-            tokio::select! {
-                done = collect => done,
-                () = hurry.notified() => {
-                    let message = format!("{name} did not send its record in time after the run was stopped");
-                    (Err(Failure::new(FailureKind::Failed, message)), None)
-                }
-            }
-        }
-    };
-    let clock = later.map_or(*clock, |later| clock.and(later));
-    HostOutcome {
-        name: connection.name.clone(),
-        machine: connection.machine.clone(),
-        clock,
-        fetched,
     }
 }
 

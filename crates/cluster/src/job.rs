@@ -12,7 +12,8 @@ use ssdyno_session::{
     RunSpec, Runner, is_real, resolve,
 };
 
-use crate::controller::{ClusterProgress, Hosts, check, run_on_hosts};
+use crate::controller::{Hosts, check, run_on_hosts};
+use crate::progress::ClusterProgress;
 
 /// What this machine is called in the progress of a run that is here alone.
 pub const HERE: &str = "here";

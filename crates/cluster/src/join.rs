@@ -17,6 +17,7 @@ use crate::worker::unix_less_monotonic_ns;
 pub(crate) struct HostOutcome {
     pub(crate) name: String,
     pub(crate) machine: String,
+    pub(crate) seed: u64,
     pub(crate) clock: ClockComparison,
     pub(crate) fetched: Result<Fetched, Failure>,
 }
@@ -25,6 +26,7 @@ pub(crate) struct HostOutcome {
 struct Present {
     name: String,
     machine: String,
+    seed: u64,
     clock: ClockComparison,
     result: RunResult,
     failure: Option<Failure>,
@@ -39,14 +41,14 @@ pub(crate) fn join(
     spec: &RunSpec,
 ) -> Result<Measured, Failure> {
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
-    for HostOutcome { name, machine, clock, fetched } in outcomes {
+    for HostOutcome { name, machine, seed, clock, fetched } in outcomes {
         match fetched {
             Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
                 let start_ns = start_monotonic_ns.map_or(0, |start| clock.to_controller(start));
                 recordings.push(recording);
-                present.push(Present { name, machine, clock, result, failure, start_ns });
+                present.push(Present { name, machine, seed, clock, result, failure, start_ns });
             }
-            Err(failure) => absent.push((name, machine, clock, failure)),
+            Err(failure) => absent.push((name, machine, seed, clock, failure)),
         }
     }
     let Some(earliest) = present.iter().map(|host| host.start_ns).min() else {
@@ -63,6 +65,7 @@ pub(crate) fn join(
         not_at_once(name(apart.first), name(apart.last), apart.gap)
     })?;
     let mut result = base(&present);
+    result.seed = result.seed.map(|_| spec.seed);
     together.all.fill(&mut result);
     result.window = Some(window(&present, &together, earliest));
     let skew = |host: &Present| i64::try_from(host.start_ns - earliest).unwrap_or(i64::MAX);
@@ -71,12 +74,13 @@ pub(crate) fn join(
         .zip(&together.hosts)
         .map(|(host, part)| host_run(host, part, skew(host)))
         .collect();
-    for (name, machine, clock, failure) in &absent {
+    for (name, machine, seed, clock, failure) in &absent {
         result.partial = true;
         result.notes.insert(0, format!("{name} is in no figure: {failure}"));
         result.hosts.push(HostRun {
             name: name.clone(),
             machine: machine.clone(),
+            seed: *seed,
             partial: true,
             lost: Some(failure.message.clone()),
             clock_offset_ns: clock.unix_offset_ns(),
@@ -130,8 +134,8 @@ fn base(hosts: &[Present]) -> RunResult {
     RunResult {
         target: first.target,
         workload: first.workload,
-        page_cache: first.page_cache,
         seed: first.seed,
+        page_cache: first.page_cache,
         partial: all().any(partial),
         // Of one that ended early, where the others were done.
         stopped_because: all()
@@ -171,6 +175,7 @@ fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
     HostRun {
         name: host.name.clone(),
         machine: host.machine.clone(),
+        seed: host.seed,
         partial: host.result.partial,
         lost: None,
         requests: figures.requests,

@@ -23,7 +23,11 @@ mod controller;
 mod hosts;
 mod job;
 mod join;
+mod member;
+mod plan;
+mod plan_result;
 mod probes;
+mod progress;
 mod protocol;
 mod served;
 mod server;
@@ -34,9 +38,14 @@ mod watched;
 mod worker;
 
 pub use clocks::ClockComparison;
-pub use controller::{ClusterProgress, Hosts, run_on_hosts};
+pub use controller::{ClusterLoad, HostLoad, Hosts, ReachedHosts, run_on_hosts};
 pub use hosts::HostAddress;
 pub use job::{HERE, Job, JobPlan};
+pub use plan::{
+    ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,
+};
+pub use plan_result::{PlanResult, StepFigures, StepResult};
+pub use progress::ClusterProgress;
 pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use ssh::RemoteStart;
 #[cfg(target_os = "linux")]

@@ -14,6 +14,9 @@ pub struct HostRun {
     pub name: String,
     /// What its machine calls itself.
     pub machine: String,
+    /// Seed of its random numbers: each host has its own.
+    #[serde(default)]
+    pub seed: u64,
     /// Whether its part ended early, or is missing.
     pub partial: bool,
     /// Why its figures are missing: they are in no figure of the run then. Left out where they are there.

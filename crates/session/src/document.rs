@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use ssdyno_block::ConfigError;
@@ -9,7 +10,7 @@ use toml::Table;
 
 use crate::failure::{Failure, FailurePlace, in_place_of};
 use crate::files;
-use crate::overlay::Setting;
+use crate::overlay::{self, Setting};
 use crate::toml_places;
 
 /// A TOML text with what was set over it.
@@ -23,6 +24,16 @@ pub struct Document {
 }
 
 impl Document {
+    /// What the TOML file at `path` says, and its text, for complaints about values in it.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not TOML, or a key of it is wrong.
+    pub fn read<T: DeserializeOwned + JsonSchema>(path: &str) -> Result<(Document, T), Failure> {
+        let document = Document::file(path)?;
+        let read = document.parse(&overlay::keys(schemars::schema_for!(T).as_value()))?;
+        Ok((document, read))
+    }
+
     /// The text of a file.
     pub(crate) fn file(path: &str) -> Result<Document, Failure> {
         let text = files::read_text(path)?;
@@ -242,7 +253,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::overlay;
 
     fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_ssd::Config, Failure> {
         let document = Document::preset("d.toml".into(), text).with(settings, |_| true);

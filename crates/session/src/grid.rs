@@ -57,7 +57,7 @@ impl SpecGrid {
                     .with_key(key));
             }
             let of_one = |spec: &RunSpec| {
-                values.iter().map(|value| with(spec, key, value)).collect::<Result<Vec<_>, _>>()
+                values.iter().map(|value| spec.with(key, value)).collect::<Result<Vec<_>, _>>()
             };
             let varied = specs.iter().map(of_one).collect::<Result<Vec<_>, _>>()?;
             specs = varied.into_iter().flatten().collect();
@@ -66,32 +66,39 @@ impl SpecGrid {
     }
 }
 
-/// `spec` with `value` for `key`.
-fn with(spec: &RunSpec, key: &str, value: &Value) -> Result<RunSpec, Failure> {
-    let refused = |error: String| {
-        Failure::usage(format!("`{key}` cannot be {value}: {error}"))
-            .with_help("`ssdyno schema spec` has the keys of a spec and their values")
-            .with_key(key)
-    };
-    let (table, last) = match key.split_once('.') {
-        None if VALUES.contains(&key) => (None, key),
-        Some((table, last)) if TABLES.contains(&table) => (Some(table), last),
-        _ => {
-            // The last setting of a key wins.
-            let value = toml::Value::try_from(value).map_err(|error| refused(error.to_string()))?;
-            let mut spec = spec.clone();
-            spec.set.push(format!("{key}={value}"));
-            return Ok(spec);
-        }
-    };
-    let mut whole = serde_json::to_value(spec).map_err(|error| refused(error.to_string()))?;
-    let inner = match table {
-        Some(table) => &mut whole[table],
-        None => &mut whole,
-    };
-    // A table that is left out is not there yet.
-    inner[last] = value.clone();
-    serde_json::from_value(whole).map_err(|error| refused(error.to_string()))
+impl RunSpec {
+    /// This spec with `value` for `key`: a key of a spec (`target`, `seed`, `host.queues`), or one that `set` takes
+    /// (`flash.channels`, `workload.depth`).
+    ///
+    /// # Errors
+    /// The value does not fit the key.
+    pub fn with(&self, key: &str, value: &Value) -> Result<RunSpec, Failure> {
+        let refused = |error: String| {
+            Failure::usage(format!("`{key}` cannot be {value}: {error}"))
+                .with_help("`ssdyno schema spec` has the keys of a spec and their values")
+                .with_key(key)
+        };
+        let (table, last) = match key.split_once('.') {
+            None if VALUES.contains(&key) => (None, key),
+            Some((table, last)) if TABLES.contains(&table) => (Some(table), last),
+            _ => {
+                // The last setting of a key wins.
+                let value =
+                    toml::Value::try_from(value).map_err(|error| refused(error.to_string()))?;
+                let mut spec = self.clone();
+                spec.set.push(format!("{key}={value}"));
+                return Ok(spec);
+            }
+        };
+        let mut whole = serde_json::to_value(self).map_err(|error| refused(error.to_string()))?;
+        let inner = match table {
+            Some(table) => &mut whole[table],
+            None => &mut whole,
+        };
+        // A table that is left out is not there yet.
+        inner[last] = value.clone();
+        serde_json::from_value(whole).map_err(|error| refused(error.to_string()))
+    }
 }
 
 #[cfg(test)]

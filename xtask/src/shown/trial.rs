@@ -38,6 +38,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("worker --stdio", "talks to the controller that started it"),
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
+    ("controller run", "needs the hosts of its plan"),
     ("worker enrol", "needs the token of an invitation"),
 ];
 

@@ -1,19 +1,12 @@
 //! `ssdyno controller`.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
-use serde_json::json;
-use ssdyno_block::units::Span;
-use ssdyno_cluster::{Invitation, InvitationOptions};
 use ssdyno_session::Failure;
 
-use crate::args::positive_span;
-use crate::hosts::identity;
-use crate::output::{Output, tell};
-use crate::progress::interrupted;
+#[cfg(target_os = "linux")]
+use crate::commands::invite::{self, InviteArgs};
+use crate::commands::plan::{self, PlanArgs};
+use crate::output::Output;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ControllerArgs {
@@ -23,53 +16,17 @@ pub(crate) struct ControllerArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum ControllerVerb {
+    /// Carry out a plan on several hosts: which clients load what, with which share, in which steps.
+    Run(PlanArgs),
     /// Print a token with which one worker enrols (`ssdyno worker enrol TOKEN`), and wait until it has.
+    #[cfg(target_os = "linux")]
     Invite(InviteArgs),
 }
 
-#[derive(Clone, Debug, Args)]
-struct InviteArgs {
-    /// Wait for the worker at this address; with port 0 at one that is free.
-    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:7809")]
-    listen: SocketAddr,
-    /// What the worker calls this machine: a name or an address [default: that of --listen; for 0.0.0.0 the name of
-    /// this machine].
-    #[arg(long, value_name = "HOST")]
-    reach: Option<String>,
-    /// How long the token is valid, such as 15m; at most 24 hours.
-    #[arg(long, value_name = "TIME", default_value = "900s", value_parser = positive_span)]
-    valid_for: Span,
-    /// How long the certificate of the worker is valid, in days; a worker that enrols again renews it.
-    #[arg(long, value_name = "DAYS", default_value_t = 365)]
-    hosts_valid: u32,
-    /// A name or an address by which `run --hosts` calls the worker. May be given several times [default: the name of
-    /// the worker's machine, and the address by which it comes].
-    #[arg(long, value_name = "HOST")]
-    name: Vec<String>,
-    /// Where the authority and the certificate of this controller lie
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR")]
-    identity: Option<PathBuf>,
-}
-
 pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> {
-    let ControllerVerb::Invite(args) = &args.verb;
-    let options = InvitationOptions {
-        listen: args.listen,
-        reach: args.reach.clone(),
-        valid_for: Duration::from_nanos(args.valid_for.0.as_ns()),
-        worker_days: args.hosts_valid,
-        names: args.name.clone(),
-    };
-    let directory = identity(args.identity.as_deref(), "controller")?;
-    let invitation = Invitation::open(&directory, options)?;
-    let (token, place) = (invitation.token(), invitation.place());
-    output.either(
-        || format!("{token}\n"),
-        || json!({ "token": token, "waiting_at": place, "valid_for_s": args.valid_for.0.as_s_f64() }),
-    )?;
-    tell(&format!("on the worker: ssdyno worker enrol TOKEN (waiting at {place})\n"));
-    let worker = invitation.wait(interrupted, &mut |why| tell(&format!("{why}\n")))?;
-    tell(&format!("enrolled {}: {}\n", worker.peer, worker.names.join(", ")));
-    Ok(())
+    match &args.verb {
+        ControllerVerb::Run(args) => plan::run(args, output),
+        #[cfg(target_os = "linux")]
+        ControllerVerb::Invite(args) => invite::run(args, output),
+    }
 }

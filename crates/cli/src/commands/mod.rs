@@ -2,12 +2,14 @@
 
 pub(crate) mod compare;
 pub(crate) mod completion;
-#[cfg(target_os = "linux")]
 pub(crate) mod controller;
+#[cfg(target_os = "linux")]
+pub(crate) mod invite;
 pub(crate) mod list;
 pub(crate) mod man;
 pub(crate) mod papers;
 pub(crate) mod pci;
+pub(crate) mod plan;
 #[cfg(target_os = "linux")]
 pub(crate) mod probe;
 pub(crate) mod profile;

@@ -134,7 +134,7 @@ impl<'a> RunOutput<'a> {
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let spec = args.asked()?;
-    if let Some(hosts) = args.hosts.hosts(&spec.real) {
+    if let Some(hosts) = args.hosts.hosts(&spec.real)? {
         return on_hosts(args, &hosts, &spec, output);
     }
     if args.timeline.timeline.is_some() && is_real(&spec)? {

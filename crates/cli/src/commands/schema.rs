@@ -8,6 +8,7 @@ use ssdyno_session::Failure;
 use crate::commands::compare::CompareOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
+use crate::commands::plan::PlanOutput;
 use crate::commands::profile::ProfileOutput;
 use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
@@ -36,6 +37,8 @@ pub(crate) enum SchemaName {
     Compare,
     Papers,
     Pci,
+    Plan,
+    PlanResult,
     Profile,
     Pts,
     #[cfg(target_os = "linux")]
@@ -75,6 +78,8 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Compare => of::<CompareOutput>(),
         SchemaName::Papers => of::<PapersOutput<'_>>(),
         SchemaName::Pci => of::<PciOutput>(),
+        SchemaName::Plan => of::<ssdyno_cluster::ClusterPlan>(),
+        SchemaName::PlanResult => of::<PlanOutput>(),
         SchemaName::Profile => of::<ProfileOutput<'_>>(),
         SchemaName::Pts => of::<PtsOutput<'_>>(),
         #[cfg(target_os = "linux")]

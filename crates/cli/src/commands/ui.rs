@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use ssdyno_cluster::{Hosts, RemoteStart};
+use ssdyno_cluster::Hosts;
 use ssdyno_session::Failure;
 use ssdyno_web::{DeskOptions, PageServer};
 
 use crate::consent::ConsentArgs;
-use crate::hosts::identity;
+use crate::hosts::ReachArgs;
 use crate::output::{Output, tell};
 use crate::progress::interrupted;
 use crate::results::{DEFAULT, HEADING};
@@ -31,24 +31,12 @@ pub(crate) struct UiArgs {
     pub(crate) results: PathBuf,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// The ssh for runs on other machines, with options of its own [default: ssh].
-    #[arg(long, value_name = "COMMAND", help_heading = "Other machines")]
-    pub(crate) ssh: Option<String>,
-    /// What ssdyno is called on the machines that ssh reaches: a name, or a path there [default: ssdyno].
-    #[arg(long, value_name = "PATH", help_heading = "Other machines")]
-    pub(crate) remote_program: Option<String>,
-    /// Where the certificate of this controller lies, for workers that listen with TLS
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
-    #[arg(long, value_name = "DIR", help_heading = "Other machines")]
-    pub(crate) identity: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reach: ReachArgs,
 }
 
 pub(crate) fn run(args: &UiArgs, output: Output) -> Result<(), Failure> {
-    let remote = RemoteStart::of(args.ssh.as_deref(), args.remote_program.as_deref());
-    let identity = identity(args.identity.as_deref(), "controller").ok();
-    let (version, probe_every) =
-        (env!("CARGO_PKG_VERSION").to_owned(), Some(Duration::from_secs(1)));
-    let hosts = Hosts { remote, identity, version, probe_every, ..Hosts::default() };
+    let hosts = Hosts { probe_every: Some(Duration::from_secs(1)), ..args.reach.hosts() };
     let (results, consent) = (args.results.clone(), args.consent.consent());
     let server = PageServer::bind(args.listen, DeskOptions { results, consent, hosts })?;
     let address = server.address();

@@ -52,6 +52,46 @@ fn two_workers_give_one_result() {
     assert!(text.contains("Host ") && text.contains(&workers[0].address), "{text}");
 }
 
+/// A directory for each step, one table, and the steps that can be carried out although one cannot.
+#[test]
+fn a_plan_leaves_all_that_its_steps_measured() {
+    let place = Place::new();
+    let workers = [Worker::start(&place), Worker::start(&place)];
+    let [a, b] = workers.each_ref().map(|worker| &worker.address);
+    let plan = format!(
+        "[load]\ntarget = \"sim:delay-100us\"\nworkload = \"randread\"\nfor = \"50ms\"\n\
+         [[clients]]\nname = \"a\"\nhost = \"{a}\"\n[[clients]]\nname = \"b\"\nhost = \"{b}\"\n\
+         [[steps]]\nname = \"A, alone\"\nclients = [\"a\"]\n\
+         [[steps]]\nname = \"wrong\"\nchange = {{ workload = \"nosuch\" }}\n\
+         [[steps]]\nname = \"rates\"\nrates = [2000, 4000]\n"
+    );
+    std::fs::write(place.path().join("plan.toml"), plan).unwrap();
+    let run = ["controller", "run", "plan.toml", "--name", "planned", "--no-probes"];
+    let output = place.command(&[&run[..], &["--json"]].concat()).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "a key of a step is wrong");
+    let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let steps = result["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 4);
+    assert!(steps[1]["error"]["message"].as_str().unwrap().contains("nosuch"), "{}", steps[1]);
+    let planned = place.path().join("results/planned");
+    for (step, directory) in [(0, "001-a--alone"), (2, "003-rates"), (3, "004-rates")] {
+        assert_eq!(steps[step]["directory"], directory);
+        let stored = std::fs::read(planned.join(directory).join("result.json")).unwrap();
+        let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+        assert_eq!(stored["requests"], steps[step]["figures"]["requests"]);
+        assert_eq!(stored["hosts"][0]["name"], "a");
+    }
+    let csv = std::fs::read_to_string(planned.join("steps.csv")).unwrap();
+    assert!(csv.contains("\n1,\"A, alone\",1,all,,false,"), "{csv}");
+    let page = std::fs::read_to_string(planned.join("report.html")).unwrap();
+    assert!(page.contains("003-rates/report.html") && page.contains("nosuch"));
+    // One that is not there: nothing is begun, and no directory is left.
+    drop(workers);
+    let absent = ["controller", "run", "plan.toml", "--name", "absent"];
+    assert_eq!(place.command(&absent).output().unwrap().status.code(), Some(1));
+    assert!(!place.path().join("results/absent").exists());
+}
+
 /// SIGKILL, and a new worker at its address: the run is not taken up there, and the host has its name in the result.
 #[test]
 fn a_worker_that_is_killed_and_started_anew_is_not_counted_twice() {

@@ -4,8 +4,6 @@
 //! Each host has a fixed number of requests to do, so that the truth is known: what it did in the window and outside it sum
 //! to that number, exactly, whatever happened to its network meanwhile.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;

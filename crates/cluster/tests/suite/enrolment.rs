@@ -1,8 +1,5 @@
 //! Workers that enrol and listen with TLS, over loopback: real connections, certificates that are what they should not be.
 
-#![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;

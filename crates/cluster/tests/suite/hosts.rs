@@ -1,94 +1,18 @@
 //! Runs on several workers over loopback: real connections, simulated targets and files.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
-
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ssdyno_cluster::{
-    HostAddress, Hosts, WorkerConsent, WorkerListener, WorkerService, run_on_hosts, serve_listener,
+    ClusterLoad, HostAddress, HostLoad, Hosts, ReachedHosts, WorkerConsent, WorkerListener,
+    WorkerService, run_on_hosts,
 };
 use ssdyno_result::{KeepGoing, RunResult};
-use ssdyno_session::{Failure, FailureKind, Measured, RunSpec, Unattended, WriteSpec, resolve};
+use ssdyno_session::{FailureKind, RunSpec, Unattended, WriteSpec, resolve};
 
-const VERSION: &str = "1.2.3";
-
-/// A worker in a thread of its own.
-struct Running {
-    address: HostAddress,
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), Failure>>>,
-}
-
-impl Running {
-    fn new(consent: WorkerConsent) -> Running {
-        Running::of_version(consent, VERSION)
-    }
-
-    fn of_version(consent: WorkerConsent, version: &str) -> Running {
-        Running::of(WorkerService::new(consent, version))
-    }
-
-    fn of(service: WorkerService) -> Running {
-        let listener = WorkerListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.address().to_string().parse().unwrap();
-        let end = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&end);
-        let serve =
-            move || serve_listener(listener, &service, move || ends.load(Ordering::Relaxed));
-        Running { address, end, thread: Some(std::thread::spawn(serve)) }
-    }
-
-    fn stop(&mut self) {
-        self.end.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap().unwrap();
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop();
-    }
-}
-
-fn workers(count: usize) -> (Vec<Running>, Vec<HostAddress>) {
-    let workers: Vec<Running> =
-        (0..count).map(|_| Running::new(WorkerConsent::default())).collect();
-    let addresses = workers.iter().map(|worker| worker.address.clone()).collect();
-    (workers, addresses)
-}
-
-fn run(hosts: &[HostAddress], spec: &RunSpec) -> Result<Measured, Failure> {
-    run_on_hosts(&at(hosts), spec, &mut |_| KeepGoing::Continue)
-}
-
-fn at(hosts: &[HostAddress]) -> Hosts {
-    Hosts { addresses: hosts.to_vec(), version: VERSION.to_owned(), ..Hosts::default() }
-}
-
-fn spec(target: &str, seconds: f64) -> RunSpec {
-    RunSpec {
-        target: Some(target.to_owned()),
-        duration: format!("{}ms", seconds * 1e3).parse().ok(),
-        ..RunSpec::default()
-    }
-}
-
-fn file(bytes: usize) -> tempfile::NamedTempFile {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), vec![7u8; bytes]).unwrap();
-    file
-}
-
-fn name_of(file: &tempfile::NamedTempFile) -> &str {
-    file.path().to_str().unwrap()
-}
+use crate::common::{Running, VERSION, at, file, name_of, run, spec, workers};
 
 /// Sums over hosts are the figures of the run.
 fn adds_up(result: &RunResult) {
@@ -109,7 +33,10 @@ fn merged_percentiles_are_those_of_all_requests() {
         interval: "1ms".parse().ok(),
         ..spec("sim:delay-100us", 0.2)
     };
-    let both = run(&hosts, &spec).unwrap();
+    let load = |host| HostLoad { host, name: None, spec: spec.clone() };
+    let both = ClusterLoad { common: spec.clone(), hosts: (0..2).map(load).collect() };
+    let watch = &mut |_: &_| KeepGoing::Continue;
+    let both = ReachedHosts::open(&at(&hosts), watch).unwrap().run(&both, watch).unwrap();
     assert!(both.failure.is_none(), "{:?}", both.failure);
     adds_up(&both.result);
     let alone =

@@ -1,0 +1,164 @@
+//! A host with its run, as the controller follows it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ssdyno_session::{Failure, FailureKind, RunPhase, RunSnapshot};
+use tokio::sync::Notify;
+
+use crate::clocks::ClockComparison;
+use crate::connection::{Connection, Fetched};
+use crate::join::HostOutcome;
+use crate::protocol::NO_ANSWER;
+use crate::worker::NO_RUN;
+
+/// How often workers tell how far they are.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// A host that is not heard of for so long after it was cut off is given up.
+const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
+pub(crate) const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
+
+/// How often a host that was cut off is tried again.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+
+/// What is known of a host while its run goes on.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) snapshot: RunSnapshot,
+    /// When it told something last.
+    heard: Instant,
+    /// Since when it is cut off.
+    pub(crate) lost: Option<Instant>,
+    /// Why it is given up, or why its worker has no such run.
+    pub(crate) gone: Option<Failure>,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { snapshot: RunSnapshot::default(), heard: Instant::now(), lost: None, gone: None }
+    }
+}
+
+/// A host with its run.
+pub(crate) struct Member {
+    pub(crate) connection: Connection,
+    pub(crate) run: u64,
+    pub(crate) clock: ClockComparison,
+    pub(crate) seed: u64,
+    pub(crate) seen: Arc<Mutex<Seen>>,
+}
+
+impl Member {
+    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn phase(&self) -> RunPhase {
+        self.seen().snapshot.phase
+    }
+
+    /// Gives it up if it is silent: it is cut off, whether its connection was found dead yet or not.
+    pub(crate) fn give_up_if_silent(&self) {
+        let mut seen = self.seen();
+        if seen.heard.elapsed() > GONE_AFTER_STOP {
+            let message = format!("{} was cut off when the run was stopped", self.connection.name);
+            seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let seen = self.seen();
+        seen.gone.is_some() || seen.snapshot.phase == RunPhase::Ended
+    }
+
+    /// Follows the run of a member in the background; it connects again after a cut.
+    pub(crate) fn follow(&self) {
+        let (mut connection, run, seen) =
+            (self.connection.clone(), self.run, Arc::clone(&self.seen));
+        tokio::spawn(async move {
+            let state = || seen.lock().unwrap_or_else(PoisonError::into_inner);
+            loop {
+                match connection.watch(run, TELL_EVERY).await {
+                    Ok(mut stream) => {
+                        while let Ok(Some(told)) = stream.message().await {
+                            let mut seen = state();
+                            (seen.snapshot, seen.lost) = (told.snapshot, None);
+                            seen.heard = Instant::now();
+                            if seen.snapshot.phase == RunPhase::Ended {
+                                return;
+                            }
+                        }
+                    }
+                    // It answers, and has no such run.
+                    Err(failure) if failure.key.as_deref() == Some(NO_RUN) => {
+                        state().gone = Some(failure);
+                        return;
+                    }
+                    Err(_) => {}
+                }
+                let since = *state().lost.get_or_insert_with(Instant::now);
+                if since.elapsed() > GONE_AFTER {
+                    let message = format!(
+                        "{} was cut off and did not come back within {} s",
+                        connection.name,
+                        GONE_AFTER.as_secs()
+                    );
+                    state().gone = Some(Failure::new(FailureKind::Failed, message));
+                    return;
+                }
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+        });
+    }
+}
+
+/// Fetches a record. A cut of the network in that moment is survived: the worker keeps the record until it is released.
+async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failure> {
+    let began = Instant::now();
+    loop {
+        match connection.collect(run).await {
+            Err(failure)
+                if failure.key.as_deref() == Some(NO_ANSWER) && began.elapsed() < GONE_AFTER =>
+            {
+                tokio::time::sleep(TRY_EVERY).await;
+            }
+            fetched => return fetched,
+        }
+    }
+}
+
+/// The same of one host; until `hurry` rings.
+pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
+    let Member { connection, run, clock, seed, seen } = member;
+    let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
+    let name = connection.name.clone();
+    let (fetched, later): (Result<Fetched, Failure>, _) = match gone {
+        Some(failure) => (Err(failure), None),
+        None => {
+            let collect = async {
+                let fetched = collect(connection, *run).await;
+                let later =
+                    if fetched.is_ok() { connection.compare_clocks().await.ok() } else { None };
+                (fetched, later)
+            };
+            tokio::select! {
+                done = collect => done,
+                () = hurry.notified() => {
+                    let message = format!("{name} did not send its record in time after the run was stopped");
+                    (Err(Failure::new(FailureKind::Failed, message)), None)
+                }
+            }
+        }
+    };
+    let clock = later.map_or(*clock, |later| clock.and(later));
+    HostOutcome {
+        name: connection.name.clone(),
+        machine: connection.machine.clone(),
+        seed: *seed,
+        clock,
+        fetched,
+    }
+}

@@ -1,0 +1,401 @@
+//! A plan: which clients load what, with which share, in which steps.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use ssdyno_session::{Document, Failure, RunSpec, nearest};
+
+use crate::controller::{ClusterLoad, HostLoad};
+use crate::hosts::HostAddress;
+
+/// Steps of a plan at most, with their rates and repetitions: more are a mistake.
+const STEPS_MAX: usize = 10_000;
+
+/// Rates of one sweep at most.
+const POINTS_MAX: u32 = 1_000;
+
+/// A run on several hosts in steps, as a TOML file describes it. Each step is one run: its clients begin at one moment,
+/// and its figures are over the time in which all of them were running.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterPlan {
+    /// What the clients run, with the keys of a spec (`ssdyno schema spec`).
+    #[serde(default)]
+    pub load: RunSpec,
+    /// How requests arrive in steps with rates. Default: `poisson`.
+    #[serde(default)]
+    pub arrivals: RateArrivals,
+    /// Who loads, one or more.
+    pub clients: Vec<PlanClient>,
+    /// What happens, one step after the other. Default: one step with all clients.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<PlanStep>,
+}
+
+/// How requests arrive that have a rate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RateArrivals {
+    /// Exponential gaps: those of several clients together are exponential again.
+    #[default]
+    Poisson,
+    /// Equal gaps on each client.
+    Fixed,
+}
+
+/// A client of a plan.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanClient {
+    /// The host, as `run --hosts` takes it; each host has one client.
+    pub host: String,
+    /// What steps and results call the client. Default: its host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its share of the rate of a step, above 0, in any unit: shares are divided by their sum over the clients of the
+    /// step. Default: 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// Keys of the load that are different for this client: keys of a spec (`target`, `for`), or of the workload or the
+    /// device (`workload.depth`).
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub change: Map<String, Value>,
+}
+
+/// A step of a plan.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PlanStep {
+    /// What results call it. Default: `step`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Names of its clients: clients are added and removed from step to step. Default: all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clients: Vec<String>,
+    /// Requests per second of all its clients together; the step is carried out for each rate. Default: as the load
+    /// says, which may be a closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rates: Option<Rates>,
+    /// How often it is carried out, each time with other random numbers, 1 or more. Default: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<u32>,
+    /// Keys of the load that are different in this step, as in a client. Those of a client win.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub change: Map<String, Value>,
+}
+
+/// Rates in requests per second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Rates {
+    /// One.
+    One(f64),
+    /// Several, in this order.
+    Several(Vec<f64>),
+    /// From one to another.
+    Sweep(RateSweep),
+}
+
+/// Rates whose ratio is the same from each to the next.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RateSweep {
+    /// The first, above 0.
+    pub from: f64,
+    /// The last; it may be below the first.
+    pub to: f64,
+    /// How many, 2 to 1000.
+    pub points: u32,
+}
+
+/// A step that can be carried out.
+#[derive(Clone, Debug)]
+pub struct PlannedStep {
+    /// Its place in the plan, from 1, with rates and repetitions counted.
+    pub number: usize,
+    /// Its name.
+    pub name: String,
+    /// Names of its clients.
+    pub clients: Vec<String>,
+    /// Requests per second of all clients together, where the plan says so.
+    pub rate: Option<f64>,
+    /// Which repetition it is, from 1.
+    pub repetition: u32,
+    /// What its hosts run.
+    pub load: ClusterLoad,
+}
+
+/// A plan that was read, with its text.
+#[derive(Clone, Debug)]
+pub struct PlanFile {
+    /// What it says.
+    pub plan: ClusterPlan,
+    /// The hosts of its clients, in their order.
+    pub hosts: Vec<HostAddress>,
+    /// What is carried out, in this order.
+    pub steps: Vec<PlannedStep>,
+}
+
+impl PlanFile {
+    /// Reads the plan in a TOML file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the plan says what cannot be done; with the line of the key.
+    pub fn read(path: &str) -> Result<PlanFile, Failure> {
+        let (text, plan) = Document::read::<ClusterPlan>(path)?;
+        let reader = Reader { plan: &plan, text: &text };
+        let (hosts, steps) = (reader.hosts()?, reader.steps()?);
+        Ok(PlanFile { plan, hosts, steps })
+    }
+}
+
+/// A plan with the text that complaints point to.
+struct Reader<'a> {
+    plan: &'a ClusterPlan,
+    text: &'a Document,
+}
+
+impl ClusterPlan {
+    /// What client number `client` is called.
+    fn name_of(&self, client: usize) -> &str {
+        self.clients.get(client).map_or("", |client| client.name.as_deref().unwrap_or(&client.host))
+    }
+
+    fn share(&self, client: usize) -> f64 {
+        self.clients.get(client).and_then(|client| client.share).unwrap_or(1.0)
+    }
+}
+
+impl Reader<'_> {
+    fn refuse<T>(&self, key: &str, message: String, help: impl Into<String>) -> Result<T, Failure> {
+        Err(self.text.about(key, format!("`{key}`: {message}"), help, "this value"))
+    }
+
+    /// The hosts of the clients. Names and hosts are there once.
+    fn hosts(&self) -> Result<Vec<HostAddress>, Failure> {
+        let clients = &self.plan.clients;
+        if clients.is_empty() {
+            return self.refuse(
+                "clients",
+                "there is none".to_owned(),
+                "add `[[clients]]` with a `host`",
+            );
+        }
+        let (mut names, mut hosts) = (BTreeSet::new(), Vec::new());
+        for (at, client) in clients.iter().enumerate() {
+            let key = |key: &str| format!("clients[{at}].{key}");
+            let host: HostAddress = match client.host.parse() {
+                Ok(host) => host,
+                Err(error) => {
+                    return self.refuse(
+                        &key("host"),
+                        error,
+                        "name a host that `run --hosts` takes",
+                    );
+                }
+            };
+            if hosts.contains(&host) {
+                let help = "a worker has one run at a time: start another worker there, or leave one client out";
+                return self.refuse(&key("host"), format!("{host} has a client already"), help);
+            }
+            let name = self.plan.name_of(at);
+            if name.is_empty() || !names.insert(name.to_owned()) {
+                let help = "give each client a name of its own";
+                return self.refuse(
+                    &key("name"),
+                    format!("`{name}` is no name, or is there twice"),
+                    help,
+                );
+            }
+            if client.share.is_some_and(|share| !(share.is_finite() && share > 0.0)) {
+                return self.refuse(
+                    &key("share"),
+                    "it must be above 0".to_owned(),
+                    "write such as 1, 2 or 0.5",
+                );
+            }
+            hosts.push(host);
+        }
+        let shared = clients.iter().position(|client| client.share.is_some());
+        if let Some(at) = shared.filter(|_| self.plan.steps.iter().all(|step| step.rates.is_none()))
+        {
+            let help = "add `rates` to a step, or give the client a `change` such as { workload.depth = 8 }";
+            let message = "shares divide a rate, and no step has one".to_owned();
+            return self.refuse(&format!("clients[{at}].share"), message, help);
+        }
+        Ok(hosts)
+    }
+
+    fn steps(&self) -> Result<Vec<PlannedStep>, Failure> {
+        let all = [PlanStep::default()];
+        let steps = if self.plan.steps.is_empty() { &all[..] } else { &self.plan.steps };
+        let mut planned = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            let clients = self.clients_of(at, step)?;
+            let rates = self.rates_of(at, step)?;
+            let repeat = step.repeat.unwrap_or(1);
+            if repeat == 0 {
+                let message = "it must be greater than zero".to_owned();
+                return self.refuse(&format!("steps[{at}].repeat"), message, "write 1 or more");
+            }
+            for rate in rates {
+                for repetition in 1..=repeat {
+                    if planned.len() == STEPS_MAX {
+                        let message = format!("the plan has more than {STEPS_MAX} steps with it");
+                        return self.refuse(
+                            &format!("steps[{at}]"),
+                            message,
+                            "leave out rates or repetitions",
+                        );
+                    }
+                    let load = self.load(at, step, &clients, rate, repetition)?;
+                    planned.push(PlannedStep {
+                        number: planned.len() + 1,
+                        name: step.name.clone().unwrap_or_else(|| "step".to_owned()),
+                        clients: clients
+                            .iter()
+                            .map(|at| self.plan.name_of(*at).to_owned())
+                            .collect(),
+                        rate,
+                        repetition,
+                        load,
+                    });
+                }
+            }
+        }
+        Ok(planned)
+    }
+
+    /// Places of the clients of a step.
+    fn clients_of(&self, at: usize, step: &PlanStep) -> Result<Vec<usize>, Failure> {
+        let count = self.plan.clients.len();
+        if step.clients.is_empty() {
+            return Ok((0..count).collect());
+        }
+        let mut clients = Vec::new();
+        for (place, name) in step.clients.iter().enumerate() {
+            let key = format!("steps[{at}].clients[{place}]");
+            let known = (0..count).find(|client| self.plan.name_of(*client) == name);
+            let Some(client) = known else {
+                let names: Vec<&str> = (0..count).map(|client| self.plan.name_of(client)).collect();
+                let help = match nearest(name, names.iter().copied()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => format!("the clients are {}", names.join(", ")),
+                };
+                return self.refuse(&key, format!("there is no client `{name}`"), help);
+            };
+            if clients.contains(&client) {
+                return self.refuse(
+                    &key,
+                    format!("`{name}` is there twice"),
+                    "leave one of them out",
+                );
+            }
+            clients.push(client);
+        }
+        // Whatever their order in the step, seeds and results are in the order of the plan.
+        clients.sort_unstable();
+        Ok(clients)
+    }
+
+    fn rates_of(&self, at: usize, step: &PlanStep) -> Result<Vec<Option<f64>>, Failure> {
+        let key = format!("steps[{at}].rates");
+        let rates = match &step.rates {
+            None => return Ok(vec![None]),
+            Some(Rates::One(rate)) => vec![*rate],
+            Some(Rates::Several(rates)) => rates.clone(),
+            Some(Rates::Sweep(RateSweep { from, to, points })) => {
+                if !(2..=POINTS_MAX).contains(points) {
+                    let message = format!("{points} points");
+                    return self.refuse(&key, message, format!("write 2 to {POINTS_MAX} points"));
+                }
+                let step = (to / from).powf(1.0 / f64::from(points - 1));
+                // The last is the asked one to the last digit.
+                let rate = |n| if n + 1 == *points { *to } else { from * step.powi(n as i32) };
+                (0..*points).map(rate).collect()
+            }
+        };
+        let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
+        if rates.is_empty() || !rates.iter().all(good) {
+            let message = "rates are above 0, and there is one or more".to_owned();
+            return self.refuse(
+                &key,
+                message,
+                "write such as 5000, [1000, 2000] or { from = 1000, to = 64000, points = 7 }",
+            );
+        }
+        Ok(rates.into_iter().map(Some).collect())
+    }
+
+    /// What the hosts of a step run.
+    fn load(
+        &self,
+        at: usize,
+        step: &PlanStep,
+        clients: &[usize],
+        rate: Option<f64>,
+        repetition: u32,
+    ) -> Result<ClusterLoad, Failure> {
+        let common = self.changed(&self.plan.load, &step.change, &format!("steps[{at}].change"))?;
+        let total: f64 = clients.iter().map(|client| self.plan.share(*client)).sum();
+        let mut hosts = Vec::with_capacity(clients.len());
+        for &host in clients {
+            let Some(client) = self.plan.clients.get(host) else { continue };
+            let changed =
+                self.changed(&common, &client.change, &format!("clients[{host}].change"))?;
+            let spec = match rate {
+                Some(rate) => self.at_rate(&changed, rate * self.plan.share(host) / total)?,
+                None => changed,
+            };
+            // As without a plan: host n, from 0, has the seed plus n; a repetition has others.
+            let place = host + self.plan.clients.len() * (repetition as usize - 1);
+            let seed = spec.seed.wrapping_add(place as u64);
+            hosts.push(HostLoad {
+                host,
+                name: Some(self.plan.name_of(host).to_owned()),
+                spec: RunSpec { seed, ..spec },
+            });
+        }
+        let common = match rate {
+            Some(rate) => self.at_rate(&common, rate)?,
+            None => common,
+        };
+        Ok(ClusterLoad { common, hosts })
+    }
+
+    /// `spec` with the keys of a `change` in it, which stands at `place`.
+    fn changed(
+        &self,
+        spec: &RunSpec,
+        change: &Map<String, Value>,
+        place: &str,
+    ) -> Result<RunSpec, Failure> {
+        let mut leaves = Vec::new();
+        flatten("", change, &mut leaves);
+        leaves.into_iter().try_fold(spec.clone(), |spec, (key, value)| {
+            spec.with(&key, &value).map_err(|failure| {
+                let help = failure.help.clone().unwrap_or_default();
+                self.text.about(&format!("{place}.{key}"), failure.message, help, "this value")
+            })
+        })
+    }
+
+    /// `spec` as an open loop with so many requests per second.
+    fn at_rate(&self, spec: &RunSpec, rate: f64) -> Result<RunSpec, Failure> {
+        let spec = spec.with("workload.arrivals.kind", &json!(self.plan.arrivals))?;
+        spec.with("workload.arrivals.rate", &json!(rate))
+    }
+}
+
+/// `{ workload.depth = 8 }` is a table in a table, and one key of the load.
+fn flatten(prefix: &str, table: &Map<String, Value>, leaves: &mut Vec<(String, Value)>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Object(inner) => flatten(&key, inner, leaves),
+            value => leaves.push((key, value.clone())),
+        }
+    }
+}

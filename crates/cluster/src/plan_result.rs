@@ -1,0 +1,304 @@
+//! What the steps of a plan measured, as one value: JSON, CSV, a table and a page are made from it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_result::{
+    Axis, Latency, Page, Plot, RunResult, bytes_per_second, html_table, nanoseconds, rate,
+};
+use ssdyno_session::{ErrorBody, Failure, Measured};
+
+use crate::plan::{ClusterPlan, PlannedStep};
+
+/// What a plan measured.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct PlanResult {
+    /// What was asked for.
+    pub plan: ClusterPlan,
+    /// Whether it ended before all steps were carried out, or a step has an error or is partial.
+    pub partial: bool,
+    /// The steps, in their order; those that were not begun are not here.
+    pub steps: Vec<StepResult>,
+}
+
+/// What a step measured.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StepResult {
+    /// Its place in the plan, from 1, with rates and repetitions counted.
+    pub number: usize,
+    /// Its name.
+    pub name: String,
+    /// Which repetition it is, from 1.
+    pub repetition: u32,
+    /// Names of its clients.
+    pub clients: Vec<String>,
+    /// Requests per second of all its clients that were asked for; `null` where the load has no rate from the plan.
+    pub rate: Option<f64>,
+    /// The directory of its own result, beside this file; `null` without figures, or where no files are kept.
+    pub directory: Option<String>,
+    /// Over all clients; `null` where it could not be carried out.
+    pub figures: Option<StepFigures>,
+    /// Each client, in the order of `clients`.
+    pub hosts: Vec<StepHost>,
+    /// What was wrong with it.
+    pub error: Option<ErrorBody>,
+}
+
+/// Figures of a step over the time in which all its clients were running.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct StepFigures {
+    /// Whether it ended early, or a client is missing.
+    pub partial: bool,
+    /// Requests completed without error.
+    pub requests: u64,
+    /// Requests that ended in an error.
+    pub errors: u64,
+    /// `requests` by second.
+    pub iops: f64,
+    /// Bytes read and written, by second.
+    pub throughput_bytes_per_second: f64,
+    /// From the intended start to the completion; `null` without requests.
+    pub latency_ns: Option<Latency>,
+}
+
+/// Figures of one client of a step.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct StepHost {
+    /// Name of the client.
+    pub name: String,
+    /// Why it is missing in the figures; `null` where it is in them.
+    pub lost: Option<String>,
+    /// As of the step.
+    #[serde(flatten)]
+    pub figures: StepFigures,
+}
+
+impl StepFigures {
+    fn of(result: &RunResult) -> StepFigures {
+        StepFigures {
+            partial: result.partial,
+            requests: result.requests,
+            errors: result.errors,
+            iops: result.iops,
+            throughput_bytes_per_second: result.throughput_bytes_per_second,
+            latency_ns: result.latency_ns.as_ref().map(|latency| latency.all),
+        }
+    }
+}
+
+impl StepResult {
+    /// Of `step`, whose result lies in `directory`.
+    pub fn of(
+        step: &PlannedStep,
+        measured: Result<&Measured, &Failure>,
+        directory: Option<String>,
+    ) -> StepResult {
+        let PlannedStep { number, name, repetition, clients, rate, .. } = step.clone();
+        let result = measured.ok().map(|measured| &measured.result);
+        let error = measured.map_or_else(Some, |measured| measured.failure.as_ref());
+        let hosts = result.map_or(&[][..], |result| &result.hosts).iter().map(|host| StepHost {
+            name: host.name.clone(),
+            lost: host.lost.clone(),
+            figures: StepFigures {
+                partial: host.partial,
+                requests: host.requests,
+                errors: host.errors,
+                iops: host.iops,
+                throughput_bytes_per_second: host.throughput_bytes_per_second,
+                latency_ns: host.latency_ns.as_ref().map(|latency| latency.all),
+            },
+        });
+        StepResult {
+            number,
+            name,
+            repetition,
+            clients,
+            rate,
+            directory,
+            figures: result.map(StepFigures::of),
+            hosts: hosts.collect(),
+            error: error.map(Failure::body),
+        }
+    }
+
+    /// Its name, and which repetition of `of` it is.
+    fn title(&self, of: u32) -> String {
+        match of {
+            1 => self.name.clone(),
+            of => format!("{} ({} of {of})", self.name, self.repetition),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.error.is_none() && self.figures.as_ref().is_some_and(|figures| !figures.partial)
+    }
+}
+
+/// Columns of the table of steps.
+const COLUMNS: [&str; 9] =
+    ["step", "name", "clients", "asked", "IOPS", "throughput", "p50", "p99", "max"];
+
+impl PlanResult {
+    /// Of a plan with `planned` steps.
+    pub fn new(plan: ClusterPlan, planned: usize, steps: Vec<StepResult>) -> PlanResult {
+        let partial = steps.len() < planned || !steps.iter().all(StepResult::is_whole);
+        PlanResult { plan, partial, steps }
+    }
+
+    /// How often the step of the plan that `step` comes from is carried out.
+    fn repeats(&self, step: &StepResult) -> u32 {
+        let alike = |other: &&StepResult| other.name == step.name && other.rate == step.rate;
+        self.steps.iter().filter(alike).map(|other| other.repetition).max().unwrap_or(1)
+    }
+
+    /// A row of text for each step, after that with the columns.
+    pub fn table(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![COLUMNS.map(str::to_owned).to_vec()];
+        rows.extend(self.steps.iter().map(|step| {
+            let asked = step.rate.map_or_else(|| "-".to_owned(), rate);
+            let clients = step.clients.len().to_string();
+            let mut row =
+                vec![step.number.to_string(), step.title(self.repeats(step)), clients, asked];
+            match &step.figures {
+                Some(figures) => {
+                    let mark = if figures.partial { " (partial)" } else { "" };
+                    row.push(rate(figures.iops) + mark);
+                    row.push(bytes_per_second(figures.throughput_bytes_per_second));
+                    let of = figures.latency_ns.map(|one| [one.p50, one.p99, one.max]);
+                    row.extend(of.map_or(["-"; 3].map(str::to_owned), |of| of.map(nanoseconds)));
+                }
+                None => row.extend(["failed", "-", "-", "-", "-"].map(str::to_owned)),
+            }
+            row
+        }));
+        rows
+    }
+
+    /// What was wrong with steps, a line each.
+    pub fn complaints(&self) -> Vec<String> {
+        let lines = self.steps.iter().filter_map(|step| {
+            let error = step.error.as_ref()?;
+            Some(format!("step {} ({}): {}", step.number, step.name, error.message))
+        });
+        lines.collect()
+    }
+
+    /// A line for each step (`host` is `all`) and for each client of it, for other programs: rates by second, times in
+    /// nanoseconds. What is not known is empty.
+    pub fn csv(&self) -> String {
+        let mut text = "step,name,repetition,host,rate,partial,requests,errors,iops,throughput_bytes_per_second,\
+                        latency_ns_mean,latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_p99_9,latency_ns_max\n"
+            .to_owned();
+        for step in &self.steps {
+            let rate = step.rate.map(|rate| rate.to_string()).unwrap_or_default();
+            let mut line = |host: &str, rate: &str, figures: Option<&StepFigures>| {
+                let StepResult { number, name, repetition, .. } = step;
+                text.push_str(&format!(
+                    "{number},{},{repetition},{},{rate},",
+                    cell(name),
+                    cell(host)
+                ));
+                text.push_str(&figures.map_or_else(|| ",".repeat(10), columns));
+                text.push('\n');
+            };
+            line("all", &rate, step.figures.as_ref());
+            for host in &step.hosts {
+                line(&host.name, "", (host.lost.is_none()).then_some(&host.figures));
+            }
+        }
+        text
+    }
+
+    /// The report: one file, opens without a network. Steps with figures lead to their own reports.
+    pub fn html(&self, title: &str) -> String {
+        let clients = self.plan.clients.len();
+        let facts = [format!("{clients} clients"), format!("{} steps", self.steps.len())];
+        let mut page = Page::new(title, self.partial, &facts);
+        for complaint in self.complaints() {
+            page.note(&complaint, true);
+        }
+        let with_figures: Vec<(f64, &StepFigures)> = self
+            .steps
+            .iter()
+            .filter_map(|step| Some((step.number as f64, step.figures.as_ref()?)))
+            .collect();
+        page.section("Steps", &[self.rates_plot(&with_figures), latency_plot(&with_figures)]);
+        let rows = self.table();
+        let header: Vec<&str> = rows[0].iter().map(String::as_str).collect();
+        page.section("Table", &[html_table(&header, &rows[1..]), self.links()]);
+        page.finish()
+    }
+
+    fn rates_plot(&self, steps: &[(f64, &StepFigures)]) -> String {
+        let asked: Vec<(f64, f64)> =
+            self.steps.iter().filter_map(|step| Some((step.number as f64, step.rate?))).collect();
+        let iops: Vec<(f64, f64)> = steps.iter().map(|(at, figures)| (*at, figures.iops)).collect();
+        let most = iops.iter().chain(&asked).map(|(_, y)| *y).fold(0.0, f64::max);
+        let mut plot =
+            Plot::new("IOPS by step", step_axis(steps), Axis::from_zero("IOPS", most, rate));
+        if !asked.is_empty() {
+            plot.line("write", "asked", &asked);
+        }
+        plot.line("read", "measured", &iops);
+        plot.finish()
+    }
+
+    fn links(&self) -> String {
+        let mut list = String::new();
+        for step in &self.steps {
+            if let Some(directory) = &step.directory {
+                // The name of a directory is plain: it was made from letters, digits and hyphens.
+                list.push_str(&format!(
+                    "<li><a href=\"{directory}/report.html\">step {}</a></li>",
+                    step.number
+                ));
+            }
+        }
+        if list.is_empty() { list } else { format!("<ul>{list}</ul>") }
+    }
+}
+
+fn step_axis(steps: &[(f64, &StepFigures)]) -> Axis {
+    let last = steps.last().map_or(1.0, |(at, _)| *at);
+    Axis { label: "step", from: 0.5, to: last + 0.5, log: false, format: |at| format!("{at}") }
+}
+
+fn latency_plot(steps: &[(f64, &StepFigures)]) -> String {
+    let of = |pick: fn(&Latency) -> f64| -> Vec<(f64, f64)> {
+        let point =
+            |(at, one): &(f64, &StepFigures)| Some((*at, one.latency_ns.as_ref().map(pick)?));
+        steps.iter().filter_map(point).collect()
+    };
+    let (median, tail) = (of(|one| one.p50), of(|one| one.p99));
+    let all = || median.iter().chain(&tail).map(|(_, ns)| *ns);
+    let (from, to) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    if to <= 0.0 {
+        return String::new();
+    }
+    let axis = Axis::logarithmic("latency", from, to, nanoseconds);
+    let mut plot = Plot::new("Latency by step", step_axis(steps), axis);
+    plot.line("read", "p50", &median);
+    plot.line("write", "p99", &tail);
+    plot.finish()
+}
+
+/// The columns of a line of CSV from `partial` on.
+fn columns(figures: &StepFigures) -> String {
+    let StepFigures { partial, requests, errors, iops, throughput_bytes_per_second, latency_ns } =
+        figures;
+    let latency = latency_ns.map_or_else(
+        || ",".repeat(5),
+        |one| {
+            let all = [one.mean, one.p50, one.p95, one.p99, one.p99_9, one.max];
+            all.map(|ns| ns.to_string()).join(",")
+        },
+    );
+    format!("{partial},{requests},{errors},{iops},{throughput_bytes_per_second},{latency}")
+}
+
+/// A cell of CSV (RFC 4180).
+fn cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}

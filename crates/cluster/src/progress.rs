@@ -1,0 +1,43 @@
+//! How far the hosts of a run are.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ssdyno_block::Time;
+use ssdyno_prober::SystemSample;
+use ssdyno_result::{LiveSnapshot, RunProgress};
+use ssdyno_session::RunSnapshot;
+
+/// How far all hosts are.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterProgress {
+    /// Each host: its name, its last snapshot, and since when it was not heard of, if it is cut off.
+    pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,
+    /// Each machine that is sampled: its name and its newest sample.
+    pub systems: Vec<(String, Option<SystemSample>)>,
+}
+
+impl ClusterProgress {
+    /// All hosts as one run: requests are summed, and it is as far as the slowest.
+    pub fn merged(&self) -> RunProgress {
+        let all = || self.hosts.iter().map(|(_, snapshot, _)| &snapshot.progress);
+        let completed: u64 = all().map(|progress| progress.completed).sum();
+        let latency: f64 = all().map(|one| one.latency_ns_mean * one.completed as f64).sum();
+        let preparing = all().filter_map(|progress| progress.preparing);
+        let mut glance: Option<LiveSnapshot> = None;
+        for one in all().filter_map(|progress| progress.glance.as_deref()) {
+            match &mut glance {
+                Some(sum) => sum.merge(one),
+                None => glance = Some(one.clone()),
+            }
+        }
+        RunProgress {
+            preparing: preparing.min_by(f64::total_cmp),
+            now: all().map(|progress| progress.now).min().unwrap_or(Time::ZERO),
+            issued: all().map(|progress| progress.issued).sum(),
+            completed,
+            latency_ns_mean: latency / completed.max(1) as f64,
+            glance: glance.map(Arc::new),
+        }
+    }
+}
