@@ -72,6 +72,18 @@ impl Buffers {
         (place, true)
     }
 
+    /// The first `length` bytes of the place that the write in `slot` was given, as they are.
+    pub(crate) fn written(&self, slot: u32, length: usize) -> &[u8] {
+        let slot = slot as usize;
+        if length <= self.stride {
+            let first = self.written_from + slot * self.stride;
+            return &self.area.all()[first..first + length];
+        }
+        let own = self.long[slot].as_ref().filter(|place| place.length >= length);
+        let shared = || self.shared[1].iter().find(|place| place.length >= length);
+        own.or_else(shared).map_or(&[], |place| &place.all()[..length])
+    }
+
     /// A place for a request that is longer than those of the area.
     #[cold]
     fn long_place(&mut self, slot: usize, length: usize, written: bool) -> &mut [u8] {
@@ -132,6 +144,11 @@ impl Aligned {
     }
 
     #[inline]
+    fn all(&self) -> &[u8] {
+        &self.bytes[self.first..self.first + self.length]
+    }
+
+    #[inline]
     fn bytes(&mut self) -> &mut [u8] {
         &mut self.bytes[self.first..self.first + self.length]
     }
@@ -173,6 +190,8 @@ mod tests {
                 let (place, _) = buffers.place(slot, &Request::write(0, length));
                 let sectors = place.chunks(512).map(|sector| sector.iter().any(|byte| *byte != 0));
                 assert!(sectors.into_iter().all(|filled| filled), "{slot} {length}");
+                let place = place.to_vec();
+                assert_eq!(buffers.written(slot, length as usize), place, "as it was given");
             }
         }
     }

@@ -37,6 +37,16 @@ pub enum BenchError {
         /// What it is: `a directory`.
         kind: &'static str,
     },
+    /// A network target cannot be used, or its connection ended.
+    #[error("{target}: {what}")]
+    Network {
+        /// The target, as it was named.
+        target: String,
+        /// What is wrong.
+        what: String,
+        /// What to do about it.
+        help: String,
+    },
     /// Size or alignment of the target could not be found.
     #[error("cannot find the {what} of {target}: {source}")]
     Geometry {
@@ -178,6 +188,7 @@ impl BenchError {
                 io::ErrorKind::ResourceBusy => "something holds it: unmount it, stop it, or wait",
                 _ => "the system's message says why",
             },
+            BenchError::Network { help, .. } => return help.clone(),
             BenchError::Busy { .. } => {
                 "wait until it has ended: two runs at once would measure each other"
             }

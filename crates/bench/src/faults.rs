@@ -55,7 +55,10 @@ impl Faults {
         *count += 1;
         first.get_or_insert(*request);
         self.in_a_row += 1;
-        let gone = matches!(error, libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM | libc::ESHUTDOWN);
+        let gone = matches!(
+            error,
+            libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM | libc::ESHUTDOWN | libc::ECONNRESET
+        );
         let last = || match outcome < 0 {
             true => error_of(outcome),
             false => io::Error::new(io::ErrorKind::UnexpectedEof, "fewer bytes than asked for"),

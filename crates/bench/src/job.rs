@@ -261,6 +261,7 @@ impl State {
     /// Nobody waits for us any more. Our memory must stay until the last request completes.
     #[cold]
     fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
+        engine.give_up();
         while self.outstanding > 0 && engine.turn(1, Some(TICK)).is_ok() {
             engine.reap(|_, _| self.outstanding -= 1);
         }

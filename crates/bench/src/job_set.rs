@@ -17,6 +17,7 @@ use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::JobFailure;
 use crate::member::Member;
+use crate::network::Trouble;
 use crate::plan::LoadPlan;
 use crate::probe::RunProbe;
 use crate::pulse::{Pulse, Shared};
@@ -410,6 +411,11 @@ impl JobSet {
                 return Some(BenchError::Workload(error));
             }
             match report.ended.failure.take() {
+                Some(JobFailure::Gone { .. }) if report.trouble.is_some() => {
+                    let what = report.trouble.take().unwrap_or_default();
+                    let help = "look at the server's log; the figures are those of the requests until then";
+                    return Some(Trouble::new(what, help).of(&target.name));
+                }
                 Some(JobFailure::Gone { request, count, source }) => {
                     let target = target.name_at(request.offset_bytes).to_owned();
                     return Some(BenchError::Gone { target, count, request, source });

@@ -13,7 +13,7 @@
 //! Beside the measuring loop: [`probe`] (what the machine does meanwhile).
 //!
 //! Engines: io_uring (registered buffers and files, batched submission and reaping), threads with
-//! pread(2) and pwrite(2), and nothing. The tool measures and states what it costs itself
+//! pread(2) and pwrite(2), connections to servers (`network`: NBD), and nothing. The tool measures and states what it costs itself
 //! (S4-21, S4-45).
 //!
 //! Errors: [`BenchError`] says what is wrong and where, its [`help`](BenchError::help) what to
@@ -52,6 +52,7 @@ mod machine;
 #[cfg(target_os = "linux")]
 mod member;
 mod method;
+mod network;
 mod options;
 #[cfg(target_os = "linux")]
 mod overhead;
@@ -90,6 +91,9 @@ pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};
+pub use network::is_network;
+#[cfg(target_os = "linux")]
+pub use network::{RemoteFile, inspect_export};
 pub use options::{BenchOptions, EngineKind, NULL, PageCache, Probing, SyncWrites};
 pub use run::{BenchMeasured, BenchRun, RowsPlace};
 #[cfg(target_os = "linux")]

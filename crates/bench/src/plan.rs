@@ -16,6 +16,7 @@ use crate::engine::uring::{SLOTS_MAX, Setup, Uring};
 use crate::engine::why_not::{WhyNot, why_not};
 use crate::error::BenchError;
 use crate::method::{ReapWait, SubmitStrategy};
+use crate::network::is_network;
 use crate::options::{BenchOptions, EngineKind, Opening, PageCache};
 use crate::run::BenchRun;
 use crate::share;
@@ -39,6 +40,10 @@ pub(crate) enum Means {
     /// NVMe commands through io_uring.
     Passthrough(Setup),
     Threads,
+    /// Connections to a server; with `fua` writes are durable when they complete.
+    Network {
+        fua: bool,
+    },
 }
 
 impl Means {
@@ -49,12 +54,17 @@ impl Means {
             Means::Uring(_) => "io_uring",
             Means::Passthrough(_) => "io_uring passthrough",
             Means::Threads => "threads",
+            Means::Network { .. } => "nbd",
         }
     }
 
     /// Whether a job can spin: it can where it is not the kernel that waits.
     pub(crate) fn may_spin(self) -> bool {
-        matches!(self, Means::Uring(setup) | Means::Passthrough(setup) if !setup.iopoll)
+        match self {
+            Means::Uring(setup) | Means::Passthrough(setup) => !setup.iopoll,
+            Means::Network { .. } => true,
+            Means::Null | Means::Threads => false,
+        }
     }
 }
 
@@ -113,6 +123,11 @@ impl LoadPlan {
             let why = "commands go to one generic device at a time".to_owned();
             return Err(BenchError::Option { option: "passthrough", why });
         }
+        let more = run.more.iter().map(|(name, _)| name);
+        if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(|n| is_network(n)) {
+            let why = "a network target is loaded alone, not among several files".to_owned();
+            return Err(BenchError::Option { option: "filename", why });
+        }
         match &run.source {
             Source::Jobs { jobs, .. } => {
                 jobs::opening(jobs, page_cache).map(|opening| Opening { shared, ..opening })
@@ -131,7 +146,7 @@ impl LoadPlan {
         let (means, mut notes) = means(target, &options)?;
         notes.splice(0..0, target.notes.iter().cloned());
         let facts = target.facts();
-        match &run.source {
+        let plan = match &run.source {
             Source::Generator(config) => {
                 refuse_changes(config, target)?;
                 generator(run, config, &facts, means, notes)
@@ -152,8 +167,34 @@ impl LoadPlan {
                 notes.extend(run.source.notes());
                 jobs::plan(run, &options, jobs, target, means, notes)
             }
-        }
+        };
+        // How long those of a trace are is not known yet; what is too long fails.
+        let known = match &run.source {
+            Source::Generator(config) => config.disksim.is_none(),
+            Source::Jobs { .. } => true,
+            Source::Trace { .. } => false,
+        };
+        plan.and_then(|plan| fit(plan, target, known))
     }
+}
+
+/// `plan`, if its requests are not longer than the target takes, and what is to be told of its connections. Whether
+/// the lengths of its requests are `known`.
+fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan, BenchError> {
+    let Kind::Network(remote) = &target.kind else { return Ok(plan) };
+    let most = remote.export().most_bytes();
+    if known && plan.block_bytes > most {
+        let what = format!("requests of {} B; the server takes {most} B at most", plan.block_bytes);
+        let error = WorkloadError::of_key("block_size", what, "make the blocks smaller");
+        return Err(BenchError::Workload(error));
+    }
+    if plan.jobs.len() > 1 && !remote.shares_flushes() {
+        plan.notes.push(
+            "each job has a connection of its own, and the server does not say that a flush on one is              for all (NBD_FLAG_CAN_MULTI_CONN)"
+                .to_owned(),
+        );
+    }
+    Ok(plan)
 }
 
 fn check(options: &BenchOptions) -> Result<(), BenchError> {
@@ -223,6 +264,14 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     let BenchOptions { iopoll, sqpoll, nowait, .. } = *options;
     let uring = Means::Uring(Setup { iopoll, sqpoll, nowait });
     let asked = options.engine == EngineKind::Uring || iopoll || sqpoll || nowait;
+    if let Kind::Network(_) = target.kind {
+        if asked || options.engine != EngineKind::Auto {
+            let why =
+                "a network target has an engine of its own, which needs no part of the kernel's";
+            return Err(BenchError::Option { option: "engine", why: why.to_owned() });
+        }
+        return Ok((Means::Network { fua: target.durable_writes }, Vec::new()));
+    }
     if options.engine == EngineKind::Threads {
         return Ok((Means::Threads, Vec::new()));
     }

@@ -246,6 +246,7 @@ impl Parts<'_> {
         });
         let engine = match self.means {
             Means::Null | Means::Threads => "threads (pread and pwrite)".to_owned(),
+            Means::Network { .. } => "nbd (a connection for each job)".to_owned(),
             Means::Passthrough(Setup { iopoll, sqpoll, .. }) => format!(
                 "io_uring with NVMe passthrough{}{}",
                 if iopoll { ", polled completions" } else { "" },

@@ -13,7 +13,7 @@ use ssdyno_safety::Access;
 /// A run in wall time.
 #[derive(Debug)]
 pub struct BenchRun {
-    /// `null:`, or the path of a block device or a file.
+    /// `null:`, the path of a block device or a file, or the name of a network target.
     pub target: String,
     /// Whether it may be written to.
     pub access: Access,

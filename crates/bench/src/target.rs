@@ -1,4 +1,4 @@
-//! What is loaded: a block device, a file, or nothing.
+//! What is loaded: a block device, a file, what a server offers, or nothing.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,6 +11,8 @@ use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
 use crate::lock::lock;
+use crate::network::nbd::wire;
+use crate::network::{Remote, RemoteFile, Trouble, is_network};
 use crate::options::{NULL, Opening, PageCache, SyncWrites};
 use ssdyno_safety::Access;
 use ssdyno_safety::file_system::{self, is_of_the_kernel};
@@ -35,6 +37,8 @@ pub(crate) enum Kind {
     Device(OwnedFd),
     /// A regular file.
     File(OwnedFd),
+    /// What a server offers.
+    Network(Arc<Remote>),
 }
 
 /// An open target.
@@ -63,6 +67,8 @@ pub struct RealTarget {
     locks: Vec<OwnedFd>,
     /// Where commands go as they are.
     pub(crate) generic: Option<Generic>,
+    /// Writes to a network target are durable when they complete.
+    pub(crate) durable_writes: bool,
 }
 
 /// A further file or device of a target.
@@ -100,6 +106,9 @@ impl RealTarget {
     ) -> Result<RealTarget, BenchError> {
         if name == NULL {
             return Ok(RealTarget::null());
+        }
+        if is_network(name) {
+            return RealTarget::open_network(name, access, opening);
         }
         // Commands go to a generic device; all else is known of its block device, and asked of that.
         let block = block_device_of(name);
@@ -146,14 +155,69 @@ impl RealTarget {
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
         target.describe(opening.page_cache);
         target.notes.extend(durable(opening.sync_writes));
-        if target.capacity_bytes < u64::from(target.sector_bytes) {
+        target.checked()
+    }
+
+    /// Connects to a network target. Its server is not asked to keep others away: it may serve them meanwhile.
+    fn open_network(
+        name: &str,
+        access: &Access,
+        opening: Opening,
+    ) -> Result<RealTarget, BenchError> {
+        let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
+        if opening.page_cache != PageCache::Bypassed {
+            return refuse("buffered", "no page cache is before a network target");
+        }
+        let writable = matches!(access, Access::Write(_));
+        if matches!(access, Access::Write(permit) if !permit.covers_export(name)) {
+            return Err(BenchError::Permit { target: name.to_owned() });
+        }
+        let remote = Remote::open(name)?;
+        let export = *remote.export();
+        if writable && export.has(wire::READ_ONLY) {
+            let what = "the export is read-only".to_owned();
+            let help = "measure reads, or let the server export it for writing";
+            return Err(Trouble::new(what, help).of(name));
+        }
+        let durable = opening.sync_writes != SyncWrites::No;
+        if durable && writable && !export.has(wire::SEND_FUA) {
+            return refuse(
+                "sync",
+                "the server has no writes that are durable when they complete (FUA)",
+            );
+        }
+        let mut target = RealTarget::closed(name, writable);
+        target.capacity_bytes = export.size_bytes;
+        target.sector_bytes = export.sector_bytes();
+        target.notes = remote.notes();
+        if durable && writable {
+            let note =
+                "a write is durable when it completes (FUA): its latency has the flush in it";
+            target.notes.push(note.to_owned());
+            target.durable_writes = true;
+        }
+        target.kind = Kind::Network(Arc::new(remote));
+        target.checked()
+    }
+
+    /// Itself, where it holds at least one block.
+    fn checked(self) -> Result<RealTarget, BenchError> {
+        if self.capacity_bytes < u64::from(self.sector_bytes) {
             return Err(BenchError::TooSmall {
-                target: target.name.clone(),
-                size_bytes: target.capacity_bytes,
-                block_bytes: target.sector_bytes,
+                target: self.name.clone(),
+                size_bytes: self.capacity_bytes,
+                block_bytes: self.sector_bytes,
             });
         }
-        Ok(target)
+        Ok(self)
+    }
+
+    /// A network target for who reads and writes it otherwise; `None` for others.
+    pub fn to_remote_file(&self) -> Option<RemoteFile> {
+        match &self.kind {
+            Kind::Network(remote) => Some(RemoteFile::of(remote)),
+            Kind::Null | Kind::Device(_) | Kind::File(_) => None,
+        }
     }
 
     /// A target that nothing was found out about yet.
@@ -172,6 +236,7 @@ impl RealTarget {
             more: Vec::new(),
             locks: Vec::new(),
             generic: None,
+            durable_writes: false,
         }
     }
 
@@ -326,7 +391,7 @@ impl RealTarget {
     }
 
     /// The open file once more, for who reads and writes it otherwise while the target lives; `None`
-    /// for `null:`.
+    /// for `null:` and network targets.
     ///
     /// # Errors
     /// Too many files are open.
@@ -349,10 +414,10 @@ impl RealTarget {
         disk.filter(|disk| self.more.iter().all(|part| part.disk.as_ref() == Some(disk)))
     }
 
-    /// The open file; `None` for `null:`.
+    /// The open file; `None` for `null:` and network targets.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &self.kind {
-            Kind::Null => None,
+            Kind::Null | Kind::Network(_) => None,
             Kind::Device(file) | Kind::File(file) => Some(file.as_fd()),
         }
     }

@@ -2,6 +2,7 @@
 
 mod loops;
 mod methods;
+mod network;
 mod searches;
 mod several;
 mod spinning;

@@ -141,10 +141,10 @@ fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
     let why = match plan.means {
         Means::Null => "null: completes everything at once, whatever the method",
         Means::Threads => "the engine `threads` has one method: each thread waits in its own call",
-        Means::Uring(_) | Means::Passthrough(_) if !plan.closed => {
+        Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } if !plan.closed => {
             "requests of an open loop start at their times, whatever the method"
         }
-        Means::Uring(_) | Means::Passthrough(_) => return Ok(()),
+        Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } => return Ok(()),
     };
     Err(BenchError::Option { option: "tune", why: why.to_owned() })
 }

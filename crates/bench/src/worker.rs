@@ -11,17 +11,19 @@ use crate::clock::{Clock, exact_timers};
 use crate::content::Content;
 use crate::cost::Usage;
 use crate::engine::Engine;
+use crate::engine::network::Network;
 use crate::engine::null::Null;
 use crate::engine::passthrough::Passthrough;
 use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
 use crate::job::{Ended, Job, drive};
+use crate::network::nbd::Nbd;
 use crate::pinning;
 use crate::plan::{JobPlan, Means};
 use crate::pulse::Shared;
 use crate::ramp::Ramp;
-use crate::target::RealTarget;
+use crate::target::{Kind, RealTarget};
 
 /// What a thread needs.
 pub(crate) struct Worker {
@@ -74,6 +76,8 @@ pub(crate) struct JobReport {
     pub(crate) stayed: Option<usize>,
     /// Buffers are registered with the kernel; `None` where there is nothing to register with.
     pub(crate) registered: Option<bool>,
+    /// Why its engine can carry out nothing more.
+    pub(crate) trouble: Option<String>,
 }
 
 impl Worker {
@@ -95,6 +99,10 @@ impl Worker {
             Means::Threads => {
                 self.load(Threads::new(target, length, content), None, stayed, messages, go);
             }
+            Means::Network { fua } => match self.connect(content, fua) {
+                Ok(network) => self.load(network, None, stayed, messages, go),
+                Err(error) => failed(error),
+            },
             Means::Passthrough(setup) => {
                 match Passthrough::new(target, self.plan.slots, length, content, setup) {
                     Ok(ring) => self.load(ring, None, stayed, messages, go),
@@ -111,6 +119,18 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// A connection to the network target for this job.
+    fn connect(&self, content: Option<Content>, fua: bool) -> Result<Network<Nbd>, BenchError> {
+        let Kind::Network(remote) = &self.target.kind else {
+            return Err(BenchError::Lost { job: self.index });
+        };
+        let (remote, sizes) = (Arc::clone(remote), (self.plan.slots, self.block_bytes));
+        let stream = remote.link()?;
+        let protocol = Nbd::new(*remote.export(), self.plan.slots, fua);
+        Network::new(remote, stream, protocol, sizes, content)
+            .map_err(|source| BenchError::Engine { what: "preparing a connection", source })
     }
 
     /// Binds the thread to its cores; the core where it stays without being told to.
@@ -179,8 +199,10 @@ impl Worker {
             system_calls: engine.system_calls() - calls_before,
             stayed,
             registered,
+            trouble: engine.trouble(),
             ended,
         };
+        engine.end();
         let _ = messages.send(Message::Ended(self.index, Box::new(report)));
     }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::device::{Device, System};
@@ -46,7 +46,7 @@ pub enum SafetyError {
         target: String,
     },
     /// What was typed is not what was asked for.
-    #[error("{}", not_the_serial(.typed, .target))]
+    #[error("{}", not_the_serial(.typed, .target, .what))]
     Serial {
         /// The target, as it was named.
         target: String,
@@ -54,6 +54,8 @@ pub enum SafetyError {
         typed: String,
         /// What would have been right.
         wanted: String,
+        /// What that is: `serial number`.
+        what: &'static str,
     },
     /// A file that holds somebody's data.
     #[error("{target} {}", not_a_scratch_file(*.stale))]
@@ -73,10 +75,10 @@ pub enum SafetyError {
     },
 }
 
-fn not_the_serial(typed: &str, target: &str) -> String {
+fn not_the_serial(typed: &str, target: &str, what: &str) -> String {
     match typed {
-        "" => format!("writing to {target} needs its serial number"),
-        typed => format!("`{typed}` is not the serial number of {target}"),
+        "" => format!("writing to {target} needs its {what}"),
+        typed => format!("`{typed}` is not the {what} of {target}"),
     }
 }
 
@@ -103,10 +105,12 @@ impl SafetyError {
                     .to_owned()
             }
             SafetyError::ReadOnly { .. } => {
-                "measure reads, or make it writable (`blockdev --setrw`)".to_owned()
+                "measure reads, or make it writable (a device: `blockdev --setrw`; an export: in the \
+                 server's configuration)"
+                    .to_owned()
             }
             SafetyError::Serial { wanted, .. } => format!(
-                "everything on the device is lost: if that is meant, write --destroy={wanted}"
+                "everything on it is lost: if that is meant, write --destroy={wanted}"
             ),
             SafetyError::Foreign { .. } => {
                 "its contents are lost: if that is meant, add --overwrite".to_owned()
@@ -133,6 +137,40 @@ pub struct Inspection {
 enum What {
     Device { device: Box<Device>, raw_number: u64 },
     File { mark: Mark, file_system: u64, inode: u64 },
+    Export { name: String, read_only: bool },
+}
+
+/// What a server exports, as told by whoever is connected to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Export<'a> {
+    /// The target, as it was named.
+    pub target: &'a str,
+    /// What must be typed before it is written to.
+    pub name: &'a str,
+    /// Its size.
+    pub size_bytes: u64,
+    /// The server takes no writes.
+    pub read_only: bool,
+}
+
+/// Looks at what lies on `export`, whose contents `contents` reads. Who else uses it is not to be found out.
+///
+/// # Errors
+/// [`SafetyError::Inspect`].
+pub fn inspect_export(
+    export: &Export<'_>,
+    contents: &impl FileExt,
+) -> Result<Inspection, SafetyError> {
+    let Export { target, name, size_bytes, read_only } = *export;
+    let failed = |source| SafetyError::Inspect { target: target.to_owned(), source };
+    Ok(Inspection {
+        target: target.to_owned(),
+        size_bytes,
+        what: What::Export { name: name.to_owned(), read_only },
+        signatures: signatures(contents, size_bytes).map_err(failed)?,
+        blank: signature::looks_blank(contents, size_bytes).map_err(failed)?,
+        users: Vec::new(),
+    })
 }
 
 /// Looks at the block device or regular file `target`, reading only.
@@ -198,13 +236,22 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
 
 impl Inspection {
     /// What must be typed before a device is written to: its serial number, or its name in the
-    /// kernel where it has none. `None` for a file.
+    /// kernel where it has none; of an export its name. `None` for a file.
     pub fn confirmation(&self) -> Option<&str> {
         match &self.what {
             What::Device { device, .. } => {
                 Some(device.serial.as_ref().unwrap_or(&device.itself.name))
             }
+            What::Export { name, .. } => Some(name),
             What::File { .. } => None,
+        }
+    }
+
+    /// What [`confirmation`](Inspection::confirmation) is: `serial number`.
+    pub fn confirmed_by(&self) -> &'static str {
+        match &self.what {
+            What::Export { .. } => "name",
+            What::Device { .. } | What::File { .. } => "serial number",
         }
     }
 
@@ -212,7 +259,7 @@ impl Inspection {
     pub fn serial(&self) -> Option<&str> {
         match &self.what {
             What::Device { device, .. } => device.serial.as_deref(),
-            What::File { .. } => None,
+            What::File { .. } | What::Export { .. } => None,
         }
     }
 
@@ -232,9 +279,12 @@ impl Inspection {
         if !self.users.is_empty() {
             return Err(SafetyError::InUse { target: target(), reasons: self.users.clone() });
         }
-        if let What::Device { device, .. } = &self.what
-            && device.read_only
-        {
+        let read_only = match &self.what {
+            What::Device { device, .. } => device.read_only,
+            What::Export { read_only, .. } => *read_only,
+            What::File { .. } => false,
+        };
+        if read_only {
             return Err(SafetyError::ReadOnly { target: target() });
         }
         // Of a file as of a device: a pool may have files as its members, and nobody tells of that.
@@ -243,15 +293,12 @@ impl Inspection {
         }
         match &self.what {
             What::Device { raw_number, .. } => {
-                let wanted = self.confirmation().unwrap_or_default();
-                if consent.typed.map(str::trim) != Some(wanted) {
-                    return Err(SafetyError::Serial {
-                        target: target(),
-                        typed: consent.typed.unwrap_or_default().to_owned(),
-                        wanted: wanted.to_owned(),
-                    });
-                }
+                self.check_typed(consent)?;
                 Ok(WritePermit::for_device(*raw_number))
+            }
+            What::Export { .. } => {
+                self.check_typed(consent)?;
+                Ok(WritePermit::for_export(&self.target))
             }
             What::File { mark, file_system, inode } => {
                 let stale = match mark {
@@ -271,6 +318,20 @@ impl Inspection {
         }
     }
 
+    /// Whether what was typed is what must be.
+    fn check_typed(&self, consent: Consent<'_>) -> Result<(), SafetyError> {
+        let wanted = self.confirmation().unwrap_or_default();
+        if consent.typed.map(str::trim) == Some(wanted) {
+            return Ok(());
+        }
+        Err(SafetyError::Serial {
+            target: self.target.clone(),
+            typed: consent.typed.unwrap_or_default().to_owned(),
+            wanted: wanted.to_owned(),
+            what: self.confirmed_by(),
+        })
+    }
+
     /// What somebody must see before typing the serial number.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -283,6 +344,12 @@ impl Inspection {
                     Mark::Missing => "not made by ssdyno",
                 };
                 let _ = writeln!(out, "{}  regular file, {size}, {whose}", self.target);
+            }
+            What::Export { name, read_only } => {
+                let writes = if *read_only { ", read-only" } else { "" };
+                let _ = writeln!(out, "{}  network target, {size}{writes}", self.target);
+                let _ = writeln!(out, "  name        {name}");
+                out.push_str("  users       only its server knows who else uses it\n");
             }
             What::Device { device, .. } => {
                 let kind = match (&device.disk, &device.backing_file) {

@@ -4,7 +4,8 @@
 //! permit to write, or says why not. What is in use is refused whatever was typed: mounted, held
 //! by another device, swap, a member of an array or a volume group, or below one of those. An idle
 //! device needs its serial number, typed by somebody who has seen what is on it. A file needs
-//! `--overwrite`, unless it was made by us.
+//! `--overwrite`, unless it was made by us. What a server exports needs its name, as a device its serial number: who
+//! else uses it only the server knows.
 //!
 //! The last word is the kernel's: a device is opened exclusively (`O_EXCL`), which fails while
 //! anybody has claimed it, in whatever name space.
@@ -37,7 +38,9 @@ mod signature;
 #[cfg(target_os = "linux")]
 pub use disk_identity::DiskIdentity;
 #[cfg(target_os = "linux")]
-pub use inspect::{Consent, Inspection, SafetyError, create, inspect, remember};
+pub use inspect::{
+    Consent, Export, Inspection, SafetyError, create, inspect, inspect_export, remember,
+};
 pub use permit::{Access, WritePermit};
 #[cfg(target_os = "linux")]
 pub use signature::{Signature, signatures};

@@ -23,25 +23,33 @@ pub struct WritePermit {
     inode: u64,
     /// A file that this program made, which is marked anew when it was written to.
     scratch: bool,
+    /// The name of a network target, which has no number.
+    export: Option<String>,
 }
 
 impl WritePermit {
     /// A permit for a block device by its number.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
     pub(crate) fn for_device(number: u64) -> WritePermit {
-        WritePermit { device: number, inode: 0, scratch: false }
+        WritePermit { device: number, inode: 0, scratch: false, export: None }
     }
 
     /// A permit for a regular file.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
     pub(crate) fn for_file(file_system: u64, inode: u64) -> WritePermit {
-        WritePermit { device: file_system, inode, scratch: false }
+        WritePermit { device: file_system, inode, scratch: false, export: None }
     }
 
     /// A permit for a file that this program made.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
     pub(crate) fn for_scratch(file_system: u64, inode: u64) -> WritePermit {
-        WritePermit { device: file_system, inode, scratch: true }
+        WritePermit { device: file_system, inode, scratch: true, export: None }
+    }
+
+    /// A permit for the network target called `name`.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing is opened elsewhere"))]
+    pub(crate) fn for_export(name: &str) -> WritePermit {
+        WritePermit { device: 0, inode: 0, scratch: false, export: Some(name.to_owned()) }
     }
 
     /// Whether it is for a file that this program made.
@@ -51,6 +59,11 @@ impl WritePermit {
 
     /// Whether it is for this one; the arguments are as in the constructors.
     pub fn covers(&self, device: u64, inode: u64) -> bool {
-        (self.device, self.inode) == (device, inode)
+        self.export.is_none() && (self.device, self.inode) == (device, inode)
+    }
+
+    /// Whether it is for the network target called `name`.
+    pub fn covers_export(&self, name: &str) -> bool {
+        self.export.as_deref() == Some(name)
     }
 }

@@ -18,7 +18,8 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
     if target == ssdyno_bench::NULL {
         return Ok(Access::ReadOnly);
     }
-    if !Path::new(target).exists() {
+    let remote = ssdyno_bench::is_network(target);
+    if !remote && !Path::new(target).exists() {
         return make(spec, target, prompt);
     }
     if !spec.allowed {
@@ -27,7 +28,12 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
     // A generic NVMe device has the contents of its block device.
     let block = ssdyno_bench::block_device_of(target);
     let target = block.as_deref().unwrap_or(target);
-    let found = safety::inspect(target).map_err(|error| explain(&error))?;
+    let found = match remote {
+        true => ssdyno_bench::inspect_export(target)
+            .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?,
+        false => safety::inspect(target),
+    };
+    let found = found.map_err(|error| explain(&error))?;
     let wanted = found.confirmation();
     let given = spec.destroy.iter().find(|serial| wanted == Some(serial.as_str()));
     let mut typed = given.or(spec.destroy.first()).cloned();
@@ -36,8 +42,9 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
         let trial = Consent { typed: Some(wanted), overwrite: false };
         found.permit(trial).map_err(|error| explain(&error))?;
         prompt.tell(&found.text());
-        let question = "Everything on it will be lost. Type its serial number to go on: ";
-        typed = prompt.ask(question);
+        let what = found.confirmed_by();
+        let question = format!("Everything on it will be lost. Type its {what} to go on: ");
+        typed = prompt.ask(&question);
     }
     let consent = Consent { typed: typed.as_deref(), overwrite: spec.overwrite };
     let permit = found.permit(consent);

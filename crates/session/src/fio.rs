@@ -146,11 +146,11 @@ fn read(path: &Path) -> Result<Vec<FioJob>, Failure> {
     read_fio_jobs(path).map_err(explain)
 }
 
-/// True if `target` is neither a simulated device nor `null:`.
+/// True if `target` is neither a simulated device, a network target nor `null:`.
 #[cfg(target_os = "linux")]
 fn is_path(target: &str) -> bool {
     let simulated = target.starts_with("sim:") || crate::named::is_toml(target);
-    target != NULL && !simulated
+    target != NULL && !simulated && !ssdyno_bench::is_network(target)
 }
 
 /// The files that jobs name, each once; `null:` where fio would do nothing; none where nothing is

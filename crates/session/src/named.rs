@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ssdyno_bench::NULL;
+use ssdyno_bench::{NULL, is_network};
 use ssdyno_block::Preset;
 use ssdyno_device::DeviceSpec;
 use ssdyno_rig::{NETWORKS, NetworkConfig};
@@ -153,12 +153,14 @@ pub fn is_toml(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"))
 }
 
-/// Whether `target` names something real: `null:`, a path, or a file that is no configuration.
+/// Whether `target` names something real: `null:`, a network target, a path, or a file that is no configuration.
 pub fn is_real(target: &str) -> bool {
     // A word alone may be the name of a simulated device: also that of a directory beside it.
     let is_path = target.contains('/')
         || Path::new(target).metadata().is_ok_and(|found| !found.file_type().is_dir());
-    target == NULL || (is_path && !target.starts_with("sim:") && !is_toml(target))
+    target == NULL
+        || is_network(target)
+        || (is_path && !target.starts_with("sim:") && !is_toml(target))
 }
 
 fn unknown_device(target: &str) -> Failure {
@@ -296,7 +298,7 @@ mod tests {
 
     #[test]
     fn paths_are_real_and_presets_are_not() {
-        for real in ["null:", "/dev/nvme0n1", "./x", "images/a.img"] {
+        for real in ["null:", "/dev/nvme0n1", "./x", "images/a.img", "nbd://h", "nbd://h/x.toml"] {
             assert!(is_real(real), "{real}");
         }
         for simulated in ["sim:nvme-tlc", "nvme-tlc", "sim:./x.toml", "./x.toml", "X.TOML"] {

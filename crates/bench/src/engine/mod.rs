@@ -1,6 +1,7 @@
 //! What carries requests out.
 
 mod discard;
+pub(crate) mod network;
 pub(crate) mod null;
 mod nvme_command;
 pub(crate) mod passthrough;
@@ -45,6 +46,21 @@ pub(crate) trait Engine {
 
     /// System calls made so far.
     fn system_calls(&self) -> u64;
+
+    /// Why it can carry out nothing more, where it knows.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// Nobody waits for what is outstanding. An engine that can call it back does, and it fails.
+    fn give_up(&mut self) {}
+
+    /// Nothing is outstanding, and nothing more comes: what another one can use is given back.
+    fn end(self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 /// The error that an outcome stands for.

@@ -1,13 +1,14 @@
 //! `ssdyno verify`.
 
-use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::RealTarget;
+use ssdyno_bench::{RealTarget, RemoteFile};
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_safety::{self as safety, Access};
@@ -25,7 +26,7 @@ use crate::progress::{CountMeter, interrupted};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// A block device or a file [default: the one that a job file names].
+    /// A block device, a file or a network target [default: the one that a job file names].
     #[arg(required_unless_present = "fio")]
     target: Option<String>,
     /// A job file of fio with one job and its `verify`: block size, range, threads, share of reads, writes,
@@ -174,7 +175,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                 sector_bytes: target.sector_bytes,
                 threads: args.threads,
             };
-            verify::resume(&crashed, &target.file, &mut update)
+            verify::resume(&crashed, &*target.medium, &mut update)
         }
         None => {
             let access = access(&args.write.spec(), args.target(), &mut Terminal)?;
@@ -198,7 +199,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
                     .with_help("look at /dev/urandom")
             })?;
             let plan = plan(args, &target, run);
-            let report = verify::verify(&plan, &target.file as &dyn Medium, &mut update);
+            let report = verify::verify(&plan, &*target.medium, &mut update);
             target.target.remember_scratch();
             report
         }
@@ -245,7 +246,7 @@ fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> VerifyPlan {
 }
 
 struct Opened {
-    file: File,
+    medium: Box<dyn Medium>,
     size_bytes: u64,
     sector_bytes: u32,
     /// Keeps the lock.
@@ -257,14 +258,40 @@ fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
     let target = RealTarget::open(name, access)
         .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
     let facts = target.facts();
-    let file = target.to_file().map_err(|error| {
+    let medium = medium(&target).map_err(|error| {
         Failure::usage(format!("cannot open {name}: {error}")).with_help("close some files")
     })?;
-    let Some(file) = file else {
+    let Some(medium) = medium else {
         return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
-            .with_help("name a block device or a file"));
+            .with_help("name a block device, a file or a network target"));
     };
-    Ok(Opened { file, size_bytes: facts.capacity_bytes, sector_bytes: facts.sector_bytes, target })
+    let (size_bytes, sector_bytes) = (facts.capacity_bytes, facts.sector_bytes);
+    Ok(Opened { medium, size_bytes, sector_bytes, target })
+}
+
+/// What of `target` can be verified; `None` where it keeps nothing.
+fn medium(target: &RealTarget) -> io::Result<Option<Box<dyn Medium>>> {
+    if let Some(remote) = target.to_remote_file() {
+        return Ok(Some(Box::new(Remote(remote))));
+    }
+    Ok(target.to_file()?.map(|file| Box::new(file) as Box<dyn Medium>))
+}
+
+/// A network target.
+struct Remote(RemoteFile);
+
+impl Medium for Remote {
+    fn read(&self, offset_bytes: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(out, offset_bytes)
+    }
+
+    fn write(&self, offset_bytes: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(data, offset_bytes)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 fn faults(count: u64) -> String {

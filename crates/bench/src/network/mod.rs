@@ -1,0 +1,31 @@
+//! Targets behind a network, loaded by an initiator of our own: no block layer of this machine is in between,
+//! and no kernel module is needed.
+//!
+//! A protocol is a [`Protocol`]: it knows messages and no socket. The [engine](crate::engine::network) knows
+//! sockets and no protocol. What is done once for a target - names, login, consent, calls that wait - is in
+//! [`Remote`]. The only protocol is [NBD](nbd).
+
+#[cfg(target_os = "linux")]
+mod file;
+#[cfg(target_os = "linux")]
+pub(crate) mod nbd;
+#[cfg(target_os = "linux")]
+mod remote;
+#[cfg(target_os = "linux")]
+pub(crate) mod stream;
+#[cfg(target_os = "linux")]
+mod uri;
+
+#[cfg(target_os = "linux")]
+pub use file::{RemoteFile, inspect_export};
+
+#[cfg(target_os = "linux")]
+pub(crate) use remote::{Piece, Protocol, Remote, Trouble};
+
+/// Whether `target` names a network target: `nbd:` and its variants, also those that are not supported.
+pub fn is_network(target: &str) -> bool {
+    let scheme = target.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(scheme)))
+}
+
+const SCHEMES: [&str; 6] = ["nbd", "nbd+unix", "nbds", "nbds+unix", "nbd+vsock", "nbds+vsock"];

@@ -1,0 +1,248 @@
+//! From a connected socket to an export: the fixed newstyle handshake of NBD.
+
+use std::io;
+use std::time::Instant;
+
+use super::wire::{self, Reader};
+use super::{BlockSizes, Export};
+use crate::network::Trouble;
+use crate::network::stream::Stream;
+
+/// Longest reply to an option that is read.
+const REPLY_MOST_BYTES: u32 = 1 << 16;
+
+/// Replies to one option, at most: a server that lists its exports may have many.
+const REPLIES_MOST: u32 = 10_000;
+
+/// Names of exports that a message shows.
+const SHOWN: usize = 8;
+
+/// Negotiates `name` on `stream`, which is blocking; `deadline` ends it.
+pub(crate) fn negotiate(
+    stream: &mut Stream,
+    name: &str,
+    deadline: Instant,
+) -> Result<Export, Trouble> {
+    let mut handshake = Handshake { stream, deadline };
+    let flags = handshake.greet()?;
+    if flags & wire::FIXED_NEWSTYLE != 0
+        && let Some(export) = handshake.go(name)?
+    {
+        return export.checked();
+    }
+    handshake.export_name(name, flags & wire::NO_ZEROES != 0)?.checked()
+}
+
+/// A reply to an option.
+struct OptionReply {
+    kind: u32,
+    data: Vec<u8>,
+}
+
+impl OptionReply {
+    /// What the server says of an error, after a colon.
+    fn message(&self) -> String {
+        let text = String::from_utf8_lossy(&self.data);
+        let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
+        if text.is_empty() { String::new() } else { format!(": {text}") }
+    }
+}
+
+struct Handshake<'a> {
+    stream: &'a mut Stream,
+    deadline: Instant,
+}
+
+impl Handshake<'_> {
+    fn read<const N: usize>(&mut self) -> Result<[u8; N], Trouble> {
+        let mut bytes = [0; N];
+        self.stream.read_until(&mut bytes, self.deadline).map_err(|error| failed(&error))?;
+        Ok(bytes)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Trouble> {
+        self.stream.write_until(bytes, self.deadline).map_err(|error| failed(&error))
+    }
+
+    /// Reads the greeting and answers it; the server's flags.
+    fn greet(&mut self) -> Result<u16, Trouble> {
+        let magic = u64::from_be_bytes(self.read()?);
+        if magic != wire::MAGIC {
+            return Err(Trouble::new(
+                format!("the server does not speak NBD: it begins with {magic:#018x}"),
+                "check the port: NBD servers use 10809 unless told otherwise",
+            ));
+        }
+        let style = u64::from_be_bytes(self.read()?);
+        if style == wire::OLD_STYLE_MAGIC {
+            return Err(Trouble::new(
+                "the server speaks the oldstyle handshake, which names no exports".to_owned(),
+                "use a server newer than 2012, or run it without the option for the old handshake",
+            ));
+        }
+        if style != wire::OPTION_MAGIC {
+            return Err(Trouble::protocol(format!("an unknown handshake ({style:#018x})")));
+        }
+        let flags = u16::from_be_bytes(self.read()?);
+        let ours = flags & (wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
+        self.send(&u32::from(ours).to_be_bytes())?;
+        Ok(flags)
+    }
+
+    fn reply(&mut self, option: u32) -> Result<OptionReply, Trouble> {
+        let header: [u8; 20] = self.read()?;
+        let mut reader = Reader(&header);
+        let magic = reader.u64().unwrap_or(0);
+        let (answered, kind) = (reader.u32().unwrap_or(0), reader.u32().unwrap_or(0));
+        let length = reader.u32().unwrap_or(0);
+        if magic != wire::OPTION_REPLY_MAGIC {
+            return Err(Trouble::protocol(format!("a reply with the magic number {magic:#018x}")));
+        }
+        if answered != option {
+            return Err(Trouble::protocol(format!("a reply to option {answered}, not {option}")));
+        }
+        if length > REPLY_MOST_BYTES {
+            return Err(Trouble::protocol(format!("a reply of {length} B to option {option}")));
+        }
+        let mut data = vec![0; length as usize];
+        self.stream.read_until(&mut data, self.deadline).map_err(|error| failed(&error))?;
+        Ok(OptionReply { kind, data })
+    }
+
+    /// Asks for the export and what is to be known of it. `None`: the server does not know the option.
+    fn go(&mut self, name: &str) -> Result<Option<Export>, Trouble> {
+        self.send(&wire::option(wire::OPT_GO, &wire::go(name, &[wire::INFO_BLOCK_SIZE])))?;
+        let mut found: Option<(u64, u16)> = None;
+        let mut blocks = None;
+        for _ in 0..REPLIES_MOST {
+            let reply = self.reply(wire::OPT_GO)?;
+            match reply.kind {
+                wire::REP_INFO => {
+                    let mut reader = Reader(&reply.data);
+                    match reader.u16() {
+                        Some(wire::INFO_EXPORT) => found = reader.u64().zip(reader.u16()),
+                        Some(wire::INFO_BLOCK_SIZE) => blocks = BlockSizes::of(reader),
+                        // What was not asked for may come, and is to be ignored.
+                        _ => {}
+                    }
+                }
+                wire::REP_ACK => {
+                    let (size_bytes, flags) = found.ok_or_else(|| {
+                        Trouble::protocol("an acknowledgement before the size of the export".into())
+                    })?;
+                    return Ok(Some(Export { size_bytes, flags, blocks }));
+                }
+                wire::ERR_UNSUPPORTED => return Ok(None),
+                wire::ERR_UNKNOWN => return Err(self.unknown(name, &reply)),
+                kind if kind & wire::REP_ERROR != 0 => return Err(refused(name, &reply)),
+                kind => return Err(Trouble::protocol(format!("a reply of the kind {kind}"))),
+            }
+        }
+        Err(Trouble::protocol("replies without end".to_owned()))
+    }
+
+    /// There is no such export: with those that there are, if the server tells them.
+    fn unknown(&mut self, name: &str, reply: &OptionReply) -> Trouble {
+        let what = match name {
+            "" => format!("the server has no default export{}", reply.message()),
+            name => format!("the server has no export `{name}`{}", reply.message()),
+        };
+        let help = match self.list() {
+            Some(names) if names.is_empty() => "the server says that it has none".to_owned(),
+            Some(names) => {
+                let shown: Vec<String> =
+                    names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+                let more = if names.len() > SHOWN { ", …" } else { "" };
+                format!("name one of its exports: {}{more}", shown.join(", "))
+            }
+            None => "check the name; the server does not list its exports".to_owned(),
+        };
+        // Said to be polite; who does not read it has gone already.
+        let _ = self.send(&wire::option(wire::OPT_ABORT, &[]));
+        Trouble { what, help }
+    }
+
+    fn list(&mut self) -> Option<Vec<String>> {
+        self.send(&wire::option(wire::OPT_LIST, &[])).ok()?;
+        let mut names = Vec::new();
+        for _ in 0..REPLIES_MOST {
+            let reply = self.reply(wire::OPT_LIST).ok()?;
+            match reply.kind {
+                wire::REP_SERVER => {
+                    let mut reader = Reader(&reply.data);
+                    let length = reader.u32()?;
+                    let name = reader.bytes(length as usize)?;
+                    names.push(String::from_utf8_lossy(name).into_owned());
+                }
+                wire::REP_ACK => return Some(names),
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// What servers without [`go`](Handshake::go) know: they close the connection where there is no such
+    /// export.
+    fn export_name(&mut self, name: &str, no_zeroes: bool) -> Result<Export, Trouble> {
+        self.send(&wire::option(wire::OPT_EXPORT_NAME, name.as_bytes()))?;
+        let mut answer = [0; 10];
+        let read = self.stream.read_until(&mut answer, self.deadline);
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::new(
+                format!("the server closed the connection when asked for the export `{name}`"),
+                "check the name of the export, and the server's log",
+            ),
+            _ => failed(&error),
+        })?;
+        if !no_zeroes {
+            self.read::<124>()?;
+        }
+        let mut reader = Reader(&answer);
+        let (size_bytes, flags) = (reader.u64().unwrap_or(0), reader.u16().unwrap_or(0));
+        Ok(Export { size_bytes, flags, blocks: None })
+    }
+}
+
+fn refused(name: &str, reply: &OptionReply) -> Trouble {
+    let message = reply.message();
+    let (what, help) = match reply.kind {
+        wire::ERR_TLS_REQUIRED => (
+            format!("the server demands TLS, which is not supported{message}"),
+            "let the server take connections without TLS, on a network that you trust",
+        ),
+        wire::ERR_POLICY => (
+            format!("the server refuses the export `{name}` to this client{message}"),
+            "look at whom the server's configuration lets in",
+        ),
+        wire::ERR_SHUTDOWN => {
+            (format!("the server is shutting down{message}"), "start it again, or wait")
+        }
+        wire::ERR_INVALID => (
+            format!("the server calls the request for the export `{name}` invalid{message}"),
+            "look at the server's log",
+        ),
+        kind => (
+            format!(
+                "the server refuses the export `{name}` (error {}){message}",
+                kind & !wire::REP_ERROR
+            ),
+            "look at the server's log",
+        ),
+    };
+    Trouble::new(what, help)
+}
+
+fn failed(error: &io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Trouble::new(
+            "the server does not answer in the handshake".to_owned(),
+            "check that it is an NBD server; one that serves a single client at a time lets others \
+             wait: close the other connection, or use --jobs 1",
+        ),
+        io::ErrorKind::UnexpectedEof => Trouble::new(
+            "the server closed the connection in the handshake".to_owned(),
+            "check that it is an NBD server that takes more clients, and look at its log",
+        ),
+        _ => Trouble::new(format!("the handshake failed: {error}"), "look at the server's log"),
+    }
+}
