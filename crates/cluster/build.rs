@@ -21,6 +21,7 @@ fn main() {
         .method(method("watch", "Watch", "Watch", "HostSnapshot").server_streaming().build())
         .method(method("stop", "Stop", "OfRun", "Done").build())
         .method(method("collect", "Collect", "OfRun", "Collected").build())
+        .method(method("rows", "Rows", "FetchRows", "RowsPart").server_streaming().build())
         .method(method("start_probe", "StartProbe", "StartProbe", "OfProbe").build())
         .method(
             method("watch_probe", "WatchProbe", "OfProbe", "ProbeSample")

@@ -14,7 +14,7 @@ pub(crate) struct HostsArgs {
     /// starts `ssdyno worker`, or [tls://]HOST:PORT, where one listens: with TLS, on this machine only with `tls://`. One
     /// result, over the time in which all of them were running.
     #[arg(long, value_name = "HOST", value_delimiter = ',',
-          conflicts_with_all = ["csv", "timeline", "tune"])]
+          conflicts_with_all = ["timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,
     /// Sample these machines, too, which carry no load, such as the servers of the targets: USER@HOST or HOST, where ssh
     /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens.

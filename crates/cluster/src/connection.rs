@@ -17,8 +17,9 @@ use tower::service_fn;
 use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
 use crate::hosts::HostAddress;
 use crate::protocol::{
-    Begin, Collected, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, NO_ANSWER, OfProbe,
-    OfRun, PROTOCOL, Prepare, ProbeSample, ReadClock, StartProbe, Watch, WorkerClient, failure_of,
+    Begin, Collected, FetchRows, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, NO_ANSWER,
+    OfProbe, OfRun, PROTOCOL, Prepare, ProbeSample, ReadClock, RowsPart, StartProbe, Watch,
+    WorkerClient, failure_of,
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
 use crate::tls::ClientTls;
@@ -171,6 +172,16 @@ impl Connection {
         let HostRecord { result, recording, failure, start_monotonic_ns } =
             std::sync::Arc::try_unwrap(record).map_err(|_| gone())?;
         Ok(Fetched { result, recording, failure, start_monotonic_ns })
+    }
+
+    /// The file of the rows of run `run`, which has ended, from byte `offset` on.
+    pub(crate) async fn rows(
+        &mut self,
+        run: u64,
+        offset: u64,
+    ) -> Result<Streaming<RowsPart>, Failure> {
+        let rows = self.client.rows(FetchRows { run, offset });
+        answer(&self.name, PREPARE_WITHIN, rows).await
     }
 
     /// Lets it sample its machine; gives the number of the probe.

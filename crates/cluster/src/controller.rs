@@ -17,6 +17,7 @@ use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
 use crate::member::{GONE_AFTER_STOP, Member, fetch};
 use crate::progress::ClusterProgress;
+use crate::rows::place;
 use crate::ssh::RemoteStart;
 use crate::watched::{Watched, watch_systems};
 
@@ -44,6 +45,8 @@ pub struct Hosts {
     pub probers: Vec<HostAddress>,
     /// How often these and the hosts are sampled; `None`: not at all.
     pub probe_every: Option<Duration>,
+    /// The directory of the result, for rows of requests; without it they are not kept.
+    pub rows_in: Option<PathBuf>,
 }
 
 /// What one host of a run does.
@@ -53,7 +56,7 @@ pub struct HostLoad {
     pub host: usize,
     /// What it is called in the result and in messages; `None`: by its address.
     pub name: Option<String>,
-    /// What it runs. Rows are not kept, whatever this says.
+    /// What it runs. Rows are kept where what the hosts have in common says so, whatever this says.
     pub spec: RunSpec,
 }
 
@@ -145,21 +148,18 @@ impl ReachedHosts {
                 let message = format!("there is no host {host}: {} are", self.connections.len());
                 return Err(Failure::new(FailureKind::Failed, message));
             };
-            // Rows stay where they are recorded, and nobody fetches them yet; a series of one point could not be cut.
+            let rows_to = (self.hosts.rows_in.as_ref()).filter(|_| load.common.keep == Keep::All);
+            let connection = connection.called(name.as_deref());
+            let rows_to = rows_to.map(|directory| directory.join(place(&connection.name)));
+            // A series of one point could not be cut.
             let spec = RunSpec {
-                keep: Keep::Summary,
+                keep: if rows_to.is_some() { Keep::All } else { Keep::Summary },
                 interval: spec.interval.filter(|interval| interval.0 > Time::ZERO),
                 ..spec.clone()
             };
-            clients.push(Client { connection: connection.called(name.as_deref()), spec });
+            clients.push(Client { connection, spec, rows_to });
         }
-        let mut measured =
-            self.runtime.block_on(carry_out(&self.hosts, clients, &load.common, watch))?;
-        if load.common.keep != Keep::Summary {
-            let note = "rows of requests are not kept in a run on several hosts: percentiles are within 0.4 %";
-            measured.result.notes.insert(0, note.to_owned());
-        }
-        Ok(measured)
+        self.runtime.block_on(carry_out(&self.hosts, clients, &load.common, watch))
     }
 }
 
@@ -167,6 +167,7 @@ impl ReachedHosts {
 struct Client {
     connection: Connection,
     spec: RunSpec,
+    rows_to: Option<PathBuf>,
 }
 
 pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
@@ -230,7 +231,7 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
     let clocks = join_all(clients.iter_mut().map(|one| one.connection.compare_clocks())).await;
     let clocks = clocks.into_iter().collect::<Result<Vec<_>, _>>()?;
     let controller = format!("a controller (process {})", std::process::id());
-    let prepare = |Client { connection, spec }: &mut Client| {
+    let prepare = |Client { connection, spec, .. }: &mut Client| {
         let (mut connection, spec) = (connection.clone(), spec.clone());
         let controller = controller.clone();
         async move { connection.prepare(&spec, &controller).await }
@@ -245,8 +246,8 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
         return Err(failure);
     }
     let member = |((client, clock), run): ((Client, _), _)| {
-        let Client { connection, spec } = client;
-        Member { connection, run, clock, seed: spec.seed, seen: Arc::default() }
+        let Client { connection, spec, rows_to } = client;
+        Member { connection, run, clock, seed: spec.seed, rows_to, seen: Arc::default() }
     };
     Ok(clients.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
 }

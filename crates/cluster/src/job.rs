@@ -114,10 +114,12 @@ impl JobPlan {
         }
     }
 
-    /// Lets rows of a real target of this machine go to `directory` as they come.
+    /// Lets rows go to `directory`, that of the result: those of a real target of this machine as they come, those of
+    /// other hosts after the run.
     pub fn keep_rows_in(&mut self, directory: PathBuf) {
-        if let JobPlan::Here(prepared) = self {
-            prepared.keep_rows_in(directory);
+        match self {
+            JobPlan::Here(prepared) => prepared.keep_rows_in(directory),
+            JobPlan::OnHosts(hosts, _) => hosts.rows_in = Some(directory),
         }
     }
 

@@ -9,6 +9,7 @@ use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 use crate::clocks::ClockComparison;
 use crate::connection::Fetched;
+use crate::rows::place;
 use crate::watched::EndedProbe;
 use crate::worker::unix_less_monotonic_ns;
 
@@ -18,6 +19,8 @@ pub(crate) struct HostOutcome {
     pub(crate) name: String,
     pub(crate) machine: String,
     pub(crate) seed: u64,
+    /// Whether its rows came; `None` where they are not kept.
+    pub(crate) rows: Option<Result<(), Failure>>,
     pub(crate) clock: ClockComparison,
     pub(crate) fetched: Result<Fetched, Failure>,
 }
@@ -27,6 +30,7 @@ struct Present {
     name: String,
     machine: String,
     seed: u64,
+    rows: Option<Result<(), Failure>>,
     clock: ClockComparison,
     result: RunResult,
     failure: Option<Failure>,
@@ -41,12 +45,21 @@ pub(crate) fn join(
     spec: &RunSpec,
 ) -> Result<Measured, Failure> {
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
-    for HostOutcome { name, machine, seed, clock, fetched } in outcomes {
+    for HostOutcome { name, machine, seed, rows, clock, fetched } in outcomes {
         match fetched {
             Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
                 let start_ns = start_monotonic_ns.map_or(0, |start| clock.to_controller(start));
                 recordings.push(recording);
-                present.push(Present { name, machine, seed, clock, result, failure, start_ns });
+                present.push(Present {
+                    name,
+                    machine,
+                    seed,
+                    rows,
+                    clock,
+                    result,
+                    failure,
+                    start_ns,
+                });
             }
             Err(failure) => absent.push((name, machine, seed, clock, failure)),
         }
@@ -88,6 +101,11 @@ pub(crate) fn join(
             ..HostRun::default()
         });
     }
+    for host in &present {
+        if let Some(Err(failure)) = &host.rows {
+            result.notes.insert(0, format!("the rows of {} are missing: {failure}", host.name));
+        }
+    }
     // Where time is virtual the samples have a time of their own.
     let is_real = present.iter().all(|host| host.result.window.is_some());
     let origin = is_real.then(|| earliest + i128::from(together.start.as_ns()));
@@ -97,12 +115,13 @@ pub(crate) fn join(
         let failure = host.failure.clone()?;
         Some(Failure { message: format!("{}: {}", host.name, failure.message), ..failure })
     });
+    let rows = present.iter().find_map(|host| host.rows.clone()?.err());
     let lost = absent.into_iter().map(|(.., failure)| failure).next();
     Ok(Measured {
         result,
         recording: together.all,
         by_name: spec.clone(),
-        failure: lost.or(of_hosts),
+        failure: lost.or(of_hosts).or(rows),
     })
 }
 
@@ -187,6 +206,7 @@ fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
         latency_ns: figures.latency_ns,
         clock_offset_ns: host.clock.unix_offset_ns(),
         clock_uncertainty_ns: host.clock.uncertainty_ns,
+        rows: host.rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
         start_skew_ns: host.result.window.as_ref().map(|_| skew_ns),
     }
 }

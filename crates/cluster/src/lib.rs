@@ -14,7 +14,7 @@
 //!
 //! A worker on loopback needs no certificate. Beyond it controller and worker prove who they are by TLS, on Linux.
 //!
-//! Not here: rows of requests stay on the host and are not fetched.
+//! Rows of requests stay on the worker until the controller fetches them, after the run.
 
 mod clocks;
 mod codec;
@@ -29,6 +29,7 @@ mod plan_result;
 mod probes;
 mod progress;
 mod protocol;
+mod rows;
 mod served;
 mod server;
 mod ssh;

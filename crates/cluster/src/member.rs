@@ -1,5 +1,6 @@
 //! A host with its run, as the controller follows it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
 use crate::join::HostOutcome;
 use crate::protocol::NO_ANSWER;
+use crate::rows::fetch_rows;
 use crate::worker::NO_RUN;
 
 /// How often workers tell how far they are.
@@ -48,6 +50,8 @@ pub(crate) struct Member {
     pub(crate) run: u64,
     pub(crate) clock: ClockComparison,
     pub(crate) seed: u64,
+    /// Where its rows go; `None` where they are not kept.
+    pub(crate) rows_to: Option<PathBuf>,
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
@@ -132,7 +136,7 @@ async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failu
 
 /// The same of one host; until `hurry` rings.
 pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
-    let Member { connection, run, clock, seed, seen } = member;
+    let Member { connection, run, clock, seed, rows_to, seen } = member;
     let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
     let name = connection.name.clone();
     let (fetched, later): (Result<Fetched, Failure>, _) = match gone {
@@ -153,11 +157,23 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
             }
         }
     };
+    let mut rows = None;
+    if let (Ok(_), Some(path)) = (&fetched, rows_to) {
+        let late = || {
+            let message = format!("{name} did not send its rows in time after the run was stopped");
+            Failure::new(FailureKind::Failed, message)
+        };
+        rows = Some(tokio::select! {
+            done = fetch_rows(connection, *run, path) => done,
+            () = hurry.notified() => Err(late()),
+        });
+    }
     let clock = later.map_or(*clock, |later| clock.and(later));
     HostOutcome {
         name: connection.name.clone(),
         machine: connection.machine.clone(),
         seed: *seed,
+        rows,
         clock,
         fetched,
     }

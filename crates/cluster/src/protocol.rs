@@ -31,7 +31,7 @@ pub(crate) use generated::worker_client::WorkerClient;
 pub(crate) use generated::worker_server::{Worker, WorkerServer};
 
 /// Version of the protocol. It rises when a message is renamed, removed or changes its meaning.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
 
 /// Bytes of a message at most: a recording of a day has some 2 MB.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 256 << 20;
@@ -144,6 +144,54 @@ pub struct HostRecord {
     pub failure: Option<Failure>,
     /// Start of the recorded window on the worker's monotonic clock; `None` where time is virtual.
     pub start_monotonic_ns: Option<u64>,
+}
+
+/// Asks for the rows of a run, which has ended, from a byte of their file on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct FetchRows {
+    pub run: u64,
+    pub offset: u64,
+}
+
+/// Bytes of the file of the rows; none at its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RowsPart {
+    #[serde(with = "octets")]
+    pub bytes: Vec<u8>,
+    /// Length of the file.
+    pub total_bytes: u64,
+}
+
+/// Bytes as a string of bytes: serde makes a list of numbers of them, twice as long.
+mod octets {
+    use std::fmt;
+
+    use serde::de::{Deserializer, Error, Visitor};
+    use serde::ser::Serializer;
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        struct Octets;
+        impl Visitor<'_> for Octets {
+            type Value = Vec<u8>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string of bytes")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
+                Ok(bytes.to_vec())
+            }
+
+            fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+                Ok(bytes)
+            }
+        }
+        from.deserialize_byte_buf(Octets)
+    }
 }
 
 /// A record that can be sent again.

@@ -1,11 +1,13 @@
 //! A worker: one run at a time, for whoever prepared it.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ssdyno_prober::monotonic_ns;
+use ssdyno_result::Keep;
 use ssdyno_session::{
     BeginAt, Failure, FailureKind, RunPhase, RunSpec, Runner, Unattended, WriteSpec, is_real,
     resolve,
@@ -16,10 +18,11 @@ use tonic::{Request, Response, Status};
 
 use crate::probes::Probes;
 use crate::protocol::{
-    Begin, ClockReading, Collected, Done, Greeting, Hello, HostRecord, HostSnapshot, OfProbe,
-    OfRun, PROTOCOL, Prepare, Preparing, ProbeRecord, ProbeSample, ReadClock, StartProbe, Watch,
-    Worker, status_of,
+    Begin, ClockReading, Collected, Done, FetchRows, Greeting, Hello, HostRecord, HostSnapshot,
+    OfProbe, OfRun, PROTOCOL, Prepare, Preparing, ProbeRecord, ProbeSample, ReadClock, RowsPart,
+    StartProbe, Watch, Worker, status_of,
 };
+use crate::rows::KeptRows;
 
 /// A run whose controller was not heard of for so long is stopped and forgotten: longer than a cut of the network that
 /// a run should survive (30 s), and short enough that a disk is not loaded for nobody.
@@ -62,6 +65,8 @@ pub struct WorkerService {
     version: String,
     /// Whether it takes runs: a prober only samples.
     takes_runs: bool,
+    /// Where rows lie until they are fetched.
+    rows_in: Arc<PathBuf>,
     state: Arc<Mutex<State>>,
     probes: Probes,
 }
@@ -83,6 +88,8 @@ struct CurrentRun {
     /// which may be set meanwhile.
     unix_less_monotonic_ns: i128,
     record: Option<Arc<HostRecord>>,
+    /// Where its rows are, if they are kept.
+    rows: Option<KeptRows>,
     heard: Instant,
 }
 
@@ -107,9 +114,17 @@ impl WorkerService {
             consent: Arc::new(consent),
             version: version.to_owned(),
             takes_runs: true,
+            rows_in: Arc::new(std::env::temp_dir()),
             state: Arc::default(),
             probes: Probes::default(),
         }
+    }
+
+    /// With the rows of runs below `directory` until they are fetched; by default below the system's directory of
+    /// temporary files.
+    #[must_use]
+    pub fn keep_rows_in(self, directory: PathBuf) -> WorkerService {
+        WorkerService { rows_in: Arc::new(directory), ..self }
     }
 
     /// A prober of a program of `version`: it samples its machine and takes no runs.
@@ -144,20 +159,30 @@ impl WorkerService {
     pub(crate) fn end_abandoned(&self) {
         self.probes.end_abandoned();
         let mut state = self.state();
-        let run = state.run.take_if(|run| run.heard.elapsed() > LEASE);
+        let in_use = |run: &CurrentRun| run.rows.as_ref().is_some_and(KeptRows::is_busy);
+        let run = state.run.take_if(|run| run.heard.elapsed() > LEASE && !in_use(run));
         drop(state);
         // Dropped without the lock: it waits for what is in flight.
         drop(run);
     }
 
     /// Resolves and starts what `prepare` asks for, as run `number`.
-    fn start(&self, spec: &str) -> Result<(Runner, Preparing), Failure> {
+    fn start(
+        &self,
+        number: u64,
+        spec: &str,
+    ) -> Result<(Runner, Preparing, Option<KeptRows>), Failure> {
         let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
         let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
         let mut prepared = resolve(&self.consent.apply(spec)?, &mut Unattended)?;
         prepared.share_target();
+        let keeps = prepared.asked().keep == Keep::All;
+        let rows = keeps.then(|| KeptRows::create(&self.rows_in, number)).transpose()?;
+        if let Some(rows) = &rows {
+            prepared.keep_rows_in(rows.path());
+        }
         let told = Preparing { run: 0, target: prepared.name(), load: prepared.load().to_owned() };
-        Ok((prepared.start()?, told))
+        Ok((prepared.start()?, told, rows))
     }
 
     /// Takes the place of the run; an error where somebody else has it.
@@ -176,10 +201,17 @@ impl WorkerService {
         }
         state.runs += 1;
         let (number, heard) = (state.runs, Instant::now());
-        let (runner, record) = (None, None);
+        let (runner, record, rows) = (None, None, None);
         let unix_less_monotonic_ns = unix_less_monotonic_ns();
-        state.run =
-            Some(CurrentRun { number, controller, runner, unix_less_monotonic_ns, record, heard });
+        state.run = Some(CurrentRun {
+            number,
+            controller,
+            runner,
+            unix_less_monotonic_ns,
+            record,
+            rows,
+            heard,
+        });
         Ok(number)
     }
 
@@ -238,6 +270,9 @@ impl Worker for WorkerService {
     type WatchStream =
         Pin<Box<dyn tokio_stream::Stream<Item = Result<HostSnapshot, Status>> + Send + 'static>>;
 
+    type RowsStream =
+        Pin<Box<dyn tokio_stream::Stream<Item = Result<RowsPart, Status>> + Send + 'static>>;
+
     type WatchProbeStream =
         Pin<Box<dyn tokio_stream::Stream<Item = Result<ProbeSample, Status>> + Send + 'static>>;
 
@@ -254,13 +289,13 @@ impl Worker for WorkerService {
         let Prepare { spec, controller } = request.into_inner();
         let number = self.claim(controller).map_err(|failure| status_of(&failure))?;
         let service = self.clone();
-        let started = away(move || service.start(&spec)).await?;
+        let started = away(move || service.start(number, &spec)).await?;
         let mut state = self.state();
         match started {
-            Ok((runner, told)) => {
+            Ok((runner, told, rows)) => {
                 let run =
                     state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
-                run.runner = Some(runner);
+                (run.runner, run.rows) = (Some(runner), rows);
                 Ok(Response::new(Preparing { run: number, ..told }))
             }
             Err(failure) => {
@@ -326,6 +361,30 @@ impl Worker for WorkerService {
         let (number, service) = (request.into_inner().run, self.clone());
         let record = away(move || service.record(number)).await??;
         Ok(Response::new(Collected(record)))
+    }
+
+    async fn rows(
+        &self,
+        request: Request<FetchRows>,
+    ) -> Result<Response<Self::RowsStream>, Status> {
+        let FetchRows { run: number, offset } = request.into_inner();
+        let (record, rows) = {
+            let mut state = self.state();
+            let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
+            run.heard = Instant::now();
+            (run.record.clone().ok_or_else(no_run)?, run.rows.clone().ok_or_else(no_run)?)
+        };
+        let (send, receive) = mpsc::channel(2);
+        let service = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let hear = || {
+                if let Some(run) = service.state().run.as_mut().filter(|run| run.number == number) {
+                    run.heard = Instant::now();
+                }
+            };
+            rows.send(&record.recording, offset, &send, hear);
+        });
+        Ok(Response::new(Box::pin(ReceiverStream::new(receive))))
     }
 
     async fn start_probe(&self, request: Request<StartProbe>) -> Result<Response<OfProbe>, Status> {

@@ -41,6 +41,10 @@ pub struct HostRun {
     /// The offset may be wrong by this much to either side: half of the fastest answer, and the drift from before to
     /// after the run.
     pub clock_uncertainty_ns: u64,
+    /// The file with its rows, below the directory of the result; times in it count from the start of this host's own
+    /// window, `window.outside.before_seconds` before that of the run. Left out where rows are not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<String>,
     /// How long after the first host it began, within the uncertainty; `null` for a simulated target, whose time is
     /// its own.
     pub start_skew_ns: Option<i64>,

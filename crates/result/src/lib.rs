@@ -50,6 +50,7 @@ mod report;
 mod result;
 mod rows;
 mod series;
+mod series_csv;
 mod slices;
 mod sparse;
 mod statistics;

@@ -51,12 +51,13 @@ pub(crate) struct RunArgs {
     #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
     pub(crate) tune: bool,
     /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
-    /// memory stays flat, percentiles within 0.4 %), or none (no files) [default: all, or as --spec
-    /// says].
+    /// memory stays flat, percentiles within 0.4 %), or none (no files) [default: all, with --hosts
+    /// summary, or as --spec says].
     #[arg(long, value_name = "WHAT", help_heading = HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Option<Keep>,
-    /// Write the rows as requests.csv, too, in the order of issue: a trace that --workload plays.
+    /// Write series.csv: rates, percentiles and the largest latency by interval. Where rows are kept here, write them as
+    /// requests.csv, too, in the order of issue: a trace that --workload plays.
     #[arg(long, help_heading = HEADING)]
     pub(crate) csv: bool,
     #[command(flatten)]
@@ -135,7 +136,7 @@ impl<'a> RunOutput<'a> {
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let spec = args.asked()?;
     if let Some(hosts) = args.hosts.hosts(&spec.real)? {
-        return on_hosts(args, &hosts, &spec, output);
+        return on_hosts(args, hosts, &spec, output);
     }
     if args.timeline.timeline.is_some() && is_real(&spec)? {
         return Err(Failure::usage("`--timeline` is for simulated targets")
@@ -171,14 +172,23 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
 }
 
 /// The run on workers.
-fn on_hosts(args: &RunArgs, hosts: &Hosts, spec: &RunSpec, output: Output) -> Result<(), Failure> {
+fn on_hosts(
+    args: &RunArgs,
+    mut hosts: Hosts,
+    spec: &RunSpec,
+    output: Output,
+) -> Result<(), Failure> {
+    // Rows of many hosts fill the disk of this one: they are fetched where that was asked for.
+    let keep = args.keep.unwrap_or(if args.spec.is_some() { spec.keep } else { Keep::Summary });
+    let spec = &RunSpec { keep, ..spec.clone() };
     let plan = JobPlan::new(spec, Some(hosts.clone()), &mut Terminal)?;
     let (goal, name, is_real) = (plan.goal(), plan.name(), plan.is_real()?);
     let directory = args.results.create(spec.keep, || {
         RunDirectory::default_name(&plan.target(), plan.load(), Some(spec.seed), SystemTime::now())
     })?;
+    hosts.rows_in = directory.as_ref().map(|directory| directory.path().to_owned());
     let mut meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
-    let measured = run_on_hosts(hosts, spec, &mut |hosts| {
+    let measured = run_on_hosts(&hosts, spec, &mut |hosts| {
         let flow = meter.update(&hosts.merged());
         // Workers tell distributions by themselves.
         if flow == KeepGoing::Stop { flow } else { KeepGoing::Continue }
@@ -218,7 +228,11 @@ fn conclude(
 ) -> Result<(), Failure> {
     let Measured { result, recording, by_name, mut failure } = measured;
     let (result, recording) = (&result, &recording);
-    let write = |d: &ResultFolder| d.write_run(result, recording, args.csv);
+    let write = |folder: &ResultFolder| {
+        let series = args.csv.then(|| ("series.csv".to_owned(), result.series_csv()));
+        folder.write_texts(series.iter().map(|(name, text)| (name.clone(), text.as_str())))?;
+        folder.write_run(result, recording, args.csv)
+    };
     let written = files.directory.as_ref().map(write).transpose();
     failure = lost_rows(recording).or(failure);
     // An interrupt explains more than its consequences; a lost result is worse than the rest.

@@ -46,6 +46,10 @@ pub(crate) struct WorkerArgs {
     pub(crate) serve: ServeArgs,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
+    /// Where rows of requests lie until their controller has fetched them, with `run --keep all`; they are removed then
+    /// [default: the directory of temporary files].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) rows: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -83,8 +87,12 @@ pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
         Some(verb) => match *verb {},
         None => {}
     }
-    let consent = args.consent.consent();
-    serve(&args.serve, &WorkerService::new(consent, env!("CARGO_PKG_VERSION")), output)
+    let worker = WorkerService::new(args.consent.consent(), env!("CARGO_PKG_VERSION"));
+    let worker = match &args.rows {
+        Some(directory) => worker.keep_rows_in(directory.clone()),
+        None => worker,
+    };
+    serve(&args.serve, &worker, output)
 }
 
 pub(crate) fn run_prober(args: &ProberArgs, output: Output) -> Result<(), Failure> {

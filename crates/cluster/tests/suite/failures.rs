@@ -26,16 +26,16 @@ const REQUESTS: u64 = 8_000_000;
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(50);
 const REST_WITHIN: Duration = Duration::from_secs(40);
 
-const OPEN: u8 = 0;
+pub(crate) const OPEN: u8 = 0;
 /// Nothing gets through, and nobody is told.
 const STALLED: u8 = 1;
 /// Connections are closed, and new ones too.
-const CUT: u8 = 2;
+pub(crate) const CUT: u8 = 2;
 const ENDED: u8 = 3;
 
 /// The network between the controller and one worker.
-struct Network {
-    address: HostAddress,
+pub(crate) struct Network {
+    pub(crate) address: HostAddress,
     state: Arc<AtomicU8>,
     thread: Option<JoinHandle<()>>,
 }
@@ -66,7 +66,7 @@ impl Network {
         Network { address, state, thread: Some(thread) }
     }
 
-    fn set(&self, state: u8) {
+    pub(crate) fn set(&self, state: u8) {
         self.state.store(state, Ordering::Relaxed);
     }
 }
@@ -101,14 +101,14 @@ fn pump(mut from: TcpStream, mut to: TcpStream, state: &AtomicU8) {
 }
 
 /// A worker in a thread, behind a network.
-struct Remote {
-    network: Network,
+pub(crate) struct Remote {
+    pub(crate) network: Network,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Failure>>>,
 }
 
 impl Remote {
-    fn new() -> Remote {
+    pub(crate) fn new() -> Remote {
         let listener = WorkerListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let network = Network::to(listener.address());
         let service = WorkerService::new(WorkerConsent::default(), VERSION);

@@ -130,6 +130,30 @@ fn what_cannot_be_is_refused_and_nothing_is_half_started() {
     assert!(run(&hosts, &spec("sim:delay-100us", 0.01)).is_ok(), "both are free");
 }
 
+/// As many hosts as one controller is made for, each with a simulation of its own: all are there, once, and the sums are
+/// those of the hosts.
+#[test]
+#[ignore = "a thousand workers with some threads each; about a minute"]
+fn a_thousand_workers_start_run_and_merge() {
+    let count = std::env::var("WORKERS").map_or(1000, |count| count.parse().unwrap());
+    let (_workers, hosts) = workers(count);
+    let spec = RunSpec { interval: "1ms".parse().ok(), ..spec("sim:delay-100us", 0.05) };
+    let began = Instant::now();
+    let mut told = 0;
+    let measured = run_on_hosts(&at(&hosts), &spec, &mut |_| {
+        told += 1;
+        KeepGoing::Continue
+    })
+    .unwrap();
+    println!("{count} workers: {:?}, told {told} times", began.elapsed());
+    assert!(measured.failure.is_none(), "{:?}", measured.failure);
+    assert_eq!(measured.result.hosts.len(), count);
+    adds_up(&measured.result);
+    let seeds: std::collections::BTreeSet<u64> =
+        measured.result.hosts.iter().map(|host| host.seed).collect();
+    assert_eq!(seeds.len(), count);
+}
+
 #[test]
 fn two_controllers_do_not_share_a_worker() {
     let (_workers, hosts) = workers(1);

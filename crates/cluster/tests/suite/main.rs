@@ -8,3 +8,4 @@ mod enrolment;
 mod failures;
 mod hosts;
 mod plan;
+mod rows;

@@ -1,0 +1,190 @@
+//! Rows of requests: a worker keeps them in a directory of its own until the run is released, and its controller fetches
+//! them as the file that a run without other hosts would have written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ssdyno_result::{Recording, RunDirectory};
+use ssdyno_session::{Failure, FailureKind, unwritable};
+use tokio::sync::mpsc;
+use tonic::Status;
+
+use crate::connection::Connection;
+use crate::protocol::{NO_ANSWER, RowsPart, status_of};
+
+/// Bytes of a part: large enough that its head costs nothing, small enough that two in flight are nothing to a worker.
+const PART_BYTES: usize = 256 << 10;
+
+/// How long a host that is cut off while its rows are fetched is tried again, counted from the last part.
+const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// How often it is tried.
+const TRY_EVERY: Duration = Duration::from_millis(500);
+
+/// The rows of a run on its worker. They go with it.
+#[derive(Clone, Debug)]
+pub(crate) struct KeptRows(Arc<Kept>);
+
+#[derive(Debug)]
+struct Kept {
+    directory: RunDirectory,
+    /// While it is true, the run is in use, although nobody asks for it.
+    busy: AtomicBool,
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // Nobody can be told, and the directory is one of temporary files.
+        let _ = std::fs::remove_dir_all(self.directory.path());
+    }
+}
+
+impl KeptRows {
+    /// A place below `base` for the rows of run `number`.
+    pub(crate) fn create(base: &Path, number: u64) -> Result<KeptRows, Failure> {
+        let name = format!("ssdyno-rows-{}-{number}", std::process::id());
+        let directory = RunDirectory::create(base, &name).map_err(|error| {
+            let Failure { message, help, .. } = unwritable(&error);
+            Failure {
+                help,
+                ..Failure::new(FailureKind::Unwritable, format!("no place for rows: {message}"))
+            }
+            .with_key("rows")
+        })?;
+        // Offsets and times tell what somebody does: they are of the user of this worker.
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let private = std::fs::Permissions::from_mode(0o700);
+            let _ = std::fs::set_permissions(directory.path(), private);
+        }
+        Ok(KeptRows(Arc::new(Kept { directory, busy: AtomicBool::new(false) })))
+    }
+
+    /// Where a run leaves its rows.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.0.directory.path().to_owned()
+    }
+
+    /// Whether a file of them is being written.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.busy.load(Ordering::Relaxed)
+    }
+
+    /// Sends the file of the rows of `recording` from `offset` on to `parts`; it is written when it is first asked for.
+    /// `hear` is called with each part.
+    pub(crate) fn send(
+        &self,
+        recording: &Recording,
+        offset: u64,
+        parts: &mpsc::Sender<Result<RowsPart, Status>>,
+        hear: impl Fn(),
+    ) {
+        if let Err(failure) = self.try_send(recording, offset, parts, hear) {
+            // A controller that is gone does not hear of it.
+            let _ = parts.blocking_send(Err(status_of(&failure)));
+        }
+    }
+
+    fn try_send(
+        &self,
+        recording: &Recording,
+        offset: u64,
+        parts: &mpsc::Sender<Result<RowsPart, Status>>,
+        hear: impl Fn(),
+    ) -> Result<(), Failure> {
+        let path = self.path().join("requests.parquet");
+        if !path.exists() {
+            let none = || Failure::new(FailureKind::Failed, "this run kept no rows");
+            let rows = recording.rows().ok_or_else(none)?;
+            self.0.busy.store(true, Ordering::Relaxed);
+            let written = self.0.directory.write_rows(rows, false);
+            self.0.busy.store(false, Ordering::Relaxed);
+            written.map_err(|error| unwritable(&error))?;
+            hear();
+        }
+        let unreadable = |error: std::io::Error| {
+            Failure::new(FailureKind::Failed, format!("cannot read {}: {error}", path.display()))
+        };
+        let mut file = File::open(&path).map_err(unreadable)?;
+        let total_bytes = file.metadata().map_err(unreadable)?.len();
+        file.seek(SeekFrom::Start(offset.min(total_bytes))).map_err(unreadable)?;
+        loop {
+            let mut bytes = vec![0; PART_BYTES];
+            let read = file.read(&mut bytes).map_err(unreadable)?;
+            bytes.truncate(read);
+            // An empty part is the end: a file that grew or shrank is not taken for a whole one.
+            if parts.blocking_send(Ok(RowsPart { bytes, total_bytes })).is_err() || read == 0 {
+                return Ok(());
+            }
+            hear();
+        }
+    }
+}
+
+/// Fetches the rows of run `run` into `path`. What is there of them already is not fetched again; a cut of the network is
+/// survived.
+pub(crate) async fn fetch_rows(
+    connection: &mut Connection,
+    run: u64,
+    path: &Path,
+) -> Result<(), Failure> {
+    let part = path.with_extension("parquet.part");
+    let here = |what: &str, error: std::io::Error| {
+        let message = format!("cannot {what} {}: {error}", part.display());
+        Failure::new(FailureKind::Unwritable, message)
+            .with_help("free some space, or choose another place for results")
+    };
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).map_err(|error| here("make the directory of", error))?;
+    }
+    let file = OpenOptions::new().create(true).append(true).open(&part);
+    let mut file = file.map_err(|error| here("create", error))?;
+    let mut heard = Instant::now();
+    loop {
+        let offset = file.metadata().map_err(|error| here("read", error))?.len();
+        let cut = match connection.rows(run, offset).await {
+            Ok(mut stream) => loop {
+                match stream.message().await {
+                    Ok(Some(RowsPart { bytes, total_bytes })) if bytes.is_empty() => {
+                        let has = file.metadata().map_err(|error| here("read", error))?.len();
+                        if has == total_bytes {
+                            return std::fs::rename(&part, path)
+                                .map_err(|error| here("rename", error));
+                        }
+                        let message = format!(
+                            "{}: {has} of {total_bytes} bytes of its rows came",
+                            connection.name
+                        );
+                        return Err(Failure::new(FailureKind::Failed, message));
+                    }
+                    Ok(Some(RowsPart { bytes, .. })) => {
+                        file.write_all(&bytes).map_err(|error| here("write", error))?;
+                        heard = Instant::now();
+                    }
+                    Ok(None) => {
+                        break Failure::new(FailureKind::Failed, "its rows ended early")
+                            .with_key(NO_ANSWER);
+                    }
+                    Err(status) => break crate::protocol::failure_of(&connection.name, &status),
+                }
+            },
+            Err(failure) => failure,
+        };
+        if cut.key.as_deref() != Some(NO_ANSWER) || heard.elapsed() > GONE_AFTER {
+            return Err(cut);
+        }
+        tokio::time::sleep(TRY_EVERY).await;
+    }
+}
+
+/// Where the rows of `host` lie below the directory of a result.
+pub(crate) fn place(host: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
+    let name: String = host.chars().map(plain).collect();
+    format!("hosts/{}/requests.parquet", name.trim_matches(['.', '-']))
+}
