@@ -59,7 +59,7 @@ fn listening(text: &str, tls: bool) -> Option<HostAddress> {
 }
 
 /// Whether `host` is this machine, whatever the network is: what is sent to it stays here.
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
 }

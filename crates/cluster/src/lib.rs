@@ -7,6 +7,9 @@
 //! recordings over the window in which all hosts were running ([`ssdyno_result::Together`]). Nobody sends percentiles
 //! or averages: histograms are added.
 //!
+//! [`metrics_text`] has the state of a run and of its machines as OpenMetrics text; a worker serves it at a
+//! [`MetricsListener`], which only reads what the run told last.
+//!
 //! A [`JobPlan`] is a run that a front end can start, here or on several hosts; started, it is a [`Job`].
 //!
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
@@ -24,6 +27,7 @@ mod hosts;
 mod job;
 mod join;
 mod member;
+mod metrics;
 mod plan;
 mod plan_result;
 mod probes;
@@ -42,6 +46,7 @@ pub use clocks::ClockComparison;
 pub use controller::{ClusterLoad, HostLoad, Hosts, ReachedHosts, run_on_hosts};
 pub use hosts::HostAddress;
 pub use job::{HERE, Job, JobPlan};
+pub use metrics::{MetricsCache, MetricsListener, OPEN_METRICS_TYPE, RunOutline, metrics_text};
 pub use plan::{
     ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,
 };

@@ -17,6 +17,7 @@ use tokio_stream::{Stream, StreamExt as _};
 use tonic::codec::CompressionEncoding;
 use tonic::transport::{Error, Server};
 
+use crate::metrics::MetricsListener;
 use crate::protocol::{MESSAGE_BYTES_MAX, WorkerServer};
 use crate::served::Served;
 #[cfg(target_os = "linux")]
@@ -92,6 +93,7 @@ pub struct WorkerListener {
     #[cfg(target_os = "linux")]
     tls: Option<ServerTls>,
     refused: Arc<dyn Fn(&str) + Send + Sync>,
+    metrics: Option<MetricsListener>,
 }
 
 impl fmt::Debug for WorkerListener {
@@ -146,6 +148,7 @@ impl WorkerListener {
             #[cfg(target_os = "linux")]
             tls: None,
             refused: Arc::new(|_| ()),
+            metrics: None,
         })
     }
 
@@ -153,6 +156,12 @@ impl WorkerListener {
     #[must_use]
     pub fn on_refused(self, refused: impl Fn(&str) + Send + Sync + 'static) -> WorkerListener {
         WorkerListener { refused: Arc::new(refused), ..self }
+    }
+
+    /// Serves the metrics of the worker at `metrics`, too.
+    #[must_use]
+    pub fn with_metrics(self, metrics: MetricsListener) -> WorkerListener {
+        WorkerListener { metrics: Some(metrics), ..self }
     }
 
     /// Where it listens.
@@ -204,8 +213,12 @@ pub fn serve_listener(
 ) -> Result<(), Failure> {
     let runtime = runtime()?;
     let worker = worker.clone();
+    let mut listener = listener;
     let served = runtime.block_on(async move {
         tokio::spawn(keep_house(worker.clone()));
+        if let Some(metrics) = listener.metrics.take() {
+            metrics.start(&worker)?;
+        }
         let (end, ended) = oneshot::channel::<()>();
         let mut serving = listener.start(&worker, ended)?;
         tokio::select! {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use ssdyno_prober::monotonic_ns;
 use ssdyno_result::Keep;
 use ssdyno_session::{
-    BeginAt, Failure, FailureKind, RunPhase, RunSpec, Runner, Unattended, WriteSpec, is_real,
-    resolve,
+    BeginAt, Failure, FailureKind, RunPhase, RunSnapshot, RunSpec, Runner, Unattended, WriteSpec,
+    is_real, resolve,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -145,6 +145,20 @@ impl WorkerService {
     /// Stops the run in order, if there is one; what was measured is kept for its controller.
     pub(crate) fn stop_run(&self) {
         self.with_runner(None, Runner::stop);
+    }
+
+    /// The run under way, for who only looks: it is no sign of life of its controller. With its number, target and load.
+    pub(crate) fn run_under_way(&self) -> Option<(u64, RunSnapshot, String, String)> {
+        let state = self.state();
+        let run = state.run.as_ref()?;
+        let runner = run.runner.as_ref()?;
+        let prepared = runner.prepared();
+        Some((run.number, runner.poll(), prepared.name(), prepared.load().to_owned()))
+    }
+
+    /// Version of the program.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
     }
 
     fn with_runner<T>(&self, number: Option<u64>, act: impl FnOnce(&Runner) -> T) -> Option<T> {

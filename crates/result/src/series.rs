@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
 
 use crate::buckets::{Grid, Merge, Track};
-use crate::live_snapshot::LiveSnapshot;
+use crate::live_snapshot::{LiveSnapshot, add_to};
 use crate::recorder::{Totals, is_data};
 use crate::result::SeriesPoint;
 use crate::sparse::{Gathered, SparseHistogram};
@@ -212,6 +212,9 @@ impl Series {
                 seen.completed += part.sums.count + part.errors;
                 seen.errors += part.errors;
                 seen.bytes += if is_data(op) { part.sums.bytes } else { 0 };
+                add_to(&mut seen.requests_by_op, op, part.sums.count);
+                add_to(&mut seen.bytes_by_op, op, part.sums.bytes);
+                seen.latency_ns_sum += u64::try_from(part.sums.latency_ps / 1000).unwrap_or(0);
                 part.latencies.count_into(&mut seen.histogram);
             }
             look(&seen);

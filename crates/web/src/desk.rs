@@ -7,9 +7,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use ssdyno_cluster::{ClusterProgress, HERE, HostAddress, Hosts, Job, JobPlan, WorkerConsent};
+use ssdyno_cluster::{
+    ClusterProgress, HERE, HostAddress, Hosts, Job, JobPlan, MetricsCache, RunOutline,
+    WorkerConsent, metrics_text,
+};
 use ssdyno_prober::{Prober, ProberOptions};
-use ssdyno_result::{Keep, LiveSnapshot, RunDirectory};
+use ssdyno_result::{Keep, LiveSnapshot, Recording, RunDirectory};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
     Unattended, lost_rows, unwritable,
@@ -107,6 +110,8 @@ struct CurrentRun {
     goal: Goal,
     series: LiveSeries,
     systems: LiveSystems,
+    /// What the hosts told last.
+    told: ClusterProgress,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -124,6 +129,7 @@ pub(crate) struct Desk {
     state: Mutex<State>,
     /// Rises with every change.
     changes: watch::Sender<u64>,
+    metrics: MetricsCache,
 }
 
 /// A series that a viewer has not seen yet.
@@ -141,7 +147,8 @@ pub(crate) struct SeriesNews {
 
 impl Desk {
     pub(crate) fn new(options: DeskOptions) -> Desk {
-        Desk { options, state: Mutex::default(), changes: watch::Sender::new(0) }
+        let (state, metrics) = (Mutex::default(), MetricsCache::default());
+        Desk { options, state, changes: watch::Sender::new(0), metrics }
     }
 
     pub(crate) fn results(&self) -> &std::path::Path {
@@ -165,6 +172,31 @@ impl Desk {
     /// The run that goes on, or the last one.
     pub(crate) fn view(&self) -> Option<RunView> {
         self.state().run.as_ref().map(|run| run.view.clone())
+    }
+
+    /// The state of the run and of its machines, as OpenMetrics text.
+    pub(crate) fn metrics(&self) -> Arc<str> {
+        self.metrics.text(|| {
+            let state = self.state();
+            let outline = state.run.as_ref().map(|run| {
+                let RunView { id, name, target, load, phase, .. } = run.view.clone();
+                (id, name, target, load, phase, run.told.clone())
+            });
+            // The text is made without the lock, which the run needs.
+            drop(state);
+            let version = env!("CARGO_PKG_VERSION");
+            match &outline {
+                None => metrics_text(version, None, &ClusterProgress::default()),
+                Some((number, name, target, load, phase, told)) => {
+                    let (number, phase) = (*number, *phase);
+                    metrics_text(
+                        version,
+                        Some(RunOutline { number, name, target, load, phase }),
+                        told,
+                    )
+                }
+            }
+        })
     }
 
     /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the series.
@@ -281,7 +313,9 @@ impl Desk {
         })?;
         let series = LiveSeries::new(hosts.len());
         let systems = LiveSystems::default();
-        state.run = Some(CurrentRun { view, goal, series, systems, stop, thread: Some(thread) });
+        let told = ClusterProgress::default();
+        let thread = Some(thread);
+        state.run = Some(CurrentRun { view, goal, series, systems, told, stop, thread });
         drop(state);
         self.changed();
         Ok(id)
@@ -316,10 +350,10 @@ impl Desk {
             let mut progress = job.progress();
             let sample = prober.as_ref().map(|prober| (HERE.to_owned(), prober.latest()));
             progress.systems.extend(sample);
-            self.take_in(&progress);
+            self.take_in(progress);
             std::thread::sleep(POLL_EVERY);
         }
-        self.take_in(&job.progress());
+        self.take_in(job.progress());
         let mut ended = job.result();
         let (partial, failure, folder) = match &ended {
             Ok(measured) => conclude(measured, folder),
@@ -330,12 +364,15 @@ impl Desk {
         };
         if let Some(run) = &mut self.state().run {
             run.view.phase = RunPhase::Ended;
+            // Samples of machines are not news any more.
+            run.told.systems.clear();
             (run.view.partial, run.view.folder) = (partial, folder);
             run.view.error = failure.as_ref().map(Failure::body);
             // The last snapshot was before the last request; the result has all of them, without the ramp-up.
             if let Ok(measured) = &mut ended {
                 if run.view.hosts.len() == 1 {
                     run.series.complete(&mut measured.recording);
+                    complete(&mut run.told, &mut measured.recording);
                 }
                 run.view.requests = run.view.requests.max(measured.result.requests);
                 run.view.share_done =
@@ -346,12 +383,12 @@ impl Desk {
     }
 
     /// Takes in how far the hosts are.
-    fn take_in(&self, progress: &ClusterProgress) {
+    fn take_in(&self, progress: ClusterProgress) {
         let mut state = self.state();
         let Some(run) = &mut state.run else { return };
         // Hosts are still being reached.
         if progress.hosts.len() == run.view.hosts.len() {
-            run.series.add(progress, Instant::now());
+            run.series.add(&progress, Instant::now());
             let host = |(name, snapshot, silent): &(String, RunSnapshot, Option<Duration>)| {
                 HostView::of(name, snapshot, *silent)
             };
@@ -370,6 +407,7 @@ impl Desk {
                 newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
             let is_wall = run.view.is_real && run.view.phase == RunPhase::Loaded;
             run.systems.add(newest, is_wall.then_some(run.view.now_s));
+            run.told = progress;
         }
         drop(state);
         self.changed();
@@ -410,6 +448,19 @@ fn conclude(
     let failure = lost.or_else(|| lost_rows(recording)).or_else(|| failure.clone());
     let name = folder.filter(|_| written.is_ok()).and_then(|folder| folder.path().file_name());
     (result.partial, failure, name.map(|name| name.to_string_lossy().into_owned()))
+}
+
+/// Brings what the only host told last up to what it recorded: a simulation can end before anybody looks twice.
+fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
+    let mut last = LiveSnapshot::default();
+    recording.snapshots(&mut |snapshot| last = snapshot.clone());
+    if let Some((_, snapshot, _)) = told.hosts.first_mut() {
+        let known = snapshot.progress.glance.as_ref().map_or(0, |glance| glance.completed);
+        if last.completed > known {
+            snapshot.progress.now = last.now;
+            snapshot.progress.glance = Some(Arc::new(last));
+        }
+    }
 }
 
 fn unix_ms(moment: SystemTime) -> u64 {

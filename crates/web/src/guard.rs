@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{COOKIE, HOST, HeaderMap, ORIGIN};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, HeaderMap, ORIGIN};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -19,6 +19,9 @@ use crate::answer::failure_response;
 
 /// The header that repeats the token.
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-ssdyno-token");
+
+/// Where the metrics are, the one address that takes a bearer token.
+pub(crate) const METRICS: &str = "/metrics";
 
 /// What the page may load: its own files and nothing else.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; \
@@ -73,6 +76,15 @@ impl Guard {
         given.is_some_and(|given| self.is_token(given))
     }
 
+    /// Whether it has the token as a program sends it that knows no cookies, such as Prometheus (RFC 6750, clause 2.1).
+    fn has_bearer(&self, headers: &HeaderMap) -> bool {
+        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let pair = given.and_then(|given| given.split_once(' '));
+        pair.is_some_and(|(scheme, token)| {
+            scheme.eq_ignore_ascii_case("bearer") && self.is_token(token.trim())
+        })
+    }
+
     /// Why a request is refused.
     fn refusal(
         &self,
@@ -94,7 +106,9 @@ impl Guard {
         }
         let changes = !matches!(*method, Method::GET | Method::HEAD);
         let is_public = path == "/" || path.starts_with("/assets/");
-        let is_let_in = self.has_header(headers) || self.has_cookie(headers);
+        let is_let_in = self.has_header(headers)
+            || self.has_cookie(headers)
+            || (path == METRICS && self.has_bearer(headers));
         if (changes && !self.has_header(headers)) || !(is_public || is_let_in) {
             let what = "the session's token is missing or wrong: open the address that `ssdyno ui` printed";
             return Some((StatusCode::FORBIDDEN, refused(what)));
@@ -167,5 +181,38 @@ mod tests {
         let wrong = ("x-ssdyno-token", &guard.token[1..]);
         assert_eq!(status(Method::POST, "/api/stop", &[host, wrong]), Some(403));
         assert_ne!(Guard::new(7800).unwrap().token, guard.token);
+    }
+
+    #[test]
+    fn a_bearer_token_reads_the_metrics_and_nothing_else() {
+        let guard = Guard::new(7800).unwrap();
+        let host = ("host", "127.0.0.1:7800");
+        let status = |method: Method, path: &str, text: String, host: (&'static str, &str)| {
+            let headers = headers(&[host, ("authorization", &text)]);
+            guard.refusal(&method, path, &headers).map(|(status, _)| status.as_u16())
+        };
+        let token = &guard.token;
+        let get = |text: String| status(Method::GET, "/metrics", text, host);
+        assert_eq!(get(format!("Bearer {token}")), None);
+        assert_eq!(get(format!("bearer {token}")), None);
+        let wrong = [
+            token.to_string(),
+            format!("Basic {token}"),
+            "Bearer".to_owned(),
+            "Bearer ".to_owned(),
+            format!("Bearer {}", &token[1..]),
+            format!("Bearer {token}0"),
+            format!("Bearer g{}", &token[1..]),
+        ];
+        for text in wrong {
+            assert_eq!(get(text.clone()), Some(403), "{text}");
+        }
+        let good = format!("Bearer {token}");
+        assert_eq!(status(Method::GET, "/api/runs", good.clone(), host), Some(403));
+        assert_eq!(status(Method::POST, "/metrics", good.clone(), host), Some(403));
+        let rebound = ("host", "evil.example:7800");
+        assert_eq!(status(Method::GET, "/metrics", good, rebound), Some(421));
+        let none = guard.refusal(&Method::GET, "/metrics", &headers(&[host]));
+        assert_eq!(none.map(|(status, _)| status.as_u16()), Some(403));
     }
 }

@@ -13,6 +13,7 @@ use include_dir::{Dir, include_dir};
 use schemars::schema_for;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use ssdyno_cluster::OPEN_METRICS_TYPE;
 use ssdyno_result::{Comparison, FigureComparison, Verdict, compare, comparison_html, figure_text};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 
@@ -20,7 +21,7 @@ use crate::answer::Refused;
 use crate::desk::{Desk, RunRequest};
 use crate::events::events;
 use crate::folders::{FolderList, path_of, result_of};
-use crate::guard::{Guard, guard};
+use crate::guard::{Guard, METRICS, guard};
 use crate::presets::presets;
 
 static ASSETS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets");
@@ -56,6 +57,7 @@ pub(crate) fn router(page: Page) -> Router {
         .route("/api/compare", get(compared))
         .route("/api/presets", get(|| async { Json(presets()) }))
         .route("/api/schema", get(|| async { Json(schema_for!(RunSpec).to_value()) }))
+        .route(METRICS, get(metrics))
         .route("/compare.html", get(compared_page))
         .route("/runs/{folder}/{file}", get(result_file))
         .fallback(|| async { Refused::absent("there is nothing at this address") })
@@ -137,6 +139,12 @@ async fn start(
 async fn stop(State(page): State<Page>) -> Json<Value> {
     page.desk.stop();
     Json(json!({}))
+}
+
+/// What Prometheus reads.
+async fn metrics(State(page): State<Page>) -> Answer<Response> {
+    let text = away(move || page.desk.metrics()).await?;
+    Ok(([(header::CONTENT_TYPE, OPEN_METRICS_TYPE)], text.to_string()).into_response())
 }
 
 #[derive(Deserialize)]

@@ -54,6 +54,11 @@ impl PageServer {
         format!("http://{}/?token={}", self.address, self.guard.token)
     }
 
+    /// The session's token, which `GET /metrics` takes as a bearer token.
+    pub fn token(&self) -> &str {
+        &self.guard.token
+    }
+
     /// Answers until `ends` is true. A run that goes on then is stopped in order, and its files are written.
     ///
     /// # Errors

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use ssdyno_cluster::{Hosts, WorkerConsent};
+use ssdyno_prober::{MetricPoint, read_open_metrics};
 use ssdyno_session::Failure;
 use ssdyno_web::{DeskOptions, PageServer};
 
@@ -232,6 +233,83 @@ fn wrong_requests_are_answered_with_what_to_do() {
     let (status, _) = server.ask("GET / HTTP/1.1\r\nHost: evil.example\r\n", "");
     assert_eq!(status, 421);
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "nothing half started");
+}
+
+/// What Prometheus sees of a run: while it goes on, and once it is over.
+#[test]
+fn metrics_are_those_of_the_run() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let scrape = || {
+        let bearer = format!("Authorization: Bearer {}", server.token);
+        let (status, text) = server
+            .ask(&format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n{bearer}\r\n", server.host), "");
+        assert_eq!(status, 200, "{text}");
+        read_open_metrics(&text).unwrap()
+    };
+    let value = |points: &[MetricPoint], name: &str| {
+        points.iter().find(|point| point.name == name).map(|point| point.value)
+    };
+    assert_eq!(value(&scrape(), "ssdyno_build_info"), Some(1.0));
+    assert_eq!(value(&scrape(), "ssdyno_run_requests_total"), None);
+    let spec = "target = \"sim:delay-100us\"\nworkload = \"mixed\"\nfor = \"300ms\"\n";
+    assert_eq!(server.post("/api/runs", &json!({ "toml": spec, "name": "a" })).0, 200);
+    follow(server.events());
+    std::thread::sleep(Duration::from_millis(150));
+    let (points, text) = (scrape(), server.get("/runs/a/result.json").1);
+    let result: Value = serde_json::from_str(&text).unwrap();
+    let requests = result["requests"].as_f64();
+    for name in ["run_requests_total", "host_requests_total", "run_latency_seconds_count"] {
+        assert_eq!(value(&points, &format!("ssdyno_{name}")), requests, "{name}");
+    }
+    let of = |name: &str, op: &str| {
+        let label = ("op".to_owned(), op.to_owned());
+        let mut all = points.iter();
+        all.find(|p| p.name == name && p.labels.contains(&label)).map(|p| p.value)
+    };
+    let written = result["requests_by_op"]["write"].as_f64();
+    assert_eq!(of("ssdyno_run_operations_total", "write"), written);
+    assert_eq!(of("ssdyno_run_bytes_total", "write"), written.map(|requests| requests * 4096.0));
+    let mean = result["latency_ns"]["mean"].as_f64().unwrap() * requests.unwrap() / 1e9;
+    let sum = value(&points, "ssdyno_run_latency_seconds_sum").unwrap();
+    assert!((sum / mean - 1.0).abs() < 1e-6, "{sum} {mean}");
+    let phase: Vec<_> =
+        points.iter().filter(|p| p.name == "ssdyno_run_phase" && p.value == 1.0).collect();
+    assert!(phase.len() == 1 && phase[0].labels[0].1 == "ended", "{phase:?}");
+    // Counters of the next run begin again at 0; its machine is sampled while it goes on.
+    let long =
+        json!({ "toml": "target = \"sim:delay-100us\"\nfor = \"100000s\"\nkeep = \"none\"\n" });
+    assert_eq!(server.post("/api/runs", &long).0, 200);
+    let begin = Instant::now();
+    while value(&scrape(), "ssdyno_cpu_user_fraction").is_none() && cfg!(target_os = "linux") {
+        assert!(begin.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(120));
+    }
+    let run = scrape().into_iter().find(|point| point.name == "ssdyno_run_info").unwrap();
+    assert!(run.labels.contains(&("number".to_owned(), "2".to_owned())), "{run:?}");
+    assert_eq!(server.post("/api/stop", &json!({})).0, 200);
+    follow(server.events());
+}
+
+#[test]
+fn metrics_are_for_those_who_have_the_token() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let status = |headers: &str| {
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: {}\r\n{headers}", server.host);
+        server.ask(&head, "").0
+    };
+    assert_eq!(status(""), 403);
+    assert_eq!(status(&format!("Authorization: Bearer {}\r\n", server.token)), 200);
+    let port = server.host.rsplit(':').next().unwrap();
+    assert_eq!(status(&format!("Cookie: ssdyno_{port}={}\r\n", server.token)), 200);
+    assert_eq!(status(&format!("Authorization: Bearer {}x\r\n", server.token)), 403);
+    assert_eq!(status(&format!("Authorization: Basic {}\r\n", server.token)), 403);
+    let elsewhere = format!(
+        "GET /metrics HTTP/1.1\r\nHost: evil.example\r\nAuthorization: Bearer {}\r\n",
+        server.token
+    );
+    assert_eq!(server.ask(&elsewhere, "").0, 421);
 }
 
 /// Every file of the page is there, and refers to nothing outside.

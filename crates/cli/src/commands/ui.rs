@@ -1,7 +1,8 @@
 //! `ssdyno ui`.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ pub(crate) struct UiArgs {
     /// Print the address and open no browser.
     #[arg(long)]
     pub(crate) no_open: bool,
+    /// Write the token of the session to this file, for programs that read the metrics. A new file can be read by its
+    /// owner alone; one that is there keeps its permissions.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Where directories of runs lie.
     #[arg(long, value_name = "DIR", default_value = DEFAULT, help_heading = HEADING)]
     pub(crate) results: PathBuf,
@@ -40,12 +45,28 @@ pub(crate) fn run(args: &UiArgs, output: Output) -> Result<(), Failure> {
     let (results, consent) = (args.results.clone(), args.consent.consent());
     let server = PageServer::bind(args.listen, DeskOptions { results, consent, hosts })?;
     let address = server.address();
+    if let Some(file) = &args.token_file {
+        write_token(file, server.token())?;
+    }
     // Who starts it waits for this line.
     output.either(|| format!("{address}\n"), || json!({ "address": address }))?;
     if !args.no_open && !open(&address) {
         tell("no browser could be started: open the address in one\n");
     }
     server.serve(interrupted)
+}
+
+fn write_token(file: &Path, token: &str) -> Result<(), Failure> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(file).and_then(|mut open| open.write_all(token.as_bytes()));
+    written.map_err(|error| {
+        Failure::usage(format!("cannot write the token to {}: {error}", file.display()))
+            .with_key("token_file")
+            .with_help("name a file in a directory that you may write to")
+    })
 }
 
 /// Opens `address` in the browser of this desktop, if there is one.

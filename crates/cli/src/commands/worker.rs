@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use ssdyno_cluster::{WorkerListener, WorkerService, serve_listener, serve_stdio};
+use ssdyno_cluster::{MetricsListener, WorkerListener, WorkerService, serve_listener, serve_stdio};
 use ssdyno_session::Failure;
 
 use crate::consent::ConsentArgs;
@@ -27,6 +27,10 @@ pub(crate) struct ServeArgs {
     /// Serve the one controller at standard input and output, and end with it.
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Serve metrics for Prometheus at this address of loopback, such as 127.0.0.1:9801 (http://ADDRESS/metrics); with
+    /// port 0 at one that is free.
+    #[arg(long, value_name = "ADDRESS", requires = "listen")]
+    pub(crate) metrics: Option<SocketAddr>,
     /// Use TLS on loopback, too.
     #[cfg(target_os = "linux")]
     #[arg(long, requires = "listen")]
@@ -103,12 +107,26 @@ fn serve(args: &ServeArgs, worker: &WorkerService, output: Output) -> Result<(),
     let Some(address) = args.listen.filter(|_| !args.stdio) else {
         return serve_stdio(worker, interrupted);
     };
-    let listener = bind(args, address)?.on_refused(|why| tell(&format!("{why}\n")));
+    let mut listener = bind(args, address)?.on_refused(|why| tell(&format!("{why}\n")));
+    let metrics = args.metrics.map(MetricsListener::bind).transpose()?;
     let bound = listener.address();
+    let at = metrics.as_ref().map(|metrics| format!("http://{}/metrics", metrics.address()));
+    if let Some(metrics) = metrics {
+        listener = listener.with_metrics(metrics);
+    }
     // Who starts it waits for this line.
     output.either(
-        || format!("listening at {bound}\n"),
-        || json!({ "listening": bound.to_string() }),
+        || {
+            let at = at.as_ref().map_or(String::new(), |at| format!("metrics at {at}\n"));
+            format!("listening at {bound}\n{at}")
+        },
+        || {
+            let mut told = json!({ "listening": bound.to_string() });
+            if let Some(at) = &at {
+                told["metrics"] = json!(at);
+            }
+            told
+        },
     )?;
     serve_listener(listener, worker, interrupted)
 }

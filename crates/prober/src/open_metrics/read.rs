@@ -43,8 +43,22 @@ impl MetricKind {
         })
     }
 
+    /// As a text names it.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
+            MetricKind::GaugeHistogram => "gaugehistogram",
+            MetricKind::StateSet => "stateset",
+            MetricKind::Info => "info",
+            MetricKind::Summary => "summary",
+            MetricKind::Unknown => "unknown",
+        }
+    }
+
     /// What the names of its values have behind that of the family.
-    fn suffixes(self) -> &'static [&'static str] {
+    pub(super) fn suffixes(self) -> &'static [&'static str] {
         match self {
             MetricKind::Counter => &["_total", "_created"],
             MetricKind::Histogram => &["_bucket", "_count", "_sum", "_created"],

@@ -30,10 +30,23 @@ pub fn to_open_metrics(sample: &SystemSample, labels: &MetricLabels) -> String {
 /// The text of samples of several machines, whose labels tell them apart: a metric must be in one place of a text.
 pub fn to_open_metrics_of_many(samples: &[(&SystemSample, &MetricLabels)]) -> String {
     let mut writer = OpenMetricsWriter::new();
-    let written = write_all(&mut writer, samples);
+    let written = writer.samples(samples);
     // Names are constants; a test writes each of them.
     debug_assert_eq!(written, Ok(()));
     writer.finish()
+}
+
+impl OpenMetricsWriter {
+    /// The families of samples, beside those of other parts of a program.
+    ///
+    /// # Errors
+    /// One of these families was there before.
+    pub fn samples(
+        &mut self,
+        samples: &[(&SystemSample, &MetricLabels)],
+    ) -> Result<(), OpenMetricsError> {
+        write_all(self, samples)
+    }
 }
 
 /// The names of all metrics that a sample can have, for dashboards and their tests.

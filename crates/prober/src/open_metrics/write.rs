@@ -2,14 +2,26 @@
 
 use std::fmt::Write as _;
 
-use super::{MetricLabels, OpenMetricsError, is_label_name, is_metric_name};
+use super::{MetricKind, MetricLabels, OpenMetricsError, is_label_name, is_metric_name};
 
-/// Writes families of gauges one after the other. Other parts of a program may add theirs to those of a sample.
+fn wrong(problem: String) -> OpenMetricsError {
+    OpenMetricsError { line: 0, problem }
+}
+
+/// A bound is a label, and labels are compared as text: a whole number has `.0` (clause 5.1 of the specification).
+fn canonical(bound: f64) -> String {
+    let text = Number(bound).to_string();
+    if text.contains(['.', 'e']) { text } else { text + ".0" }
+}
+
+/// Writes families of metrics one after the other. Other parts of a program may add theirs to those of a sample.
 #[derive(Clone, Debug, Default)]
 pub struct OpenMetricsWriter {
     text: String,
     /// Names so far: a family must not appear twice.
     families: Vec<String>,
+    /// Of the family that was begun last.
+    kind: MetricKind,
 }
 
 impl OpenMetricsWriter {
@@ -23,18 +35,69 @@ impl OpenMetricsWriter {
     /// # Errors
     /// The name is not valid, was there before, or does not end with `_` and the unit.
     pub fn gauge(&mut self, name: &str, unit: &str, help: &str) -> Result<(), OpenMetricsError> {
+        self.family(MetricKind::Gauge, name, unit, help)
+    }
+
+    /// The same of values that only grow. `name` is without `_total`, which the writer appends.
+    ///
+    /// # Errors
+    /// Those of [`gauge`](OpenMetricsWriter::gauge); or the name ends with `_total`.
+    pub fn counter(&mut self, name: &str, unit: &str, help: &str) -> Result<(), OpenMetricsError> {
+        self.family(MetricKind::Counter, name, unit, help)
+    }
+
+    /// The same of labels whose value is always 1. `name` is without `_info`, which the writer appends.
+    ///
+    /// # Errors
+    /// Those of [`gauge`](OpenMetricsWriter::gauge); or the name ends with `_info`.
+    pub fn info(&mut self, name: &str, help: &str) -> Result<(), OpenMetricsError> {
+        self.family(MetricKind::Info, name, "", help)
+    }
+
+    /// The same of states, which [`states`](OpenMetricsWriter::states) writes.
+    ///
+    /// # Errors
+    /// Those of [`gauge`](OpenMetricsWriter::gauge).
+    pub fn state_set(&mut self, name: &str, help: &str) -> Result<(), OpenMetricsError> {
+        self.family(MetricKind::StateSet, name, "", help)
+    }
+
+    /// The same of counts by bucket, which [`buckets`](OpenMetricsWriter::buckets) writes.
+    ///
+    /// # Errors
+    /// Those of [`gauge`](OpenMetricsWriter::gauge).
+    pub fn histogram(
+        &mut self,
+        name: &str,
+        unit: &str,
+        help: &str,
+    ) -> Result<(), OpenMetricsError> {
+        self.family(MetricKind::Histogram, name, unit, help)
+    }
+
+    fn family(
+        &mut self,
+        kind: MetricKind,
+        name: &str,
+        unit: &str,
+        help: &str,
+    ) -> Result<(), OpenMetricsError> {
         let ends = unit.is_empty()
             || name.strip_suffix(unit).is_some_and(|rest| rest.len() > 1 && rest.ends_with('_'));
+        let appended = kind.suffixes().iter().find(|one| !one.is_empty() && name.ends_with(**one));
         let problem = if !is_metric_name(name) {
             "is not a name: use letters, digits, `_` and `:`, and begin with no digit"
         } else if !ends {
             "does not end with its unit"
+        } else if appended.is_some() {
+            "ends with what the writer appends"
         } else if self.families.iter().any(|other| other == name) {
             "appears twice"
         } else {
             self.families.push(name.to_owned());
+            self.kind = kind;
             // Writing to a string cannot fail.
-            let _ = writeln!(self.text, "# TYPE {name} gauge");
+            let _ = writeln!(self.text, "# TYPE {name} {}", kind.word());
             if !unit.is_empty() {
                 let _ = writeln!(self.text, "# UNIT {name} {unit}");
             }
@@ -47,23 +110,90 @@ impl OpenMetricsWriter {
     /// A value of the family that was begun last, with `labels` and, behind them, `own`.
     ///
     /// # Errors
-    /// No family was begun, or the name of `own` is not that of a label.
+    /// No family of single values was begun, or the name of `own` is not that of a label.
     pub fn value(
         &mut self,
         labels: &MetricLabels,
         own: Option<(&str, &str)>,
         value: f64,
     ) -> Result<(), OpenMetricsError> {
-        let error = |problem: String| Err(OpenMetricsError { line: 0, problem });
+        let suffix = match self.kind {
+            MetricKind::Counter => "_total",
+            MetricKind::Info => "_info",
+            MetricKind::Gauge => "",
+            _ => return Err(wrong("a value belongs to a family: begin one first".to_owned())),
+        };
+        self.line(suffix, labels, own, value)
+    }
+
+    /// The states of the family that was begun last, each with whether it is on.
+    ///
+    /// # Errors
+    /// No family of states was begun.
+    pub fn states(
+        &mut self,
+        labels: &MetricLabels,
+        states: &[(&str, bool)],
+    ) -> Result<(), OpenMetricsError> {
+        let name = self.families.last().filter(|_| self.kind == MetricKind::StateSet).cloned();
+        let name =
+            name.ok_or_else(|| wrong("states belong to a set of states: begin one".to_owned()))?;
+        states.iter().try_for_each(|(state, is_on)| {
+            self.line("", labels, Some((&name, state)), f64::from(u8::from(*is_on)))
+        })
+    }
+
+    /// A histogram of the family that was begun last: for each bound, ascending, the count of values up to and
+    /// with it; then the count and the sum of all values.
+    ///
+    /// # Errors
+    /// No histogram was begun; bounds or counts do not ascend.
+    pub fn buckets(
+        &mut self,
+        labels: &MetricLabels,
+        up_to: &[(f64, u64)],
+        count: u64,
+        sum: f64,
+    ) -> Result<(), OpenMetricsError> {
+        if self.kind != MetricKind::Histogram {
+            return Err(wrong("buckets belong to a histogram: begin one first".to_owned()));
+        }
+        let ascend = |pair: &[(f64, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
+        let ends = up_to.last().is_none_or(|(bound, last)| bound.is_finite() && *last <= count);
+        if !up_to.windows(2).all(ascend) || !ends {
+            return Err(wrong("the bounds and counts of a histogram must ascend".to_owned()));
+        }
+        for (bound, below) in up_to {
+            let bound = canonical(*bound);
+            self.line("_bucket", labels, Some(("le", &bound)), *below as f64)?;
+        }
+        self.line("_bucket", labels, Some(("le", "+Inf")), count as f64)?;
+        self.line("_count", labels, None, count as f64)?;
+        self.line("_sum", labels, None, sum)
+    }
+
+    fn line(
+        &mut self,
+        suffix: &str,
+        labels: &MetricLabels,
+        own: Option<(&str, &str)>,
+        value: f64,
+    ) -> Result<(), OpenMetricsError> {
         let Some(name) = self.families.last() else {
-            return error("a value belongs to a family: begin one first".to_owned());
+            return Err(wrong("a value belongs to a family: begin one first".to_owned()));
         };
         if let Some((own, _)) = own
             && !is_label_name(own)
         {
-            return error(format!("label `{own}` is not a name"));
+            return Err(wrong(format!("label `{own}` is not a name")));
+        }
+        if let Some((own, _)) = own
+            && labels.iter().any(|(other, _)| other == own)
+        {
+            return Err(wrong(format!("label `{own}` appears twice")));
         }
         self.text.push_str(name);
+        self.text.push_str(suffix);
         let mut before = '{';
         for (name, value) in labels.iter().chain(own) {
             let _ = write!(self.text, "{before}{name}=\"{}\"", Escaped(value));

@@ -98,6 +98,51 @@ fn labels_and_names_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn families_of_every_kind_are_read_back() {
+    let none = labels(&[]);
+    let mut writer = OpenMetricsWriter::new();
+    writer.info("program", "What it is.").unwrap();
+    writer.value(&labels(&[("version", "1")]), None, 1.0).unwrap();
+    assert!(writer.states(&none, &[]).is_err() && writer.buckets(&none, &[], 0, 0.0).is_err());
+    writer.state_set("phase", "How far it is.").unwrap();
+    assert!(writer.value(&none, None, 1.0).is_err());
+    writer.states(&none, &[("on", true), ("off", false)]).unwrap();
+    assert!(writer.states(&labels(&[("phase", "")]), &[("on", true)]).is_err());
+    assert!(writer.counter("requests_total", "", "").is_err());
+    writer.counter("requests", "", "All of them.").unwrap();
+    writer.value(&none, Some(("op", "read")), 7.0).unwrap();
+    writer.histogram("wait_seconds", "seconds", "Waits.").unwrap();
+    assert!(writer.value(&none, None, 1.0).is_err());
+    for bad in
+        [&[(1.0, 2), (1.0, 3)][..], &[(1.0, 2), (2.0, 1)], &[(f64::INFINITY, 1)], &[(1.0, 9)]]
+    {
+        assert!(writer.buckets(&none, bad, 5, 0.0).is_err(), "{bad:?}");
+    }
+    writer.buckets(&none, &[(1.023e-6, 2), (2.0, 4)], 5, 3.5).unwrap();
+    let points = read_open_metrics(&writer.finish()).unwrap();
+    let found: Vec<(String, f64, MetricKind)> = points
+        .iter()
+        .map(|point| {
+            let labels = point.labels.iter().map(|(name, value)| format!("{name}={value}"));
+            let labels: Vec<String> = labels.collect();
+            (format!("{} {}", point.name, labels.join(",")), point.value, point.kind)
+        })
+        .collect();
+    let expected = [
+        ("program_info version=1", 1.0, MetricKind::Info),
+        ("phase phase=on", 1.0, MetricKind::StateSet),
+        ("phase phase=off", 0.0, MetricKind::StateSet),
+        ("requests_total op=read", 7.0, MetricKind::Counter),
+        ("wait_seconds_bucket le=1.023e-6", 2.0, MetricKind::Histogram),
+        ("wait_seconds_bucket le=2.0", 4.0, MetricKind::Histogram),
+        ("wait_seconds_bucket le=+Inf", 5.0, MetricKind::Histogram),
+        ("wait_seconds_count ", 5.0, MetricKind::Histogram),
+        ("wait_seconds_sum ", 3.5, MetricKind::Histogram),
+    ];
+    assert_eq!(found, expected.map(|(text, value, kind)| (text.to_owned(), value, kind)));
+}
+
+#[test]
 fn texts_of_other_programs_are_read() {
     let text = "\
 # TYPE http_requests counter

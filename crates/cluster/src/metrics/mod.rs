@@ -1,0 +1,219 @@
+//! The state of a run and of its machines as OpenMetrics text.
+
+mod server;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ssdyno_prober::{MetricLabels, OpenMetricsError, OpenMetricsWriter, SystemSample};
+use ssdyno_result::{ByOp, Histogram, LiveSnapshot};
+use ssdyno_session::RunPhase;
+
+use crate::progress::ClusterProgress;
+
+pub use server::MetricsListener;
+
+/// The content type of what [`metrics_text`] writes.
+pub const OPEN_METRICS_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// How often a text is made at most, however many ask for it.
+const MAKE_EVERY: Duration = Duration::from_millis(100);
+
+/// Buckets of an octave of latency: linear interpolation within one is wrong by 25 % at most.
+const PER_OCTAVE: u64 = 4;
+
+/// Octaves of the buckets, as powers of two in ns: 128 ns to 34 s. Two bounds are below.
+const OCTAVES: std::ops::Range<u32> = 7..35;
+
+/// Phases and what they are called.
+const PHASES: [(RunPhase, &str); 4] = [
+    (RunPhase::Preparing, "preparing"),
+    (RunPhase::Ready, "ready"),
+    (RunPhase::Loaded, "loaded"),
+    (RunPhase::Ended, "ended"),
+];
+
+/// What a run is, beside how far it is.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOutline<'a> {
+    /// Number of the run, as this program counts from 1.
+    pub number: u64,
+    /// What the user calls it; may be empty.
+    pub name: &'a str,
+    /// What is loaded.
+    pub target: &'a str,
+    /// The name of the load.
+    pub load: &'a str,
+    /// How far it is.
+    pub phase: RunPhase,
+}
+
+/// The metrics of a program of `version`: the state of `run`, if there is one, with the progress of its hosts, and the
+/// newest sample of each machine. Counters begin again at 0 with each run. They are those of the last snapshot; on a real
+/// target figures by operation, errors and latencies are up to 0.1 s older than the number of requests.
+pub fn metrics_text(
+    version: &str,
+    run: Option<RunOutline<'_>>,
+    progress: &ClusterProgress,
+) -> String {
+    let mut writer = OpenMetricsWriter::new();
+    let written = write(&mut writer, version, run, progress);
+    // Names are constants; a test writes each of them.
+    debug_assert_eq!(written, Ok(()));
+    writer.finish()
+}
+
+fn write(
+    to: &mut OpenMetricsWriter,
+    version: &str,
+    run: Option<RunOutline<'_>>,
+    progress: &ClusterProgress,
+) -> Result<(), OpenMetricsError> {
+    to.info("ssdyno_build", "Version of the program.")?;
+    to.value(&labels(&[("version", version)])?, None, 1.0)?;
+    if let Some(run) = run {
+        write_run(to, run, progress)?;
+        write_hosts(to, progress)?;
+    }
+    let systems: Vec<(&SystemSample, MetricLabels)> = progress
+        .systems
+        .iter()
+        .filter_map(|(name, sample)| Some((sample.as_ref()?, labels(&[("host", name)]).ok()?)))
+        .collect();
+    let systems: Vec<_> = systems.iter().map(|(sample, labels)| (*sample, labels)).collect();
+    to.samples(&systems)
+}
+
+fn labels(all: &[(&str, &str)]) -> Result<MetricLabels, OpenMetricsError> {
+    MetricLabels::new(all.iter().copied())
+}
+
+fn write_run(
+    to: &mut OpenMetricsWriter,
+    run: RunOutline<'_>,
+    progress: &ClusterProgress,
+) -> Result<(), OpenMetricsError> {
+    let none = MetricLabels::default();
+    let merged = progress.merged();
+    let told = merged.glance.as_deref().cloned().unwrap_or_default();
+    to.info("ssdyno_run", "The run that these metrics describe.")?;
+    let number = run.number.to_string();
+    let facts =
+        [("number", &*number), ("name", run.name), ("target", run.target), ("load", run.load)];
+    to.value(&labels(&facts)?, None, 1.0)?;
+    to.state_set("ssdyno_run_phase", "How far the run is; that of the slowest host.")?;
+    to.states(&none, &PHASES.map(|(phase, name)| (name, phase == run.phase)))?;
+    if let Some(share) = merged.preparing {
+        let help = "Fraction of the preparation of the target that is done, 0 to 1.";
+        to.gauge("ssdyno_run_prepared_fraction", "fraction", help)?;
+        to.value(&none, None, share)?;
+    }
+    let help = "Time since the start of the load on the clock of the run; for a simulated target its virtual time.";
+    to.gauge("ssdyno_run_elapsed_seconds", "seconds", help)?;
+    to.value(&none, None, merged.now.as_s_f64())?;
+    to.gauge("ssdyno_run_hosts", "", "Hosts of the run.")?;
+    to.value(&none, None, progress.hosts.len() as f64)?;
+    let cut_off = progress.hosts.iter().filter(|(.., silent)| silent.is_some()).count();
+    to.gauge("ssdyno_run_hosts_cut_off", "", "Hosts of the run that cannot be reached now.")?;
+    to.value(&none, None, cut_off as f64)?;
+    to.counter("ssdyno_run_requests", "", REQUESTS)?;
+    to.value(&none, None, told.completed as f64)?;
+    to.counter("ssdyno_run_errors", "", ERRORS)?;
+    to.value(&none, None, told.errors as f64)?;
+    to.counter("ssdyno_run_operations", "", OPERATIONS)?;
+    write_by_op(to, &none, &told.requests_by_op)?;
+    to.counter("ssdyno_run_bytes", "bytes", BYTES)?;
+    write_by_op(to, &none, &told.bytes_by_op)?;
+    let help =
+        "Latencies of the requests without error after the ramp-up, in whole ns, rounded down.";
+    to.histogram("ssdyno_run_latency_seconds", "seconds", help)?;
+    let sum = told.latency_ns_sum as f64 / 1e9;
+    to.buckets(&none, &up_to(&told.histogram), told.histogram.total(), sum)
+}
+
+const REQUESTS: &str = "Requests completed since the start of the load, with ramp-up and errors.";
+const ERRORS: &str = "Requests that ended in an error, after the ramp-up.";
+const OPERATIONS: &str = "Requests completed without error after the ramp-up, by operation.";
+const BYTES: &str =
+    "Bytes of the requests completed without error after the ramp-up, by operation.";
+
+fn write_by_op(
+    to: &mut OpenMetricsWriter,
+    labels: &MetricLabels,
+    by_op: &ByOp<u64>,
+) -> Result<(), OpenMetricsError> {
+    by_op.iter().try_for_each(|(op, value)| to.value(labels, Some(("op", op)), *value as f64))
+}
+
+fn write_hosts(
+    to: &mut OpenMetricsWriter,
+    progress: &ClusterProgress,
+) -> Result<(), OpenMetricsError> {
+    let nothing = LiveSnapshot::default();
+    let hosts = progress.hosts.iter().map(|(name, snapshot, silent)| {
+        let told = snapshot.progress.glance.as_deref().unwrap_or(&nothing);
+        Ok((labels(&[("host", name)])?, snapshot.phase, *silent, told))
+    });
+    let hosts = hosts.collect::<Result<Vec<_>, OpenMetricsError>>()?;
+    to.state_set("ssdyno_host_phase", "How far the run is on this host.")?;
+    for (labels, now, ..) in &hosts {
+        to.states(labels, &PHASES.map(|(phase, name)| (name, phase == *now)))?;
+    }
+    let help = "Time since which this host cannot be reached; 0 for a host that can.";
+    to.gauge("ssdyno_host_cut_off_seconds", "seconds", help)?;
+    for (labels, _, silent, _) in &hosts {
+        to.value(labels, None, silent.unwrap_or_default().as_secs_f64())?;
+    }
+    to.counter("ssdyno_host_requests", "", REQUESTS)?;
+    for (labels, .., told) in &hosts {
+        to.value(labels, None, told.completed as f64)?;
+    }
+    to.counter("ssdyno_host_errors", "", ERRORS)?;
+    for (labels, .., told) in &hosts {
+        to.value(labels, None, told.errors as f64)?;
+    }
+    to.counter("ssdyno_host_operations", "", OPERATIONS)?;
+    for (labels, .., told) in &hosts {
+        write_by_op(to, labels, &told.requests_by_op)?;
+    }
+    to.counter("ssdyno_host_bytes", "bytes", BYTES)?;
+    for (labels, .., told) in &hosts {
+        write_by_op(to, labels, &told.bytes_by_op)?;
+    }
+    Ok(())
+}
+
+/// Bounds in seconds, and the latencies up to each. Only bounds between two buckets of the histogram have an exact count,
+/// and latencies are whole ns: so each bound is 1 ns below a round number.
+fn up_to(histogram: &Histogram) -> Vec<(f64, u64)> {
+    let quarters = OCTAVES.flat_map(|octave| {
+        (0..PER_OCTAVE).map(move |quarter| (1u64 << octave) + (quarter << octave) / PER_OCTAVE)
+    });
+    let bins = histogram.bins(PER_OCTAVE as usize);
+    let mut bins = bins.iter().peekable();
+    let mut below = 0;
+    let bound = |past: u64| {
+        while let Some((_, _, count)) = bins.next_if(|(_, bin_past, _)| *bin_past <= past) {
+            below += count;
+        }
+        ((past - 1) as f64 / 1e9, below)
+    };
+    [32, 64].into_iter().chain(quarters).map(bound).collect()
+}
+
+/// Keeps a text for a moment: whoever asks more often gets the same again, and costs nothing.
+#[derive(Debug, Default)]
+pub struct MetricsCache(Mutex<Option<(Instant, Arc<str>)>>);
+
+impl MetricsCache {
+    /// The text that was made within the last 0.1 s, or that which `make` makes now.
+    pub fn text(&self, make: impl FnOnce() -> String) -> Arc<str> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, text)) = kept.as_ref().filter(|(at, _)| at.elapsed() < MAKE_EVERY) {
+            return Arc::clone(text);
+        }
+        let text: Arc<str> = make().into();
+        *kept = Some((Instant::now(), Arc::clone(&text)));
+        text
+    }
+}
