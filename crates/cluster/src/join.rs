@@ -13,25 +13,28 @@ use crate::rows::place;
 use crate::watched::EndedProbe;
 use crate::worker::unix_less_monotonic_ns;
 
-/// What became of one host.
+/// Who a host is.
 #[derive(Debug)]
-pub(crate) struct HostOutcome {
+pub(crate) struct HostIdentity {
     pub(crate) name: String,
     pub(crate) machine: String,
     pub(crate) seed: u64,
+    pub(crate) clock: ClockComparison,
+}
+
+/// What became of one host.
+#[derive(Debug)]
+pub(crate) struct HostOutcome {
+    pub(crate) host: HostIdentity,
     /// Whether its rows came; `None` where they are not kept.
     pub(crate) rows: Option<Result<(), Failure>>,
-    pub(crate) clock: ClockComparison,
     pub(crate) fetched: Result<Fetched, Failure>,
 }
 
 /// A host whose record is there.
 struct Present {
-    name: String,
-    machine: String,
-    seed: u64,
+    host: HostIdentity,
     rows: Option<Result<(), Failure>>,
-    clock: ClockComparison,
     result: RunResult,
     failure: Option<Failure>,
     /// When its recorded window began, on the controller's clock; zero where time is virtual.
@@ -45,27 +48,19 @@ pub(crate) fn join(
     spec: &RunSpec,
 ) -> Result<Measured, Failure> {
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
-    for HostOutcome { name, machine, seed, rows, clock, fetched } in outcomes {
+    for HostOutcome { host, rows, fetched } in outcomes {
         match fetched {
             Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
-                let start_ns = start_monotonic_ns.map_or(0, |start| clock.to_controller(start));
+                let start_ns =
+                    start_monotonic_ns.map_or(0, |start| host.clock.to_controller(start));
                 recordings.push(recording);
-                present.push(Present {
-                    name,
-                    machine,
-                    seed,
-                    rows,
-                    clock,
-                    result,
-                    failure,
-                    start_ns,
-                });
+                present.push(Present { host, rows, result, failure, start_ns });
             }
-            Err(failure) => absent.push((name, machine, seed, clock, failure)),
+            Err(failure) => absent.push((host, failure)),
         }
     }
     let Some(earliest) = present.iter().map(|host| host.start_ns).min() else {
-        let lost = absent.into_iter().map(|(.., failure)| failure).next();
+        let lost = absent.into_iter().map(|(_, failure)| failure).next();
         return Err(
             lost.unwrap_or_else(|| Failure::new(FailureKind::Failed, "no host measured anything"))
         );
@@ -74,55 +69,56 @@ pub(crate) fn join(
         |host: &Present| Time::from_ns(u64::try_from(host.start_ns - earliest).unwrap_or(u64::MAX));
     let parts: Vec<(Time, Recording)> = present.iter().map(after).zip(recordings).collect();
     let mut together = Together::new(&parts).map_err(|apart| {
-        let name = |at: usize| present.get(at).map_or("?", |host| host.name.as_str());
+        let name = |at: usize| present.get(at).map_or("?", |one| one.host.name.as_str());
         not_at_once(name(apart.first), name(apart.last), apart.gap)
     })?;
     let mut result = base(&present);
     result.seed = result.seed.map(|_| spec.seed);
     together.all.fill(&mut result);
     result.window = Some(window(&present, &together, earliest));
-    let skew = |host: &Present| i64::try_from(host.start_ns - earliest).unwrap_or(i64::MAX);
-    result.hosts = present
-        .iter()
-        .zip(&together.hosts)
-        .map(|(host, part)| host_run(host, part, skew(host)))
-        .collect();
-    for (name, machine, seed, clock, failure) in &absent {
-        result.partial = true;
-        result.notes.insert(0, format!("{name} is in no figure: {failure}"));
-        result.hosts.push(HostRun {
-            name: name.clone(),
-            machine: machine.clone(),
-            seed: *seed,
-            partial: true,
-            lost: Some(failure.message.clone()),
-            clock_offset_ns: clock.unix_offset_ns(),
-            clock_uncertainty_ns: clock.uncertainty_ns,
-            ..HostRun::default()
-        });
-    }
-    for host in &present {
-        if let Some(Err(failure)) = &host.rows {
-            result.notes.insert(0, format!("the rows of {} are missing: {failure}", host.name));
-        }
-    }
+    result.hosts = host_runs(&present, &together.hosts, earliest);
+    result.hosts.extend(absent.iter().map(|(host, failure)| lost_host(host, failure)));
+    result.partial |= !absent.is_empty();
+    let missing = absent.iter().map(|(host, why)| format!("{} is in no figure: {why}", host.name));
+    let without_rows = present.iter().filter_map(|one| {
+        let why = one.rows.as_ref()?.as_ref().err()?;
+        Some(format!("the rows of {} are missing: {why}", one.host.name))
+    });
+    result.notes.splice(0..0, missing.chain(without_rows));
     // Where time is virtual the samples have a time of their own.
     let is_real = present.iter().all(|host| host.result.window.is_some());
     let origin = is_real.then(|| earliest + i128::from(together.start.as_ns()));
     result.systems = probed.into_iter().map(|probe| probe.system(origin)).collect();
     result.spec = serde_json::to_value(spec).ok();
-    let of_hosts = present.iter().find_map(|host| {
-        let failure = host.failure.clone()?;
-        Some(Failure { message: format!("{}: {}", host.name, failure.message), ..failure })
-    });
-    let rows = present.iter().find_map(|host| host.rows.clone()?.err());
-    let lost = absent.into_iter().map(|(.., failure)| failure).next();
-    Ok(Measured {
-        result,
-        recording: together.all,
-        by_name: spec.clone(),
-        failure: lost.or(of_hosts).or(rows),
-    })
+    let failure = first_failure(&present, absent);
+    Ok(Measured { result, recording: together.all, by_name: spec.clone(), failure })
+}
+
+/// What keeps the run from being a success: a host that is lost before one that has a failure, and missing rows last.
+fn first_failure(present: &[Present], absent: Vec<(HostIdentity, Failure)>) -> Option<Failure> {
+    let lost = absent.into_iter().map(|(_, failure)| failure).next();
+    let of_hosts = || {
+        present.iter().find_map(|one| {
+            let failure = one.failure.clone()?;
+            Some(Failure { message: format!("{}: {}", one.host.name, failure.message), ..failure })
+        })
+    };
+    let rows = || present.iter().find_map(|one| one.rows.clone()?.err());
+    lost.or_else(of_hosts).or_else(rows)
+}
+
+/// A host of which nothing is known but why.
+fn lost_host(host: &HostIdentity, failure: &Failure) -> HostRun {
+    HostRun {
+        name: host.name.clone(),
+        machine: host.machine.clone(),
+        seed: host.seed,
+        partial: true,
+        lost: Some(failure.message.clone()),
+        clock_offset_ns: host.clock.unix_offset_ns(),
+        clock_uncertainty_ns: host.clock.uncertainty_ns,
+        ..HostRun::default()
+    }
 }
 
 fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
@@ -141,7 +137,7 @@ fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
 fn base(hosts: &[Present]) -> RunResult {
     let all = || hosts.iter().map(|host| &host.result);
     let first = all().next().cloned().unwrap_or_default();
-    let named = |host: &Present, text: &str| format!("{}: {text}", host.name);
+    let named = |one: &Present, text: &str| format!("{}: {text}", one.host.name);
     let notes =
         hosts.iter().flat_map(|host| host.result.notes.iter().map(move |note| named(host, note)));
     let invariants = hosts.iter().flat_map(|host| {
@@ -170,8 +166,8 @@ fn base(hosts: &[Present]) -> RunResult {
 
 /// The common window by the controller's clock.
 fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow {
-    let outside = hosts.iter().zip(&together.hosts).map(|(host, part)| OutsideWindow {
-        name: host.name.clone(),
+    let outside = hosts.iter().zip(&together.hosts).map(|(one, part)| OutsideWindow {
+        name: one.host.name.clone(),
         before_seconds: part.before.as_s_f64(),
         after_seconds: part.after.as_s_f64(),
         requests: part.requests_outside,
@@ -188,25 +184,28 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
     }
 }
 
-fn host_run(host: &Present, part: &HostPart, skew_ns: i64) -> HostRun {
-    let figures = JobResult::of(&part.recording, part.recording.start());
-    let of_op = |op: Op| part.recording.count(op);
-    HostRun {
-        name: host.name.clone(),
-        machine: host.machine.clone(),
-        seed: host.seed,
-        partial: host.result.partial,
-        lost: None,
-        requests: figures.requests,
-        errors: figures.errors,
-        unanswered: figures.unanswered,
-        iops: figures.iops,
-        throughput_bytes_per_second: figures.throughput_bytes_per_second,
-        requests_by_op: ByOp::from_fn(of_op),
-        latency_ns: figures.latency_ns,
-        clock_offset_ns: host.clock.unix_offset_ns(),
-        clock_uncertainty_ns: host.clock.uncertainty_ns,
-        rows: host.rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
-        start_skew_ns: host.result.window.as_ref().map(|_| skew_ns),
-    }
+fn host_runs(present: &[Present], parts: &[HostPart], earliest: i128) -> Vec<HostRun> {
+    let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &HostPart)| {
+        let figures = JobResult::of(&part.recording, part.recording.start());
+        let skew_ns = i64::try_from(start_ns - earliest).unwrap_or(i64::MAX);
+        HostRun {
+            name: host.name.clone(),
+            machine: host.machine.clone(),
+            seed: host.seed,
+            partial: result.partial,
+            lost: None,
+            requests: figures.requests,
+            errors: figures.errors,
+            unanswered: figures.unanswered,
+            iops: figures.iops,
+            throughput_bytes_per_second: figures.throughput_bytes_per_second,
+            requests_by_op: ByOp::from_fn(|op: Op| part.recording.count(op)),
+            latency_ns: figures.latency_ns,
+            clock_offset_ns: host.clock.unix_offset_ns(),
+            clock_uncertainty_ns: host.clock.uncertainty_ns,
+            rows: rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
+            start_skew_ns: result.window.as_ref().map(|_| skew_ns),
+        }
+    };
+    present.iter().zip(parts).map(run).collect()
 }

@@ -15,6 +15,8 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the name of the host in them. A host that is lost in the middle
 //! makes the run partial, with its name; the others are kept.
 //!
+//! Not here: what one run is (`session`), how progress and results are shown.
+//!
 //! A worker on loopback needs no certificate. Beyond it controller and worker prove who they are by TLS, on Linux.
 //!
 //! Rows of requests stay on the worker until the controller fetches them, after the run.

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
-use crate::join::HostOutcome;
+use crate::join::{HostIdentity, HostOutcome};
 use crate::protocol::NO_ANSWER;
 use crate::rows::fetch_rows;
 use crate::worker::NO_RUN;
@@ -169,12 +169,6 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
         });
     }
     let clock = later.map_or(*clock, |later| clock.and(later));
-    HostOutcome {
-        name: connection.name.clone(),
-        machine: connection.machine.clone(),
-        seed: *seed,
-        rows,
-        clock,
-        fetched,
-    }
+    let (name, machine) = (connection.name.clone(), connection.machine.clone());
+    HostOutcome { host: HostIdentity { name, machine, seed: *seed, clock }, rows, fetched }
 }

@@ -121,12 +121,13 @@ fn a_worker_leaves_no_rows_behind() {
     .keep_rows_in(kept.path().to_owned());
     let worker = crate::common::Running::of(service);
     for keep in [Keep::All, Keep::Summary] {
-        let rows_in = Some(place.path().join(format!("{keep:?}")));
-        let hosts = Hosts { rows_in: rows_in.clone(), ..at(std::slice::from_ref(&worker.address)) };
+        let rows_in = place.path().join(format!("{keep:?}"));
+        let hosts =
+            Hosts { rows_in: Some(rows_in.clone()), ..at(std::slice::from_ref(&worker.address)) };
         let spec = RunSpec { keep, ..spec("null:", 0.1) };
         let result = run_on_hosts(&hosts, &spec, &mut |_| KeepGoing::Continue).unwrap().result;
         assert_eq!(result.hosts[0].rows.is_some(), keep == Keep::All);
-        assert_eq!(rows_in.unwrap().exists(), keep == Keep::All);
+        assert_eq!(rows_in.exists(), keep == Keep::All);
         assert_eq!(walk(kept.path()), Vec::<String>::new());
     }
 }

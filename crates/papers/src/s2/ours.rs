@@ -27,16 +27,16 @@ pub(super) struct OurProfile {
 }
 
 impl OurProfile {
-    /// Profiles `span` bytes of `device`; `None` where it was stopped.
+    /// Profiles `span` bytes of `device`, with the seeds of the device and of the profile; `None` where it was stopped.
     pub(super) fn run(
         device: &Device,
         span: u64,
-        seed: u64,
+        seeds: (u64, u64),
         stop: &StopFlag,
     ) -> Result<Option<OurProfile>, PaperError> {
         let table: Table = presets::device(&device.preset)?.read(toml::from_str)?;
         let method = Method::Adaptive { error: ERROR };
-        let result = campaign::profile(device, table, method, Some(TIME), (span, seed), stop)?;
+        let result = campaign::profile(device, table, method, Some(TIME), span, seeds, stop)?;
         Ok(result.map(|result| {
             let of = |op| (op, result.ratios(op).to_vec());
             let ratios = [ProfileOp::Read, ProfileOp::Write].map(of).into();
