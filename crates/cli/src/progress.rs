@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use ssdyno_cluster::ClusterProgress;
 use ssdyno_result::{nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::{BeginAt, Failure, FailureKind, Goal, Measured, RunPhase, Runner};
@@ -270,6 +271,40 @@ impl Watch {
             Watch::Screen(screen) => drop(screen),
             Watch::Meter(meter) => meter.finish(),
         }
+    }
+}
+
+/// How often the progress of several hosts is put together: that is most of what a controller of many hosts does.
+const TOGETHER_EVERY: Duration = Duration::from_millis(100);
+
+/// The progress of a run on several hosts.
+pub(crate) struct HostsWatch {
+    watch: Watch,
+    told: Option<Instant>,
+}
+
+impl HostsWatch {
+    /// Shows it with `watch`.
+    pub(crate) fn new(watch: Watch) -> HostsWatch {
+        HostsWatch { watch, told: None }
+    }
+
+    /// Shows `hosts`, if it is time; says what to do next.
+    pub(crate) fn update(&mut self, hosts: &ClusterProgress) -> KeepGoing {
+        if self.told.is_some_and(|told| told.elapsed() < TOGETHER_EVERY) {
+            return flow();
+        }
+        self.told = Some(Instant::now());
+        match self.watch.update(&hosts.merged()) {
+            KeepGoing::Stop => KeepGoing::Stop,
+            // Workers tell distributions by themselves.
+            KeepGoing::Continue | KeepGoing::LiveSnapshot => KeepGoing::Continue,
+        }
+    }
+
+    /// The terminal is restored.
+    pub(crate) fn finish(self) {
+        self.watch.finish();
     }
 }
 

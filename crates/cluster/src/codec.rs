@@ -59,7 +59,9 @@ impl<U: DeserializeOwned> Decoder for CborDecoder<U> {
     type Error = Status;
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        let read = ciborium::from_reader(from.reader()).map(Some);
+        // In one piece: CBOR is read some bytes at a time, and each read of a buffer in parts looks for the part.
+        let bytes = from.copy_to_bytes(from.remaining());
+        let read = ciborium::from_reader(&bytes[..]).map(Some);
         read.map_err(|error| Status::invalid_argument(format!("cannot read a message: {error}")))
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct Connection {
     pub(crate) name: String,
     pub(crate) machine: String,
     client: WorkerClient<Channel>,
+    /// The same without compression, for snapshots: they are small and many.
+    plain: WorkerClient<Channel>,
     /// Keeps the ssh that carries it.
     _ssh: Option<Arc<Mutex<SshWorker>>>,
 }
@@ -94,6 +96,7 @@ impl Connection {
                 }
             }
         };
+        let plain = WorkerClient::new(channel.clone());
         let mut client = WorkerClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
@@ -114,7 +117,7 @@ impl Connection {
             return Err(Failure::new(FailureKind::Failed, message).with_help(help));
         }
         let ssh = ssh.map(|ssh| Arc::new(Mutex::new(ssh)));
-        Ok(Connection { name, machine: greeting.machine, client, _ssh: ssh })
+        Ok(Connection { name, machine: greeting.machine, client, plain, _ssh: ssh })
     }
 
     /// Compares the clocks.
@@ -156,7 +159,7 @@ impl Connection {
         every: Duration,
     ) -> Result<Streaming<HostSnapshot>, Failure> {
         let every_ms = every.as_millis() as u32;
-        answer(&self.name, ANSWER_WITHIN, self.client.watch(Watch { run, every_ms })).await
+        answer(&self.name, ANSWER_WITHIN, self.plain.watch(Watch { run, every_ms })).await
     }
 
     pub(crate) async fn stop(&mut self, run: u64) -> Result<(), Failure> {

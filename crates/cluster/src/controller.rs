@@ -12,6 +12,7 @@ use ssdyno_result::{Keep, KeepGoing};
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSpec};
 use tokio::sync::Notify;
 
+use crate::comparing::compare_all;
 use crate::connection::Connection;
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, join};
@@ -213,7 +214,8 @@ async fn carry_out(
         return Err(why);
     }
     let stopped = wait_until_over(&mut members, watch).await;
-    let outcomes = fetch_all(&mut members, stopped, watch).await;
+    let mut outcomes = fetch_all(&mut members, stopped, watch).await;
+    compare_again(&mut members, &mut outcomes).await;
     let probed = join_all(systems.into_iter().map(Watched::end)).await;
     release(&mut members).await;
     join(outcomes, probed, common)
@@ -228,7 +230,7 @@ async fn connect(hosts: &Hosts) -> Result<Vec<Connection>, Failure> {
 
 /// Compares clocks and lets all prepare; none if one refuses.
 async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
-    let clocks = join_all(clients.iter_mut().map(|one| one.connection.compare_clocks())).await;
+    let clocks = compare_all(clients.iter_mut().map(|one| &mut one.connection)).await;
     let clocks = clocks.into_iter().collect::<Result<Vec<_>, _>>()?;
     let controller = format!("a controller (process {})", std::process::id());
     let prepare = |Client { connection, spec, .. }: &mut Client| {
@@ -336,7 +338,20 @@ async fn wait_until_over(
     watch(&progress(members)) == KeepGoing::Stop || stopped
 }
 
-/// Compares the clocks again and fetches what each host measured. Whether before or now, from the moment on at which
+/// Compares the clocks of hosts whose records came again: drift during the run is in their bounds then.
+async fn compare_again(members: &mut [Member], outcomes: &mut [HostOutcome]) {
+    let present = members.iter_mut().zip(outcomes).filter(|(_, outcome)| outcome.fetched.is_ok());
+    let (connections, outcomes): (Vec<_>, Vec<_>) =
+        present.map(|(member, outcome)| (&mut member.connection, outcome)).unzip();
+    let compared = compare_all(connections.into_iter()).await;
+    for (outcome, later) in outcomes.into_iter().zip(compared) {
+        if let Ok(later) = later {
+            outcome.host.clock = outcome.host.clock.and(later);
+        }
+    }
+}
+
+/// Fetches what each host measured. Whether before or now, from the moment on at which
 /// everybody was told to stop a record has a few seconds to come.
 async fn fetch_all(
     members: &mut [Member],

@@ -23,6 +23,7 @@
 
 mod clocks;
 mod codec;
+mod comparing;
 mod connection;
 mod controller;
 mod hosts;

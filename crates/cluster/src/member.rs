@@ -139,23 +139,15 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     let Member { connection, run, clock, seed, rows_to, seen } = member;
     let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
     let name = connection.name.clone();
-    let (fetched, later): (Result<Fetched, Failure>, _) = match gone {
-        Some(failure) => (Err(failure), None),
-        None => {
-            let collect = async {
-                let fetched = collect(connection, *run).await;
-                let later =
-                    if fetched.is_ok() { connection.compare_clocks().await.ok() } else { None };
-                (fetched, later)
-            };
-            tokio::select! {
-                done = collect => done,
-                () = hurry.notified() => {
-                    let message = format!("{name} did not send its record in time after the run was stopped");
-                    (Err(Failure::new(FailureKind::Failed, message)), None)
-                }
+    let fetched = match gone {
+        Some(failure) => Err(failure),
+        None => tokio::select! {
+            done = collect(connection, *run) => done,
+            () = hurry.notified() => {
+                let message = format!("{name} did not send its record in time after the run was stopped");
+                Err(Failure::new(FailureKind::Failed, message))
             }
-        }
+        },
     };
     let mut rows = None;
     if let (Ok(_), Some(path)) = (&fetched, rows_to) {
@@ -168,7 +160,6 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
             () = hurry.notified() => Err(late()),
         });
     }
-    let clock = later.map_or(*clock, |later| clock.and(later));
     let (name, machine) = (connection.name.clone(), connection.machine.clone());
-    HostOutcome { host: HostIdentity { name, machine, seed: *seed, clock }, rows, fetched }
+    HostOutcome { host: HostIdentity { name, machine, seed: *seed, clock: *clock }, rows, fetched }
 }

@@ -11,7 +11,7 @@ use ssdyno_block::units::Span;
 use ssdyno_cluster::{
     HostAddress, Hosts, PlanFile, PlanResult, PlannedStep, ReachedHosts, StepResult,
 };
-use ssdyno_result::{Keep, KeepGoing, RunDirectory};
+use ssdyno_result::{Keep, RunDirectory};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, is_real, unwritable,
 };
@@ -19,7 +19,7 @@ use ssdyno_session::{
 use crate::args::positive_span;
 use crate::hosts::ReachArgs;
 use crate::output::{Output, end};
-use crate::progress::{Watch, interrupted};
+use crate::progress::{HostsWatch, Watch, flow, interrupted};
 use crate::results::{HEADING, ResultsArgs, keep};
 
 #[derive(Clone, Debug, Args)]
@@ -105,10 +105,6 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     conclude(progress, output)
 }
 
-fn flow() -> KeepGoing {
-    if interrupted() { KeepGoing::Stop } else { KeepGoing::Continue }
-}
-
 fn carry_out(
     args: &PlanArgs,
     hosts: &mut ReachedHosts,
@@ -123,8 +119,9 @@ fn carry_out(
     };
     let name = format!("step {} of {of}: {}", step.number, step.name);
     let load = spec.workload.as_deref().unwrap_or("default");
-    let mut meter = Watch::new(&name, load, goal, !args.no_live, is_real(spec)?);
-    let measured = hosts.run(&step.load, &mut |hosts| meter.update(&hosts.merged()));
+    let meter = Watch::new(&name, load, goal, !args.no_live, is_real(spec)?);
+    let mut meter = HostsWatch::new(meter);
+    let measured = hosts.run(&step.load, &mut |hosts| meter.update(hosts));
     meter.finish();
     measured
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_cluster::{Hosts, JobPlan, run_on_hosts};
-use ssdyno_result::{Keep, KeepGoing, RunDirectory, RunResult, summary_text};
+use ssdyno_result::{Keep, RunDirectory, RunResult, summary_text};
 use ssdyno_session::{
     ErrorBody, Failure, Measured, Prepared, RealSpec, ResultFolder, RunSpec, given, is_real,
     lost_rows, option_of, resolve, unwritable,
@@ -18,7 +18,7 @@ use crate::consent::Terminal;
 use crate::hosts::HostsArgs;
 use crate::memory;
 use crate::output::{Output, end};
-use crate::progress::Watch;
+use crate::progress::{HostsWatch, Watch};
 use crate::real::RealArgs;
 use crate::replay;
 use crate::results::{HEADING, ResultsArgs, keep};
@@ -187,12 +187,9 @@ fn on_hosts(
         RunDirectory::default_name(&plan.target(), plan.load(), Some(spec.seed), SystemTime::now())
     })?;
     hosts.rows_in = directory.as_ref().map(|directory| directory.path().to_owned());
-    let mut meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
-    let measured = run_on_hosts(&hosts, spec, &mut |hosts| {
-        let flow = meter.update(&hosts.merged());
-        // Workers tell distributions by themselves.
-        if flow == KeepGoing::Stop { flow } else { KeepGoing::Continue }
-    });
+    let meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
+    let mut meter = HostsWatch::new(meter);
+    let measured = run_on_hosts(&hosts, spec, &mut |hosts| meter.update(hosts));
     meter.finish();
     match measured {
         Ok(measured) => conclude(args, output, &Files { directory, timeline: None }, measured),

@@ -1,0 +1,44 @@
+//! The clocks of all hosts, compared.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use ssdyno_session::Failure;
+
+use crate::clocks::ClockComparison;
+use crate::connection::Connection;
+
+/// A host whose clock is known better than this is near: asking it alone takes little time.
+const NEAR: Duration = Duration::from_millis(5);
+
+/// How long hosts are asked one after the other.
+const ALONE_FOR: Duration = Duration::from_secs(1);
+
+/// Compares the clocks of all `connections` with this one, in their order.
+///
+/// All are asked at once, so that far hosts take no longer than one of them. Then those that are near are asked again, one
+/// after the other: where 32 answers come together, each waits for the others to be read, and the bound of 32 hosts on one
+/// machine was 1.8 ms in place of 0.1 ms.
+pub(crate) async fn compare_all<'a>(
+    connections: impl Iterator<Item = &'a mut Connection>,
+) -> Vec<Result<ClockComparison, Failure>> {
+    let compare = async |connection: &'a mut Connection| {
+        let compared = connection.compare_clocks().await;
+        (connection, compared)
+    };
+    let first = join_all(connections.map(compare)).await;
+    let (began, mut all) = (Instant::now(), Vec::with_capacity(first.len()));
+    for (connection, mut compared) in first {
+        if let Ok(clock) = &mut compared
+            && Duration::from_nanos(clock.uncertainty_ns) < NEAR
+            && began.elapsed() < ALONE_FOR
+            // The first answers count where it cannot be asked again: it is found lost where it is needed.
+            && let Ok(again) = connection.compare_clocks().await
+            && again.uncertainty_ns < clock.uncertainty_ns
+        {
+            *clock = again;
+        }
+        all.push(compared);
+    }
+    all
+}
