@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use ssdyno_cluster::{HostAddress, Hosts, RemoteStart};
+use ssdyno_cluster::{HostAddress, Hosts, ProberAddress, RemoteStart};
 use ssdyno_session::{Failure, RealSpec};
 
 #[derive(Clone, Debug, Args)]
@@ -17,9 +17,10 @@ pub(crate) struct HostsArgs {
           conflicts_with_all = ["timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,
     /// Sample these machines, too, which carry no load, such as the servers of the targets: USER@HOST or HOST, where ssh
-    /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens.
+    /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens. Or read the metrics of another program:
+    /// http://HOST:PORT/metrics (OpenMetrics), with #PREFIX+PREFIX for the names to keep.
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "hosts")]
-    pub(crate) probers: Vec<HostAddress>,
+    pub(crate) probers: Vec<ProberAddress>,
     #[command(flatten)]
     pub(crate) reach: ReachArgs,
 }
@@ -102,10 +103,10 @@ impl HostsArgs {
 
     /// The options and their values, for the command that repeats the run.
     pub(crate) fn given(&self) -> Vec<(&'static str, String)> {
-        let list = |option, hosts: &[HostAddress]| {
+        fn list<T: ToString>(option: &'static str, hosts: &[T]) -> Option<(&'static str, String)> {
             let names: Vec<String> = hosts.iter().map(ToString::to_string).collect();
             (!names.is_empty()).then(|| (option, names.join(",")))
-        };
+        }
         let hosts = list("--hosts", &self.hosts);
         let probers = list("--probers", &self.probers);
         hosts.into_iter().chain(probers).chain(self.reach.given()).collect()

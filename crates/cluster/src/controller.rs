@@ -15,10 +15,11 @@ use tokio::sync::Notify;
 use crate::comparing::compare_all;
 use crate::connection::Connection;
 use crate::hosts::HostAddress;
-use crate::join::{HostOutcome, join};
+use crate::join::{HostOutcome, Meanwhile, join};
 use crate::member::{GONE_AFTER_STOP, Member, fetch};
 use crate::progress::ClusterProgress;
 use crate::rows::place;
+use crate::scraped::ProberAddress;
 use crate::ssh::RemoteStart;
 use crate::watched::{Watched, watch_systems};
 
@@ -42,8 +43,9 @@ pub struct Hosts {
     pub identity: Option<PathBuf>,
     /// Version of this program, which all workers must have.
     pub version: String,
-    /// Machines that are sampled and carry no load, such as the servers of the targets.
-    pub probers: Vec<HostAddress>,
+    /// Machines that are sampled and carry no load, such as the servers of the targets, and programs whose metrics are
+    /// read.
+    pub probers: Vec<ProberAddress>,
     /// How often these and the hosts are sampled; `None`: not at all.
     pub probe_every: Option<Duration>,
     /// The directory of the result, for rows of requests; without it they are not kept.
@@ -172,7 +174,8 @@ struct Client {
 }
 
 pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
-    let all: Vec<&HostAddress> = hosts.addresses.iter().chain(&hosts.probers).collect();
+    let machines = hosts.addresses.iter().cloned().map(ProberAddress::Machine);
+    let all: Vec<ProberAddress> = machines.chain(hosts.probers.iter().cloned()).collect();
     let twice = all.iter().enumerate().find(|(at, host)| all[..*at].contains(host));
     match (&hosts.addresses[..], twice) {
         ([], _) => Err(Failure::usage("no host is named")),
@@ -191,8 +194,8 @@ async fn carry_out(
     let mut members = unless_stopped(assemble(clients), watch).await?;
     let workers = members.iter().map(|member| (member.connection.clone(), member.clock));
     let watched = unless_stopped(watch_systems(hosts, workers), watch).await;
-    let systems = match watched {
-        Ok(systems) => systems,
+    let (systems, scraped) = match watched {
+        Ok(watched) => watched,
         Err(failure) => {
             release(&mut members).await;
             return Err(failure);
@@ -218,7 +221,7 @@ async fn carry_out(
     compare_again(&mut members, &mut outcomes).await;
     let probed = join_all(systems.into_iter().map(Watched::end)).await;
     release(&mut members).await;
-    join(outcomes, probed, common)
+    join(outcomes, Meanwhile { probed, scraped }, common)
 }
 
 /// Connects to all hosts; none if one cannot be reached.

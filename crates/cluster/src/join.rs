@@ -10,6 +10,7 @@ use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 use crate::clocks::ClockComparison;
 use crate::connection::Fetched;
 use crate::rows::place;
+use crate::scraped::Scraped;
 use crate::watched::EndedProbe;
 use crate::worker::unix_less_monotonic_ns;
 
@@ -41,10 +42,16 @@ struct Present {
     start_ns: i128,
 }
 
+/// What was watched beside the load.
+pub(crate) struct Meanwhile {
+    pub(crate) probed: Vec<EndedProbe>,
+    pub(crate) scraped: Vec<Scraped>,
+}
+
 /// Joins `outcomes` of a run of `spec`.
 pub(crate) fn join(
     outcomes: Vec<HostOutcome>,
-    probed: Vec<EndedProbe>,
+    meanwhile: Meanwhile,
     spec: &RunSpec,
 ) -> Result<Measured, Failure> {
     let (mut present, mut recordings, mut absent) = (Vec::new(), Vec::new(), Vec::new());
@@ -88,7 +95,9 @@ pub(crate) fn join(
     // Where time is virtual the samples have a time of their own.
     let is_real = present.iter().all(|host| host.result.window.is_some());
     let origin = is_real.then(|| earliest + i128::from(together.start.as_ns()));
+    let Meanwhile { probed, scraped } = meanwhile;
     result.systems = probed.into_iter().map(|probe| probe.system(origin)).collect();
+    result.metrics = scraped.into_iter().map(|source| source.metrics(origin)).collect();
     result.spec = serde_json::to_value(spec).ok();
     let failure = first_failure(&present, absent);
     Ok(Measured { result, recording: together.all, by_name: spec.clone(), failure })

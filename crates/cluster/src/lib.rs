@@ -37,6 +37,7 @@ mod probes;
 mod progress;
 mod protocol;
 mod rows;
+mod scraped;
 mod served;
 mod server;
 mod ssh;
@@ -55,6 +56,7 @@ pub use plan::{
 };
 pub use plan_result::{PlanResult, StepFigures, StepResult};
 pub use progress::ClusterProgress;
+pub use scraped::{MetricsSource, ProberAddress};
 pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use ssh::RemoteStart;
 #[cfg(target_os = "linux")]

@@ -12,6 +12,7 @@ use ssdyno_session::Failure;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
 use crate::controller::Hosts;
+use crate::scraped::{ProberAddress, Scraped};
 use crate::worker::NO_RUN;
 
 /// A machine that is cut off is asked again so often, and for so long.
@@ -27,12 +28,20 @@ pub(crate) struct Watched {
     latest: Arc<Mutex<Option<SystemSample>>>,
 }
 
-/// Lets the machines of `workers` be sampled, and the probers of `hosts`, which are connected to for it.
+/// Lets the machines of `workers` be sampled, and the probers of `hosts`, which are connected to for it; metrics of
+/// programs are read from now on.
 pub(crate) async fn watch_systems(
     hosts: &Hosts,
     workers: impl Iterator<Item = (Connection, ClockComparison)>,
-) -> Result<Vec<Watched>, Failure> {
-    let Some(every) = hosts.probe_every else { return Ok(Vec::new()) };
+) -> Result<(Vec<Watched>, Vec<Scraped>), Failure> {
+    let Some(every) = hosts.probe_every else { return Ok((Vec::new(), Vec::new())) };
+    let (mut machines, mut sources) = (Vec::new(), Vec::new());
+    for prober in &hosts.probers {
+        match prober {
+            ProberAddress::Machine(address) => machines.push(address),
+            ProberAddress::Metrics(source) => sources.push(source),
+        }
+    }
     let open = |address| async move {
         let Hosts { remote, identity, version, .. } = hosts;
         let mut connection =
@@ -40,7 +49,7 @@ pub(crate) async fn watch_systems(
         let clock = connection.compare_clocks().await?;
         Ok::<_, Failure>((connection, clock))
     };
-    let probers = join_all(hosts.probers.iter().map(open)).await;
+    let probers = join_all(machines.into_iter().map(open)).await;
     let probers = probers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let all = workers.map(|one| (one, true)).chain(probers.into_iter().map(|one| (one, false)));
     let start = |((mut connection, clock), is_worker): ((Connection, _), bool)| async move {
@@ -48,8 +57,10 @@ pub(crate) async fn watch_systems(
         Ok::<_, Failure>(Watched { connection, probe, clock, is_worker, latest: Arc::default() })
     };
     let watched = join_all(all.map(start)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let scraped = join_all(sources.into_iter().map(|source| Scraped::start(source, every))).await;
+    let scraped = scraped.into_iter().collect::<Result<Vec<_>, _>>()?;
     watched.iter().for_each(Watched::follow);
-    Ok(watched)
+    Ok((watched, scraped))
 }
 
 impl Watched {

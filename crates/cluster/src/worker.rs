@@ -28,8 +28,10 @@ use crate::rows::KeptRows;
 /// a run should survive (30 s), and short enough that a disk is not loaded for nobody.
 const LEASE: Duration = Duration::from_secs(45);
 
-/// How often a run is looked at for a change of its phase.
+/// How often a run is looked at for a change of its phase: while it prepares, where others wait for it, and later. Of many
+/// workers on one machine each look wakes a thread up.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+const LOOK_EVERY_UNDER_WAY: Duration = Duration::from_millis(30);
 
 /// What the owner of a machine allows controllers to write to: targets, and how. Nothing that a controller says adds
 /// to it.
@@ -360,7 +362,9 @@ impl Worker for WorkerService {
                     told = Some((phase, Instant::now()));
                     service.with_runner(Some(number), Runner::look);
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                let under_way = phase >= RunPhase::Ready;
+                let pause = if under_way { LOOK_EVERY_UNDER_WAY } else { LOOK_EVERY };
+                tokio::time::sleep(pause).await;
             }
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(receive))))

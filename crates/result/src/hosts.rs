@@ -1,5 +1,7 @@
 //! Figures of one host among several that ran one run together.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_prober::{CpuFractions, DiskRates, KernelActivity, NetworkRates, SystemSeries};
@@ -48,6 +50,60 @@ pub struct HostRun {
     /// How long after the first host it began, within the uncertainty; `null` for a simulated target, whose time is
     /// its own.
     pub start_skew_ns: Option<i64>,
+}
+
+/// Metrics of another program, read while the run went on.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ScrapedMetrics {
+    /// Where they were read, as the user gave it.
+    pub source: String,
+    /// When, from the start of the window on the controller's clock; before it, they are negative.
+    pub times_seconds: Vec<f64>,
+    /// By name and labels.
+    pub series: Vec<MetricSeries>,
+    /// Series beyond the first 200, counted at each reading.
+    #[serde(default)]
+    pub left_out: u64,
+    /// Readings that failed: there is a gap in each series.
+    #[serde(default)]
+    pub readings_failed: u64,
+    /// Why the last of them did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+}
+
+/// One metric over time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MetricSeries {
+    /// The name with suffix: `http_requests_total`.
+    pub name: String,
+    /// Its labels.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What it is, as OpenMetrics calls it: `counter`, `gauge` and others.
+    pub kind: String,
+    /// Its unit; empty where the program says none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub unit: String,
+    /// Its value at each of the times; `null` where it was not there.
+    pub values: Vec<Option<f64>>,
+}
+
+impl ScrapedMetrics {
+    /// A line about it.
+    pub(crate) fn line(&self) -> String {
+        let Self { source, series, times_seconds, left_out, readings_failed, .. } = self;
+        let mut line =
+            format!("{source}: {} series, {} readings", series.len(), times_seconds.len());
+        if *readings_failed > 0 {
+            let why = self.last_error.as_deref().unwrap_or("unknown");
+            line.push_str(&format!(", {readings_failed} failed ({why})"));
+        }
+        if *left_out > 0 {
+            line.push_str("; more series than 200: name prefixes after `#`");
+        }
+        line
+    }
 }
 
 /// What a host did outside the window in which all hosts were running; it is in no figure.

@@ -72,7 +72,7 @@ pub use finite::to_json;
 pub use format::{bytes_per_second, joules, nanoseconds, rate, seconds, significant, watts};
 pub use histogram::Histogram;
 pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};
-pub use hosts::{HostRun, OutsideWindow, ProbedSystem};
+pub use hosts::{HostRun, MetricSeries, OutsideWindow, ProbedSystem, ScrapedMetrics};
 pub use jobs::JobResult;
 pub use live_snapshot::LiveSnapshot;
 pub use method::{MethodResult, TunedMethod};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::depth::DepthSearchResult;
 use crate::faults::FaultsResult;
 use crate::host::HostResult;
-use crate::hosts::{HostRun, OutsideWindow, ProbedSystem};
+use crate::hosts::{HostRun, OutsideWindow, ProbedSystem, ScrapedMetrics};
 use crate::jobs::JobResult;
 use crate::method::MethodResult;
 use crate::probe::MachineActivity;
@@ -158,6 +158,9 @@ pub struct RunResult {
     /// Machines that were sampled meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub systems: Vec<ProbedSystem>,
+    /// Metrics of other programs, read while the run went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<ScrapedMetrics>,
     /// What a closed form gives for this run, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,

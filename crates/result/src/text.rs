@@ -192,6 +192,9 @@ fn jobs(text: &mut String, r: &RunResult) {
         table.add_rows(r.systems.iter().map(ProbedSystem::row));
         push_table(text, &table);
     }
+    for metrics in &r.metrics {
+        text.push_str(&format!("\nMetrics {}\n", metrics.line()));
+    }
 }
 
 /// Columns of latencies side by side: with the names of the rows they fill a terminal of 80 characters.

@@ -254,6 +254,9 @@ impl Desk {
         if addresses.is_empty() {
             return JobPlan::new(&self.options.consent.apply(spec)?, None, &mut Unattended);
         }
+        // Rows of many hosts would fill the disk of this one.
+        let keep = if spec.keep == Keep::All { Keep::Summary } else { spec.keep };
+        let spec = RunSpec { keep, ..spec };
         let hosts = Hosts { addresses, ..self.options.hosts.clone() };
         JobPlan::new(&spec, Some(hosts), &mut Unattended)
     }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_cluster::{
-    HostAddress, Hosts, PlanFile, PlanResult, PlannedStep, ReachedHosts, StepResult,
+    Hosts, PlanFile, PlanResult, PlannedStep, ProberAddress, ReachedHosts, StepResult,
 };
 use ssdyno_result::{Keep, RunDirectory};
 use ssdyno_session::{
@@ -27,9 +27,9 @@ pub(crate) struct PlanArgs {
     /// The plan: a TOML file (`ssdyno schema plan`).
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// Sample these machines, too, which carry no load, such as the servers of the targets.
+    /// Sample these machines, too, which carry no load, or read the metrics of these programs, as `run --probers` does.
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
-    probers: Vec<HostAddress>,
+    probers: Vec<ProberAddress>,
     /// How often the machines are sampled.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
     probe_interval: Span,

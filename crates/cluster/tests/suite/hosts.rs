@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use ssdyno_cluster::{
-    ClusterLoad, HostAddress, HostLoad, Hosts, ReachedHosts, WorkerConsent, WorkerListener,
-    WorkerService, run_on_hosts,
+    ClusterLoad, HostAddress, HostLoad, Hosts, ProberAddress, ReachedHosts, WorkerConsent,
+    WorkerListener, WorkerService, run_on_hosts,
 };
 use ssdyno_result::{KeepGoing, RunResult};
 use ssdyno_session::{FailureKind, RunSpec, Unattended, WriteSpec, resolve};
@@ -226,7 +226,7 @@ fn machines_are_sampled_on_the_timeline_of_the_run() {
     let (_workers, addresses) = workers(1);
     let prober = Running::of(WorkerService::prober(VERSION));
     let probed = Hosts {
-        probers: vec![prober.address.clone()],
+        probers: vec![ProberAddress::Machine(prober.address.clone())],
         probe_every: Some(Duration::from_millis(50)),
         ..at(&addresses)
     };
@@ -257,7 +257,78 @@ fn machines_are_sampled_on_the_timeline_of_the_run() {
     // A prober carries no load, and nobody is sampled twice.
     let refused = run(std::slice::from_ref(&prober.address), &spec("null:", 0.1)).unwrap_err();
     assert!(refused.message.contains("prober"), "{refused}");
-    let twice = Hosts { probers: addresses.clone(), ..probed };
+    let twice = addresses.iter().cloned().map(ProberAddress::Machine).collect();
+    let twice = Hosts { probers: twice, ..probed };
     let refused = run_on_hosts(&twice, &spec("null:", 0.1), &mut |_| KeepGoing::Continue);
     assert!(refused.unwrap_err().message.contains("twice"));
+}
+
+/// An exporter of another program: answers as it is told, and is gone after `answers`.
+fn exporter(answers: usize, text: &'static str) -> (String, std::thread::JoinHandle<()>) {
+    use std::io::{Read as _, Write as _};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = move || {
+        for number in 0..answers {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut asked = [0; 4096];
+            let read = stream.read(&mut asked).unwrap();
+            assert!(asked[..read].starts_with(b"GET /metrics HTTP/1.1\r\n"));
+            let text = text.replace("{}", &number.to_string());
+            // In chunks, as most exporters answer.
+            let (head, tail) = text.split_at(text.len() / 2);
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n{:x}\r\n{head}\r\n{:x}\r\n{tail}\r\n0\r\n\r\n",
+                head.len(),
+                tail.len()
+            );
+            // Who asked may have given up.
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    };
+    (format!("http://{address}/metrics"), std::thread::spawn(serve))
+}
+
+const EXPORTED: &str = "# TYPE served counter\nserved_total{disk=\"a\"} {}\n# TYPE depth gauge\ndepth 4\n# TYPE other gauge\nother NaN\n# EOF\n";
+
+/// Metrics of another program lie on the time of the run; what stops answering leaves gaps, and no failure.
+#[test]
+fn metrics_of_other_programs_are_series_of_the_run() {
+    let (_workers, addresses) = workers(1);
+    let (source, serving) = exporter(8, EXPORTED);
+    let hosts = |source: &str| Hosts {
+        probers: vec![source.parse().unwrap()],
+        probe_every: Some(Duration::from_millis(50)),
+        ..at(&addresses)
+    };
+    let spec = spec("null:", 1.0);
+    let run = |source: &str| run_on_hosts(&hosts(source), &spec, &mut |_| KeepGoing::Continue);
+    let result = run(&format!("{source}#served+other")).unwrap();
+    assert!(result.failure.is_none(), "{:?}", result.failure);
+    serving.join().unwrap();
+    let [metrics] = &result.result.metrics[..] else { panic!("one source") };
+    let [served] = &metrics.series[..] else { panic!("{:?}", metrics.series) };
+    assert_eq!((served.name.as_str(), served.kind.as_str()), ("served_total", "counter"));
+    assert_eq!(served.labels["disk"], "a");
+    let known: Vec<f64> = served.values.iter().copied().flatten().collect();
+    assert_eq!(known, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert!(metrics.readings_failed > 0 && metrics.last_error.is_some());
+    assert_eq!(served.values.len(), metrics.times_seconds.len());
+    // The first was read before the load began.
+    assert!(
+        metrics.times_seconds[0] < 0.0
+            && metrics.times_seconds.windows(2).all(|two| two[0] < two[1])
+    );
+    assert!(ssdyno_result::summary_text(&result.result).contains("1 series"));
+    assert!(ssdyno_result::report_html(&result.result).contains("served_total{disk="));
+    // What cannot be read at first is an error, and nothing is loaded.
+    for (text, says) in
+        [("hello\n", "not OpenMetrics"), ("# TYPE a gauge\na 1\n# EOF\n", "no name")]
+    {
+        let (source, serving) = exporter(1, text);
+        let failure = run(&format!("{source}#served")).unwrap_err();
+        assert!(failure.message.contains(says) && failure.help.is_some(), "{failure}");
+        serving.join().unwrap();
+    }
+    assert!(run(&source).unwrap_err().message.contains("cannot read the metrics"));
 }

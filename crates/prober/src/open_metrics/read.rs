@@ -44,7 +44,7 @@ impl MetricKind {
     }
 
     /// As a text names it.
-    pub(super) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",

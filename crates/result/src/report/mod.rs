@@ -60,6 +60,9 @@ pub fn report_html(result: &RunResult) -> String {
     if !result.systems.is_empty() {
         section(&mut page, "systems", "Machines meanwhile", &[tables::systems(result)]);
     }
+    if !result.metrics.is_empty() {
+        section(&mut page, "metrics", "Metrics of other programs", &tables::metrics(result));
+    }
     let energy = [charts::energy_by_part(result), tables::energy(result), tables::packages(result)];
     inside(&mut page, result, "energy", "Energy by part", &energy);
     inside(&mut page, result, "busy", "Busy share of every part", &charts::busy(result));

@@ -8,6 +8,7 @@ use super::plot::short;
 use crate::format::{
     bytes_per_second, count, joules, nanoseconds, percent, rate, seconds, significant,
 };
+use crate::hosts::{MetricSeries, ScrapedMetrics};
 use crate::result::{Energy, Latency, LatencyIntervals, RunResult};
 use crate::statistics::Interval;
 use crate::text::{deviation, either_side, energy_used, own_cost, precision};
@@ -57,6 +58,29 @@ pub(super) fn hosts(r: &RunResult) -> String {
 }
 
 /// Each machine that was sampled.
+/// Of each source a table: of a series its first and last value, and between which it was.
+pub(super) fn metrics(r: &RunResult) -> Vec<String> {
+    let table_of = |source: &ScrapedMetrics| {
+        let rows: Vec<Vec<String>> = source.series.iter().map(metric_row).collect();
+        table(&[source.line().as_str(), "first", "last", "least", "most"], &rows)
+    };
+    r.metrics.iter().map(table_of).collect()
+}
+
+fn metric_row(series: &MetricSeries) -> Vec<String> {
+    let labels: Vec<String> =
+        series.labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+    let name = match labels.is_empty() {
+        true => series.name.clone(),
+        false => format!("{}{{{}}}", series.name, labels.join(",")),
+    };
+    let known = || series.values.iter().copied().flatten();
+    let text = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| significant(v, 6));
+    let ends =
+        [known().next(), known().next_back(), known().reduce(f64::min), known().reduce(f64::max)];
+    std::iter::once(name).chain(ends.map(text)).collect()
+}
+
 pub(super) fn systems(r: &RunResult) -> String {
     let rows: Vec<Vec<String>> = r.systems.iter().map(crate::ProbedSystem::row).collect();
     table(&crate::ProbedSystem::TITLES, &rows)
