@@ -45,6 +45,14 @@ pub enum PaperError {
         /// What happened.
         problem: String,
     },
+    /// Experiments over a network that cannot be carried out.
+    #[error("{problem}{}{help}", if help.is_empty() { "" } else { "; " })]
+    Hosts {
+        /// What is wrong.
+        problem: String,
+        /// What to do; may be empty.
+        help: String,
+    },
     /// A file of the paper or a preset that is part of the program is broken: a defect of the
     /// program, not of its use.
     #[error("{file} is broken: {problem}")]

@@ -12,7 +12,7 @@
 //! there is no error: its cells stay empty and say which option supplies it.
 //!
 //! Not here: measurements on real devices, but for S4's table of what system calls and switches cost
-//! on the machine at hand.
+//! on the machine at hand, and its experiments over a network ([`HostsOptions`]).
 
 mod answer;
 mod assumptions;
@@ -38,7 +38,7 @@ mod text;
 mod vary;
 
 pub use error::PaperError;
-pub use options::{PapersOptions, PapersProgress, Vary};
+pub use options::{HostsOptions, PapersOptions, PapersProgress, Vary};
 pub use report::{
     Assumption, Claim, ClaimState, Figure, FigureCell, FigureTable, PapersReport, RunSummary, Trial,
 };
@@ -89,6 +89,12 @@ pub fn run(
     let Some(paper) = PAPERS.iter().find(|paper| selector.is_about(paper.id)) else {
         return Err(PaperError::nothing(&selector, selectable()?));
     };
+    if options.hosts.is_some() && paper.id != "S4" {
+        return Err(PaperError::Hosts {
+            problem: format!("`{selector}` is not measured over a network"),
+            help: "`ssdyno papers S4 --hosts` measures what is".to_owned(),
+        });
+    }
     (paper.run)(&selector, options, progress)
 }
 

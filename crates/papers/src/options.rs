@@ -25,6 +25,21 @@ pub struct PapersOptions {
     pub vary: Vary,
     /// Simulations side by side; `None`: one for each core.
     pub threads: Option<usize>,
+    /// Measures S4's experiments over a network, which is made on this machine. Needs Linux and root.
+    pub hosts: Option<HostsOptions>,
+}
+
+/// How S4's experiments over a network are measured.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostsOptions {
+    /// The program that is started as a worker for each client: `ssdyno`.
+    pub program: PathBuf,
+    /// Its version.
+    pub version: String,
+    /// How long each load lasts, in s.
+    pub seconds: f64,
+    /// How often each load is carried out.
+    pub repeats: u32,
 }
 
 /// For which claims values are varied that a paper does not print (`docs/claims.md`).

@@ -39,6 +39,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
     ("controller run", "needs the hosts of its plan"),
+    ("papers S4 --hosts", "needs root and nbd-server, and measures for minutes"),
     ("worker enrol", "needs the token of an invitation"),
 ];
 

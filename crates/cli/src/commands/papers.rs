@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
-use ssdyno_papers::{PaperError, PapersOptions, PapersReport, Vary};
+use ssdyno_block::units::Span;
+use ssdyno_papers::{HostsOptions, PaperError, PapersOptions, PapersReport, Vary};
 use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
 
@@ -36,12 +37,43 @@ pub(crate) struct PapersArgs {
     /// them), all (slow), none (those that may depend on them stay undecided).
     #[arg(long, value_name = "WHAT", default_value = "listed", value_parser = vary())]
     pub(crate) vary: Vary,
+    /// Measure S4's table 4, figure 7 and ramp-up over a network, which is made on this machine for that time: network
+    /// namespaces, nbd-server, workers. Needs Linux, root, and the packages iproute2 and nbd-server (docs/many_hosts.md).
+    #[arg(long, conflicts_with_all = ["trace", "device", "trace_dir", "requests"])]
+    pub(crate) hosts: bool,
+    /// With --hosts: how long each load lasts, at least 300ms.
+    #[arg(long = "for", value_name = "TIME", default_value = "1.5s", requires = "hosts")]
+    pub(crate) duration: Span,
+    /// With --hosts: how often each load is repeated, at least 3 times.
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "hosts",
+          value_parser = clap::value_parser!(u32).range(3..=100))]
+    pub(crate) repeat: u32,
     /// What to keep: all (report.json and the figures) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
+}
+
+impl PapersArgs {
+    /// How experiments over a network are measured, if they are.
+    fn hosts(&self) -> Result<Option<HostsOptions>, Failure> {
+        if !self.hosts {
+            return Ok(None);
+        }
+        let seconds = self.duration.0.as_s_f64();
+        if seconds < 0.3 {
+            return Err(Failure::usage("`--for` must be at least 300ms")
+                .with_help("progress and CPU time are read ten times a second"));
+        }
+        let program = std::env::current_exe().map_err(|error| {
+            let message = format!("cannot tell where this program is: {error}");
+            Failure::new(FailureKind::Failed, message).with_help("start it by its full path")
+        })?;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Some(HostsOptions { program, version, seconds, repeats: self.repeat }))
+    }
 }
 
 /// The words of `--vary`.
@@ -70,6 +102,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         trace_directory: args.trace_dir.clone(),
         requests: args.requests,
         vary: args.vary,
+        hosts: args.hosts()?,
         ..PapersOptions::default()
     };
     for device in &args.device {
@@ -151,6 +184,12 @@ fn explain(error: &PaperError) -> Failure {
         .with_help("write the file of a hard disk after the name, and add --trace NAME=FILE"),
         PaperError::Workload { error, .. } => {
             named::workload_failure(FailureKind::Usage, error, None)
+        }
+        PaperError::Hosts { problem, help } if help.is_empty() => {
+            Failure::new(FailureKind::Failed, problem)
+        }
+        PaperError::Hosts { problem, help } => {
+            Failure::new(FailureKind::Failed, problem).with_help(help)
         }
         other => Failure::new(FailureKind::Failed, other.to_string()),
     }

@@ -18,6 +18,8 @@ mod json;
 mod live;
 mod loops;
 #[cfg(target_os = "linux")]
+mod network_lab;
+#[cfg(target_os = "linux")]
 mod overwriting;
 mod resume;
 mod spec;

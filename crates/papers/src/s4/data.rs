@@ -55,6 +55,9 @@ pub(super) struct PrintedSwitches {
 #[serde(deny_unknown_fields)]
 pub(super) struct PrintedIscsi {
     pub(super) totals: [f64; 3],
+    /// Of each client.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "beside what is measured"))]
+    pub(super) shares: [Vec<f64>; 3],
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

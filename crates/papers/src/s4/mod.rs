@@ -4,6 +4,8 @@ mod arithmetic;
 mod claims;
 mod data;
 mod figures;
+#[cfg(target_os = "linux")]
+mod hosts;
 mod machine;
 mod printed_cells;
 mod simulate;
@@ -29,6 +31,8 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     all.push(("S4/arithmetic".to_owned(), "Numbers of the text, worked out again".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
     all.extend(CLAIMS.titles());
+    #[cfg(target_os = "linux")]
+    all.extend(hosts::selectable());
     Ok(all)
 }
 
@@ -55,6 +59,16 @@ pub(crate) fn run(
     options: &PapersOptions,
     progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
 ) -> Result<PapersReport, PaperError> {
+    #[cfg(target_os = "linux")]
+    if let Some(measured) = &options.hosts {
+        return hosts::run(selector, options, measured, progress);
+    }
+    if options.hosts.is_some() || (selector.reaches("S4/hosts") && !selector.selects("S4")) {
+        return Err(PaperError::Hosts {
+            problem: format!("`{selector}` is measured over a network"),
+            help: "on Linux, as root: `ssdyno papers S4 --hosts`".to_owned(),
+        });
+    }
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut cells = arithmetic::cells(&printed, selector)?;
     let selected = |id: &&str| selector.reaches(&format!("S4/{id}"));

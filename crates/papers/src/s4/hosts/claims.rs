@@ -1,0 +1,138 @@
+//! What the paper says in words, held against what was measured over the network.
+
+use super::facts::{ENOUGH, Facts};
+use super::lab::Link;
+use super::measure::DELAYS;
+use crate::answer::{more, no_less};
+use crate::claims::{ClaimCheck, Claims, Verdict};
+use crate::mean::Mean;
+
+/// How a claim is checked.
+pub(super) type Check = fn(&Facts<'_>) -> Verdict;
+
+/// All of them.
+pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S4/hosts", checks: CHECKS };
+
+/// Clients that begin within so many us of one another begin together: a thousandth of a second of the load.
+const TOGETHER_US: f64 = 1000.0;
+
+const CHECKS: &[ClaimCheck<Check>] = &[
+    ClaimCheck {
+        name: "second_client_raises_the_total",
+        text: "Table 4: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| rises(facts, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "third_client_lowers_the_total",
+        text: "Table 4: the third client lowers the total over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| falls(facts, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "second_client_raises_the_total_of_a_fast_link",
+        text: "Table 4 with a link that does not limit, so that the target's CPU can: two clients get more than one.",
+        about: &["table4"],
+        check: |facts| rises(facts, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "third_client_lowers_the_total_of_a_fast_link",
+        text: "Table 4 with a link that does not limit, so that the target's CPU can: the third client lowers the total.",
+        about: &["table4"],
+        check: |facts| falls(facts, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "target_is_the_bottleneck",
+        text: "Table 4: over a link of 1 Gbit/s the target's core is above 90 % busy with two clients, and near 100 % with three (S4-42).",
+        about: &["table4"],
+        check: |facts| busy(facts, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "target_is_the_bottleneck_of_a_fast_link",
+        text: "Table 4 with a link that does not limit: the target's core is above 90 % busy with two clients, and near 100 % with three.",
+        about: &["table4"],
+        check: |facts| busy(facts, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "two_workers_saturate_100_us",
+        text: "Figure 7a: two workers saturate the storage of 100 us (S4-36): 95 % of 10 000 a second.",
+        about: &["figure7a"],
+        check: |facts| {
+            let iops = facts.iops(100, 2)?;
+            let enough = Mean::exact(1e4 * ENOUGH);
+            Some((no_less(iops, enough), format!("{} IOPS", iops.text(0))))
+        },
+    },
+    ClaimCheck {
+        name: "simulator_needs_as_many_workers",
+        text: "Figure 7a: the simulator needs as many workers for 95 % of the storage of 100 us as there are needed here.",
+        about: &["figure7a"],
+        check: |facts| {
+            let (here, simulated) = (facts.needed(100)?, facts.simulated_needed("figure7a")?);
+            let text = format!("{}, the simulator {}", workers(here), workers(simulated));
+            let enough = |n: u16| Some(no_less(facts.iops(100, n)?, Mean::exact(1e4 * ENOUGH)));
+            // As many are enough here, and one less is not.
+            let answer = match simulated {
+                Some(1) => enough(1)?,
+                Some(n) => enough(n)? & !enough(n - 1)?,
+                None => (here == simulated).into(),
+            };
+            Some((answer, text))
+        },
+    },
+    ClaimCheck {
+        name: "overhead_weighs_more_on_faster_storage",
+        text: "Figure 7: the faster the storage, the more of a request's time is not the storage's (S4-35): one worker gets a smaller share of the limit at 10 us than at 100 us.",
+        about: &["figure7a", "figure7b"],
+        check: |facts| {
+            let [slow, fast] = DELAYS.map(|(delay, _)| {
+                let limit = Mean::exact(1e6 / f64::from(delay));
+                facts.iops(delay, 1).map(|iops| iops.over(limit).times(100.0))
+            });
+            let (slow, fast) = (slow?, fast?);
+            let text = format!("{} and {} %", slow.text(1), fast.text(1));
+            Some((more(slow, fast), text))
+        },
+    },
+    ClaimCheck {
+        name: "clients_begin_together",
+        text: "Clients act independently, and the controller synchronises their start (S4-4): the last begins within 1 ms of the first.",
+        about: &["ramp_up"],
+        check: |facts| {
+            let most = facts.skews().into_iter().reduce(f64::max)?;
+            Some(((most <= TOGETHER_US).into(), format!("at most {most:.0} us apart")))
+        },
+    },
+];
+
+/// A number of workers, if there is one.
+pub(super) fn workers(needed: Option<u16>) -> String {
+    needed.map_or_else(|| "more than were tried".to_owned(), |n| n.to_string())
+}
+
+fn totals(facts: &Facts<'_>, link: Link) -> Option<([Mean; 3], String)> {
+    let all = [facts.megabytes(link, 1)?, facts.megabytes(link, 2)?, facts.megabytes(link, 3)?];
+    let [one, two, three] = all.map(|mean| mean.text(1));
+    Some((all, format!("{one}, {two}, {three} MB/s; printed 18.012, 29.007, 23.214")))
+}
+
+fn rises(facts: &Facts<'_>, link: Link) -> Verdict {
+    let ([one, two, _], text) = totals(facts, link)?;
+    Some((more(two, one), text))
+}
+
+fn falls(facts: &Facts<'_>, link: Link) -> Verdict {
+    let ([_, two, three], text) = totals(facts, link)?;
+    Some((more(two, three), text))
+}
+
+fn busy(facts: &Facts<'_>, link: Link) -> Verdict {
+    let share = |clients| {
+        let share = facts.table(link, clients, |load| 100.0 * load.cpu.core)?;
+        // Without a core of its own nothing is known of it.
+        (!share.mean.is_nan()).then_some(share)
+    };
+    let (two, three) = (share(2)?, share(3)?);
+    let answer = more(two, Mean::exact(90.0)) & no_less(three, Mean::exact(100.0));
+    Some((answer, format!("{} and {} %", two.text(1), three.text(1))))
+}

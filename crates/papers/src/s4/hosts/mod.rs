@@ -1,0 +1,172 @@
+//! S4 over a real network (S4-1 to S4-7, S4-35 to S4-37, S4-42, S4-46): network namespaces with links of limited rate on one
+//! machine, workers in the clients' namespaces, and servers in the target's. Measured in wall time, beside the answer of the
+//! simulator.
+
+mod claims;
+mod delay;
+mod facts;
+mod lab;
+mod measure;
+mod ramp;
+mod tables;
+mod target;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::collections::BTreeSet;
+
+use claims::CLAIMS;
+use facts::Facts;
+use measure::{CLIENTS, DELAYS, Parts, measure};
+
+use super::data::{Case, Plan, Printed};
+use crate::assumptions::Changes;
+use crate::measured::PointPlan;
+use crate::{
+    Claim, HostsOptions, KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport,
+    Selector,
+};
+
+/// Parts, with a title each.
+const PARTS: [(&str, &str); 4] = [
+    ("table4", "Table 4 over a network, measured (with --hosts)"),
+    ("figure7a", "Figure 7, storage of 100 us over a network, measured (with --hosts)"),
+    ("figure7b", "Figure 7, storage of 10 us over a network, measured (with --hosts)"),
+    ("ramp_up", "The start of the clients of table 4, measured (with --hosts)"),
+];
+
+/// What can be selected here, with a title each.
+pub(super) fn selectable() -> Vec<(String, String)> {
+    let parts = PARTS.map(|(id, title)| (format!("S4/hosts/{id}"), title.to_owned()));
+    parts.into_iter().chain(CLAIMS.titles()).collect()
+}
+
+/// Whether `selector` means `part`, here or as the simulator has it.
+fn means(selector: &Selector, part: &str) -> bool {
+    selector.reaches(&format!("S4/hosts/{part}")) || selector.reaches(&format!("S4/{part}"))
+}
+
+impl Parts {
+    /// Those that `selector` means, or that claims need which it names.
+    fn of(selector: &Selector) -> Parts {
+        let needed: BTreeSet<&str> =
+            CLAIMS.named(selector).flat_map(|check| check.about.iter().copied()).collect();
+        let on = |part: &str| means(selector, part) || needed.contains(part);
+        Parts {
+            table4: on("table4"),
+            figure7: DELAYS.map(|(_, figure)| on(figure)),
+            ramp_up: on("ramp_up"),
+        }
+    }
+}
+
+/// Measures what `selector` means, and simulates the same.
+pub(super) fn run(
+    selector: &Selector,
+    options: &PapersOptions,
+    hosts: &HostsOptions,
+    progress: &mut dyn FnMut(&PapersProgress) -> KeepGoing,
+) -> Result<PapersReport, PaperError> {
+    let parts = Parts::of(selector);
+    if parts == Parts::default() {
+        return Err(PaperError::nothing(selector, selectable()));
+    }
+    let (printed, plan) = (Printed::load()?, Plan::load()?);
+    // The measurement is first: what is missing for it is told at once.
+    let machine = machine();
+    let outcome = measure(&plan, parts, hosts, progress)?;
+    let figures = parts.table4.then_some("table4").into_iter();
+    let sevens = DELAYS.into_iter().zip(parts.figure7).filter(|(_, on)| *on);
+    let figures = figures.chain(sevens.map(|((_, figure), _)| figure));
+    // SPEK's are beside what is measured, with as many clients.
+    let is_beside = |case: &Case| {
+        case.stack == "spek" && (case.network.is_none() || CLIENTS.contains(&case.workers))
+    };
+    let cases = figures.flat_map(|figure| plan.cases(figure)).filter(is_beside).collect();
+    let simulated = Plan::simulate(&cases, options, Changes::none(), progress)?;
+    let facts = Facts { outcome: &outcome, plan: &plan, simulated: &simulated };
+    Ok(report(&facts, &printed, parts, selector, notes(hosts, &machine, outcome.has_core)))
+}
+
+fn report(
+    facts: &Facts<'_>,
+    printed: &Printed,
+    parts: Parts,
+    selector: &Selector,
+    notes: Vec<String>,
+) -> PapersReport {
+    let (mut figures, mut tables) = (Vec::new(), Vec::new());
+    if parts.table4 {
+        let (figure, table) = tables::table4(facts, &printed.table4);
+        figures.push(figure);
+        tables.push(table);
+    }
+    if parts.figure7.contains(&true) {
+        let (drawn, told) = tables::figure7(facts, parts);
+        figures.extend(drawn);
+        tables.extend(told);
+    }
+    if parts.ramp_up {
+        tables.push(tables::ramp_up(facts));
+    }
+    PapersReport {
+        title: format!("{}: over a network", printed.title),
+        claims: judged(facts, selector),
+        figures,
+        tables,
+        runs: facts.simulated.summaries(),
+        notes,
+        partial: facts.outcome.is_partial || facts.simulated.partial,
+        ..PapersReport::default()
+    }
+}
+
+fn judged(facts: &Facts<'_>, selector: &Selector) -> Vec<Claim> {
+    let named: Vec<&str> = CLAIMS.named(selector).map(|check| check.name).collect();
+    let beside = |about: &[&str]| about.iter().any(|part| means(selector, part));
+    let checks = CLAIMS.checks.iter();
+    checks
+        .filter(|check| named.contains(&check.name) || beside(check.about))
+        .map(|check| CLAIMS.report(check, (check.check)(facts), "not measured"))
+        .collect()
+}
+
+fn notes(hosts: &HostsOptions, machine: &str, has_core: bool) -> Vec<String> {
+    let HostsOptions { seconds, repeats, .. } = hosts;
+    let cores = match has_core {
+        true => {
+            "The target has a core of its own, whose share counts what others do there, too; clients share the others; work for the network is done by whoever sends"
+        }
+        false => "Target and clients share the one core, so no share of a core is known",
+    };
+    vec![
+        format!(
+            "Measured on {machine}: {repeats} times {seconds} s each, mean ± half of the 95 % interval. Claims hold or not for \
+             this machine alone."
+        ),
+        format!(
+            "Namespaces and links are on one machine. {cores}. The target's data is in memory: there is no disk behind it."
+        ),
+        "The target is nbd-server, with an export for each client; table 4 has iSCSI. Neither our iSCSI target nor tgt is \
+         measured: the benchmark has no iSCSI initiator."
+            .to_owned(),
+        "The storage of figure 7 serves one request at a time, as the simulated one, and any number may wait. A worker is a \
+         client with one request outstanding; its link is not limited."
+            .to_owned(),
+    ]
+}
+
+/// The machine, its kernel, and what else it does.
+fn machine() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let processors = read("/proc/cpuinfo");
+    let model =
+        processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("an unknown processor", |(_, model)| model.trim());
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let kernel = read("/proc/sys/kernel/osrelease");
+    let load = read("/proc/loadavg");
+    let load = load.split(' ').next().unwrap_or("unknown");
+    format!("{model}, {cores} cores, Linux {}, load average before {load}", kernel.trim())
+}
