@@ -135,7 +135,7 @@ mod tests {
         let all = tape.glance();
         assert_eq!((all.histogram.total(), all.bytes, all.errors), (2, 8192, 1));
         assert_eq!((all.requests_by_op.read, all.bytes_by_op.read), (2, 8192));
-        assert_eq!((all.latency_ns_sum, first.latency_ns_sum), (900_997, 997));
+        assert_eq!((all.latency_ns_sum, first.latency_ns_sum), (901_000, 1_000));
         let between = all.since(&first);
         assert_eq!((between.histogram.total(), between.bytes, between.errors), (1, 4096, 1));
         let read = (between.requests_by_op.read, between.bytes_by_op.read, between.latency_ns_sum);

@@ -49,7 +49,7 @@ fn a_short_measurement_leaves_nothing_behind() {
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|at| Path::new(at).join(name).is_file())
     };
     let id = Command::new("id").arg("-u").output().unwrap();
-    if id.stdout != b"0\n" || !["ip", "tc", "nbd-server"].iter().all(|name| is_there(&name)) {
+    if id.stdout != b"0\n" || !["ip", "tc", "nbd-server"].iter().all(is_there) {
         let told = place.fails(1, &TABLE);
         assert!(told.contains("need root") || told.contains("there is no"), "{told}");
         println!("skipped: {told}");
