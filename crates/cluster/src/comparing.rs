@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use ssdyno_session::Failure;
 
+use crate::asking::ask_all;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
 
@@ -16,7 +16,7 @@ const ALONE_FOR: Duration = Duration::from_secs(1);
 
 /// Compares the clocks of all `connections` with this one, in their order.
 ///
-/// All are asked at once, so that far hosts take no longer than one of them. Then those that are near are asked again, one
+/// Many are asked at once, so that far hosts take no longer than one of them. Then those that are near are asked again, one
 /// after the other: where 32 answers come together, each waits for the others to be read, and the bound of 32 hosts on one
 /// machine was 1.8 ms in place of 0.1 ms.
 pub(crate) async fn compare_all<'a>(
@@ -26,7 +26,7 @@ pub(crate) async fn compare_all<'a>(
         let compared = connection.compare_clocks().await;
         (connection, compared)
     };
-    let first = join_all(connections.map(compare)).await;
+    let first = ask_all(connections.map(compare)).await;
     let (began, mut all) = (Instant::now(), Vec::with_capacity(first.len()));
     for (connection, mut compared) in first {
         if let Ok(clock) = &mut compared

@@ -12,11 +12,12 @@ use ssdyno_result::{Keep, KeepGoing};
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSpec};
 use tokio::sync::Notify;
 
+use crate::asking::ask_all;
 use crate::comparing::compare_all;
 use crate::connection::Connection;
 use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, Meanwhile, join};
-use crate::member::{GONE_AFTER_STOP, Member, fetch};
+use crate::member::{GONE_AFTER_STOP, Member, fetch, tell_every};
 use crate::progress::ClusterProgress;
 use crate::rows::place;
 use crate::scraped::ProberAddress;
@@ -201,7 +202,8 @@ async fn carry_out(
             return Err(failure);
         }
     };
-    members.iter().for_each(Member::follow);
+    let every = tell_every(members.len());
+    members.iter().for_each(|member| member.follow(every));
     let watch = &mut |progress: &ClusterProgress| {
         let systems = systems.iter().map(Watched::latest).collect();
         watch(&ClusterProgress { systems, ..progress.clone() })
@@ -219,7 +221,7 @@ async fn carry_out(
     let stopped = wait_until_over(&mut members, watch).await;
     let mut outcomes = fetch_all(&mut members, stopped, watch).await;
     compare_again(&mut members, &mut outcomes).await;
-    let probed = join_all(systems.into_iter().map(Watched::end)).await;
+    let probed = ask_all(systems.into_iter().map(Watched::end)).await;
     release(&mut members).await;
     join(outcomes, Meanwhile { probed, scraped }, common)
 }
@@ -228,7 +230,7 @@ async fn carry_out(
 async fn connect(hosts: &Hosts) -> Result<Vec<Connection>, Failure> {
     let Hosts { addresses, remote, identity, version, .. } = hosts;
     let open = |host| Connection::open(host, remote, identity.as_deref(), version);
-    join_all(addresses.iter().map(open)).await.into_iter().collect()
+    ask_all(addresses.iter().map(open)).await.into_iter().collect()
 }
 
 /// Compares clocks and lets all prepare; none if one refuses.
@@ -241,7 +243,7 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
         let controller = controller.clone();
         async move { connection.prepare(&spec, &controller).await }
     };
-    let runs = join_all(clients.iter_mut().map(prepare)).await;
+    let runs = ask_all(clients.iter_mut().map(prepare)).await;
     if let Some(failure) = runs.iter().find_map(|run| run.as_ref().err()).cloned() {
         for (client, run) in clients.iter_mut().zip(runs) {
             if let Ok(run) = run {
@@ -312,6 +314,8 @@ async fn begin(members: &mut [Member]) -> Result<(), Failure> {
     let slowest = members.iter().map(|member| member.clock.uncertainty_ns).max().unwrap_or(0);
     let lead =
         BEGIN_AFTER + Duration::from_nanos(slowest.saturating_mul(20)).min(Duration::from_secs(5));
+    // All are told at once, one after the other as far as this thread goes.
+    let lead = lead + Duration::from_millis(members.len() as u64);
     let moment = monotonic_ns() + lead.as_nanos() as u64;
     let told = members.iter_mut().map(|member| {
         let at = member.clock.to_worker(moment);
@@ -334,7 +338,9 @@ async fn wait_until_over(
             let _ = tokio::time::timeout(GONE_AFTER_STOP, join_all(stop)).await;
         }
         if stopped {
-            members.iter().for_each(Member::give_up_if_silent);
+            // One that tells seldom is silent for longer.
+            let silent = GONE_AFTER_STOP.max(tell_every(members.len()) * 2);
+            members.iter().for_each(|member| member.give_up_if_silent(silent));
         }
         tokio::time::sleep(WATCH_EVERY).await;
     }
@@ -391,5 +397,5 @@ async fn first_refusal(members: &mut [Member]) -> Option<Failure> {
 }
 
 async fn release(members: &mut [Member]) {
-    join_all(members.iter_mut().map(|member| member.connection.release(member.run))).await;
+    ask_all(members.iter_mut().map(|member| member.connection.release(member.run))).await;
 }

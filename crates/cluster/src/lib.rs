@@ -21,6 +21,7 @@
 //!
 //! Rows of requests stay on the worker until the controller fetches them, after the run.
 
+mod asking;
 mod clocks;
 mod codec;
 mod comparing;

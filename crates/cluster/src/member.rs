@@ -14,8 +14,17 @@ use crate::protocol::NO_ANSWER;
 use crate::rows::fetch_rows;
 use crate::worker::NO_RUN;
 
-/// How often workers tell how far they are.
+/// How often each worker tells how far it is, where they are few.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Workers that may tell so often: what they tell takes the controller a fifth of a millisecond each time, so that 1000 of
+/// them would take more than its thread has.
+const FEW: u32 = 64;
+
+/// How often each of `members` workers tells how far it is. Another phase is told at once.
+pub(crate) fn tell_every(members: usize) -> Duration {
+    TELL_EVERY * (members as u32).div_ceil(FEW).max(1)
+}
 
 /// A host that is not heard of for so long after it was cut off is given up.
 const GONE_AFTER: Duration = Duration::from_secs(30);
@@ -65,9 +74,9 @@ impl Member {
     }
 
     /// Gives it up if it is silent: it is cut off, whether its connection was found dead yet or not.
-    pub(crate) fn give_up_if_silent(&self) {
+    pub(crate) fn give_up_if_silent(&self, longer_than: Duration) {
         let mut seen = self.seen();
-        if seen.heard.elapsed() > GONE_AFTER_STOP {
+        if seen.heard.elapsed() > longer_than {
             let message = format!("{} was cut off when the run was stopped", self.connection.name);
             seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
         }
@@ -79,13 +88,13 @@ impl Member {
     }
 
     /// Follows the run of a member in the background; it connects again after a cut.
-    pub(crate) fn follow(&self) {
+    pub(crate) fn follow(&self, every: Duration) {
         let (mut connection, run, seen) =
             (self.connection.clone(), self.run, Arc::clone(&self.seen));
         tokio::spawn(async move {
             let state = || seen.lock().unwrap_or_else(PoisonError::into_inner);
             loop {
-                match connection.watch(run, TELL_EVERY).await {
+                match connection.watch(run, every).await {
                     Ok(mut stream) => {
                         while let Ok(Some(told)) = stream.message().await {
                             let mut seen = state();

@@ -4,11 +4,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use ssdyno_prober::{SystemSample, SystemSeries};
 use ssdyno_result::ProbedSystem;
 use ssdyno_session::Failure;
 
+use crate::asking::ask_all;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
 use crate::controller::Hosts;
@@ -49,15 +49,15 @@ pub(crate) async fn watch_systems(
         let clock = connection.compare_clocks().await?;
         Ok::<_, Failure>((connection, clock))
     };
-    let probers = join_all(machines.into_iter().map(open)).await;
+    let probers = ask_all(machines.into_iter().map(open)).await;
     let probers = probers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let all = workers.map(|one| (one, true)).chain(probers.into_iter().map(|one| (one, false)));
     let start = |((mut connection, clock), is_worker): ((Connection, _), bool)| async move {
         let probe = connection.start_probe(every).await?;
         Ok::<_, Failure>(Watched { connection, probe, clock, is_worker, latest: Arc::default() })
     };
-    let watched = join_all(all.map(start)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let scraped = join_all(sources.into_iter().map(|source| Scraped::start(source, every))).await;
+    let watched = ask_all(all.map(start)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let scraped = ask_all(sources.into_iter().map(|source| Scraped::start(source, every))).await;
     let scraped = scraped.into_iter().collect::<Result<Vec<_>, _>>()?;
     watched.iter().for_each(Watched::follow);
     Ok((watched, scraped))

@@ -1,0 +1,13 @@
+//! Questions to many hosts.
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+
+/// Hosts that are asked at once. Of 1000 that were, the last waited longer than an answer may take: the controller has one
+/// thread for all of them.
+const AT_ONCE: usize = 64;
+
+/// What each of `questions` gives, in their order; a bounded number is under way at a time.
+pub(crate) async fn ask_all<F: Future>(questions: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    stream::iter(questions).buffered(AT_ONCE).collect().await
+}
