@@ -1,60 +1,6 @@
-//! Messages of the NBD protocol, as bytes (`doc/proto.md` of the NBD project); all numbers are big-endian.
+//! Messages of the NBD protocol, as bytes.
 
-/// What a server of today begins with.
-pub(crate) const MAGIC: u64 = 0x4e42_444d_4147_4943;
-/// `IHAVEOPT`: before each option.
-pub(crate) const OPTION_MAGIC: u64 = 0x4948_4156_454F_5054;
-/// After [`MAGIC`] from a server that speaks the handshake of before 2012.
-pub(crate) const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
-pub(crate) const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
-pub(crate) const REQUEST_MAGIC: u32 = 0x2560_9513;
-pub(crate) const REPLY_MAGIC: u32 = 0x6744_6698;
-
-/// Flags of the handshake, of both sides.
-pub(crate) const FIXED_NEWSTYLE: u16 = 1;
-pub(crate) const NO_ZEROES: u16 = 2;
-
-pub(crate) const OPT_EXPORT_NAME: u32 = 1;
-pub(crate) const OPT_ABORT: u32 = 2;
-pub(crate) const OPT_LIST: u32 = 3;
-pub(crate) const OPT_GO: u32 = 7;
-
-pub(crate) const REP_ACK: u32 = 1;
-pub(crate) const REP_SERVER: u32 = 2;
-pub(crate) const REP_INFO: u32 = 3;
-/// Set in replies that are errors.
-pub(crate) const REP_ERROR: u32 = 1 << 31;
-pub(crate) const ERR_UNSUPPORTED: u32 = REP_ERROR | 1;
-pub(crate) const ERR_POLICY: u32 = REP_ERROR | 2;
-pub(crate) const ERR_INVALID: u32 = REP_ERROR | 3;
-pub(crate) const ERR_TLS_REQUIRED: u32 = REP_ERROR | 5;
-pub(crate) const ERR_UNKNOWN: u32 = REP_ERROR | 6;
-pub(crate) const ERR_SHUTDOWN: u32 = REP_ERROR | 7;
-
-pub(crate) const INFO_EXPORT: u16 = 0;
-pub(crate) const INFO_BLOCK_SIZE: u16 = 3;
-
-/// Flags of an export.
-pub(crate) const READ_ONLY: u16 = 1 << 1;
-pub(crate) const SEND_FLUSH: u16 = 1 << 2;
-pub(crate) const SEND_FUA: u16 = 1 << 3;
-pub(crate) const ROTATIONAL: u16 = 1 << 4;
-pub(crate) const SEND_TRIM: u16 = 1 << 5;
-pub(crate) const SEND_WRITE_ZEROES: u16 = 1 << 6;
-pub(crate) const CAN_MULTI_CONN: u16 = 1 << 8;
-
-pub(crate) const CMD_READ: u16 = 0;
-pub(crate) const CMD_WRITE: u16 = 1;
-pub(crate) const CMD_DISCONNECT: u16 = 2;
-pub(crate) const CMD_FLUSH: u16 = 3;
-pub(crate) const CMD_TRIM: u16 = 4;
-/// Flag of a command: it is durable when it completes.
-pub(crate) const FUA: u16 = 1;
-
-/// Bytes of a request without its data.
-pub(crate) const REQUEST_BYTES: usize = 28;
-/// Bytes of a simple reply without its data.
-pub(crate) const REPLY_BYTES: usize = 16;
+pub(crate) use ssdyno_spec::nbd::*;
 
 /// A request of the transmission phase, without the data of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

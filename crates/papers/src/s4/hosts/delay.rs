@@ -13,6 +13,12 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ssdyno_spec::nbd::{
+    CMD_DISCONNECT, CMD_READ, CMD_WRITE, ERR_UNSUPPORTED, FIXED_NEWSTYLE, HAS_FLAGS, INFO_EXPORT,
+    MAGIC, NO_ZEROES, OPT_EXPORT_NAME, OPT_GO, OPTION_BYTES, OPTION_MAGIC, OPTION_REPLY_MAGIC,
+    READ_ONLY, REP_ACK, REP_INFO, REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC,
+};
+
 use super::lab::{TARGET_ADDRESS, enter};
 use super::target::Cores;
 use super::tools::refused;
@@ -33,24 +39,11 @@ const ACCEPT_EVERY: Duration = Duration::from_millis(1);
 /// After so long without a request it sleeps between looks.
 const IDLE_AFTER: Duration = Duration::from_millis(20);
 
-// Numbers of the protocol (`doc/proto.md` of the NBD project).
-const MAGIC: u64 = 0x4e42_444d_4147_4943;
-const OPTION_MAGIC: u64 = 0x4948_4156_454F_5054;
-const REPLY_OPTION_MAGIC: u64 = 0x0003_e889_0455_65a9;
-const REQUEST_MAGIC: u32 = 0x2560_9513;
-const REPLY_MAGIC: u32 = 0x6744_6698;
-const FIXED_NO_ZEROES: u16 = 3;
-const OPT_EXPORT_NAME: u32 = 1;
-const OPT_GO: u32 = 7;
-const REP_ACK: u32 = 1;
-const REP_INFO: u32 = 3;
-const ERR_UNSUPPORTED: u32 = (1 << 31) | 1;
-/// The flags are there; read-only.
-const EXPORT_FLAGS: u16 = 3;
-const OPTION_BYTES: usize = 16;
-const REQUEST_BYTES: usize = 28;
-const CMD_READ: u16 = 0;
-const CMD_DISCONNECT: u16 = 2;
+/// Flags of the handshake and of the export.
+const HANDSHAKE_FLAGS: u16 = FIXED_NEWSTYLE | NO_ZEROES;
+const EXPORT_FLAGS: u16 = HAS_FLAGS | READ_ONLY;
+
+// Errors of replies, as Linux numbers them.
 const EPERM: u32 = 1;
 const EINVAL: u32 = 22;
 
@@ -233,7 +226,7 @@ impl Server {
             }
             let mut output = MAGIC.to_be_bytes().to_vec();
             output.extend(OPTION_MAGIC.to_be_bytes());
-            output.extend(FIXED_NO_ZEROES.to_be_bytes());
+            output.extend(HANDSHAKE_FLAGS.to_be_bytes());
             self.accepted += 1;
             let mut connection = Connection {
                 number: self.accepted,
@@ -366,8 +359,7 @@ impl Connection {
                 self.phase = Phase::Requests;
             }
             OPT_GO => {
-                // The kind of the information, NBD_INFO_EXPORT, is 0.
-                let information = [&[0, 0], &size_and_flags[..]].concat();
+                let information = [&INFO_EXPORT.to_be_bytes()[..], &size_and_flags].concat();
                 self.reply_option(option, REP_INFO, &information);
                 self.reply_option(option, REP_ACK, &[]);
                 self.phase = Phase::Requests;
@@ -379,7 +371,7 @@ impl Connection {
     }
 
     fn reply_option(&mut self, option: u32, kind: u32, data: &[u8]) {
-        self.output.extend(REPLY_OPTION_MAGIC.to_be_bytes());
+        self.output.extend(OPTION_REPLY_MAGIC.to_be_bytes());
         self.output.extend(option.to_be_bytes());
         self.output.extend(kind.to_be_bytes());
         self.output.extend((data.len() as u32).to_be_bytes());
@@ -405,7 +397,7 @@ impl Connection {
             return Some(Some((cookie, length)));
         }
         // Data of a write would follow: a client that sends it does not heed the flags of the export.
-        self.is_over = kind == 1;
+        self.is_over = kind == CMD_WRITE;
         self.reply(cookie, if kind == CMD_READ { EINVAL } else { EPERM });
         self.send();
         Some(None)
