@@ -29,13 +29,13 @@ pub(crate) struct HostsArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Other machines")]
 pub(crate) struct ReachArgs {
-    /// The ssh for other machines, with options of its own, such as `ssh -J gate` [default: ssh].
+    /// Run this command in place of ssh; it may have options, such as `ssh -J gate` [default: ssh].
     #[arg(long, value_name = "COMMAND")]
     pub(crate) ssh: Option<String>,
-    /// What ssdyno is called on the machines that ssh reaches: a name, or a path there [default: ssdyno].
+    /// Name or path of ssdyno on the machines that ssh reaches [default: ssdyno].
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_program: Option<String>,
-    /// Where the certificate of this controller lies, for workers that listen with TLS
+    /// Directory with the certificate of this controller, for workers that listen with TLS
     /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     pub(crate) identity: Option<PathBuf>,

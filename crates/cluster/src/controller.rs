@@ -60,7 +60,7 @@ pub struct HostLoad {
     pub host: usize,
     /// What it is called in the result and in messages; `None`: by its address.
     pub name: Option<String>,
-    /// What it runs. Rows are kept where what the hosts have in common says so, whatever this says.
+    /// What it runs. `keep` of what the hosts have in common decides about rows, not that of this spec.
     pub spec: RunSpec,
 }
 

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
 use crate::join::{HostIdentity, HostOutcome};
-use crate::protocol::NO_ANSWER;
+use crate::protocol::{GONE_AFTER, NO_ANSWER, TRY_EVERY};
 use crate::rows::fetch_rows;
 use crate::worker::NO_RUN;
 
@@ -26,14 +26,8 @@ pub(crate) fn tell_every(members: usize) -> Duration {
     TELL_EVERY * (members as u32).div_ceil(FEW).max(1)
 }
 
-/// A host that is not heard of for so long after it was cut off is given up.
-const GONE_AFTER: Duration = Duration::from_secs(30);
-
 /// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
 pub(crate) const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
-
-/// How often a host that was cut off is tried again.
-const TRY_EVERY: Duration = Duration::from_millis(500);
 
 /// What is known of a host while its run goes on.
 #[derive(Debug)]

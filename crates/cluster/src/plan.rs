@@ -27,9 +27,9 @@ pub struct ClusterPlan {
     /// How requests arrive in steps with rates. Default: `poisson`.
     #[serde(default)]
     pub arrivals: RateArrivals,
-    /// Who loads, one or more.
+    /// The clients, one or more.
     pub clients: Vec<PlanClient>,
-    /// What happens, one step after the other. Default: one step with all clients.
+    /// The steps, which are carried out one after the other. Default: one step with all clients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PlanStep>,
 }
@@ -51,7 +51,7 @@ pub enum RateArrivals {
 pub struct PlanClient {
     /// The host, as `run --hosts` takes it; each host has one client.
     pub host: String,
-    /// What steps and results call the client. Default: its host.
+    /// Its name in steps and results. Default: its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its share of the rate of a step, above 0, in any unit: shares are divided by their sum over the clients of the
@@ -68,7 +68,7 @@ pub struct PlanClient {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanStep {
-    /// What results call it. Default: `step`.
+    /// Its name in results. Default: `step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Names of its clients: clients are added and removed from step to step. Default: all.
@@ -179,7 +179,7 @@ impl Reader<'_> {
         if clients.is_empty() {
             return self.refuse(
                 "clients",
-                "there is none".to_owned(),
+                "no client is listed".to_owned(),
                 "add `[[clients]]` with a `host`",
             );
         }
@@ -198,21 +198,21 @@ impl Reader<'_> {
             };
             if hosts.contains(&host) {
                 let help = "a worker has one run at a time: start another worker there, or leave one client out";
-                return self.refuse(&key("host"), format!("{host} has a client already"), help);
+                return self.refuse(&key("host"), format!("another client uses {host}"), help);
             }
             let name = self.plan.name_of(at);
             if name.is_empty() || !names.insert(name.to_owned()) {
                 let help = "give each client a name of its own";
                 return self.refuse(
                     &key("name"),
-                    format!("`{name}` is no name, or is there twice"),
+                    format!("the name `{name}` is empty or used twice"),
                     help,
                 );
             }
             if client.share.is_some_and(|share| !(share.is_finite() && share > 0.0)) {
                 return self.refuse(
                     &key("share"),
-                    "it must be above 0".to_owned(),
+                    "a share must be above 0".to_owned(),
                     "write such as 1, 2 or 0.5",
                 );
             }
@@ -222,7 +222,7 @@ impl Reader<'_> {
         if let Some(at) = shared.filter(|_| self.plan.steps.iter().all(|step| step.rates.is_none()))
         {
             let help = "add `rates` to a step, or give the client a `change` such as { workload.depth = 8 }";
-            let message = "shares divide a rate, and no step has one".to_owned();
+            let message = "a share divides the rate of a step, and no step has `rates`".to_owned();
             return self.refuse(&format!("clients[{at}].share"), message, help);
         }
         Ok(hosts)
@@ -243,7 +243,7 @@ impl Reader<'_> {
             for rate in rates {
                 for repetition in 1..=repeat {
                     if planned.len() == STEPS_MAX {
-                        let message = format!("the plan has more than {STEPS_MAX} steps with it");
+                        let message = format!("the plan has more than {STEPS_MAX} steps");
                         return self.refuse(
                             &format!("steps[{at}]"),
                             message,
@@ -289,7 +289,7 @@ impl Reader<'_> {
             if clients.contains(&client) {
                 return self.refuse(
                     &key,
-                    format!("`{name}` is there twice"),
+                    format!("`{name}` is listed twice"),
                     "leave one of them out",
                 );
             }
@@ -319,7 +319,7 @@ impl Reader<'_> {
         };
         let good = |rate: &f64| rate.is_finite() && *rate > 0.0;
         if rates.is_empty() || !rates.iter().all(good) {
-            let message = "rates are above 0, and there is one or more".to_owned();
+            let message = "it needs one or more rates, each above 0".to_owned();
             return self.refuse(
                 &key,
                 message,

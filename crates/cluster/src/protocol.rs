@@ -8,6 +8,7 @@
 #![allow(unreachable_pub, reason = "the generated trait is public, and so must its messages be")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -29,6 +30,12 @@ mod generated {
 
 pub(crate) use generated::worker_client::WorkerClient;
 pub(crate) use generated::worker_server::{Worker, WorkerServer};
+
+/// How long the controller tries to reach a host again that is cut off, before it gives the host up.
+pub(crate) const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// How often it tries.
+pub(crate) const TRY_EVERY: Duration = Duration::from_millis(500);
 
 /// Version of the protocol. It rises when a message is renamed, removed or changes its meaning.
 pub(crate) const PROTOCOL: u32 = 3;

@@ -6,7 +6,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ssdyno_result::{Recording, RunDirectory};
 use ssdyno_session::{Failure, FailureKind, unwritable};
@@ -14,16 +14,10 @@ use tokio::sync::mpsc;
 use tonic::Status;
 
 use crate::connection::Connection;
-use crate::protocol::{NO_ANSWER, RowsPart, status_of};
+use crate::protocol::{GONE_AFTER, NO_ANSWER, RowsPart, TRY_EVERY, status_of};
 
 /// Bytes of a part: large enough that its head costs nothing, small enough that two in flight are nothing to a worker.
 const PART_BYTES: usize = 256 << 10;
-
-/// How long a host that is cut off while its rows are fetched is tried again, counted from the last part.
-const GONE_AFTER: Duration = Duration::from_secs(30);
-
-/// How often it is tried.
-const TRY_EVERY: Duration = Duration::from_millis(500);
 
 /// The rows of a run on its worker. They go with it.
 #[derive(Clone, Debug)]

@@ -226,7 +226,7 @@ impl Scraped {
         let first = keep(first, source);
         if first.is_empty() {
             return Err(refuse(
-                "no name begins so".to_owned(),
+                "no metric has a finite value and a name with these prefixes".to_owned(),
                 "look at its names, and change the prefixes",
             ));
         }

@@ -2,7 +2,7 @@
 //! such as the servers of the targets (S4-5).
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ssdyno_prober::{SystemSample, SystemSeries};
 use ssdyno_result::ProbedSystem;
@@ -12,12 +12,9 @@ use crate::asking::ask_all;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
 use crate::controller::Hosts;
+use crate::protocol::{GONE_AFTER, TRY_EVERY};
 use crate::scraped::{ProberAddress, Scraped};
 use crate::worker::NO_RUN;
-
-/// A machine that is cut off is asked again so often, and for so long.
-const TRY_EVERY: Duration = Duration::from_millis(500);
-const GONE_AFTER: Duration = Duration::from_secs(30);
 
 /// A machine that is sampled.
 pub(crate) struct Watched {

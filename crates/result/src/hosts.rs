@@ -1,4 +1,4 @@
-//! Figures of one host among several that ran one run together.
+//! What hosts, other machines and other programs did in a run on several hosts.
 
 use std::collections::BTreeMap;
 

@@ -27,7 +27,7 @@ pub(crate) struct PlanArgs {
     /// The plan: a TOML file (`ssdyno schema plan`).
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// Sample these machines, too, which carry no load, or read the metrics of these programs, as `run --probers` does.
+    /// Also sample these machines, which carry no load, or read the metrics of these programs, as `run --probers` does.
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     probers: Vec<ProberAddress>,
     /// How often the machines are sampled.
@@ -39,7 +39,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     reach: ReachArgs,
     /// Show progress in lines instead of the live view.
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&str>)]
     no_live: bool,
     /// What to keep: summary (a directory for each step, and one table) or none (no files).
     #[arg(long, value_name = "WHAT", default_value = "summary", help_heading = HEADING,

@@ -50,8 +50,8 @@ pub(crate) struct WorkerArgs {
     pub(crate) serve: ServeArgs,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Where rows of requests lie until their controller has fetched them, with `run --keep all`; they are removed then
-    /// [default: the directory of temporary files].
+    /// Directory for rows of requests (`run --keep all`) until the controller has fetched them [default: the directory of
+    /// temporary files].
     #[arg(long, value_name = "DIR")]
     pub(crate) rows: Option<PathBuf>,
 }

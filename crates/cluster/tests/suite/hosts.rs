@@ -323,7 +323,7 @@ fn metrics_of_other_programs_are_series_of_the_run() {
     assert!(ssdyno_result::report_html(&result.result).contains("served_total{disk="));
     // What cannot be read at first is an error, and nothing is loaded.
     for (text, says) in
-        [("hello\n", "not OpenMetrics"), ("# TYPE a gauge\na 1\n# EOF\n", "no name")]
+        [("hello\n", "not OpenMetrics"), ("# TYPE a gauge\na 1\n# EOF\n", "no metric has")]
     {
         let (source, serving) = exporter(1, text);
         let failure = run(&format!("{source}#served")).unwrap_err();

@@ -164,21 +164,21 @@ fn what_a_plan_cannot_mean_is_told_with_its_line() {
     let clients = "[[clients]]\nhost = \"a:1\"\n[[clients]]\nhost = \"b:1\"\n";
     for (text, line, says) in [
         (String::new(), Some(1), "clients"),
-        ("clients = []\n".to_owned(), Some(1), "there is none"),
-        (format!("{clients}[[clients]]\nhost = \"a:1\"\n"), Some(6), "has a client already"),
+        ("clients = []\n".to_owned(), Some(1), "no client is listed"),
+        (format!("{clients}[[clients]]\nhost = \"a:1\"\n"), Some(6), "another client uses"),
         (format!("{clients}name = \"a:1\"\n"), Some(5), "twice"),
         (format!("{clients}share = 0\n"), Some(5), "above 0"),
-        (format!("{clients}share = 2\n"), Some(5), "no step has one"),
+        (format!("{clients}share = 2\n"), Some(5), "no step has `rates`"),
         (format!("{clients}[[clients]]\nhost = \"-x:1\"\n"), Some(6), "no host"),
         (format!("{clients}[[steps]]\nclients = [\"a:2\"]\n"), Some(6), "no client `a:2`"),
         (format!("{clients}[[steps]]\nclients = [\"a:1\", \"a:1\"]\n"), Some(6), "twice"),
-        (format!("{clients}[[steps]]\nrates = []\n"), Some(6), "rates are above 0"),
-        (format!("{clients}[[steps]]\nrates = [1, -2]\n"), Some(6), "rates are above 0"),
-        (format!("{clients}[[steps]]\nrates = nan\n"), Some(6), "rates are above 0"),
+        (format!("{clients}[[steps]]\nrates = []\n"), Some(6), "one or more rates"),
+        (format!("{clients}[[steps]]\nrates = [1, -2]\n"), Some(6), "one or more rates"),
+        (format!("{clients}[[steps]]\nrates = nan\n"), Some(6), "one or more rates"),
         (
             format!("{clients}[[steps]]\nrates = {{ from = 0, to = 5, points = 3 }}\n"),
             Some(6),
-            "rates are above 0",
+            "one or more rates",
         ),
         (
             format!("{clients}[[steps]]\nrates = {{ from = 1, to = 5, points = 1 }}\n"),
