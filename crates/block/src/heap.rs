@@ -3,6 +3,24 @@
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
+/// What a driver does where a caller's list has no room for the next entry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub enum ListGrowth {
+    /// It makes the list longer. Where the heap has no room, the entry waits for the next call.
+    #[default]
+    Grow,
+    /// It never asks the heap: what does not fit waits for the next call. For callers in an interrupt.
+    Fixed,
+}
+
+impl ListGrowth {
+    /// `list` takes one more.
+    #[inline(always)]
+    pub fn has_room<T>(self, list: &mut Vec<T>) -> bool {
+        list.len() < list.capacity() || (self == ListGrowth::Grow && grows(list))
+    }
+}
+
 /// `list` takes one more without asking the heap, or after having asked it with success.
 #[inline(always)]
 pub fn has_room<T>(list: &mut Vec<T>) -> bool {

@@ -40,7 +40,7 @@ pub mod units;
 pub use config_error::ConfigError;
 pub use counted::counted;
 pub use fault::{Fault, FaultPlan, FaultSite, FaultTrigger, Injected};
-pub use heap::{has_room, try_list};
+pub use heap::{ListGrowth, has_room, try_list};
 pub use monotonic::MonotonicTime;
 pub use prefetch::prefetch;
 pub use preset::Preset;

@@ -7,7 +7,6 @@ use ssdyno_pci::{DmaPiece, DmaPool, PciFunction};
 use ssdyno_spec::nvme::{NvmeStatus, PAGE_BYTES};
 use zerocopy::little_endian::{U16, U64};
 
-use crate::queue::TAG_BITS;
 use crate::ring::{CompletionRing, SubmissionRing};
 use crate::{AdminCommand, AdminError, NvmeError};
 
@@ -15,7 +14,8 @@ use crate::{AdminCommand, AdminError, NvmeError};
 pub(crate) const ADMIN_ENTRIES: u32 = 32;
 /// Commands that can be outstanding.
 const COMMANDS: usize = ADMIN_ENTRIES as usize - 1;
-const GENERATION_MASK: u8 = 0xf;
+/// The bits of an identifier that say which slot it is; the others count the slot's uses.
+const TAG_MASK: u16 = ADMIN_ENTRIES as u16 - 1;
 
 /// The end of an admin command.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -72,9 +72,10 @@ pub(crate) struct AdminQueue {
     submission: SubmissionRing,
     completion: CompletionRing,
     slots: [Option<Slot>; COMMANDS],
-    /// How often each slot was used, modulo 16; part of the command's identifier.
-    generations: [u8; COMMANDS],
-    generation_step: u8,
+    /// The identifier of each slot's command, or of its last one.
+    identifiers: [u16; COMMANDS],
+    /// From one use of a slot to the next; 0 for identifiers without a generation.
+    generation_step: u16,
     pages: DmaPool,
     /// What a command of the driver's own received; lent to its answer.
     received: Vec<u8>,
@@ -111,8 +112,8 @@ impl AdminQueue {
             submission,
             completion,
             slots: [const { None }; COMMANDS],
-            generations: [0; COMMANDS],
-            generation_step: u8::from(generations),
+            identifiers: core::array::from_fn(|tag| tag as u16),
+            generation_step: if generations { ADMIN_ENTRIES as u16 } else { 0 },
             pages,
             received,
         })
@@ -166,9 +167,9 @@ impl AdminQueue {
             entry.prp1 = U64::new(region.address + u64::from(at));
             command.send.write(f, &region, at);
         }
-        let generation = &mut self.generations[tag];
-        *generation = generation.wrapping_add(self.generation_step) & GENERATION_MASK;
-        entry.command_id = U16::new(tag as u16 | u16::from(*generation) << TAG_BITS);
+        let identifier = &mut self.identifiers[tag];
+        *identifier = identifier.wrapping_add(self.generation_step);
+        entry.command_id = U16::new(*identifier);
         let opcode = entry.opcode;
         self.slots[tag] = Some(Slot { owner, opcode, deadline, receive_bytes, page, data });
         self.submission.push(f, &entry);
@@ -185,8 +186,8 @@ impl AdminQueue {
         let dword0 = self.completion.dword0(f);
         self.completion.advance();
         let id = found.command_id;
-        let tag = usize::from(id & ((1 << TAG_BITS) - 1));
-        let is_new = self.generations.get(tag).is_some_and(|g| u16::from(*g) == id >> TAG_BITS);
+        let tag = usize::from(id & TAG_MASK);
+        let is_new = self.identifiers.get(tag) == Some(&id);
         let slot = self.slots.get_mut(tag).filter(|_| is_new).and_then(Option::take);
         let Some(Slot { owner, opcode, receive_bytes, page, mut data, .. }) = slot else {
             return Some(Err(id));

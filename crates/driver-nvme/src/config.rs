@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use ssdyno_block::Time;
+use ssdyno_block::{ListGrowth, Time};
 use ssdyno_pci::InterruptMode;
 
 use crate::{Feature, QueuePolicy, Quirks};
@@ -60,6 +60,10 @@ pub struct NvmeConfig {
     pub scsi: bool,
     /// When completion heads are told.
     pub head_doorbell: HeadDoorbell,
+    /// What happens where a list for completions has no room. With [`ListGrowth::Fixed`] no call for I/O asks
+    /// the heap, however short the list is: it takes what fits, and
+    /// [`has_more`](crate::QueuePair::has_more) says that completions are left.
+    pub completion_lists: ListGrowth,
     /// Features set at each start and after each reset.
     pub features: Vec<Feature>,
     /// Asynchronous event requests to keep outstanding, at most.
@@ -97,6 +101,7 @@ impl Default for NvmeConfig {
             start_poll: Some(Time::from_us(100)),
             scsi: false,
             head_doorbell: HeadDoorbell::PerBatch,
+            completion_lists: ListGrowth::Grow,
             features: Vec::new(),
             event_requests: 4,
             io_timeout: Time::from_s(30),

@@ -371,7 +371,7 @@ impl Controller {
         let (number, waits) = (self.number(), self.last_order() != Order::Run);
         for (queue, record) in (1..).zip(&mut self.records) {
             if record.called || (waits && !record.desk.has_obeyed(number)) {
-                if !has_room(out) {
+                if !self.config.completion_lists.has_room(out) {
                     return;
                 }
                 record.called = false;

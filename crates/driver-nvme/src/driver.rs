@@ -205,6 +205,11 @@ impl NvmeDriver {
         }
     }
 
+    /// See [`QueuePair::has_more`], here of any queue.
+    pub fn has_more(&self) -> bool {
+        self.pairs.iter().any(QueuePair::has_more)
+    }
+
     /// Interrupt `vector` came: takes the completions of its queues, and gives how many commands
     /// they were. One that finds nothing does no harm.
     #[inline]

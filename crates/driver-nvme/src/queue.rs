@@ -1,14 +1,17 @@
 //! The rings of an I/O queue pair, one slot a command, the split of long requests.
 
 mod late;
+mod slot;
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use ssdyno_block::{MonotonicTime, Token, has_room, try_list};
+use ssdyno_block::{ListGrowth, MonotonicTime, Token, try_list};
 use ssdyno_pci::{DmaPiece, PciFunction};
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 use zerocopy::little_endian::{U16, U32, U64};
 
+use self::slot::{EMPTY, Slot, SlotState};
 use crate::line::Line;
 use crate::prp::{self, Lists};
 use crate::ring::{CompletionRing, SubmissionRing};
@@ -16,66 +19,11 @@ use crate::split::{self, Parts};
 use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
 use crate::{NvmeCounters, NvmeError};
 
-/// Bits of a command identifier that say which slot it is: 4096 entries of a queue at most, as with Linux.
-/// The other four are the slot's generation.
-pub(crate) const TAG_BITS: u32 = 12;
-const TAG_MASK: u16 = (1 << TAG_BITS) - 1;
-const GENERATION_MASK: u8 = 0xf;
-/// The most entries of a queue: each tag is less than this.
-pub(crate) const ENTRIES_MAX: u32 = 1 << TAG_BITS;
+/// The most entries of a queue, as with Linux: so that 4 bits of an identifier at least count the uses of a
+/// slot.
+pub(crate) const ENTRIES_MAX: u32 = 1 << 12;
 /// Dword 12 of reads and writes: FUA.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
-
-/// How far a command is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-enum SlotState {
-    Free,
-    /// With the controller, within its timeout.
-    Waiting,
-    /// With the controller, and late; the controller took no abort.
-    Late,
-    /// With the controller, which was asked to abort it.
-    Aborting,
-    /// Completed; other commands of its request are not.
-    Completed,
-}
-
-/// What the driver knows of a command (S1-30). The first command of a request holds what belongs to the
-/// request.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    deadline: MonotonicTime,
-    token: Token,
-    /// Its place in the line of those in its state.
-    place: u16,
-    /// The first command of the request.
-    parent: u16,
-    /// Commands of the request without a completion.
-    parts: u16,
-    /// The first error of the request.
-    status: NvmeStatus,
-    /// Its page list, if it has one.
-    list: DmaPiece,
-    /// How often the slot was used, modulo 16: a completion of an earlier use is known by it.
-    generation: u8,
-    state: SlotState,
-}
-
-// Two to a cache line.
-const _: () = assert!(size_of::<Slot>() == 32);
-
-const EMPTY: Slot = Slot {
-    deadline: MonotonicTime::MAX,
-    token: Token(0),
-    place: 0,
-    parent: 0,
-    parts: 0,
-    status: NvmeStatus::SUCCESS,
-    list: DmaPiece::NONE,
-    generation: 0,
-    state: SlotState::Free,
-};
 
 /// What a command whose time is up needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +47,8 @@ pub(crate) struct NewQueue {
     pub(crate) list_bytes_min: u32,
     /// Command identifiers carry a generation.
     pub(crate) generations: bool,
+    /// Of callers' lists for completions.
+    pub(crate) growth: ListGrowth,
 }
 
 /// The rings of an I/O queue pair, and what is in them.
@@ -109,11 +59,17 @@ pub(crate) struct IoQueue {
     submission: SubmissionRing,
     completion: CompletionRing,
     slots: Vec<Slot>,
-    free: Vec<u16>,
+    /// First in, first out, so that an identifier comes again as late as it can.
+    free: VecDeque<u16>,
     lists: Lists,
     transfer_bytes: u32,
-    /// 1, or 0 for identifiers without a generation.
-    generation_step: u8,
+    /// So many bits of an identifier say which slot it is, the others how often that was used.
+    tag_bits: u32,
+    /// As many generations as those bits and a byte have; 0 for identifiers without one.
+    generation_mask: u8,
+    growth: ListGrowth,
+    /// The last call left completions behind: its list had no room.
+    more: bool,
     /// Commands in the states Waiting, Late and Aborting, each in the order of their deadlines.
     lines: [Line; 3],
     /// The last identifier that completed and is not outstanding, until somebody asks.
@@ -128,9 +84,12 @@ impl IoQueue {
     pub(crate) fn new<F: PciFunction>(f: &mut F, new: &NewQueue) -> Result<IoQueue, NvmeError> {
         let commands = new.entries - 1;
         let slots = try_list(EMPTY, commands as usize)?;
-        let mut free = Vec::new();
+        let mut free = VecDeque::new();
         free.try_reserve_exact(commands as usize)?;
-        free.extend((0..commands).rev().map(|c| c as u16));
+        free.extend((0..commands).map(|tag| tag as u16));
+        // No tag has ones in all of these bits, so no identifier is FFFFh, which stands for no command in the
+        // error log (base 2.0c, figure 206).
+        let tag_bits = u32::BITS - commands.leading_zeros();
         let lines = [Line::new(commands)?, Line::new(commands)?, Line::new(commands)?];
         let mut lists = Lists::new(commands, new.transfer_bytes, new.list_bytes_min)?;
         let rings = lists.reserve(f, new.lists).and_then(|()| {
@@ -159,7 +118,14 @@ impl IoQueue {
             free,
             lists,
             transfer_bytes: new.transfer_bytes,
-            generation_step: u8::from(new.generations),
+            tag_bits,
+            generation_mask: if new.generations {
+                (u16::MAX >> tag_bits).min(255) as u8
+            } else {
+                0
+            },
+            growth: new.growth,
+            more: false,
             lines,
             stray: None,
         })
@@ -276,10 +242,10 @@ impl IoQueue {
     /// Takes a slot into use.
     #[inline(always)]
     fn enter(&mut self, deadline: MonotonicTime, token: Token, parts: u16) -> Option<u16> {
-        let tag = self.free.pop()?;
+        let tag = self.free.pop_front()?;
         let place = self.line_up(tag, 0);
         let slot = &mut self.slots[usize::from(tag)];
-        let generation = slot.generation.wrapping_add(self.generation_step) & GENERATION_MASK;
+        let generation = slot.generation.wrapping_add(1) & self.generation_mask;
         *slot = Slot {
             deadline,
             token,
@@ -308,7 +274,7 @@ impl IoQueue {
         let slot = &mut self.slots[usize::from(tag)];
         let mut entry = SubmissionEntry {
             opcode: command.operation.opcode(),
-            command_id: U16::new(slot.identifier(tag)),
+            command_id: U16::new(slot.identifier(tag, self.tag_bits)),
             namespace_id: U32::new(command.namespace),
             ..SubmissionEntry::default()
         };
@@ -362,9 +328,11 @@ impl IoQueue {
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
         let mut found = 0;
+        self.more = false;
         while found < self.entries {
             let Some(entry) = self.completion.peek(f) else { break };
-            if !has_room(out) {
+            if !self.growth.has_room(out) {
+                self.more = true;
                 break;
             }
             self.completion.advance();
@@ -396,9 +364,9 @@ impl IoQueue {
     /// an earlier use of its slot.
     #[inline(always)]
     fn answer(&mut self, id: u16, status: NvmeStatus, out: &mut Vec<IoCompletion>) -> bool {
-        let tag = id & TAG_MASK;
+        let tag = self.tag_of(id);
         let Some(slot) = self.slots.get_mut(usize::from(tag)) else { return false };
-        if !slot.is_with_controller() || slot.identifier(tag) != id {
+        if !slot.is_with_controller() || slot.identifier(tag, self.tag_bits) != id {
             return false;
         }
         slot.state = SlotState::Completed;
@@ -408,7 +376,7 @@ impl IoQueue {
         let parent = slot.parent;
         if parent != tag {
             slot.state = SlotState::Free;
-            self.free.push(tag);
+            self.free.push_back(tag);
         }
         let request = &mut self.slots[usize::from(parent)];
         if request.status.is_success() {
@@ -419,9 +387,20 @@ impl IoQueue {
             request.state = SlotState::Free;
             let result = IoResult::Completed(request.status);
             out.push(IoCompletion { token: request.token, queue: self.id, result });
-            self.free.push(parent);
+            self.free.push_back(parent);
         }
         true
+    }
+
+    /// The slot that identifier `id` names, if there is one.
+    #[inline(always)]
+    fn tag_of(&self, id: u16) -> u16 {
+        id & ((1 << self.tag_bits) - 1)
+    }
+
+    /// The last [`poll`](IoQueue::poll) left completions behind, for which its list had no room.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more
     }
 
     /// The last identifier that completed and was not outstanding, once.
@@ -432,9 +411,13 @@ impl IoQueue {
     /// Gives up everything that is outstanding: each request completes once. False: `out` had no room
     /// for all, and the rest is for the next call.
     pub(crate) fn abandon(&mut self, out: &mut Vec<IoCompletion>) -> bool {
-        for (tag, slot) in self.slots.iter_mut().enumerate() {
-            if slot.state != SlotState::Free && usize::from(slot.parent) == tag {
-                if !has_room(out) {
+        self.more = false;
+        for (tag, slot) in (0_u16..).zip(&mut self.slots) {
+            if slot.state == SlotState::Free {
+                continue;
+            }
+            if slot.parent == tag {
+                if !self.growth.has_room(out) {
                     return false;
                 }
                 let result = IoResult::Abandoned;
@@ -442,11 +425,10 @@ impl IoQueue {
             }
             // A late completion of what was given up is known by its generation.
             *slot = Slot { generation: slot.generation, ..EMPTY };
+            self.free.push_back(tag);
         }
         self.lists.put_back_all();
         self.lines.iter_mut().for_each(Line::clear);
-        self.free.clear();
-        self.free.extend((0..self.slots.len()).rev().map(|tag| tag as u16));
         true
     }
 
@@ -454,18 +436,5 @@ impl IoQueue {
     pub(crate) fn clear<F: PciFunction>(&mut self, f: &mut F) {
         self.submission.clear();
         self.completion.clear(f);
-    }
-}
-
-impl Slot {
-    /// The identifier of the command that is in slot `tag`.
-    #[inline(always)]
-    fn identifier(&self, tag: u16) -> u16 {
-        tag | u16::from(self.generation) << TAG_BITS
-    }
-
-    #[inline(always)]
-    fn is_with_controller(&self) -> bool {
-        matches!(self.state, SlotState::Waiting | SlotState::Late | SlotState::Aborting)
     }
 }

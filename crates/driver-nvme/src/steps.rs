@@ -349,6 +349,7 @@ impl Controller {
             lists: self.config.lists_at_start.max(1),
             list_bytes_min,
             generations: !self.quirks.contains(Quirks::NO_GENERATION),
+            growth: self.config.completion_lists,
         };
         let Some(board) = &self.board else {
             return Err(NvmeError::WrongState { state: "not started" });

@@ -245,13 +245,22 @@ impl QueuePair {
     /// controller object, which may bring more.
     ///
     /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room
-    /// for as many as are outstanding nothing is allocated.
+    /// for as many as are outstanding nothing is allocated, with
+    /// [`ListGrowth::Fixed`](ssdyno_block::ListGrowth::Fixed) never:
+    /// [`has_more`](QueuePair::has_more) tells whether something stayed.
     #[inline(always)]
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
         if self.orders.has_news() || self.mode != Mode::Open {
             return self.obey(function, out);
         }
         self.take(function, out)
+    }
+
+    /// The last call had completions for which its list had no room: [poll](QueuePair::poll) again, with one
+    /// that has some. No interrupt comes for what was left.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        self.queue.has_more() || self.is_behind()
     }
 
     /// Interrupt `vector` came: [polls](QueuePair::poll) if it is this pair's. One that finds nothing
@@ -341,6 +350,10 @@ impl QueuePair {
         // It may have been staged and never told; then telling helps.
         self.ring_doorbell(f);
         self.counters.lost_interrupts += u64::from(self.poll(f, out));
+        if self.queue.has_more() {
+            // What looks late may be among those that `out` had no room for.
+            return false;
+        }
         let until = now.after(self.admin_timeout);
         while let Some(overdue) = self.queue.overdue(now) {
             match overdue {

@@ -3,7 +3,7 @@
 
 use ssdyno_block::MonotonicTime;
 
-use super::{IoQueue, LINES, Overdue, Slot, SlotState, TAG_MASK};
+use super::{IoQueue, LINES, Overdue, Slot, SlotState};
 
 impl IoQueue {
     /// Puts `tag` at the end of a line; gives its place there.
@@ -51,7 +51,7 @@ impl IoQueue {
 
     /// The identifier of the command in slot `tag`.
     pub(crate) fn identifier(&self, tag: u16) -> u16 {
-        self.slots[usize::from(tag)].identifier(tag)
+        self.slots[usize::from(tag)].identifier(tag, self.tag_bits)
     }
 
     /// The late command in slot `tag` gets until `deadline`, which is not earlier than any before;
@@ -65,9 +65,11 @@ impl IoQueue {
 
     /// Command `id` is outstanding, and its abort was asked for.
     pub(crate) fn is_aborting(&self, id: u16) -> bool {
-        let tag = id & TAG_MASK;
+        let tag = self.tag_of(id);
         let slot = self.slots.get(usize::from(tag));
-        slot.is_some_and(|s| s.state == SlotState::Aborting && s.identifier(tag) == id)
+        slot.is_some_and(|s| {
+            s.state == SlotState::Aborting && s.identifier(tag, self.tag_bits) == id
+        })
     }
 
     /// Entries that were looked at to find deadlines.

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use ssdyno_block::{Time, Token};
-use ssdyno_driver_nvme::{AdminCommand, DriverEvent, IoResult, NvmeConfig};
+use ssdyno_driver_nvme::{AdminCommand, DriverEvent, IoResult, NvmeConfig, Quirks};
 use ssdyno_spec::nvme::{NvmeStatus, cns};
 
 use crate::double::{Double, Mishap, Nature};
@@ -71,27 +71,114 @@ fn a_late_second_answer_does_not_end_the_next_user_of_its_slot() {
     }
 }
 
-/// As Linux: 12 bits for the slot, 4 for its use; so 4096 entries have an identifier each (S1-26).
+/// Bits of the identifier that number the slots of a queue with so many.
+fn slot_bits(slots: u16) -> u32 {
+    u16::BITS - slots.leading_zeros()
+}
+
+/// The uses of a slot that identifiers tell apart: those of the bits that are left, 8 at most.
+fn uses(slots: u16) -> u32 {
+    1 << (u16::BITS - slot_bits(slots)).min(8)
+}
+
+/// The slot has as many bits as the queue needs, its use up to 8 of the others: 4096 entries have an identifier each
+/// (S1-26), and FFFFh, which stands for no command (base 2.0c, figure 206), is never used.
 #[test]
 fn identifiers_are_slots_and_their_uses() {
     let nature = || Nature { entries_max: 1 << 16, ..Nature::default() };
-    for (entries, slots) in [(4096, 4095), (1 << 16, 4095), (100, 99)] {
+    for (entries, slots) in [(4096, 4095), (1 << 16, 4095), (100, 99), (65, 64), (64, 63), (2, 1)] {
         let mut rig = ready(nature(), NvmeConfig { entries, ..config() });
         rig.device().keep_log = true;
-        assert_eq!(rig.nvme.driver.outstanding_limit(), slots);
+        assert_eq!(rig.nvme.driver.outstanding_limit(), u64::from(slots));
+        let bits = slot_bits(slots);
         for use_ in 1..=if slots > 1000 { 2 } else { 17_u16 } {
-            for block in 0..slots {
+            for block in 0..u64::from(slots) {
                 rig.read(1, block % 100, 1).unwrap();
             }
             rig.drain();
             let log = std::mem::take(&mut rig.device().log);
             let ids = log.iter().map(|(_, entry, _)| entry.command_id.get());
-            assert!(ids.clone().all(|id| id >> 12 == use_ % 16 && id != 0xffff));
-            let mut tags: Vec<u16> = ids.map(|id| id & 0xfff).collect();
+            let generation = u32::from(use_) % uses(slots);
+            assert!(ids.clone().all(|id| u32::from(id >> bits) == generation));
+            assert!(ids.clone().all(|id| id != 0xffff));
+            let mut tags: Vec<u16> = ids.map(|id| id & ((1 << bits) - 1)).collect();
             tags.sort_unstable();
-            assert!(tags.into_iter().eq(0..slots as u16), "each slot once");
+            assert!(tags.into_iter().eq(0..slots), "each slot once");
         }
         rig.check_double();
+    }
+}
+
+/// The identifiers of `commands` reads, of which `depth` are outstanding at a time.
+fn identifiers(wanted: NvmeConfig, depth: usize, commands: u64) -> Vec<u16> {
+    let mut rig = ready(Nature { entries_max: 1024, ..Nature::default() }, wanted);
+    rig.device().keep_log = true;
+    for block in 0..commands {
+        while rig.outstanding() >= depth {
+            rig.step();
+        }
+        rig.read(1, block % 1000, 1).unwrap();
+    }
+    rig.drain();
+    rig.check_double();
+    rig.device().log.iter().map(|(_, entry, _)| entry.command_id.get()).collect()
+}
+
+/// The fewest commands from one use of an identifier to the next.
+fn commands_to_recur(identifiers: &[u16]) -> usize {
+    let mut last = [None; 1 << 16];
+    let mut fewest = usize::MAX;
+    for (at, id) in identifiers.iter().enumerate() {
+        if let Some(before) = last[usize::from(*id)].replace(at) {
+            fewest = fewest.min(at - before);
+        }
+    }
+    fewest
+}
+
+/// Free slots wait in line: at depth 1 an identifier recurs after slots times uses; without a generation,
+/// after as many as there are slots.
+#[test]
+fn an_identifier_recurs_as_late_as_it_can() {
+    for slots in [1_u16, 2, 15, 255, 300, 1023] {
+        let wanted = NvmeConfig { entries: u32::from(slots) + 1, ..config() };
+        let recurs = usize::from(slots) * uses(slots) as usize;
+        let ids = identifiers(wanted.clone(), 1, recurs as u64 + 100);
+        assert!(recurs >= 256 && (slots < 128 || recurs >= 1 << 15));
+        assert_eq!(commands_to_recur(&ids), recurs, "{slots} slots");
+        let plain = NvmeConfig { quirks: Some(Quirks::NO_GENERATION), ..wanted };
+        let recurs = commands_to_recur(&identifiers(plain, 1, 2100));
+        assert_eq!(recurs, usize::from(slots), "{slots} slots");
+    }
+    // Completions in any order, with half of the slots in use: no earlier than half of that.
+    let wanted = NvmeConfig { entries: 1024, ..config() };
+    assert!(commands_to_recur(&identifiers(wanted, 512, 70_000)) > 1 << 15);
+}
+
+/// The completion of a command that is 1 to 64 uses old arrives once more, while another is outstanding: with
+/// an error, which nobody gets.
+#[test]
+fn a_completion_of_many_uses_ago_ends_nobodys_command() {
+    for entries in [2, 16] {
+        let mut rig = ready(Nature::default(), NvmeConfig { entries, ..config() });
+        rig.device().keep_log = true;
+        let mut sent = 0;
+        for n in 0..200 {
+            rig.read(1, n, 1).unwrap();
+            let (now, log) = (rig.nvme.now, &rig.device().log);
+            if let Some(at) = log.len().checked_sub(1 + n as usize % 64) {
+                let id = log[at].1.command_id.get();
+                // The double takes 500 ns and the doorbell's way at least.
+                let status = NvmeStatus::UNRECOVERED_READ;
+                rig.device().answer_io(now + Time::from_ns(300), 1, id, status);
+                sent += 1;
+            }
+            rig.drain();
+        }
+        pass(&mut rig, Time::from_ms(1));
+        assert!(sent > 100 && rig.done.len() == 200);
+        assert!(rig.done.iter().all(|done| done.is_success()), "{entries} entries");
+        assert_eq!(strays(&mut rig).0, sent);
     }
 }
 
@@ -103,7 +190,7 @@ fn answers_that_nobody_asked_for_are_dropped() {
     rig.drain();
     let now = rig.nvme.now;
     for id in [0x0fff, 0xf000, 5, 14, 15] {
-        rig.device().answer_io(now, 1, id);
+        rig.device().answer_io(now, 1, id, NvmeStatus::SUCCESS);
     }
     pass(&mut rig, Time::from_ms(1));
     assert_eq!(strays(&mut rig).0, 5);
@@ -141,11 +228,28 @@ fn an_admin_command_is_not_ended_by_the_second_answer_of_the_one_before() {
     assert!(events.iter().all(|e| matches!(e, DriverEvent::StrayCompletion { queue: 0, .. })));
 }
 
+/// 32 entries have 5 bits of the identifier, so that an admin slot has 2048 uses.
+#[test]
+fn an_admin_identifier_recurs_after_2048_commands() {
+    let mut rig = ready(Nature::default(), config());
+    let mut ids = Vec::new();
+    for n in 0..2100 {
+        let command = AdminCommand::identify(cns::NAMESPACE, 1);
+        rig.nvme.driver.submit_admin(&mut rig.nvme.pci, rig.nvme.now, &command, Token(n)).unwrap();
+        let mut done = Vec::new();
+        while done.is_empty() {
+            rig.step();
+            rig.nvme.driver.take_admin(&mut done);
+        }
+        ids.push(rig.device().last_admin);
+    }
+    assert_eq!(commands_to_recur(&ids), 2048);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever completes twice and when: each request ends once, with the answer that is its own, as long
-    /// as its slot was not used sixteen times meanwhile.
+    /// Whatever completes twice and when: each request ends once, with the answer that is its own.
     #[test]
     fn every_request_gets_its_own_answer(
         twice in prop::collection::btree_map(0..200_u64, 0..300_u32, 1..40),

@@ -96,8 +96,8 @@ impl Double {
     }
 
     /// An answer that nobody asked for.
-    pub(crate) fn answer_io(&mut self, now: Time, queue: u16, id: u16) {
-        self.due.push((now, queue, id, NvmeStatus::SUCCESS, 0));
+    pub(crate) fn answer_io(&mut self, now: Time, queue: u16, id: u16, status: NvmeStatus) {
+        self.due.push((now, queue, id, status, 0));
     }
 
     /// The second answer of an admin command.
