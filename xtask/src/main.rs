@@ -28,10 +28,10 @@ mod soak;
 mod tidy;
 mod workspace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::Cmd;
@@ -90,6 +90,11 @@ enum Chore {
     /// Read two of QEMU's devices in a Linux guest, a SAS 1078 and an NVMe drive behind two bridges, with
     /// 1 to 8 threads (minutes; makes its guest the first time, as root).
     NvmeGuest,
+    /// Compare the NVMe driver's table of quirks with that of Linux.
+    Quirks {
+        /// drivers/nvme/host/pci.c of the version of Linux that crates/driver-nvme/src/quirks.rs names.
+        file: PathBuf,
+    },
     /// Run all tests, the ignored ones too, with ever more random cases until the time is used up.
     Soak {
         /// Time to spend on running, in minutes; building comes on top.
@@ -162,6 +167,7 @@ fn chore(chore: Chore) -> Result<bool> {
         Chore::ScsiSuite { suite } => scsi_suite::run(&workspace, suite.as_deref()),
         Chore::ScsiGuest => scsi_guest::run(&workspace),
         Chore::NvmeGuest => nvme_guest::run(&workspace),
+        Chore::Quirks { file } => quirks(&workspace, &file),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),
@@ -182,6 +188,19 @@ fn bench(workspace: &Workspace, filter: Option<&str>) -> Result<bool> {
         ok &= cmd.announced().stream()?;
     }
     Ok(ok)
+}
+
+/// Runs the test that compares the table of quirks with Linux's file.
+fn quirks(workspace: &Workspace, file: &Path) -> Result<bool> {
+    let file = file.canonicalize().with_context(|| format!("cannot read {}", file.display()))?;
+    let test = "the_table_of_quirks_is_that_of_linux";
+    Cmd::cargo(
+        &workspace.root,
+        ["test", "--workspace", "--test", "nvme", test, "--", "--nocapture"],
+    )
+    .env("SSDYNO_LINUX_NVME_PCI_C", file.display().to_string())
+    .announced()
+    .stream()
 }
 
 /// Runs the golden tests; with `accept` their stored outputs are rewritten.

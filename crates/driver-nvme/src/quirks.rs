@@ -1,11 +1,11 @@
 //! Controllers that do not behave as the specification says, and what the driver does about them.
 //!
 //! The table is by PCI vendor and device, and some entries by vendor, model and firmware of Identify
-//! Controller. Each entry's source is Linux 6.16: `drivers/nvme/host/pci.c`, `nvme_id_table`, or
-//! `drivers/nvme/host/core.c`, `core_quirks`; facts were taken, those that matter to this driver. Quirks
-//! there of what this driver does not use (namespace identifiers, subsystem names, thresholds of
-//! temperature, zeroes after deallocation, addresses of 48 bits, for which
-//! [`PciFunction`](ssdyno_pci::PciFunction) answers) are left out.
+//! Controller. Each entry's source is Linux 6.12.117: `drivers/nvme/host/pci.c`, `nvme_id_table`, or
+//! `drivers/nvme/host/core.c`, `core_quirks`; facts were taken, those that matter to this driver. `cargo xtask
+//! quirks FILE` compares the first of them, all devices and quirks. Quirks there of what this driver does
+//! not use (namespace identifiers, subsystem names, thresholds of temperature, zeroes after deallocation,
+//! addresses of 48 bits, for which [`PciFunction`](ssdyno_pci::PciFunction) answers) are left out.
 
 use core::ops::{BitOr, BitOrAssign};
 
@@ -58,6 +58,11 @@ impl Quirks {
     /// True if all quirks of `other` are set.
     pub const fn contains(self, other: Quirks) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The table of devices: PCI vendor, device, quirks.
+    pub fn devices() -> impl Iterator<Item = (u16, u16, Quirks)> {
+        BY_DEVICE.iter().copied()
     }
 
     /// Those of the controller with this PCI vendor and device.
@@ -127,6 +132,10 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     (INTEL, 0x5845, Quirks::NO_NAMESPACE_LIST.or(NO_ZEROES)),
     // O2 Micro 64 GB of the Steam Deck.
     (0x1217, 0x8760, Quirks::LISTS_OF_512_BYTES),
+    // Silicon Motion, generic.
+    (0x126f, 0x1001, Quirks::NO_DEEPEST_POWER),
+    // Silicon Motion, generic.
+    (0x126f, 0x2262, Quirks::NO_DEEPEST_POWER),
     // Seagate Nytro Flash Storage.
     (0x1bb1, 0x0100, DELAY),
     // HGST adapter.
@@ -155,6 +164,8 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     (0x1987, 0x5021, NO_ZEROES),
     // ADATA SX8200PNP.
     (0x1cc1, 0x8201, Quirks::NO_DEEPEST_POWER),
+    // Micron 4100AT.
+    (0x1344, 0x6004, Quirks::LISTS_OF_512_BYTES),
     // SK hynix PC400.
     (0x1c5c, 0x1504, NO_ZEROES),
     // SK hynix BC901.
@@ -179,6 +190,14 @@ static BY_DEVICE: &[(u16, u16, Quirks)] = &[
     (0x2646, 0x501b, NO_ZEROES),
     // Kingston OM3PGP4, other firmware.
     (0x2646, 0x501e, NO_ZEROES),
+    // Kingston OM3SGP4.
+    (0x2646, 0x502f, NO_ZEROES),
+    // ZHITAI TiPro5000.
+    (0x1e49, 0x0021, Quirks::NO_DEEPEST_POWER),
+    // ZHITAI TiPro7000.
+    (0x1e49, 0x0041, Quirks::NO_DEEPEST_POWER),
+    // Solidigm P44 Pro.
+    (0x025e, 0xf1ac, Quirks::NO_DEEPEST_POWER),
     // MacBook8,1 and some MacBook7,1: resets and loss of data with more than one command.
     (APPLE, 0x2001, Quirks::SINGLE_VECTOR.or(Quirks::ONE_COMMAND)),
     // T2.

@@ -11,6 +11,7 @@ mod drivers;
 mod faults;
 mod io;
 mod late;
+mod linux;
 mod nature;
 mod origins;
 mod owner;
