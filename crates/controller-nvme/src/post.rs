@@ -20,6 +20,7 @@ impl<D: Device> NvmeController<D> {
         command.status = status;
         command.state = State::Posting;
         if !status.is_success() {
+            command.status = self.subsystem.version().status(status);
             let Command { queue, id, status, .. } = *self.commands.get(slot);
             let nvm = &self.commands.get(slot).nvm;
             self.subsystem.log_error(FailedCommand { queue, id, status }, nvm);

@@ -2,9 +2,10 @@
 
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::{
-    AsynchronousEvent, AutonomousTransition, NvmeStatus, SmartLog, SubmissionEntry, feature, select,
+    AsynchronousEvent, AutonomousTransition, NvmeStatus, RangeType, SmartLog, SubmissionEntry,
+    feature, select,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::admin::AdminOutcome;
 use super::host_behavior::HostBehavior;
@@ -120,6 +121,14 @@ impl Features {
         table
     }
 
+    /// Whether each transition leads to a state that processes no commands (base 2.0c, clause 5.27.1.9). An
+    /// entry without a time is none.
+    fn takes(&self, table: &Transitions) -> bool {
+        let entries = table[..usize::from(self.states)].iter();
+        let mut real = entries.filter(|entry| entry.idle_ms() != 0);
+        real.all(|entry| (self.operational..self.states).contains(&entry.target()))
+    }
+
     /// When the device enters which of its low-power states, as [`PowerControl::set_sleep`](ssdyno_device::PowerControl::set_sleep) wants it.
     fn sleep_policy(&self, low_power: &[PowerState]) -> Vec<(u8, Time)> {
         let own = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
@@ -147,6 +156,22 @@ impl Features {
             }
         }
     }
+}
+
+/// Ranges lie within a namespace of so many blocks and do not overlap (NVM 1.0c, clause 4.1.3.1).
+fn check_ranges(bytes: &[u8], blocks: u64) -> Result<(), NvmeStatus> {
+    let mut ranges = Vec::new();
+    for bytes in bytes.chunks_exact(size_of::<RangeType>()) {
+        let Ok(range) = RangeType::read_from_bytes(bytes) else { continue };
+        let (first, last) = (range.first.get(), range.first.get().checked_add(range.blocks.get()));
+        let Some(last) = last.filter(|last| *last < blocks) else {
+            return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
+        };
+        ranges.push((first, last));
+    }
+    ranges.sort_unstable();
+    let overlap = ranges.windows(2).any(|pair| pair[1].0 <= pair[0].1);
+    if overlap { Err(NvmeStatus::OVERLAPPING_RANGE.with_do_not_retry()) } else { Ok(()) }
 }
 
 /// What Get Features gives of a feature.
@@ -247,6 +272,9 @@ impl<D: Device> NvmeSubsystem<D> {
             feature::AUTONOMOUS_POWER => {
                 let mut table = [AutonomousTransition::new_zeroed(); STATES];
                 data.receive(table.as_mut_bytes())?;
+                if !self.features.takes(&table) {
+                    return Err(invalid_field);
+                }
                 self.features.autonomous = value & 1 == 1;
                 self.features.transitions = Some(table);
                 self.apply_sleep(at);
@@ -329,10 +357,12 @@ impl<D: Device> NvmeSubsystem<D> {
         data: &mut dyn HostData,
     ) -> Result<(), NvmeStatus> {
         let id = entry.namespace_id.get();
-        self.namespaces.addressed(id)?;
+        let blocks = self.namespaces.addressed(id)?.blocks;
         let last = entry.dword11.get() & 0x3f;
         let mut ranges = vec![0; RANGE_TYPES_BYTES].into_boxed_slice();
-        data.receive(&mut ranges[..(last as usize + 1) * 64])?;
+        let bytes = &mut ranges[..(last as usize + 1) * size_of::<RangeType>()];
+        data.receive(bytes)?;
+        check_ranges(bytes, blocks)?;
         if let Some(namespace) = self.namespaces.get_mut(id) {
             namespace.range_types = Some((last, ranges));
         }

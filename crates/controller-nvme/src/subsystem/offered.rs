@@ -9,11 +9,11 @@ use ssdyno_device::Device;
 
 /// Entries of each table: one for each number of 8 bits.
 const NUMBERS: usize = 256;
-/// The page of commands ends with reserved dwords.
+/// The pages of commands end with reserved dwords.
 const COMMAND_EFFECTS_BYTES: usize = 4096;
 
 /// Log pages.
-const PAGES: [u8; 8] = [
+const PAGES: [u8; 9] = [
     page::SUPPORTED,
     page::ERROR,
     page::SMART,
@@ -21,63 +21,68 @@ const PAGES: [u8; 8] = [
     page::CHANGED_NAMESPACES,
     page::COMMAND_EFFECTS,
     page::FEATURE_EFFECTS,
+    page::MI_COMMAND_EFFECTS,
     page::SANITIZE,
 ];
 
 const FORMAT_EFFECTS: u32 =
     effects::DATA | effects::NAMESPACE_CAPABILITY | effects::ALONE_IN_NAMESPACE;
+const OF_CONTROLLER: u32 = effects::OF_CONTROLLER;
+const OF_NAMESPACE: u32 = effects::OF_NAMESPACE;
+const OF_SUBSYSTEM: u32 = effects::OF_SUBSYSTEM;
 
-/// Admin commands with what they do beyond being there.
+/// Admin commands with what they do beyond being there, and their scope.
 const ADMIN_COMMANDS: [(u8, u32); 15] = [
-    (admin::DELETE_SUBMISSION_QUEUE, 0),
-    (admin::CREATE_SUBMISSION_QUEUE, 0),
-    (admin::GET_LOG_PAGE, 0),
-    (admin::DELETE_COMPLETION_QUEUE, 0),
-    (admin::CREATE_COMPLETION_QUEUE, 0),
-    (admin::IDENTIFY, 0),
-    (admin::ABORT, 0),
-    (admin::SET_FEATURES, 0),
-    (admin::GET_FEATURES, 0),
-    (admin::ASYNCHRONOUS_EVENT_REQUEST, 0),
-    (admin::NAMESPACE_MANAGEMENT, effects::DATA | effects::NAMESPACE_INVENTORY),
-    (admin::NAMESPACE_ATTACHMENT, effects::NAMESPACE_INVENTORY),
-    (admin::KEEP_ALIVE, 0),
-    (admin::FORMAT_NVM, FORMAT_EFFECTS),
-    (admin::SANITIZE, effects::DATA | effects::ALONE),
+    (admin::DELETE_SUBMISSION_QUEUE, OF_CONTROLLER),
+    (admin::CREATE_SUBMISSION_QUEUE, OF_CONTROLLER),
+    (admin::GET_LOG_PAGE, OF_CONTROLLER),
+    (admin::DELETE_COMPLETION_QUEUE, OF_CONTROLLER),
+    (admin::CREATE_COMPLETION_QUEUE, OF_CONTROLLER),
+    (admin::IDENTIFY, OF_CONTROLLER),
+    (admin::ABORT, OF_CONTROLLER),
+    (admin::SET_FEATURES, OF_CONTROLLER),
+    (admin::GET_FEATURES, OF_CONTROLLER),
+    (admin::ASYNCHRONOUS_EVENT_REQUEST, OF_CONTROLLER),
+    (admin::NAMESPACE_MANAGEMENT, OF_SUBSYSTEM | effects::DATA | effects::NAMESPACE_INVENTORY),
+    (admin::NAMESPACE_ATTACHMENT, OF_SUBSYSTEM | effects::NAMESPACE_INVENTORY),
+    (admin::KEEP_ALIVE, OF_CONTROLLER),
+    (admin::FORMAT_NVM, OF_NAMESPACE | FORMAT_EFFECTS),
+    (admin::SANITIZE, OF_SUBSYSTEM | effects::DATA | effects::ALONE),
 ];
 
-/// I/O commands with what they do.
+/// I/O commands with what they do, and their scope.
 const IO_COMMANDS: [(u8, u32); 8] = [
-    (nvm::FLUSH, 0),
-    (nvm::WRITE, effects::DATA),
-    (nvm::READ, 0),
-    (nvm::WRITE_UNCORRECTABLE, effects::DATA),
-    (nvm::COMPARE, 0),
-    (nvm::WRITE_ZEROES, effects::DATA),
-    (nvm::DATASET_MANAGEMENT, effects::DATA),
-    (nvm::VERIFY, 0),
+    (nvm::FLUSH, OF_NAMESPACE),
+    (nvm::WRITE, OF_NAMESPACE | effects::DATA),
+    (nvm::READ, OF_NAMESPACE),
+    (nvm::WRITE_UNCORRECTABLE, OF_NAMESPACE | effects::DATA),
+    (nvm::COMPARE, OF_NAMESPACE),
+    (nvm::WRITE_ZEROES, OF_NAMESPACE | effects::DATA),
+    (nvm::DATASET_MANAGEMENT, OF_NAMESPACE | effects::DATA),
+    (nvm::VERIFY, OF_NAMESPACE),
 ];
 
 /// Features, each of the controller or of a namespace.
 const FEATURES: [(u8, u32); 14] = [
-    (feature::ARBITRATION, effects::OF_CONTROLLER),
-    (feature::POWER_MANAGEMENT, effects::OF_CONTROLLER),
-    (feature::LBA_RANGE_TYPE, effects::OF_NAMESPACE),
-    (feature::TEMPERATURE_THRESHOLD, effects::OF_CONTROLLER),
-    (feature::ERROR_RECOVERY, effects::OF_NAMESPACE),
-    (feature::VOLATILE_WRITE_CACHE, effects::OF_CONTROLLER),
-    (feature::NUMBER_OF_QUEUES, effects::OF_CONTROLLER),
-    (feature::INTERRUPT_COALESCING, effects::OF_CONTROLLER),
-    (feature::INTERRUPT_VECTOR, effects::OF_CONTROLLER),
-    (feature::WRITE_ATOMICITY, effects::OF_CONTROLLER),
-    (feature::ASYNCHRONOUS_EVENTS, effects::OF_CONTROLLER),
-    (feature::AUTONOMOUS_POWER, effects::OF_CONTROLLER),
-    (feature::KEEP_ALIVE, effects::OF_CONTROLLER),
-    (feature::HOST_BEHAVIOR, effects::OF_CONTROLLER),
+    (feature::ARBITRATION, OF_CONTROLLER),
+    (feature::POWER_MANAGEMENT, OF_CONTROLLER),
+    (feature::LBA_RANGE_TYPE, OF_NAMESPACE),
+    (feature::TEMPERATURE_THRESHOLD, OF_CONTROLLER),
+    (feature::ERROR_RECOVERY, OF_NAMESPACE),
+    (feature::VOLATILE_WRITE_CACHE, OF_CONTROLLER),
+    (feature::NUMBER_OF_QUEUES, OF_CONTROLLER),
+    (feature::INTERRUPT_COALESCING, OF_CONTROLLER),
+    (feature::INTERRUPT_VECTOR, OF_CONTROLLER),
+    (feature::WRITE_ATOMICITY, OF_CONTROLLER),
+    (feature::ASYNCHRONOUS_EVENTS, OF_CONTROLLER),
+    (feature::AUTONOMOUS_POWER, OF_CONTROLLER),
+    (feature::KEEP_ALIVE, OF_CONTROLLER),
+    (feature::HOST_BEHAVIOR, OF_CONTROLLER),
 ];
 
 impl<D: Device> NvmeSubsystem<D> {
-    /// LPA of Identify: the page of command effects, offsets, the pages of version 2.0.
+    /// LPA of Identify: the page of command effects, offsets, the pages of version 2.0 with the scopes of
+    /// commands.
     pub(crate) fn log_attributes(&self) -> u8 {
         u8::from(self.has(Part::Log(page::COMMAND_EFFECTS))) << 1
             | u8::from(self.has_field(Field::LogOffset)) << 2
@@ -95,15 +100,19 @@ impl<D: Device> NvmeSubsystem<D> {
                 Some(both)
             }
             page::FEATURE_EFFECTS => Some(self.table(Part::Feature, &FEATURES)),
+            // No NVMe-MI Send or Receive, so none of its commands.
+            page::MI_COMMAND_EFFECTS => Some(vec![0; COMMAND_EFFECTS_BYTES]),
             _ => None,
         }
     }
 
     /// A dword for each number, little-endian, with the effects of those that there are.
     fn table(&self, part: fn(u8) -> Part, entries: &[(u8, u32)]) -> Vec<u8> {
+        let scopes = if self.has_field(Field::Scopes) { effects::SCOPE } else { 0 };
+        let told = !effects::SCOPE | scopes;
         let mut dwords = [0; NUMBERS];
         for (number, effect) in entries.iter().filter(|(number, _)| self.has(part(*number))) {
-            dwords[usize::from(*number)] = effects::SUPPORTED | effect;
+            dwords[usize::from(*number)] = effects::SUPPORTED | effect & told;
         }
         dwords.iter().flat_map(|dword: &u32| dword.to_le_bytes()).collect()
     }

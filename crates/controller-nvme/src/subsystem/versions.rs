@@ -5,7 +5,7 @@
 //! 2.0c and NVM 1.0c (*NVM*), where each is defined today. A device file names versions to the minor
 //! number: what came with 1.2.1 counts as 1.2.
 
-use ssdyno_spec::nvme::{admin, cns, feature, nvm, page};
+use ssdyno_spec::nvme::{NvmeStatus, admin, cns, feature, nvm, page};
 
 use super::NvmeSubsystem;
 use ssdyno_device::Device;
@@ -40,6 +40,11 @@ impl Version {
     /// As register VS.
     pub(crate) fn register(self) -> u32 {
         self.0
+    }
+    /// `status` as this version says it: a code that came later is *invalid field in command*.
+    pub(crate) fn status(self, status: NvmeStatus) -> NvmeStatus {
+        let late = CODES.iter().any(|(code, since)| status.kind() == *code && self < *since);
+        if late { NvmeStatus::INVALID_FIELD.with_do_not_retry() } else { status }
     }
     /// Whether this version has `part`; what the table does not name, no version here has.
     pub(crate) fn has(self, part: Part) -> bool {
@@ -111,6 +116,8 @@ pub(crate) enum Field {
     SanitizeMedia,
     /// CAP.CRMS, register CRTO, CC.CRIME.
     ReadyModes,
+    /// The scope of a command in page 05h, of a feature in page 12h.
+    Scopes,
     /// CSI: command sets by name, in Identify, Namespace Management and identification descriptors.
     CommandSets,
 }
@@ -197,6 +204,7 @@ static SINCE: &[Row] = &[
     log(page::COMMAND_EFFECTS, V1_2, "5.16.1.6"),
     log(page::SUPPORTED, V2_0, "5.16.1.1"),
     log(page::FEATURE_EFFECTS, V2_0, "5.16.1.18"),
+    log(page::MI_COMMAND_EFFECTS, V2_0, "5.16.1.19"),
     log(page::SANITIZE, V1_3, "5.16.1.25"),
     field(Field::SubsystemReset, V1_1, "3.1.3.1 and 3.1.3.7"),
     field(Field::ControllerId, V1_1, "figure 275"),
@@ -220,7 +228,15 @@ static SINCE: &[Row] = &[
     field(Field::PreferredSizes, V1_4, "NVM figure 97"),
     field(Field::SanitizeMedia, V1_4, "figure 275 and 5.16.1.25"),
     field(Field::ReadyModes, V2_0, "3.1.3.1 and 3.1.3.5"),
+    field(Field::Scopes, V2_0, "figures 211 and 256"),
     field(Field::CommandSets, V2_0, "5.17"),
+];
+
+/// Status codes that a command of an older version could end with (figures 31 and 32 of 1.1 and of 1.2).
+const CODES: [(NvmeStatus, Version); 3] = [
+    (NvmeStatus::PRP_OFFSET_INVALID, V1_2),
+    (NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC, V1_1),
+    (NvmeStatus::OVERLAPPING_RANGE, V1_2),
 ];
 
 impl<D: Device> NvmeSubsystem<D> {

@@ -159,8 +159,13 @@ fn features_are_set_and_got() {
     }
     let recovery = entry(admin::GET_FEATURES, 1, [u32::from(feature::ERROR_RECOVERY), 0, 0]);
     assert_eq!(host.admin(recovery).dword0.get(), 5);
-    // Ranges of blocks: 64 bytes each.
+    // Ranges of blocks: 64 bytes each, of blocks 7 and 8.
     host.data(DATA, 128).fill(7);
+    for (range, block) in [(0, 7_u64), (1, 8)] {
+        let place = &mut host.data(DATA, 128)[range * 64 + 16..][..16];
+        place[..8].copy_from_slice(&block.to_le_bytes());
+        place[8..].fill(0);
+    }
     assert_eq!(status(&mut host, of_one(feature::LBA_RANGE_TYPE, 1)), NvmeStatus::SUCCESS);
     host.data(DATA, 4096).fill(1);
     let ranges = entry(admin::GET_FEATURES, 1, [u32::from(feature::LBA_RANGE_TYPE), 0, 0]);
@@ -414,6 +419,23 @@ fn unknown_admin_commands_are_refused() {
     );
 }
 
+/// LPA bit 5 (base 2.0c, figure 275) promises a scope for each command, in the bits 31:20 of its dword.
+fn check_scopes(offered: &[[u32; 256]; 2], told: bool) {
+    for (set, dwords) in offered.iter().enumerate() {
+        for (opcode, dword) in dwords.iter().enumerate() {
+            let scopes = if told { dword & 1 } else { 0 };
+            assert_eq!((dword >> 20).count_ones(), scopes, "set {set}, {opcode:#x}: {dword:#x}");
+        }
+    }
+    if told {
+        let admin = |opcode: u8| offered[0][usize::from(opcode)] >> 20;
+        assert_eq!(admin(admin::IDENTIFY), 1 << 1, "of the controller");
+        assert_eq!(admin(admin::FORMAT_NVM), 1, "of a namespace");
+        assert_eq!(admin(admin::SANITIZE), 1 << 5, "of the subsystem");
+        assert!(offered[1].iter().all(|dword| dword >> 20 <= 1), "of a namespace");
+    }
+}
+
 /// Base 2.0c, clauses 5.16.1.1, 5.16.1.6 and 5.16.1.18: what the controller says of pages, commands and
 /// features is what it does, for each of the 256 numbers.
 #[test]
@@ -442,6 +464,7 @@ fn what_is_offered_is_what_is_done() {
                 let is_there = offered[1][usize::from(opcode)] & 1 == 1;
                 assert_eq!(refused != NvmeStatus::INVALID_OPCODE, is_there, "I/O {opcode:#x}");
             }
+            check_scopes(&offered, new);
         } else {
             let refused = status(&mut host, log(page::COMMAND_EFFECTS, 4096));
             assert_eq!(refused, NvmeStatus::LOG_PAGE_INVALID);
@@ -459,6 +482,9 @@ fn what_is_offered_is_what_is_done() {
             let is_there = status(&mut host, got) == NvmeStatus::SUCCESS;
             assert_eq!(features[usize::from(number)] & 1 == 1, is_there, "feature {number:#x}");
         }
+        // There is no NVMe-MI Send or Receive, so that none of its commands is there.
+        let mi: [u32; 1024] = structure(&mut host, log(page::MI_COMMAND_EFFECTS, 4096));
+        assert_eq!(mi, [0; 1024]);
         // Error recovery is one of a namespace, arbitration one of the controller.
         assert_eq!(features[usize::from(feature::ERROR_RECOVERY)] >> 20, 1);
         assert_eq!(features[usize::from(feature::ARBITRATION)] >> 20, 2);

@@ -79,6 +79,28 @@ impl AutonomousTransition {
     }
 }
 
+/// An entry of LBA Range Type (NVM 1.0c, clause 4.1.3.1): 64 bytes, up to 64 of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
+#[repr(C)]
+pub struct RangeType {
+    /// What uses the range; 0: anything.
+    pub kind: u8,
+    /// Bit 0: it may be overwritten; bit 1: it should be hidden.
+    pub attributes: u8,
+    /// Reserved.
+    pub reserved2: [u8; 14],
+    /// The first block.
+    pub first: U64,
+    /// Blocks, less one.
+    pub blocks: U64,
+    /// A unique identifier.
+    pub guid: [u8; 16],
+    /// Reserved.
+    pub reserved48: [u8; 16],
+}
+
+const _: () = assert!(size_of::<RangeType>() == 64);
+
 /// A range of Dataset Management (NVM 1.0c, figure 44): 16 bytes, up to 256 in a command.
 #[derive(
     Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,

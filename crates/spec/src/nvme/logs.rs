@@ -19,6 +19,8 @@ pub mod page {
     pub const COMMAND_EFFECTS: u8 = 0x05;
     /// 256 dwords, one for each feature, see [`effects`](super::effects). Since version 2.0.
     pub const FEATURE_EFFECTS: u8 = 0x12;
+    /// 256 dwords, one for each command of NVMe-MI Send and Receive, and 3072 reserved bytes. Since version 2.0.
+    pub const MI_COMMAND_EFFECTS: u8 = 0x13;
     /// [`SanitizeLog`](super::SanitizeLog). Since version 1.3.
     pub const SANITIZE: u8 = 0x81;
 }
@@ -37,10 +39,14 @@ pub mod effects {
     pub const ALONE_IN_NAMESPACE: u32 = 1 << 16;
     /// Of a command: no other may be under way for any namespace.
     pub const ALONE: u32 = 2 << 16;
-    /// Of a feature: its scope is a namespace.
+    /// Of a command or a feature: its scope is a namespace.
     pub const OF_NAMESPACE: u32 = 1 << 20;
-    /// Of a feature: its scope is the controller.
+    /// Of a command or a feature: its scope is the controller.
     pub const OF_CONTROLLER: u32 = 1 << 21;
+    /// Of a command or a feature: its scope is the NVM subsystem.
+    pub const OF_SUBSYSTEM: u32 = 1 << 25;
+    /// All bits that may be a scope. Since version 2.0.
+    pub const SCOPE: u32 = 0xfff << 20;
 }
 
 /// An entry of the error log (base 2.0c, figure 206): 64 bytes.

@@ -9,7 +9,7 @@ mod status;
 
 pub use entries::{CompletionEntry, SubmissionEntry, admin, nvm};
 pub use features::{
-    AsynchronousEvent, AutonomousTransition, DatasetRange, dataset, feature, select,
+    AsynchronousEvent, AutonomousTransition, DatasetRange, RangeType, dataset, feature, select,
 };
 pub use identify::{
     IdentifyController, IdentifyNamespace, IndependentNamespace, LbaFormat, NamespaceDescriptor,

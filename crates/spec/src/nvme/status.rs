@@ -76,8 +76,10 @@ statuses! {
     FEATURE_NOT_SAVEABLE = 1, 0x0d;
     /// Command: the feature cannot be changed.
     FEATURE_NOT_CHANGEABLE = 1, 0x0e;
-    /// Command: the feature does not belong to a namespace.
+    /// Command: the feature does not belong to a namespace. Since version 1.1.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 1, 0x0f;
+    /// Command: ranges overlap. Since version 1.2.
+    OVERLAPPING_RANGE = 1, 0x14;
     /// Command: there is not enough room for the namespace.
     NAMESPACE_INSUFFICIENT_CAPACITY = 1, 0x15;
     /// Command: no namespace identifier is left.

@@ -6,6 +6,8 @@ use super::{Data, EVERY, FIELD, NAMESPACE, OK, Row, check, controller};
 use crate::support::{get_feature, set_feature};
 
 const NOT_SAVEABLE: NvmeStatus = NvmeStatus::FEATURE_NOT_SAVEABLE;
+const OVERLAP: NvmeStatus = NvmeStatus::OVERLAPPING_RANGE;
+const BEYOND: NvmeStatus = NvmeStatus::LBA_OUT_OF_RANGE;
 const NOT_OF_NAMESPACE: NvmeStatus = NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC;
 
 const fn set(id: u32, value: u32, nsid: u32, ends: NvmeStatus, clause: &'static str) -> Row {
@@ -22,6 +24,23 @@ const fn save(id: u32, nsid: u32, ends: NvmeStatus) -> Row {
 const fn absent(id: u32) -> [Row; 2] {
     [get(id, 0, 0, FIELD, "5.15"), set(id, 0, 0, FIELD, "5.27")]
 }
+
+/// As many ranges as the feature has, each beside the next.
+const MANY: [(u64, u64); 64] = {
+    let mut ranges = [(0, 4); 64];
+    let mut at = 0;
+    while at < 64 {
+        ranges[at].0 = 4 * (63 - at as u64);
+        at += 1;
+    }
+    ranges
+};
+/// The same, the last one block longer.
+const MANY_AND_ONE: [(u64, u64); 64] = {
+    let mut ranges = MANY;
+    ranges[63].1 = 5;
+    ranges
+};
 
 const LISTED: &[Row] = &[
     set(0x01, 0x0102_0307, 0, OK, "5.27.1.1"),
@@ -43,7 +62,21 @@ const LISTED: &[Row] = &[
     get(0x02, 0, 0, OK, "5.27.1.2"),
     save(0x02, 0, NOT_SAVEABLE),
     set(0x03, 0, 1, OK, "NVM 4.1.3.1"),
-    set(0x03, 63, 1, OK, "NVM 4.1.3.1"),
+    set(0x03, 63, 1, OK, "NVM 4.1.3.1").with(Data::RangeTypes(&MANY)),
+    set(0x03, 63, 1, OVERLAP, "NVM 4.1.3.1").with(Data::RangeTypes(&MANY_AND_ONE)),
+    // Ranges that touch, in any order; the same twice; one within another; those after NUM do not count.
+    set(0x03, 2, 1, OK, "NVM 4.1.3.1").with(Data::RangeTypes(&[(16, 8), (0, 8), (8, 8)])),
+    set(0x03, 1, 1, OVERLAP, "NVM 4.1.3.1").with(Data::RangeTypes(&[(8, 8), (0, 9)])),
+    set(0x03, 1, 1, OVERLAP, "NVM 4.1.3.1").with(Data::RangeTypes(&[(8, 8), (8, 8)])),
+    set(0x03, 1, 1, OVERLAP, "NVM 4.1.3.1").with(Data::RangeTypes(&[(0, 99), (8, 1)])),
+    set(0x03, 0, 1, OK, "NVM 4.1.3.1").with(Data::RangeTypes(&[(0, 99), (8, 1)])),
+    // The namespaces have 32768 blocks and 4096.
+    set(0x03, 0, 1, OK, "NVM 4.1.3.1").with(Data::RangeTypes(&[(32767, 1)])),
+    set(0x03, 0, 1, BEYOND, "NVM 4.1.3.1").with(Data::RangeTypes(&[(32767, 2)])),
+    set(0x03, 0, 2, OK, "NVM 4.1.3.1").with(Data::RangeTypes(&[(0, 4096)])),
+    set(0x03, 0, 2, BEYOND, "NVM 4.1.3.1").with(Data::RangeTypes(&[(4096, 1)])),
+    set(0x03, 1, 1, BEYOND, "NVM 4.1.3.1").with(Data::RangeTypes(&[(0, 1), (u64::MAX, 2)])),
+    set(0x03, 0, 1, BEYOND, "NVM 4.1.3.1").with(Data::RangeTypes(&[(1, u64::MAX)])),
     set(0x03, 0, 3, FIELD, "figure 87"),
     set(0x03, 0, 0, NAMESPACE, "figure 87"),
     set(0x03, 0, 9, NAMESPACE, "figure 87"),
@@ -95,6 +128,15 @@ const LISTED: &[Row] = &[
     get(0x0b, 0, 0, OK, "5.27.1.8"),
     set(0x0c, 1, 0, OK, "5.27.1.9"),
     get(0x0c, 0, 0, OK, "5.27.1.9"),
+    // To a state that processes no commands; without a time there is no transition; states that there are
+    // not have no entry.
+    set(0x0c, 1, 0, OK, "5.27.1.9").with(Data::Transitions(&[(0, 2, 9), (1, 3, 9), (2, 3, 9)])),
+    set(0x0c, 1, 0, OK, "5.27.1.9").with(Data::Transitions(&[(0, 1, 0), (1, 31, 0), (4, 0, 9)])),
+    set(0x0c, 1, 0, FIELD, "5.27.1.9").with(Data::Transitions(&[(1, 0, 9)])),
+    set(0x0c, 1, 0, FIELD, "5.27.1.9").with(Data::Transitions(&[(0, 2, 9), (1, 1, 9)])),
+    set(0x0c, 1, 0, FIELD, "5.27.1.9").with(Data::Transitions(&[(0, 4, 9)])),
+    set(0x0c, 1, 0, FIELD, "5.27.1.9").with(Data::Transitions(&[(3, 31, 1)])),
+    set(0x0c, 0, 0, FIELD, "5.27.1.9").with(Data::Transitions(&[(0, 4, 9)])),
     set(0x0f, 0, 0, OK, "5.27.1.12"),
     get(0x0f, 0, 0, OK, "5.27.1.12"),
     set(0x16, 0, 0, OK, "5.27.1.18").with(Data::Byte(0, 1)),
@@ -113,7 +155,7 @@ const ABSENT: [u32; 24] = [
 
 #[test]
 fn features_end_as_specified() {
-    check(LISTED, 72);
+    check(LISTED, 91);
     let rows: Vec<Row> = ABSENT.iter().flat_map(|id| absent(*id)).collect();
     check(&rows, 48);
 }

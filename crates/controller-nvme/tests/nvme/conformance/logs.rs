@@ -28,6 +28,8 @@ const LISTED: &[Row] = &[
     log(0x04, 4096, EVERY, OK, "5.16.1.5"),
     log(0x05, 4096, 0, OK, "5.16.1.6"),
     log(0x12, 1024, 0, OK, "5.16.1.18"),
+    log(0x13, 4096, 0, OK, "5.16.1.19"),
+    log(0x13, 512, EVERY, OK, "5.16.1.19"),
     log(0x81, 512, 0, OK, "5.16.1.25"),
     log(0x81, 512, EVERY, OK, "5.16.1.25"),
     log(0x81, 512, 1, FIELD, "5.16.1.25"),
@@ -47,7 +49,6 @@ const LISTED: &[Row] = &[
     log(0x0f, 512, 0, NO_PAGE, "figure 202"),
     log(0x10, 512, 0, NO_PAGE, "figure 202"),
     log(0x11, 512, 0, NO_PAGE, "figure 202"),
-    log(0x13, 512, 0, NO_PAGE, "figure 202"),
     log(0x14, 512, 0, NO_PAGE, "figure 202"),
     log(0x15, 512, 0, NO_PAGE, "figure 202"),
     log(0x70, 512, 0, NO_PAGE, "figure 202"),
@@ -72,5 +73,5 @@ const LISTED: &[Row] = &[
 
 #[test]
 fn log_pages_end_as_specified() {
-    check(LISTED, 46);
+    check(LISTED, 47);
 }

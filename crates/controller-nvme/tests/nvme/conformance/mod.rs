@@ -11,7 +11,9 @@ mod io;
 mod logs;
 mod versions;
 
-use ssdyno_spec::nvme::{IdentifyNamespace, NvmeStatus, SubmissionEntry, admin};
+use ssdyno_spec::nvme::{
+    AutonomousTransition, IdentifyNamespace, NvmeStatus, SubmissionEntry, admin,
+};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::support::{DATA, FixedTime, Host, entry, host};
@@ -34,6 +36,10 @@ pub(super) enum Data {
     Words(&'static [u16]),
     /// Dataset Management: first block and number of blocks of each range.
     Ranges(&'static [(u64, u32)]),
+    /// LBA Range Type: first block and number of blocks of each range.
+    RangeTypes(&'static [(u64, u64)]),
+    /// Autonomous Power State Transition: state, target and idle time in ms of some entries.
+    Transitions(&'static [(usize, u8, u32)]),
     /// This byte has this value.
     Byte(usize, u8),
 }
@@ -150,6 +156,18 @@ fn fill(host: &mut Host<FixedTime>, data: Data) {
             for (place, (first, blocks)) in place.chunks_exact_mut(16).zip(ranges) {
                 place[4..8].copy_from_slice(&blocks.to_le_bytes());
                 place[8..].copy_from_slice(&first.to_le_bytes());
+            }
+        }
+        Data::RangeTypes(ranges) => {
+            for (place, (first, blocks)) in place.chunks_exact_mut(64).zip(ranges) {
+                place[16..24].copy_from_slice(&first.to_le_bytes());
+                place[24..32].copy_from_slice(&(blocks - 1).to_le_bytes());
+            }
+        }
+        Data::Transitions(entries) => {
+            for (state, target, idle_ms) in entries {
+                let entry = AutonomousTransition::new(*target, *idle_ms);
+                place[state * 8..][..8].copy_from_slice(entry.as_bytes());
             }
         }
         Data::Byte(at, value) => place[at] = value,
