@@ -293,7 +293,7 @@ pub(crate) static COMMANDS: &[Command] = {
                 0,
                 0,
             ],
-            Status,
+            Read,
             O::ReportOperationCodes,
         ),
         action(
@@ -311,7 +311,7 @@ pub(crate) static COMMANDS: &[Command] = {
                 0,
                 0,
             ],
-            Status,
+            Read,
             O::ReportTaskManagement,
         ),
         row(&[opcode::READ_12, D, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),

@@ -158,6 +158,47 @@ fn reservations_keep_others_out() {
     }
 }
 
+/// SPC-4, table 66: the reports of operation codes and of task management functions are as reads: a nexus
+/// that is not registered gets none under Exclusive Access of any kind, one that is registered under its kinds
+/// for registrants. The others that the table names are allowed to everybody.
+#[test]
+fn reports_of_what_is_supported_are_as_reads() {
+    const CODES: &[u8] = &[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0];
+    const ONE_CODE: &[u8] = &[0xa3, 0x0c, 1, 0x28, 0, 0, 0, 0, 0, 64, 0, 0];
+    const FUNCTIONS: &[u8] = &[0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0];
+    const INQUIRY: &[u8] = &[0x12, 0, 0, 0, 36, 0];
+    const LUNS: &[u8] = &[0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0];
+    const LOG_SENSE: &[u8] = &[0x4d, 0, 0x40, 0, 0, 0, 0, 0, 64, 0];
+    for (kind, registrant, stranger) in [
+        (1, true, true),
+        (3, false, false),
+        (5, true, true),
+        (6, true, false),
+        (7, true, true),
+        (8, true, false),
+    ] {
+        let (mut host, first, second) = two();
+        out(&mut host, first, 6, 0, 0, 1).good();
+        out(&mut host, second, 6, 0, 0, 2).good();
+        out(&mut host, first, 1, kind, 1, 0).good();
+        let check = |host: &mut Host, nexus, allowed: bool| {
+            for cdb in [CODES, ONE_CODE, FUNCTIONS] {
+                let answer = host.send_as(nexus, LUN, cdb, &[]);
+                if allowed { drop(answer.good()) } else { answer.conflict() }
+            }
+            for cdb in [INQUIRY, LUNS, LOG_SENSE] {
+                host.send_as(nexus, LUN, cdb, &[]).good();
+            }
+        };
+        check(&mut host, first, true);
+        check(&mut host, second, registrant);
+        out(&mut host, second, 0, 0, 2, 0).good();
+        check(&mut host, second, stranger);
+        out(&mut host, first, 2, kind, 1, 0).good();
+        check(&mut host, second, true);
+    }
+}
+
 /// Who loses something to another nexus hears of it; who asked does not.
 #[test]
 fn losses_are_told() {
