@@ -257,6 +257,10 @@ pub struct Breakdown {
     pub idle_watts: f64,
     /// Saved by the CPU's slow mode, against idling at its idle power (S3-15).
     pub slow_saved_joules: f64,
+    /// By how many seconds the states of a part, idleness aside, last longer than the measurement, of the part with
+    /// most. Above what rounding leaves it is a defect of the device or the meter: a part was in two states at
+    /// once.
+    pub overrun_seconds: f64,
     /// Saved by low-power states, against idling awake (S3-15).
     pub low_power_saved_joules: f64,
     /// Everything by part, activity and cause; rows without time and operations are left out.
@@ -308,7 +312,8 @@ impl Breakdown {
 
     /// Holds the accounts against each other (S3-44): parts and whole, rows and parts, packages
     /// and flash, and the area under power over time, each within 1e-9 of the total and the idle
-    /// floor.
+    /// floor. No part has less than no time or energy in a state, or is in its states for longer than there was
+    /// time, within the same share: what one state has too much another one may lack, and all sums are right.
     ///
     /// # Errors
     /// The first pair that differs. A defect of the device or the meter, never of the workload.
@@ -334,6 +339,7 @@ impl Breakdown {
             let left = (component.name(), self.joules(component));
             self.same(left, ("its power integrated over time", area))?;
         }
+        self.each_is_possible()?;
         let strays = self.stray_events as f64;
         if self.stray_events > 0 {
             return Err(Imbalance {
@@ -344,6 +350,28 @@ impl Breakdown {
             });
         }
         Ok(())
+    }
+
+    /// Nothing lasts or takes less than nothing, and no part does more than there is time for.
+    fn each_is_possible(&self) -> Result<(), Imbalance> {
+        let least_seconds = -TOLERANCE * self.seconds;
+        let least_joules = -TOLERANCE * (self.total_joules.abs() + self.idle_watts * self.seconds);
+        // Not `<`: NaN must fail.
+        let at_least = |left_name, left: f64, right: f64| match left >= right {
+            true => Ok(()),
+            false => {
+                Err(Imbalance { left_name, left, right_name: "the least there can be", right: 0.0 })
+            }
+        };
+        for row in &self.rows {
+            at_least("a part's time in a state, in seconds", row.seconds, least_seconds)?;
+            at_least("a part's energy in a state", row.joules, least_joules)?;
+        }
+        for package in &self.packages {
+            at_least("a package's energy", package.joules, least_joules)?;
+            at_least("a package's idle energy", package.idle_joules, least_joules)?;
+        }
+        at_least("time left to the busiest part, in seconds", -self.overrun_seconds, least_seconds)
     }
 
     /// Adds the account of the unit `path`; parts have that before their names.
@@ -359,6 +387,7 @@ impl Breakdown {
         self.above_idle_joules += unit.above_idle_joules;
         self.idle_watts += unit.idle_watts;
         self.slow_saved_joules += unit.slow_saved_joules;
+        self.overrun_seconds = self.overrun_seconds.max(unit.overrun_seconds);
         self.low_power_saved_joules += unit.low_power_saved_joules;
         let named = |row: &BreakdownRow| BreakdownRow {
             name: format!("{path}.{}", row.name).into(),

@@ -90,7 +90,8 @@ pub struct Meter {
     host_links: [Cell; 2],
     dram: Cell,
     in_service: Cell,
-    slow: Cell,
+    /// In slow mode, as [`idleness`](Meter::idleness).
+    slow: Vec<Cell>,
     asleep: Vec<Cell>,
     /// One per core, or one for the CPU, as the rule says.
     idleness: Vec<Idleness>,
@@ -98,8 +99,13 @@ pub struct Meter {
     idle_states: Vec<(u8, Time)>,
     series: Series,
     strays: u64,
+    /// In the order in which they were reported.
     held: Vec<Busy>,
     held_most: usize,
+    /// So many are held back when [`advance`](Meter::advance) looks which of them have settled.
+    held_some: usize,
+    /// By [`line`](Meter::line): an event is held back, and what is reported after it has to wait for it.
+    waits: Vec<bool>,
     settled: Time,
     latest: Time,
 }
@@ -107,8 +113,12 @@ pub struct Meter {
 /// How far in the future events may lie where nobody calls [`Meter::advance`].
 const LOOK_AHEAD: Time = Time::from_ms(250);
 
-/// Events that are held back before the meter looks which of them have settled.
+/// Events that are held back before the meter takes it that nobody calls [`Meter::advance`].
 const HELD_LEAST: usize = 4096;
+
+/// Events that are held back before [`Meter::advance`] looks which of them have settled. As many stay uncounted,
+/// and each is looked at twice on the average.
+const HELD_SOME: usize = 512;
 
 impl Meter {
     /// A meter whose measurement starts at time zero.
@@ -144,7 +154,7 @@ impl Meter {
             host_links: [Cell::default(); 2],
             dram: Cell::default(),
             in_service: Cell::default(),
-            slow: Cell::default(),
+            slow: vec![Cell::default(); cpus],
             asleep: vec![Cell::default(); states],
             idleness: vec![Idleness::new(patience); cpus],
             idle_states: Vec::new(),
@@ -152,6 +162,8 @@ impl Meter {
             strays: 0,
             held: Vec::with_capacity(HELD_LEAST),
             held_most: HELD_LEAST,
+            held_some: HELD_SOME,
+            waits: vec![false; facts.dies as usize + 1],
             settled: Time::ZERO,
             latest: Time::ZERO,
         })
@@ -179,7 +191,7 @@ impl Meter {
         self.host_links = [Cell::default(); 2];
         self.dram = Cell::default();
         self.in_service = Cell::default();
-        self.slow = Cell::default();
+        self.slow.fill(Cell::default());
         self.strays = 0;
         self.series.reset(at.as_ps());
         for core in &mut self.idleness {
@@ -191,7 +203,7 @@ impl Meter {
     /// it with the current time before each batch of events.
     pub fn advance(&mut self, now: Time) {
         self.settled = self.settled.max(now);
-        if self.held.len() >= self.held_most {
+        if self.held.len() >= self.held_some {
             self.settle();
         }
     }
@@ -208,16 +220,43 @@ impl Meter {
         }
         self.held = held;
         self.held.retain(|event| event.to > end || event.from >= end);
+        self.waits.fill(false);
+        for event in &self.held {
+            if let Some(line) = self.line(event) {
+                self.waits[line] = true;
+            }
+        }
         for core in 0..self.idleness.len() {
             if let Some(stretch) = self.idleness[core].end(end) {
-                self.run_slowly(stretch);
+                self.run_slowly(core, stretch);
             }
         }
         self.series.cover(end.max(self.start).as_ps());
         self.report(end)
     }
 
+    /// What is entered in the order of its reports, because it is held against what was entered last: each die, whose
+    /// intervals may overlap; and all that decides about slow mode.
+    #[inline]
+    fn line(&self, event: &Busy) -> Option<usize> {
+        let index = usize::from(event.part.index);
+        match event.part.kind {
+            PartKind::Die => (index < self.dies.len()).then_some(index),
+            PartKind::Core | PartKind::Controller => Some(self.dies.len()),
+            _ => None,
+        }
+    }
+
+    /// An event that was reported before this one, and that it must not overtake, is held back.
+    #[inline]
+    fn has_to_wait(&self, event: &Busy) -> bool {
+        self.line(event).is_some_and(|line| self.waits[line])
+    }
+
     fn hold(&mut self, event: &Busy) {
+        if let Some(line) = self.line(event) {
+            self.waits[line] = true;
+        }
         self.latest = self.latest.max(event.to);
         self.held.push(*event);
         if self.held.len() >= self.held_most {
@@ -231,13 +270,19 @@ impl Meter {
     fn settle(&mut self) {
         let mut held = std::mem::take(&mut self.held);
         let settled = self.settled;
+        self.waits.fill(false);
         held.retain(|event| {
-            if event.to <= settled {
-                self.apply(event, Time::MAX);
+            let line = self.line(event);
+            let stays = event.to > settled || line.is_some_and(|line| self.waits[line]);
+            match (stays, line) {
+                (true, Some(line)) => self.waits[line] = true,
+                (true, None) => {}
+                (false, _) => self.apply(event, Time::MAX),
             }
-            event.to > settled
+            stays
         });
         self.held_most = (held.len() * 2).max(HELD_LEAST);
+        self.held_some = (held.len() * 2).max(HELD_SOME);
         self.held = held;
     }
 
@@ -332,7 +377,7 @@ impl Meter {
                 self.series.add(class, from.as_ps(), to.as_ps());
                 for core in 0..self.idleness.len() {
                     if let Some(stretch) = self.idleness[core].sleep(event.from, event.to) {
-                        self.run_slowly(stretch);
+                        self.run_slowly(core, stretch);
                     }
                 }
                 true
@@ -348,14 +393,14 @@ impl Meter {
         if self.patience != Time::MAX
             && let Some(stretch) = self.idleness[index].work(event.from, event.to, self.patience)
         {
-            self.run_slowly(stretch);
+            self.run_slowly(index, stretch);
         }
     }
 
-    fn run_slowly(&mut self, (from, to): (Time, Time)) {
+    fn run_slowly(&mut self, core: usize, (from, to): (Time, Time)) {
         let from = from.max(self.start);
         if from < to {
-            self.slow.ps += (to - from).as_ps();
+            self.slow[core].ps += (to - from).as_ps();
             self.series.add(class::CPU_SLOW, from.as_ps(), to.as_ps());
         }
     }
@@ -395,7 +440,7 @@ fn add(to: Option<&mut Cell>, cell: Cell) -> bool {
 impl EventReader for Meter {
     fn read(&mut self, events: &[Busy]) {
         for event in events {
-            if event.to <= self.settled {
+            if event.to <= self.settled && !self.has_to_wait(event) {
                 self.apply(event, Time::MAX);
             } else {
                 self.hold(event);

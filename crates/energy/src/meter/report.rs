@@ -26,6 +26,25 @@ impl Meter {
         self.flash.iter().skip(die).step_by(self.dies.len()).map(|cell| cell.ps).sum()
     }
 
+    /// In slow mode, all cores together.
+    fn slow_s(&self) -> f64 {
+        seconds(self.slow.iter().map(|cell| cell.ps).sum())
+    }
+
+    /// By how much the states of a part come to more than the `run` seconds that it had, of the part with most.
+    fn overrun_s(&self, run: f64) -> f64 {
+        let dies = (0..self.dies.len()).map(|die| self.displaced_s(die));
+        let slow = self.slow.iter().map(|cell| cell.ps);
+        let at_work: Vec<u64> = match self.rule {
+            crate::CpuRule::InService => vec![self.in_service.ps],
+            crate::CpuRule::Cores => self.cores.iter().map(|core| core.ps).collect(),
+        };
+        let cpus = at_work.into_iter().zip(slow).map(|(normal, slow)| seconds(normal + slow));
+        let dram = std::iter::once(seconds(self.dram.ps));
+        let most = dies.chain(cpus).chain(dram).fold(0.0, f64::max);
+        (most + self.asleep_s() - run).max(0.0)
+    }
+
     /// Time in which `die` draws no idle current because it is busy.
     fn displaced_s(&self, die: usize) -> f64 {
         seconds(self.work_ps(die) - self.dies[die].idle_too_ps)
@@ -104,8 +123,8 @@ impl Meter {
             // Without work both are the same, but for the order of their sums.
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
             idle_watts,
-            slow_saved_joules: (self.powers.cpu_idle - self.powers.cpu_slow)
-                * seconds(self.slow.ps),
+            slow_saved_joules: (self.powers.cpu_idle - self.powers.cpu_slow) * self.slow_s(),
+            overrun_seconds: self.overrun_s(run),
             low_power_saved_joules: asleep
                 .map(|(cell, watts)| (idle_watts - watts) * seconds(cell.ps))
                 .sum(),
@@ -184,7 +203,7 @@ impl Meter {
                 operations: sum.operations + core.operations,
             }),
         };
-        let (normal, slow) = (seconds(work.ps), seconds(self.slow.ps));
+        let (normal, slow) = (seconds(work.ps), self.slow_s());
         let powers = &self.powers;
         rows.push(CPU, "normal", FlashCause::None, (normal, work.operations), powers.cpu);
         rows.push(CPU, "slow", FlashCause::None, (slow, 0), powers.cpu_slow);

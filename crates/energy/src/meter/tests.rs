@@ -271,6 +271,59 @@ fn slow_mode_saves_what_it_says() {
     with.check().unwrap();
 }
 
+/// A core that is told what it does far ahead, and later what it does soon: what is held back is not overtaken by
+/// what can be entered at once.
+#[test]
+fn what_a_part_does_is_entered_in_its_order() {
+    let mut config = s3();
+    config.cpu.rule = CpuRule::Cores;
+    config.cpu.slow_when_idle_after = Some("10us".parse().unwrap());
+    let core = |from, to| event(PartKind::Core, 0, Activity::Execute, us(from), us(to));
+    let events = [core(0, 100), core(100, 200), core(300, 310)];
+    let whole = |turns: &[(u64, &[Busy])]| {
+        let mut meter = Meter::new(&config, &s3_facts()).unwrap();
+        for (now, events) in turns {
+            meter.advance(us(*now));
+            meter.read(events);
+        }
+        let got = meter.finish(us(400));
+        got.check().unwrap();
+        got
+    };
+    let at_once = whole(&[(400, &events)]);
+    let ahead = whole(&[(50, &events[..2]), (350, &events[2..])]);
+    // Slow from 210 to 300 and from 320 to 400 us.
+    near(ahead.slow_saved_joules, (0.124 - 0.033) * 170e-6, 1e-15, "saved");
+    assert_eq!(ahead, at_once);
+}
+
+/// A long array phase that is held back, two transfers in it and what comes after: they displace idleness once,
+/// whatever was entered first.
+#[test]
+fn what_a_die_does_is_entered_in_its_order() {
+    let die = |activity, from, to| event(PartKind::Die, 0, activity, us(from), us(to));
+    let events = [
+        die(Activity::Program, 0, 100),
+        die(Activity::Transfer, 10, 20),
+        die(Activity::Transfer, 30, 40),
+        die(Activity::Read, 120, 130),
+    ];
+    let mut config = s3();
+    config.flash.idle_during_cleaning = false;
+    for (early, late) in [(5, 60), (5, 150), (150, 150), (25, 110)] {
+        let mut meter = Meter::new(&config, &s3_facts()).unwrap();
+        meter.advance(us(early));
+        meter.read(&events[..1]);
+        meter.advance(us(late));
+        meter.read(&events[1..]);
+        let got = meter.finish(us(200));
+        let idle = 3.3e-3 * (7.0 * 200e-6 + 90e-6);
+        let flash = idle + 49.5e-3 * 110e-6 + 16.5e-3 * 20e-6;
+        near(got.flash_joules, flash, 1e-15, &format!("shown at {early} and {late}"));
+        got.check().unwrap();
+    }
+}
+
 /// The idle baseline is what a meter finds for a device that does nothing but follow its policies; seeds
 /// of all kinds of windows.
 #[test]
@@ -345,6 +398,18 @@ fn undeclared_parts_and_states_are_told() {
     }
 }
 
+/// Takes time and energy from the CPU's row of `activity` until it lacks `joules`, and gives it to another one.
+fn move_between(rows: &mut [crate::BreakdownRow], activity: &str, joules: f64) {
+    let row =
+        rows.iter().position(|row| row.component == Component::Cpu && row.activity == activity);
+    let row = row.unwrap();
+    let moved = (rows[row].joules + joules, rows[row].seconds * 2.0);
+    (rows[row].joules, rows[row].seconds) = (rows[row].joules - moved.0, -rows[row].seconds);
+    let other = usize::from(row == 0);
+    (rows[other].joules, rows[other].seconds) =
+        (rows[other].joules + moved.0, rows[other].seconds + moved.1);
+}
+
 #[test]
 fn a_wrong_account_is_found() {
     let mut meter = Meter::new(&s3(), &s3_facts()).unwrap();
@@ -357,6 +422,16 @@ fn a_wrong_account_is_found() {
         |b| b.power_series.points[2].cpu_watts += 1e-6,
         |b| b.rows[0].joules = f64::NAN,
     ];
+    let moved: [fn(&mut Breakdown, f64); 2] = [
+        // From one state of a part to another, which leaves every sum as it was.
+        |b, joules| move_between(&mut b.rows, "idle", joules),
+        |b, joules| b.packages[3].idle_joules -= b.packages[3].idle_joules + joules,
+    ];
+    for shift in moved {
+        let mut bad = good.clone();
+        shift(&mut bad, 1e-3);
+        assert!(bad.check().is_err());
+    }
     for spoil in spoilt {
         let mut bad = good.clone();
         spoil(&mut bad);
