@@ -159,6 +159,11 @@ impl Striping {
         }
     }
 
+    /// A member was removed.
+    pub(super) fn has_lost_member(&self) -> bool {
+        self.members.iter().any(|member| member.device.is_gone())
+    }
+
     /// The member at which something happens first, and when.
     fn next(&self) -> Option<(Time, usize)> {
         let times = self.members.iter().enumerate();

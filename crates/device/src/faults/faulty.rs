@@ -20,8 +20,8 @@ struct Inside {
 }
 
 /// A device whose answers are wrong, late, or end. A failing request takes its time, and fails in the end;
-/// a late one keeps nobody else waiting; once the device is removed (surprise removal) everything is
-/// [abandoned](Status::Abandoned).
+/// a late one keeps nobody else waiting; once the device is removed (surprise removal) what is inside is
+/// [abandoned](Status::Abandoned), and what comes later fails at once.
 ///
 /// Nobody here has a timeout or interrupts, so nothing may be dropped, lose its interrupt or stand
 /// still: whoever builds it refuses those.
@@ -129,7 +129,8 @@ impl BlockTarget for Faulty {
         }
         if self.gone {
             self.inside.insert(token.0, Inside { fault: None, submitted: now });
-            self.answer(now, token, Status::Abandoned, now);
+            // It is answered at once, with an error: nobody waits for it, and how long is no latency.
+            self.answer(now, token, Status::Error, now);
             return Ok(());
         }
         self.inner.submit(now, request, token)?;
@@ -319,7 +320,7 @@ mod tests {
         assert!(good.iter().all(|read| *read == (READ, Status::Ok)));
         let cut = (READ / 2, Status::Abandoned);
         assert_eq!(bad[0], cut);
-        assert!(bad[1..].iter().all(|read| *read == (Time::ZERO, Status::Abandoned)));
+        assert!(bad[1..].iter().all(|read| *read == (Time::ZERO, Status::Error)));
         assert_eq!(injected(&device).removed_at, Some(at));
     }
 }

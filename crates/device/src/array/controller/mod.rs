@@ -89,6 +89,8 @@ pub(super) struct Controller {
     flushes: Vec<(u32, u64)>,
     /// A destage failed, which no command has reported.
     deferred: Option<Status>,
+    /// A destage failed, and a member was removed.
+    has_lost_member: bool,
     parts: Parts,
     now: Time,
     batch: Vec<Completion>,
@@ -143,6 +145,7 @@ impl Controller {
             waiting: Vec::new(),
             flushes: Vec::new(),
             deferred: None,
+            has_lost_member: false,
             parts: Parts::default(),
             now: Time::ZERO,
             batch: Vec::new(),
@@ -240,7 +243,7 @@ impl Controller {
     fn fails_deferred(&mut self, slot: u32) -> bool {
         let Some(status) = self.deferred else { return false };
         // A removed member does not come back.
-        if status != Status::Abandoned {
+        if !self.has_lost_member {
             self.deferred = None;
         }
         self.end(slot, status);
@@ -385,8 +388,11 @@ impl Controller {
         match Purpose::of(done.token) {
             Purpose::Command(slot) => self.part_done(slot, done.status, striping),
             Purpose::Destage(lock) => {
-                if done.status != Status::Ok && self.deferred != Some(Status::Abandoned) {
-                    self.deferred = Some(done.status);
+                if done.status != Status::Ok {
+                    // Whoever is told of it has an answer.
+                    let abandoned = done.status == Status::Abandoned;
+                    self.deferred = Some(if abandoned { Status::Error } else { done.status });
+                    self.has_lost_member |= striping.has_lost_member();
                 }
                 self.unlock(lock, striping);
                 self.note_work();
