@@ -156,6 +156,11 @@ impl IoQueue {
         (self.slots.len() - self.free.len()) as u32
     }
 
+    /// Commands that have no completion yet.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.slots.iter().filter(|slot| slot.is_with_controller()).count() as u64
+    }
+
     /// Puts `command` into the ring, as one command or as several; the controller is not told yet.
     #[inline(always)]
     pub(crate) fn stage<F: PciFunction>(

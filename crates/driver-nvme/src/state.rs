@@ -82,6 +82,9 @@ pub struct NvmeCounters {
     pub commands: u64,
     /// I/O completions taken.
     pub completions: u64,
+    /// I/O commands that had no completion when they were given up, after a reset or a removal. Of a long
+    /// request those alone that the controller did not answer.
+    pub abandoned: u64,
     /// Writes of submission tail doorbells of I/O queues.
     pub submission_doorbells: u64,
     /// Writes of completion head doorbells of I/O queues.
@@ -106,6 +109,7 @@ impl core::ops::AddAssign for NvmeCounters {
     fn add_assign(&mut self, more: NvmeCounters) {
         self.commands += more.commands;
         self.completions += more.completions;
+        self.abandoned += more.abandoned;
         self.submission_doorbells += more.submission_doorbells;
         self.completion_doorbells += more.completion_doorbells;
         self.lost_interrupts += more.lost_interrupts;

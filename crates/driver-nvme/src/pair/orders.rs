@@ -77,7 +77,9 @@ impl QueuePair {
 
     /// Completes everything with *abandoned*; false where `out` had no room for all.
     fn give_up(&mut self, out: &mut Vec<IoCompletion>) -> bool {
+        let before = self.queue.unanswered();
         let all = self.queue.abandon(out);
+        self.counters.abandoned += before - self.queue.unanswered();
         self.desk.withdraw_aborts(|_| true);
         self.desk.wish_reset(false);
         self.wished = false;

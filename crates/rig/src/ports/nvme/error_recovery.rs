@@ -40,8 +40,6 @@ pub(super) struct ErrorRecovery {
     parked: VecDeque<Sent>,
     /// A handler is on its way to the answers that nobody interrupted for.
     pub(super) called: bool,
-    /// Answers that the driver did not give: to commands that it refused for good.
-    pub(super) refused: u64,
     /// Commands that the driver gave up.
     pub(super) abandoned: u64,
     retries: u64,
@@ -63,7 +61,6 @@ impl ErrorRecovery {
             sent: Vec::new(),
             parked: VecDeque::new(),
             called: false,
-            refused: 0,
             abandoned: 0,
             retries: 0,
             silent: 0,
@@ -139,7 +136,6 @@ impl<D: Device> NvmePort<D> {
 
     fn refuse(&mut self, queue: u16, token: Token) {
         self.answers.push(IoCompletion { token, queue, result: IoResult::Abandoned });
-        self.recovery.refused += 1;
     }
 
     /// Gives the driver what waits, as far as it takes it.
