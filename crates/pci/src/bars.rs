@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::{
     BAR_IO, BAR_IO_ADDRESS, BAR_MEMORY_ADDRESS, BAR_PREFETCHABLE, BAR_TYPE, BAR_TYPE_64, BAR0,
-    COMMAND, COMMAND_IO, COMMAND_MEMORY,
+    COMMAND, COMMAND_IO, COMMAND_MEMORY, EXPANSION_ROM, EXPANSION_ROM_ADDRESS,
+    EXPANSION_ROM_ENABLE, EXPANSION_ROM_OF_BRIDGE, LAYOUT_BRIDGE, LAYOUT_ENDPOINT,
 };
 
 use crate::config::ConfigSpace;
@@ -131,6 +132,51 @@ fn size_bar(space: &mut dyn ConfigSpace, index: u8, old: u32, wide: bool) -> Opt
     })
 }
 
+/// An expansion ROM that is enabled (PCI clause 6.2.5.2): it answers as soon as the function's memory does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rom {
+    /// Its size, in bytes: a power of two.
+    pub bytes: u64,
+    /// What the register holds.
+    pub address: u64,
+}
+
+/// Where the register of an expansion ROM is in layout `layout`.
+fn rom_offset(layout: u8) -> Option<u16> {
+    match layout {
+        LAYOUT_ENDPOINT => Some(EXPANSION_ROM),
+        LAYOUT_BRIDGE => Some(EXPANSION_ROM_OF_BRIDGE),
+        _ => None,
+    }
+}
+
+/// The expansion ROM, where there is one and firmware left it enabled. Its register is written as those of
+/// [`size_bars`] are.
+pub fn enabled_rom(space: &mut dyn ConfigSpace, layout: u8) -> Option<Rom> {
+    let offset = rom_offset(layout)?;
+    let old = space.read32(offset);
+    if old & EXPANSION_ROM_ENABLE == 0 || old == u32::MAX {
+        return None;
+    }
+    let decoding = space.read16(COMMAND) & COMMAND_MEMORY;
+    space.change_command(decoding, 0);
+    space.write32(offset, EXPANSION_ROM_ADDRESS);
+    let bits = space.read32(offset) & EXPANSION_ROM_ADDRESS;
+    space.write32(offset, old);
+    space.change_command(0, decoding);
+    let bytes = (bits != 0).then(|| 1 << bits.trailing_zeros())?;
+    Some(Rom { bytes, address: u64::from(old & EXPANSION_ROM_ADDRESS) })
+}
+
+/// Puts the expansion ROM to `address`, below 4 GiB and enabled, or switches it off. The function must not answer
+/// accesses meanwhile.
+pub fn set_rom(space: &mut dyn ConfigSpace, layout: u8, address: Option<u64>) {
+    if let Some(offset) = rom_offset(layout) {
+        let value = address.map_or(0, |address| address as u32 | EXPANSION_ROM_ENABLE);
+        space.write32(offset, value);
+    }
+}
+
 /// What a register reads as after ones were written; puts `old` back.
 fn ones_back(space: &mut dyn ConfigSpace, offset: u16, old: u32) -> u32 {
     space.write32(offset, u32::MAX);
@@ -154,7 +200,7 @@ pub fn set_bar(space: &mut dyn ConfigSpace, bar: &Bar, address: u64) {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_spec::pci::{HEADER_TYPE, LAYOUT_BRIDGE, LAYOUT_CARDBUS};
+    use ssdyno_spec::pci::{HEADER_TYPE, LAYOUT_CARDBUS};
 
     use crate::PciAddress;
     use crate::config::{At, Snapshot};

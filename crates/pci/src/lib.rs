@@ -13,7 +13,7 @@
 //! is of use.
 //!
 //! Not modelled: I/O space BARs behind the connector, peer-to-peer DMA, ATS and PASID. Not set up
-//! when firmware did not: expansion ROMs, windows of CardBus bridges, virtual functions, functions 8
+//! when firmware did not: expansion ROMs that are off, windows of CardBus bridges, virtual functions, functions 8
 //! to 255 of a device; no bus numbers are kept free for devices to come.
 
 #![cfg_attr(not(feature = "std"), no_std)]

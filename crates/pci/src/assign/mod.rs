@@ -1,7 +1,8 @@
 //! Addresses for base address registers and bridge windows that firmware left without (S1-9).
 //!
 //! What firmware placed soundly stays where it is. What it left out goes into the gaps beside; only
-//! where a bridge's window is too small for what is behind it is that window moved, with all in it.
+//! where a bridge's window is too small for what is behind it is that window moved, with all in it. Expansion ROMs
+//! that firmware left enabled keep their addresses or get others; those that are off need none.
 
 mod node;
 mod place;
@@ -12,7 +13,7 @@ use core::fmt;
 use ssdyno_spec::pci::{COMMAND_BUS_MASTER, COMMAND_IO, COMMAND_MEMORY};
 
 use crate::PciAddress;
-use crate::bars::{Bar, set_bar};
+use crate::bars::{Bar, set_bar, set_rom};
 use crate::config::{At, ConfigAccess, ConfigSpace};
 use crate::header::ConfigHeader;
 use crate::tree::Tree;
@@ -36,6 +37,8 @@ pub struct Apertures {
 pub enum Holder {
     /// A base address register.
     Bar(u8),
+    /// An expansion ROM that firmware left enabled.
+    Rom,
     /// A window of a bridge.
     Window(WindowKind),
 }
@@ -44,6 +47,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Holder::Bar(index) => write!(f, "BAR {index}"),
+            Holder::Rom => f.write_str("the expansion ROM"),
             Holder::Window(WindowKind::Io) => f.write_str("I/O window"),
             Holder::Window(WindowKind::Memory) => f.write_str("memory window"),
             Holder::Window(WindowKind::Prefetch) => f.write_str("prefetchable window"),
@@ -69,8 +73,9 @@ pub struct Resource {
 /// Addresses that a function needs and cannot get.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "{address}: no addresses are left for {holder} ({bytes} bytes); the function stays off. Give \
-     the root bus a larger aperture"
+    "{address}: no addresses are left for {holder} ({bytes} bytes); {} stays off. Give \
+     the root bus a larger aperture",
+    what_stays_off(*.holder)
 )]
 pub struct NoRoom {
     /// The function.
@@ -79,6 +84,11 @@ pub struct NoRoom {
     pub holder: Holder,
     /// How much it needs.
     pub bytes: u64,
+}
+
+/// A function works without its ROM.
+fn what_stays_off(holder: Holder) -> &'static str {
+    if holder == Holder::Rom { "it" } else { "the function" }
 }
 
 /// What [`assign`] did, in the order of addresses.
@@ -108,6 +118,7 @@ pub fn assign(
         };
         place::place_top(&mut top[kind as usize], room);
     }
+    place::close_bridges_without_room(&mut top);
     let mut decisions = Vec::new();
     top.iter().flatten().for_each(|node| collect(node, tree, &mut done, &mut decisions));
     done.resources.sort_by_key(|resource| (resource.address, resource.holder));
@@ -117,7 +128,7 @@ pub fn assign(
         let mine: Vec<&Decision> = mine.collect();
         if !mine.is_empty() {
             let mut space = At::new(access, function.address);
-            commit(&mut space, &mine);
+            commit(&mut space, function.header.layout, &mine);
             function.header = ConfigHeader::read(&mut space);
         }
     }
@@ -131,6 +142,7 @@ fn collect(node: &Node, tree: &Tree, done: &mut Assignment, decisions: &mut Vec<
     let address = tree.functions[node.function].address;
     let holder = match node.owner {
         Owner::Bar(bar) => Holder::Bar(bar.index),
+        Owner::Rom => Holder::Rom,
         Owner::Window(kind) => Holder::Window(kind),
     };
     decisions.push((node.function, node.owner, node.placed.map(|range| (range, node.kept))));
@@ -148,7 +160,7 @@ fn collect(node: &Node, tree: &Tree, done: &mut Assignment, decisions: &mut Vec<
 }
 
 /// Writes what was decided for one function, and lets it answer where all of a kind has addresses.
-fn commit(space: &mut dyn ConfigSpace, mine: &[&Decision]) {
+fn commit(space: &mut dyn ConfigSpace, layout: u8, mine: &[&Decision]) {
     let decode = COMMAND_IO | COMMAND_MEMORY;
     if mine.iter().any(|(_, _, placed)| placed.is_none_or(|(_, kept)| !kept)) {
         space.change_command(decode, 0);
@@ -158,8 +170,10 @@ fn commit(space: &mut dyn ConfigSpace, mine: &[&Decision]) {
         let bit = if owner.is_io() { COMMAND_IO } else { COMMAND_MEMORY };
         match (owner, placed) {
             (Owner::Bar(bar), Some((range, false))) => set_bar(space, bar, range.start),
-            // Left as it is: at address 0, and off.
+            // Left as it is, and off.
             (Owner::Bar(_), None) => missing |= bit,
+            (Owner::Rom, Some((range, false))) => set_rom(space, layout, Some(range.start)),
+            (Owner::Rom, None) => set_rom(space, layout, None),
             (Owner::Window(kind), Some((range, false))) => set_window(space, *kind, Some(*range)),
             (Owner::Window(kind), None) => set_window(space, *kind, None),
             (_, Some((_, true))) => {}
@@ -179,6 +193,7 @@ impl Owner {
     fn is_io(&self) -> bool {
         match self {
             Owner::Bar(Bar { space, .. }) => *space == crate::bars::BarSpace::Io,
+            Owner::Rom => false,
             Owner::Window(kind) => *kind == WindowKind::Io,
         }
     }

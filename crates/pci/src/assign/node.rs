@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::{COMMAND, COMMAND_IO, COMMAND_MEMORY, LAYOUT_BRIDGE};
 
-use crate::bars::{Bar, BarSpace, size_bars};
+use crate::bars::{Bar, BarSpace, Rom, enabled_rom, size_bars};
 use crate::config::{At, ConfigAccess, ConfigSpace};
 use crate::tree::Tree;
 use crate::window::{Range, WindowKind, is_wide, read_window};
@@ -20,6 +20,7 @@ const END_16_BITS: u64 = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner {
     Bar(Bar),
+    Rom,
     Window(WindowKind),
 }
 
@@ -82,9 +83,11 @@ fn on_bus(
         if function.address.segment != segment || function.header.is_gone() {
             continue;
         }
-        let bars = size_bars(&mut At::new(access, function.address), function.header.layout);
-        for bar in bars {
-            let node = bar_node(index, bar, &above);
+        let (mut space, layout) = (At::new(access, function.address), function.header.layout);
+        let bars =
+            size_bars(&mut space, layout).into_iter().map(|bar| bar_node(index, bar, &above));
+        let rom = enabled_rom(&mut space, layout).map(|rom| rom_node(index, rom, &above));
+        for node in bars.chain(rom) {
             needs[node.kind as usize].push(node);
         }
         // CardBus bridges have windows of another kind, which are not set here.
@@ -107,18 +110,27 @@ fn bar_node(function: usize, bar: Bar, above: &Above) -> Node {
             (above.memory_kind(current, usual), end_max)
         }
     };
-    Node {
-        function,
-        owner: Owner::Bar(bar),
-        kind,
-        bytes: bar.bytes,
-        alignment: bar.bytes,
-        end_max,
-        current,
-        children: Vec::new(),
-        placed: None,
-        kept: false,
-    }
+    leaf(function, Owner::Bar(bar), kind, bar.bytes, end_max, current)
+}
+
+fn rom_node(function: usize, rom: Rom, above: &Above) -> Node {
+    let current = (rom.address != 0).then_some(Range { start: rom.address, bytes: rom.bytes });
+    let kind = above.memory_kind(current, WindowKind::Memory);
+    leaf(function, Owner::Rom, kind, rom.bytes, END_32_BITS, current)
+}
+
+/// A register, whose addresses are a multiple of its size.
+fn leaf(
+    function: usize,
+    owner: Owner,
+    kind: WindowKind,
+    bytes: u64,
+    end_max: u64,
+    current: Option<Range>,
+) -> Node {
+    let (alignment, children) = (bytes, Vec::new());
+    let (placed, kept) = (None, false);
+    Node { function, owner, kind, bytes, alignment, end_max, current, children, placed, kept }
 }
 
 fn window_nodes(

@@ -1,5 +1,6 @@
 //! Putting what needs addresses into a window: first what stays, then the rest by alignment.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::window::Range;
@@ -42,8 +43,12 @@ fn place_kept(nodes: &mut [Node], window: Range) -> bool {
         if node.placed.is_some() || node.bytes == 0 {
             continue;
         }
-        let Some(start) = gap(window, &taken, node) else { return false };
-        settle(node, start, &mut taken);
+        match gap(window, &taken, node) {
+            Some(start) => settle(node, start, &mut taken),
+            // No window moves for a ROM: it can be switched off.
+            None if matches!(node.owner, Owner::Rom) => {}
+            None => return false,
+        }
     }
     true
 }
@@ -63,22 +68,29 @@ fn place_new(nodes: &mut [Node], window: Range) {
     }
 }
 
-/// Leaves those where they are that are inside `window` and in nobody's way: registers, then windows
-/// that hold what is behind them. Gives what is taken, sorted.
+/// Leaves those where they are that are inside `window` and in nobody's way: base address registers, then ROMs,
+/// then windows that hold what is behind them. Gives what is taken, sorted.
 fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
     let mut taken: Vec<Range> = Vec::new();
-    for bars in [true, false] {
+    let rank = |owner: &Owner| match owner {
+        Owner::Bar(_) => 0,
+        Owner::Rom => 1,
+        Owner::Window(_) => 2,
+    };
+    for turn in 0..3 {
         for node in nodes.iter_mut() {
-            let is_bar = matches!(node.owner, Owner::Bar(_));
-            let Some(current) = node.current.filter(|_| is_bar == bars) else { continue };
-            let aligned = !is_bar || current.start.is_multiple_of(node.alignment);
+            let is_window = matches!(node.owner, Owner::Window(_));
+            let Some(current) = node.current.filter(|_| rank(&node.owner) == turn) else {
+                continue;
+            };
+            let aligned = is_window || current.start.is_multiple_of(node.alignment);
             let low = current.end() <= node.end_max;
             let free = taken.iter().all(|range| !range.overlaps(current));
             let inside = window.contains(current);
             if !(aligned && low && free && inside) {
                 continue;
             }
-            if !is_bar && !place_kept(&mut node.children, current) {
+            if is_window && !place_kept(&mut node.children, current) {
                 node.children.iter_mut().for_each(forget);
                 continue;
             }
@@ -88,6 +100,38 @@ fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
         }
     }
     taken
+}
+
+/// A bridge whose own register found no room answers no access of that kind, so it passes none on: what is behind
+/// it has no addresses either.
+pub(super) fn close_bridges_without_room(top: &mut [Vec<Node>]) {
+    loop {
+        let mut off = BTreeSet::new();
+        top.iter().flatten().for_each(|node| without_room(node, &mut off));
+        let mut closed = false;
+        top.iter_mut().flatten().for_each(|node| closed |= close(node, &off));
+        if !closed {
+            return;
+        }
+    }
+}
+
+/// Functions with a base address register that found no room, and whether it is one of ports.
+fn without_room(node: &Node, off: &mut BTreeSet<(usize, bool)>) {
+    if matches!(node.owner, Owner::Bar(_)) && node.placed.is_none() {
+        off.insert((node.function, node.owner.is_io()));
+    }
+    node.children.iter().for_each(|child| without_room(child, off));
+}
+
+/// Closes the windows of these functions; true if one was open.
+fn close(node: &mut Node, off: &BTreeSet<(usize, bool)>) -> bool {
+    let is_window = matches!(node.owner, Owner::Window(_));
+    if is_window && node.placed.is_some() && off.contains(&(node.function, node.owner.is_io())) {
+        forget(node);
+        return true;
+    }
+    node.children.iter_mut().fold(false, |closed, child| closed | close(child, off))
 }
 
 fn settle(node: &mut Node, start: u64, taken: &mut Vec<Range>) {

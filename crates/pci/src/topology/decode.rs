@@ -4,25 +4,28 @@ use alloc::vec::Vec;
 
 use ssdyno_spec::pci::{COMMAND, COMMAND_IO, COMMAND_MEMORY};
 
-use crate::bars::{Bar, BarSpace, size_bars};
+use crate::bars::{Bar, BarSpace, enabled_rom, size_bars};
 use crate::config::ConfigSpace;
 use crate::window::{Range, WindowKind, read_window};
 
 use super::image::Image;
 use super::{FunctionId, Topology};
 
-/// A base address register that answers.
+/// A base address register, or an expansion ROM, that answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decoded {
     /// Of which function.
     pub function: FunctionId,
-    /// Which register.
+    /// Which register; an expansion ROM has index [`ROM`](Decoded::ROM).
     pub bar: Bar,
     /// The addresses.
     pub range: Range,
 }
 
 impl Decoded {
+    /// The index of the register of an expansion ROM, which is none of the base address registers.
+    pub const ROM: u8 = 6;
+
     fn is_io(&self) -> bool {
         self.bar.space == BarSpace::Io
     }
@@ -50,7 +53,13 @@ impl Topology {
             let command = image.read(COMMAND) as u16;
             // On a copy: sizing writes.
             let bars = size_bars(&mut image.clone(), image.layout());
-            for bar in bars {
+            let rom = enabled_rom(&mut image.clone(), image.layout()).map(|rom| Bar {
+                index: Decoded::ROM,
+                space: BarSpace::Memory { wide: false, prefetchable: false },
+                bytes: rom.bytes,
+                address: rom.address,
+            });
+            for bar in bars.into_iter().chain(rom) {
                 let is_io = bar.space == BarSpace::Io;
                 let enabled = command & if is_io { COMMAND_IO } else { COMMAND_MEMORY } != 0;
                 let range = Range { start: bar.address, bytes: bar.bytes };

@@ -74,6 +74,8 @@ pub struct FunctionSpec {
     pub revision: u8,
     /// Base address registers, from the first on.
     pub bars: Vec<BarSpec>,
+    /// Its expansion ROM: a power of two from 2048 bytes; 0: none.
+    pub rom_bytes: u32,
     /// Its pin.
     pub pin: Option<Pin>,
     /// Its capabilities, in the order of the list.
@@ -107,6 +109,7 @@ impl FunctionSpec {
             class: identity.class,
             revision: identity.revision,
             bars,
+            rom_bytes: 0,
             pin: Pin::from_register(identity.interrupt_pin),
             capabilities,
         }
@@ -120,6 +123,8 @@ pub struct BridgeSpec {
     pub id: (u16, u16),
     /// Base address registers: two at most.
     pub bars: Vec<BarSpec>,
+    /// Its expansion ROM: a power of two from 2048 bytes; 0: none.
+    pub rom_bytes: u32,
     /// Its own pin, for hot plug or errors.
     pub pin: Option<Pin>,
     /// The I/O window: `None` there is none, else whether it reaches above 64 KiB.
@@ -141,6 +146,7 @@ impl Image {
     pub(super) fn of_function(spec: &FunctionSpec) -> Image {
         let mut image = Image::common(spec.id, spec.class, spec.revision, &spec.capabilities);
         image.bars(&spec.bars, 6);
+        image.rom(spec::EXPANSION_ROM, spec.rom_bytes);
         image.set(spec::INTERRUPT_LINE, pin_register(spec.pin), 0xff);
         image
     }
@@ -149,6 +155,7 @@ impl Image {
         let mut image = Image::common(spec.id, 0x06_0400, 0, &spec.capabilities);
         image.values[usize::from(spec::HEADER_TYPE)] = spec::LAYOUT_BRIDGE;
         image.bars(&spec.bars, 2);
+        image.rom(spec::EXPANSION_ROM_OF_BRIDGE, spec.rom_bytes);
         image.set(spec::BUS_NUMBERS, 0, u32::MAX);
         let nibbles = |wide: bool| if wide { 0x0001_0001 } else { 0 };
         if let Some(wide) = spec.io {
@@ -281,6 +288,13 @@ impl Image {
             }
         }
         assert!(index <= count, "{index} base address registers, {count} fit");
+    }
+
+    fn rom(&mut self, offset: u16, bytes: u32) {
+        if bytes != 0 {
+            assert!(bytes.is_power_of_two() && bytes >= 2048, "a ROM of {bytes} bytes");
+            self.set(offset, 0, !(bytes - 1) | spec::EXPANSION_ROM_ENABLE);
+        }
     }
 
     fn set(&mut self, offset: u16, value: u32, writable: u32) {

@@ -70,6 +70,7 @@ fn conventional() -> BridgeSpec {
     BridgeSpec {
         id: (0x1b36, 0x0001),
         bars: vec![BarSpec::Memory64 { bytes: 256, prefetchable: false }],
+        rom_bytes: 0,
         pin: Some(Pin::A),
         io: Some(false),
         prefetch: Some(true),
@@ -87,6 +88,7 @@ fn port(code: u8, link: Link) -> BridgeSpec {
     BridgeSpec {
         id,
         bars: vec![],
+        rom_bytes: 0,
         pin: Some(Pin::A),
         io: Some(true),
         prefetch: Some(true),
@@ -111,6 +113,7 @@ fn network() -> FunctionSpec {
             BarSpec::Io(32),
             BarSpec::Memory32 { bytes: 1 << 14, prefetchable: false },
         ],
+        rom_bytes: 0,
         pin: Some(Pin::A),
         capabilities: vec![
             CapabilitySpec::PowerManagement,

@@ -148,6 +148,13 @@ impl Topology {
         self.nodes[function.0].image.poke(offset, value);
     }
 
+    /// Puts the expansion ROM of `function`, if it has one, to `address` and enables it, as firmware does.
+    pub fn enable_rom(&mut self, function: FunctionId, address: u32) {
+        let image = &mut self.nodes[function.0].image;
+        let layout = image.layout();
+        bars::set_rom(image, layout, Some(address.into()));
+    }
+
     /// The address at which `function` is reached with the bus numbers that bridges have now.
     pub fn address(&self, function: FunctionId) -> Option<PciAddress> {
         let node = &self.nodes[function.0];

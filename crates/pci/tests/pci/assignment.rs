@@ -244,6 +244,7 @@ proptest! {
                 Holder::Window(kind) => {
                     prop_assert_eq!(read_window(&mut space, kind), Some(resource.range));
                 }
+                Holder::Rom => prop_assert!(false, "no ROM is enabled"),
                 Holder::Bar(index) => {
                     let low = space.read32(0x10 + 4 * u16::from(index));
                     prop_assert_eq!(u64::from(low) & 0xffff_fff0, resource.range.start & 0xffff_fff0);

@@ -6,6 +6,7 @@ mod assignment;
 mod capabilities;
 mod enumeration;
 mod mp_table;
+mod no_room;
 mod random_tree;
 mod real;
 mod routing;

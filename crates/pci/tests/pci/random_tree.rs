@@ -33,18 +33,25 @@ fn kind() -> impl Strategy<Value = Kind> {
         prop::option::of(any::<bool>()),
         prop::option::of(any::<bool>()),
         prop::collection::vec(bar(), 0..2),
+        rom(),
     );
-    let bridge = bridge.prop_map(|(pin, io, prefetch, mut bars)| {
+    let bridge = bridge.prop_map(|(pin, io, prefetch, mut bars, rom_bytes)| {
         bars.retain(|bar| !matches!(bar, BarSpec::Io(_)));
-        Kind::Bridge(BridgeSpec { id: (1, 2), bars, pin, io, prefetch, ..BridgeSpec::default() })
+        let more = BridgeSpec::default();
+        Kind::Bridge(BridgeSpec { id: (1, 2), bars, rom_bytes, pin, io, prefetch, ..more })
     });
-    let function = (pin, prop::collection::vec(bar(), 0..4)).prop_map(|(pin, bars)| {
-        let bars = bars.into_iter().take(3).collect();
-        let spec =
-            FunctionSpec { id: (3, 4), class: 0x01_0802, bars, pin, ..FunctionSpec::default() };
-        Kind::Function(spec)
-    });
+    let function =
+        (pin, prop::collection::vec(bar(), 0..4), rom()).prop_map(|(pin, bars, rom_bytes)| {
+            let bars = bars.into_iter().take(3).collect();
+            let (id, class, more) = ((3, 4), 0x01_0802, FunctionSpec::default());
+            Kind::Function(FunctionSpec { id, class, bars, rom_bytes, pin, ..more })
+        });
     prop_oneof![1 => bridge, 2 => function]
+}
+
+/// Expansion ROMs, which nobody has enabled.
+fn rom() -> impl Strategy<Value = u32> {
+    prop::sample::select(vec![0, 1 << 11, 1 << 16])
 }
 
 fn bar() -> impl Strategy<Value = BarSpec> {

@@ -14,6 +14,15 @@ pub const CLASS_REVISION: u16 = 0x08;
 pub const HEADER_TYPE: u16 = 0x0e;
 /// First base address register.
 pub const BAR0: u16 = 0x10;
+/// Expansion ROM base address register of layout 0: bit 0 enables it, bits 31:11 are the address (PCI clause
+/// 6.2.5.2).
+pub const EXPANSION_ROM: u16 = 0x30;
+/// The same of layout 1 (Bridge clause 3.2.5.13).
+pub const EXPANSION_ROM_OF_BRIDGE: u16 = 0x38;
+/// The ROM answers, where the command register lets memory answer.
+pub const EXPANSION_ROM_ENABLE: u32 = 1;
+/// The bits of its address.
+pub const EXPANSION_ROM_ADDRESS: u32 = !0x7ff;
 /// Pointer to the first capability, 8 bits; for layouts 0 and 1.
 pub const CAPABILITIES: u16 = 0x34;
 /// Interrupt line, 8 bits: what firmware routed.
