@@ -62,6 +62,11 @@ pub enum ProtocolError {
         /// The first byte that is not understood, counted from 1 behind the version.
         at: usize,
     },
+    /// The other side takes no data in a message, so that no register can be read or written.
+    #[error(
+        "the VERSION message has max_data_xfer_size 0; it must be at least 1, and 1048576 is usual"
+    )]
+    NoData,
     /// The other side speaks another version.
     #[error("the other side speaks version {major}.{minor} of the protocol, not 0.x")]
     Version {

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ProtocolError;
 use crate::message::{DATA_BYTES_MAX, DESCRIPTORS_MAX};
 
 /// The version that we speak: 0 and this.
@@ -14,13 +15,20 @@ pub(crate) struct VersionData {
     pub(crate) capabilities: Capabilities,
 }
 
+impl VersionData {
+    /// The other side can be talked to.
+    pub(crate) fn check(&self) -> Result<(), ProtocolError> {
+        if self.capabilities.max_data_xfer_size == 0 { Err(ProtocolError::NoData) } else { Ok(()) }
+    }
+}
+
 /// The capabilities that matter here; the defaults are the protocol's.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Capabilities {
     /// Most descriptors that the sender takes in a message.
     pub(crate) max_msg_fds: u32,
-    /// Most bytes in a read or a write.
+    /// Most bytes in a read or a write; at least 1.
     pub(crate) max_data_xfer_size: u32,
 }
 

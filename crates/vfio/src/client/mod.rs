@@ -249,6 +249,7 @@ impl VfioUserFunction {
             [] => VersionData::default(),
             text => serde_json::from_slice(text).map_err(|_| wrong)?,
         };
+        data.check()?;
         let most = data.capabilities.max_msg_fds as usize;
         self.descriptors_max = most.clamp(1, DESCRIPTORS_MAX);
         Ok(())

@@ -32,15 +32,19 @@ pub(super) fn handle<D: PciDevice>(
     if flags & layout::FLAG_TYPE != 0 {
         return Err(ProtocolError::Flags { message_id: id, flags });
     }
+    // Who is refused hears of it before the connection ends.
+    let mut end = Ok(());
     let reply = if *agreed {
         execute(slot, now, message)
     } else {
-        let reply = agree(&message)?;
-        *agreed = true;
-        Ok(reply)
+        agree(&message).map_err(|error| {
+            end = Err(error);
+            Errno::INVAL
+        })
     };
+    *agreed |= reply.is_ok();
     if flags & layout::FLAG_NO_REPLY != 0 {
-        return Ok(());
+        return end;
     }
     let sent = match &reply {
         Ok((fixed, data)) => {
@@ -53,7 +57,7 @@ pub(super) fn handle<D: PciDevice>(
             send(socket, &header, [&[], &[]], &[])
         }
     };
-    Ok(sent?)
+    end.and_then(|()| Ok(sent?))
 }
 
 /// The first message.
@@ -71,12 +75,13 @@ fn agree(message: &Message) -> Result<Reply, ProtocolError> {
     }
     // What the client says about itself matters to who sends descriptors or reads memory by message.
     let text = data.strip_suffix(&[0]).unwrap_or(data);
-    if !text.is_empty()
-        && let Err(error) = serde_json::from_slice::<VersionData>(text)
-    {
-        let before = text.split_inclusive(|byte| *byte == b'\n').take(error.line().max(1) - 1);
-        let at = before.map(<[u8]>::len).sum::<usize>() + error.column();
-        return Err(ProtocolError::VersionData { major, minor, at });
+    if !text.is_empty() {
+        let theirs = serde_json::from_slice::<VersionData>(text).map_err(|error| {
+            let before = text.split_inclusive(|byte| *byte == b'\n').take(error.line().max(1) - 1);
+            let at = before.map(<[u8]>::len).sum::<usize>() + error.column();
+            ProtocolError::VersionData { major, minor, at }
+        })?;
+        theirs.check()?;
     }
     let ours = VfioUserVersion { major: 0.into(), minor: minor.min(MINOR).into() };
     Ok((ours.as_bytes().to_vec(), our_version_data()))

@@ -100,6 +100,24 @@ fn nobody_there_is_said_with_the_place() {
     assert!(error.to_string().contains("/nonexistent/socket"), "{error}");
 }
 
+/// A server that takes no data has no register that could be read.
+#[test]
+fn a_server_that_takes_no_data_is_refused() {
+    let data = b"{\"capabilities\":{\"max_data_xfer_size\":0}}";
+    let body = [VfioUserVersion::default().as_bytes(), data].concat();
+    let header = VfioUserHeader {
+        message_id: 0.into(),
+        command: command::VERSION.into(),
+        message_bytes: ((HEADER_BYTES + body.len()) as u32).into(),
+        flags: layout::FLAG_REPLY.into(),
+        error: 0.into(),
+    };
+    let (folder, thread) = serve(0, Some([header.as_bytes(), &body].concat()));
+    let error = VfioUserFunction::connect(&folder.path().join("socket")).unwrap_err();
+    thread.join().unwrap();
+    assert!(error.to_string().contains("max_data_xfer_size 0"), "{error}");
+}
+
 /// A refusal is that of one access; the function stays.
 #[test]
 fn a_refusal_is_no_loss() {

@@ -150,17 +150,30 @@ fn interrupts_are_set_and_taken_back() {
     server.ends();
 }
 
+/// An error comes as the reply, and then the end.
+fn refused(raw: &mut Raw, code: u16) {
+    let (header, body) = raw.receive().expect("a reply before the end");
+    assert_eq!(header.flags.get(), layout::FLAG_REPLY | layout::FLAG_ERROR);
+    assert_eq!((header.command.get(), header.message_id.get()), (code, 1));
+    assert_eq!((header.error.get() as i32, body.len()), (Errno::INVAL.raw_os_error(), 0));
+    assert_eq!(raw.receive(), None);
+}
+
 #[test]
 fn who_does_not_begin_with_a_version_is_sent_away() {
-    let server = Thread::start(3);
+    let server = Thread::start(4);
     let mut raw = server.connect();
     raw.send(command::DEVICE_RESET, 0, &[], &[]);
-    assert_eq!(raw.receive(), None);
+    refused(&mut raw, command::DEVICE_RESET);
     let mut raw = server.connect();
     raw.send(command::VERSION, 0, &[1, 0, 0, 0], &[]);
-    assert_eq!(raw.receive(), None);
+    refused(&mut raw, command::VERSION);
     let mut raw = server.agreed();
     raw.send(command::DEVICE_RESET, layout::FLAG_REPLY, &[], &[]);
+    assert_eq!(raw.receive(), None);
+    // Who wants no reply gets none.
+    let mut raw = server.connect();
+    raw.send(command::VERSION, layout::FLAG_NO_REPLY, &[1, 0, 0, 0], &[]);
     assert_eq!(raw.receive(), None);
     let ends = server.ends().0;
     let code = command::DEVICE_RESET;
@@ -172,22 +185,25 @@ fn who_does_not_begin_with_a_version_is_sent_away() {
 /// A VERSION that cannot be read is no other version: the error says what is broken in it.
 #[test]
 fn a_broken_version_message_is_told_as_such() {
-    let server = Thread::start(5);
+    let server = Thread::start(7);
     for body in [
         &[0, 0, 1][..],
         b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":}}\0",
         b"\0\0\x01\0{\n\"capabilities\": 7}\0",
         b"\x01\0\0\0}",
+        b"\0\0\x01\0{\"capabilities\":{\"max_data_xfer_size\":0}}\0",
     ] {
         let mut raw = server.connect();
         raw.send(command::VERSION, 0, body, &[]);
-        assert_eq!(raw.receive(), None);
+        refused(&mut raw, command::VERSION);
     }
-    // None at all is fine.
-    let mut raw = server.connect();
-    raw.send(command::VERSION, 0, &[0, 0, 1, 0], &[]);
-    assert!(raw.receive().is_some());
-    drop(raw);
+    // None at all is fine, and so is very little.
+    for body in [&[0, 0, 1, 0][..], b"\0\0\x01\0{\"capabilities\":{\"max_data_xfer_size\":1}}\0"] {
+        let mut raw = server.connect();
+        raw.send(command::VERSION, 0, body, &[]);
+        let (header, _) = raw.receive().unwrap();
+        assert_eq!(header.flags.get(), layout::FLAG_REPLY);
+    }
     let ends = server.ends().0;
     let broken = |at| ClientEnd::Nonsense(ProtocolError::VersionData { major: 0, minor: 1, at });
     assert_eq!(ends[0], ClientEnd::Nonsense(ProtocolError::VersionBytes { bytes: 3 }));
@@ -198,6 +214,8 @@ fn a_broken_version_message_is_told_as_such() {
         ends[2]
     );
     assert_eq!(ends[3], ClientEnd::Nonsense(ProtocolError::Version { major: 1, minor: 0 }));
+    assert_eq!(ends[4], ClientEnd::Nonsense(ProtocolError::NoData));
+    assert_eq!((&ends[5], &ends[6]), (&ClientEnd::Left, &ClientEnd::Left));
     let ClientEnd::Nonsense(error) = ends[1] else { unreachable!() };
     assert!(error.to_string().contains("from its byte 32 on"), "{error}");
     assert!(!error.to_string().contains("another version"), "{error}");
