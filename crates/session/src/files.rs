@@ -16,12 +16,30 @@ pub fn read_text(path: &str) -> Result<String, Failure> {
     text(path, read_bytes(path)?)
 }
 
-/// The same of what other programs print: names of devices were in Latin-1 once.
+/// The same of what other programs print: UTF-8, UTF-16 with a byte order mark (PowerShell's `>` saves it), or
+/// Latin-1, in which names of devices were once.
 ///
 /// # Errors
 /// It cannot be read, is larger than 16 MiB, or is no text.
 pub fn read_printed_text(path: &str) -> Result<String, Failure> {
-    let bytes = read_bytes(path)?;
+    printed_text(path, read_bytes(path)?)
+}
+
+fn printed_text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+    let wide = match &bytes[..] {
+        [0xff, 0xfe, rest @ ..] => Some((rest, u16::from_le_bytes as fn([u8; 2]) -> u16)),
+        [0xfe, 0xff, rest @ ..] => Some((rest, u16::from_be_bytes as fn([u8; 2]) -> u16)),
+        _ => None,
+    };
+    if let Some((rest, unit)) = wide {
+        let (pairs, odd) = rest.as_chunks::<2>();
+        let units = pairs.iter().map(|pair| unit(*pair));
+        let text: Result<String, _> = char::decode_utf16(units).collect();
+        return match text {
+            Ok(text) if odd.is_empty() => Ok(text),
+            _ => Err(cannot(path, "it begins as UTF-16 text and is none", "save it as UTF-8")),
+        };
+    }
     if str::from_utf8(&bytes).is_ok() || bytes.contains(&0) {
         return text(path, bytes);
     }
