@@ -2,7 +2,7 @@
 //! (S4-45).
 //!
 //! The loop is that of a job, with all that it records, and its rows go to memory of the same kind: used again
-//! and again where a writer gives chunks back (`--keep all`), fresh from the system otherwise, of which each page
+//! and again where a writer gives chunks back, fresh from the system where they stay in memory, of which each page
 //! costs a fault. Its statistics are as coarse as those of a run of some seconds. CPU time is read after every few thousand requests. The first stretches warm caches and branch
 //! predictors up; of the others the middle one counts, so that one that is interrupted does not.
 
@@ -230,7 +230,7 @@ mod tests {
             let settled = costs[SETTLING..].iter().map(|cost| cost.page_faults);
             settled.sum::<f64>() / (costs.len() - SETTLING) as f64
         };
-        let (told, paid) = (found(Keep::None, false), faults_on_null(Keep::None));
+        let (told, paid) = (found(Keep::All, false), faults_on_null(Keep::All));
         let each = 16.0 / rustix::param::page_size() as f64;
         assert!(paid > 0.8 * each && paid < 1.2 * each, "{paid} by request of a run");
         assert!(told > 0.8 * paid && told < 1.2 * paid, "{told} in the overhead, {paid} in a run");

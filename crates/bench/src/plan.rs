@@ -340,6 +340,13 @@ fn generator(
         Some(_) => UNKNOWN_BLOCK_BYTES,
         None => config.block_bytes_max() as u32,
     };
+    // A job without a request has nothing to do.
+    let total = [config.total_requests(), run.limits.requests].into_iter().flatten().min();
+    let busy = total.unwrap_or(u64::MAX).clamp(1, u64::from(jobs)) as u32;
+    if busy < jobs {
+        notes.push(format!("{busy} jobs are at work of {jobs}: there is one request for each"));
+    }
+    let jobs = busy;
     // A depth that changes is that of one load, of which threads take requests in turn.
     let parts = if adapts { jobs } else { 1 };
     let shares = share::shares(config, jobs / parts, facts)?;

@@ -14,8 +14,8 @@ use crate::lock::lock;
 use crate::network::nbd::wire;
 use crate::network::{Remote, RemoteFile, Trouble, is_network};
 use crate::options::{NULL, Opening, PageCache, SyncWrites};
-use ssdyno_safety::Access;
 use ssdyno_safety::file_system::{self, is_of_the_kernel};
+use ssdyno_safety::{Access, ScratchFile};
 
 /// Size of `null:`; nothing is stored, so it may be anything.
 const NULL_BYTES: u64 = 1 << 40;
@@ -58,7 +58,7 @@ pub struct RealTarget {
     /// The first file may be written to.
     head_is_writable: bool,
     /// Files of its own that this program made and may write to.
-    scratch: Vec<std::fs::File>,
+    scratch: Vec<ScratchFile>,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
@@ -148,7 +148,7 @@ impl RealTarget {
                 target.sector_bytes = file_alignment(&file);
             }
             if matches!(access, Access::Write(permit) if permit.is_for_scratch()) {
-                target.scratch.extend(through_the_page_cache(&file));
+                target.scratch.extend(ScratchFile::watch(&file));
             }
             target.kind = Kind::File(file);
         }
@@ -403,7 +403,7 @@ impl RealTarget {
     /// Marks the scratch files among its files anew, so that the next run may write to them, too. Call it
     /// when everything that was written is completed; it reads a few blocks of each.
     pub fn remember_scratch(&self) {
-        self.scratch.iter().for_each(ssdyno_safety::remember);
+        self.scratch.iter().for_each(ScratchFile::remember);
     }
 
     /// The device whose counters tell of this target, as the kernel names it; of several files the one
@@ -459,13 +459,6 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
         SyncWrites::Whole => "O_SYNC",
     };
     Some(format!("a write is durable when it completes ({flag}): its latency has the flush in it"))
-}
-
-/// The same file without O_DIRECT, whose reads need no alignment. `None` without proc(5).
-fn through_the_page_cache(file: &OwnedFd) -> Option<std::fs::File> {
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    std::fs::File::options().read(true).write(true).open(path).ok()
 }
 
 /// Opens with O_DIRECT, or without where the file system does not know it or requests are to go through

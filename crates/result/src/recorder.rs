@@ -22,13 +22,15 @@ use crate::until::Evidence;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// A row for each request, in memory (16 bytes each nearly always, S4-17) and in `requests.parquet`.
+    /// A row for each request (16 bytes each nearly always, S4-17), in memory until the run ends or, of a run in
+    /// wall time, on the disk meanwhile; then in `requests.parquet`.
     #[default]
     All,
     /// No rows, so that memory stays flat however long the run is; percentiles are then within
     /// [`Histogram::RELATIVE_ERROR`].
     Summary,
-    /// As `All` in memory, but no files.
+    /// No files. A simulated run has rows in memory, for exact percentiles; a run in wall time has none, as with
+    /// `Summary`: a fast target completes more requests in an hour than there is memory for rows.
     None,
 }
 

@@ -189,6 +189,9 @@ impl Recording {
         let all = self.histogram_of_all();
         let mut exact = self.exact();
         result.latency_ns = self.latency_by_op(&all, exact.as_mut());
+        let is_exact = exact.as_ref().is_some_and(|exact| exact.error().is_none());
+        let error = if is_exact { 0.0 } else { Histogram::RELATIVE_ERROR };
+        result.percentile_error_max = result.latency_ns.as_ref().map(|_| error);
         if let Some(error) = exact.as_ref().and_then(Exact::error) {
             result.notes.push(format!(
                 "the rows cannot be read back ({error}): percentiles are within 0.4 %, not exact"

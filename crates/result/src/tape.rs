@@ -79,7 +79,7 @@ struct Waited {
 }
 
 impl Tape {
-    /// A tape that keeps rows as `keep` says and a series at `interval` (`None`: by the length of
+    /// A tape that has rows if `keep` is [`Keep::All`] and a series at `interval` (`None`: by the length of
     /// the run). With `ramp_up` nothing is recorded until [`start_at`](Tape::start_at).
     pub fn new(keep: Keep, interval: Option<Time>, ramp_up: bool) -> Tape {
         Tape {
@@ -97,7 +97,7 @@ impl Tape {
             batches: Batches::default(),
             slices: Slices::default(),
             series: Series::new(Grid::new(Time::ZERO, interval)),
-            rows: (keep != Keep::Summary).then(|| Strip::of_job(0)),
+            rows: (keep == Keep::All).then(|| Strip::of_job(0)),
             sent: Vec::new(),
         }
     }

@@ -112,8 +112,13 @@ impl SafetyError {
             SafetyError::Serial { wanted, .. } => format!(
                 "everything on it is lost: if that is meant, write --destroy={wanted}"
             ),
-            SafetyError::Foreign { .. } => {
+            SafetyError::Foreign { stale: None, .. } => {
                 "its contents are lost: if that is meant, add --overwrite".to_owned()
+            }
+            SafetyError::Foreign { stale: Some(_), .. } => {
+                "its contents are lost: if that is meant, add --overwrite, or delete the file and let \
+                 --size make it anew"
+                    .to_owned()
             }
             SafetyError::Create { .. } => "choose a directory that you may write to".to_owned(),
         }
@@ -309,11 +314,8 @@ impl Inspection {
                 if !consent.overwrite {
                     return Err(SafetyError::Foreign { target: target(), stale });
                 }
-                Ok(match stale {
-                    // Somebody said that it may be overwritten: it is a scratch file again.
-                    Some(_) => WritePermit::for_scratch(*file_system, *inode),
-                    None => WritePermit::for_file(*file_system, *inode),
-                })
+                // For this once: a run seldom writes all of it, and what it leaves may be somebody's data.
+                Ok(WritePermit::for_file(*file_system, *inode))
             }
         }
     }
@@ -403,6 +405,10 @@ pub struct Consent<'a> {
 /// [`SafetyError::Create`]; nothing is left behind then.
 pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError> {
     let failed = |source| SafetyError::Create { target: target.to_owned(), source };
+    if is_place_of_devices(Path::new(target)) {
+        let why = "no file is made under /dev, /proc or /sys: a device of that name is missing";
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
+    }
     let mut options = File::options();
     let file = options.read(true).write(true).create_new(true).open(target).map_err(failed)?;
     let filled = fill(&file, size_bytes).and_then(|()| file.metadata());
@@ -432,14 +438,20 @@ fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
         left -= length;
     }
     file.sync_all()?;
-    remember(file);
+    // A file system without extended attributes cannot remember; the next run asks then.
+    let _ = mark::set(file);
     Ok(())
 }
 
-/// Marks the scratch file `file` anew, after it was written to. It must be readable and writable.
-pub fn remember(file: &File) {
-    // A file system without extended attributes cannot remember; the next run asks then.
-    let _ = mark::set(file);
+/// Whether `path` lies where the kernel has its devices and settings, so that a regular file there is a mistake:
+/// /dev, /proc and /sys, but not /dev/shm, which is for files.
+pub fn is_place_of_devices(path: &Path) -> bool {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // The folder by its true name: it may be a link, or reached through `..`.
+    let folder = absolute.parent().unwrap_or(Path::new("/"));
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    ["/dev", "/proc", "/sys"].iter().any(|place| folder.starts_with(place))
+        && !folder.starts_with("/dev/shm")
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! Not modelled: whether what lies there is still wanted.
 //!
 //! Key types: [`Inspection`], [`Consent`] (what somebody typed), [`WritePermit`] and [`Access`] (nothing is opened
-//! for writing without one). Errors: [`SafetyError`], with its [`help`](SafetyError::help). Linux only, but for the permit.
+//! for writing without one), [`ScratchFile`] (a file of ours that a run writes to). Errors: [`SafetyError`], with its [`help`](SafetyError::help). Linux only, but for the permit.
 
 #[cfg(target_os = "linux")]
 mod backing;
@@ -33,14 +33,18 @@ mod permit;
 #[cfg(target_os = "linux")]
 mod processes;
 #[cfg(target_os = "linux")]
+mod scratch;
+#[cfg(target_os = "linux")]
 mod signature;
 
 #[cfg(target_os = "linux")]
 pub use disk_identity::DiskIdentity;
 #[cfg(target_os = "linux")]
 pub use inspect::{
-    Consent, Export, Inspection, SafetyError, create, inspect, inspect_export, remember,
+    Consent, Export, Inspection, SafetyError, create, inspect, inspect_export, is_place_of_devices,
 };
 pub use permit::{Access, WritePermit};
+#[cfg(target_os = "linux")]
+pub use scratch::ScratchFile;
 #[cfg(target_os = "linux")]
 pub use signature::{Signature, signatures};

@@ -2,20 +2,29 @@
 //!
 //! A mark that only says *made by ssdyno* outlives the data: `cp precious scratch` replaces the contents
 //! and keeps the extended attribute, and `cp -a scratch copy` takes it along. So the mark describes the
-//! very file and the very data that it was set for: inode, size, time of last modification, and a
-//! checksum of blocks spread over the file. Whatever differs makes the mark worthless. A run that writes
-//! sets it anew at its end; a run that is killed leaves the old one, which no longer fits.
+//! very file in the very state that it was set for: inode, size, and the time of the last change of the
+//! inode (ctime). No program can set that time (utimensat(2) sets it to now), so that a write of one byte
+//! is seen, with the time of modification set back as `rsync -t` does, too. A checksum of sampled blocks
+//! is kept for clocks that were set back; alone it misses what lies between the samples.
+//!
+//! A run that writes sets the mark anew at its end, if it was the only one who wrote
+//! ([`scratch`](crate::scratch)); a run that is killed leaves the old one, which no longer fits.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::signature::for_each_sample;
 
 /// The extended attribute.
 const NAME: &str = "user.ssdyno.created";
+
+/// How often a mark is tried that has its own time of change in it. Each takes two ticks of the kernel (2
+/// to 20 ms) and fails where another program moves the clock of the file systems on in a few microseconds.
+const TRIES: u32 = 20;
 
 /// What a file's mark is worth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,13 +37,16 @@ pub(crate) enum Mark {
     Missing,
 }
 
+/// Of a file whose inode was changed after it was marked.
+pub(crate) const CHANGED: Mark = Mark::Stale("it was written, renamed or otherwise changed since");
+
 /// What a mark says of a file.
 #[derive(PartialEq, Eq, Debug)]
 struct Facts {
     inode: u64,
     size_bytes: u64,
-    modified_s: i64,
-    modified_ns: i64,
+    changed_s: i64,
+    changed_ns: i64,
     checksum: u32,
 }
 
@@ -44,27 +56,27 @@ impl Facts {
         Ok(Facts {
             inode: status.ino(),
             size_bytes: status.len(),
-            modified_s: status.mtime(),
-            modified_ns: status.mtime_nsec(),
+            changed_s: status.ctime(),
+            changed_ns: status.ctime_nsec(),
             checksum: checksum(file, status.len())?,
         })
     }
 
     /// As it stands in the attribute.
     fn text(&self) -> String {
-        let Facts { inode, size_bytes, modified_s, modified_ns, checksum } = self;
-        format!("2 {inode} {size_bytes} {modified_s} {modified_ns} {checksum:08x}")
+        let Facts { inode, size_bytes, changed_s, changed_ns, checksum } = self;
+        format!("3 {inode} {size_bytes} {changed_s} {changed_ns} {checksum:08x}")
     }
 
     /// Reads [`text`](Facts::text); `None` for anything else, such as the marks of version 1, which
-    /// described nothing.
+    /// described nothing, and of version 2, which believed the time of modification.
     fn parse(text: &[u8]) -> Option<Facts> {
-        let mut words = std::str::from_utf8(text).ok()?.strip_prefix("2 ")?.split(' ');
+        let mut words = std::str::from_utf8(text).ok()?.strip_prefix("3 ")?.split(' ');
         let facts = Facts {
             inode: words.next()?.parse().ok()?,
             size_bytes: words.next()?.parse().ok()?,
-            modified_s: words.next()?.parse().ok()?,
-            modified_ns: words.next()?.parse().ok()?,
+            changed_s: words.next()?.parse().ok()?,
+            changed_ns: words.next()?.parse().ok()?,
             checksum: u32::from_str_radix(words.next()?, 16).ok()?,
         };
         words.next().is_none().then_some(facts)
@@ -78,13 +90,53 @@ fn checksum(file: &File, size_bytes: u64) -> io::Result<u32> {
     Ok(sum)
 }
 
-/// Marks `file`, which must be readable and writable, as it is now.
+/// Marks `file`, which must be readable and may be written to by this user, as it is now.
+///
+/// Setting the attribute changes the inode, so that the mark must foretell the time of its own setting: the
+/// kernel takes it from a clock that moves once a tick, and we set the mark right after a tick. Since Linux
+/// 6.13 an inode whose time was asked for gets a finer time at its next change; a first setting of the
+/// attribute takes that away. What was foretold is compared, and tried again where it is wrong.
 ///
 /// # Errors
-/// The file cannot be read, or its file system has no extended attributes.
+/// The file cannot be read, its file system has no extended attributes, or its times are not those of this
+/// machine's clock (a network file system); then there is no mark.
 pub(crate) fn set(file: &File) -> io::Result<()> {
-    let text = Facts::of(file)?.text();
+    let mut facts = Facts::of(file)?;
+    for _ in 0..TRIES {
+        put(file, "3")?;
+        let tick = next_tick();
+        (facts.changed_s, facts.changed_ns) = (tick.tv_sec, tick.tv_nsec);
+        put(file, &facts.text())?;
+        let status = file.metadata()?;
+        if (status.ctime(), status.ctime_nsec()) == (facts.changed_s, facts.changed_ns) {
+            // A change within the same tick would have the same time before Linux 6.13.
+            next_tick();
+            return Ok(());
+        }
+    }
+    remove(file)?;
+    Err(io::ErrorKind::TimedOut.into())
+}
+
+/// Takes the mark away.
+pub(crate) fn remove(file: &File) -> io::Result<()> {
+    Ok(fremovexattr(file, NAME)?)
+}
+
+fn put(file: &File, text: &str) -> io::Result<()> {
     Ok(fsetxattr(file, NAME, text.as_bytes(), XattrFlags::empty())?)
+}
+
+/// Waits until the clock that file systems take their times from has moved; what it says then.
+fn next_tick() -> Timespec {
+    let before = clock_gettime(ClockId::RealtimeCoarse);
+    loop {
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        if now != before {
+            return now;
+        }
+        std::hint::spin_loop();
+    }
 }
 
 /// What the mark of `file` is worth. What cannot be read is not believed.
@@ -97,15 +149,15 @@ pub(crate) fn check(file: &File) -> Mark {
         Err(_) => return Mark::Missing,
     };
     let Some(marked) = Facts::parse(marked) else {
-        return Mark::Stale("the mark is of another version");
+        return Mark::Stale("the mark is of another version, or a run did not end in order");
     };
     let Ok(found) = Facts::of(file) else { return Mark::Stale("it cannot be read") };
     if marked.inode != found.inode {
         Mark::Stale("it is a copy")
     } else if marked.size_bytes != found.size_bytes {
         Mark::Stale("its size changed")
-    } else if (marked.modified_s, marked.modified_ns) != (found.modified_s, found.modified_ns) {
-        Mark::Stale("it was written since")
+    } else if (marked.changed_s, marked.changed_ns) != (found.changed_s, found.changed_ns) {
+        CHANGED
     } else if marked.checksum != found.checksum {
         Mark::Stale("its contents changed")
     } else {
@@ -158,40 +210,62 @@ mod tests {
 
         // As large as the scratch file.
         cp(&[], &precious, &scratch);
-        assert_eq!(check(&open(&scratch)), Mark::Stale("it was written since"));
+        assert_eq!(check(&open(&scratch)), CHANGED);
         set(&open(&scratch)).unwrap();
         open(&scratch).write_all(b"a line").unwrap();
-        assert_eq!(check(&open(&scratch)), Mark::Stale("it was written since"));
+        assert_eq!(check(&open(&scratch)), CHANGED);
         set(&open(&scratch)).unwrap();
         open(&scratch).set_len(SIZE as u64 / 2).unwrap();
         assert_eq!(check(&open(&scratch)), Mark::Stale("its size changed"));
     }
 
-    /// `rsync --inplace -t`, `touch -r`: the time of modification is set back.
+    /// `rsync --inplace -t`, `touch -r`: the time of modification is set back. Each length is tried where no
+    /// sample lies: 14 bytes, and blocks of 4 KiB.
     #[test]
     fn a_time_that_was_set_back_does_not_help() {
         let dir = tempfile::tempdir().unwrap();
         let Some(scratch) = marked(dir.path()) else { return };
         let file = open(&scratch);
-        let modified = file.metadata().unwrap().modified().unwrap();
-        file.write_all_at(&vec![9u8; SIZE], 0).unwrap();
-        file.set_modified(modified).unwrap();
-        assert_eq!(check(&file), Mark::Stale("its contents changed"));
+        for (length, offsets) in [(14, [27_000, 77_000]), (4096, [28_000, 78_000])] {
+            let modified = file.metadata().unwrap().modified().unwrap();
+            let before = checksum(&file, SIZE as u64).unwrap();
+            for offset in offsets {
+                file.write_all_at(&vec![9u8; length], offset).unwrap();
+            }
+            file.set_modified(modified).unwrap();
+            assert_eq!(checksum(&file, SIZE as u64).unwrap(), before, "no sample tells");
+            assert_eq!(check(&file), CHANGED);
+            set(&file).unwrap();
+            assert_eq!(check(&file), Mark::Valid);
+        }
+    }
+
+    /// A change right after the mark has another time, however fast it comes.
+    #[test]
+    fn a_change_at_once_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(scratch) = marked(dir.path()) else { return };
+        let file = open(&scratch);
+        for turn in 0..20 {
+            set(&file).unwrap();
+            file.write_all_at(b"x", 77_777).unwrap();
+            assert_eq!(check(&file), CHANGED, "{turn}");
+        }
     }
 
     #[test]
-    fn a_mark_moves_with_its_file_and_nothing_else_is_one() {
+    fn nothing_else_is_a_mark() {
         let dir = tempfile::tempdir().unwrap();
         let Some(scratch) = marked(dir.path()) else { return };
         let moved = dir.path().join("moved");
         std::fs::rename(&scratch, &moved).unwrap();
-        assert_eq!(check(&open(&moved)), Mark::Valid);
-        let long = "2 ".repeat(200);
-        for text in ["1", "", "2 1 2", "2 1 2 3 4 zz", "2 1 2 3 4 0 5", &long] {
+        let other = Mark::Stale("the mark is of another version, or a run did not end in order");
+        let long = "3 ".repeat(200);
+        for text in ["1", "", "3", "2 1 2 3 4 0", "3 1 2", "3 1 2 3 4 zz", "3 1 2 3 4 0 5", &long] {
             fsetxattr(open(&moved), NAME, text.as_bytes(), XattrFlags::empty()).unwrap();
-            assert_eq!(check(&open(&moved)), Mark::Stale("the mark is of another version"));
+            assert_eq!(check(&open(&moved)), other);
         }
-        rustix::fs::fremovexattr(open(&moved), NAME).unwrap();
+        remove(&open(&moved)).unwrap();
         assert_eq!(check(&open(&moved)), Mark::Missing);
     }
 

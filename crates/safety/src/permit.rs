@@ -21,7 +21,7 @@ pub struct WritePermit {
     device: u64,
     /// The file; 0 for a block device, whose node may be made anew.
     inode: u64,
-    /// A file that this program made, which is marked anew when it was written to.
+    /// A file that this program made and nobody else wrote to, which is marked anew after a run.
     scratch: bool,
     /// The name of a network target, which has no number.
     export: Option<String>,

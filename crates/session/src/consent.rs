@@ -66,9 +66,12 @@ fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Acces
         return Err(Failure::usage(format!("{target} is simulated: it has no contents"))
             .with_help("name a device or a file"));
     }
+    let missing = || Failure::usage(format!("there is no device or file `{target}`"));
+    if safety::is_place_of_devices(Path::new(target)) {
+        return Err(missing().with_help("check the path: `ls /dev`; no file is made there"));
+    }
     let Some(size) = spec.size else {
-        return Err(Failure::usage(format!("there is no device or file `{target}`"))
-            .with_help("check the path, or make a file with --size 1GiB"));
+        return Err(missing().with_help("check the path, or make a file with --size 1GiB"));
     };
     if size.0 < u64::from(SECTOR_BYTES) {
         return Err(Failure::usage(format!("--size {size} is less than one block"))

@@ -381,6 +381,8 @@ const WRONG: &[(&str, &str)] = &[
     ("threads = 9\naddress.pattern = \"sequential\"\naddress.length = \"32KiB\"", "threads"),
     ("address.pattern = \"zipf\"\naddress.theta = 0", "address.theta"),
     ("address.pattern = \"zipf\"\naddress.theta = inf", "address.theta"),
+    ("address.theta = nan", "address.theta"),
+    ("address.hot_space_percent = inf", "address.hot_space_percent"),
     ("address.pattern = \"hot-cold\"\naddress.hot_space_percent = 0", "address.hot_space_percent"),
     (
         "address.pattern = \"hot-cold\"\naddress.hot_access_percent = 101",

@@ -50,9 +50,9 @@ pub(crate) struct RunArgs {
     /// and print the options that pin it.
     #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
     pub(crate) tune: bool,
-    /// What to keep: all (a row for each request: 16 bytes of memory each), summary (no rows:
-    /// memory stays flat, percentiles within 0.4 %), or none (no files) [default: all, with --hosts
-    /// summary, or as --spec says].
+    /// What to keep: all (a row for each request of 16 bytes: in memory of a simulated run, otherwise on the
+    /// disk), summary (no rows: memory stays flat, percentiles within 0.4 %), or none (no files, and on a
+    /// real target no rows) [default: all, with --hosts summary, or as --spec says].
     #[arg(long, value_name = "WHAT", help_heading = HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Option<Keep>,
@@ -151,8 +151,8 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     if let Some(directory) = &directory {
         prepared.keep_rows_in(directory.path().to_owned());
     }
-    // Rows of a real run are on the disk before they are many, where files are kept.
-    if keep == Keep::None || !prepared.is_real() {
+    // Rows of a real run are on the disk before they are many, or there are none.
+    if !prepared.is_real() {
         memory::look_ahead(keep, prepared.goal());
     }
     let live = !args.no_live;

@@ -17,6 +17,7 @@ mod json;
 #[cfg(target_os = "linux")]
 mod live;
 mod loops;
+mod memory;
 #[cfg(target_os = "linux")]
 mod network_lab;
 #[cfg(target_os = "linux")]

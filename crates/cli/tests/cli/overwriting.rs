@@ -243,13 +243,51 @@ fn a_scratch_file_that_somebody_else_wrote_to_is_not_overwritten() {
     place.write("precious", vec![7u8; 4 << 20]);
     cp(&["precious", "scratch"]);
     let refused = place.fails(2, &run("./scratch"));
-    assert!(refused.contains("it was written since"), "{refused}");
+    assert!(refused.contains("it was written, renamed or"), "{refused}");
     assert_eq!(std::fs::read(place.path().join("scratch")).unwrap(), vec![7u8; 4 << 20]);
-    // Once somebody has said that its contents may go, it is a scratch file again.
+    // Somebody said that its contents may go, but the run wrote only a part of it.
     place.ok(&[&run("./scratch")[..], &["--overwrite"]].concat());
-    place.ok(&run("./scratch"));
+    place.fails(2, &run("./scratch"));
     place.write("theirs", vec![7u8; 4 << 20]);
     let theirs = run("./theirs");
     place.ok(&[&theirs[..], &["--overwrite"]].concat());
     assert!(place.fails(2, &theirs).contains("was not made by ssdyno"));
+}
+
+/// A run that loads the first MiB of a file, while another program writes to the third.
+#[test]
+fn data_that_came_during_a_run_are_not_overwritten_by_the_next() {
+    let place = Place::new();
+    let load = ["./scratch", "--workload", "randwrite", "--set", "workload.address.length=1MiB"];
+    let run = [&["run"], &load[..], &["--keep", "none", "--write"]].concat();
+    place.ok(&[&run[..], &["--size", "8MiB", "--requests", "9"]].concat());
+    if !place.call(&[&run[..], &["--requests", "9"]].concat()).status.success() {
+        eprintln!("skipped: no extended attributes here");
+        return;
+    }
+    let script =
+        "sleep 0.4; printf precious | dd of=scratch bs=1 seek=3000000 conv=notrunc 2>/dev/null";
+    let mut other = Command::new("sh");
+    let mut other = other.args(["-c", script]).current_dir(place.path()).spawn().unwrap();
+    place.ok(&[&run[..], &["--for", "1s"]].concat());
+    assert!(other.wait().unwrap().success());
+    let all = ["--workload", "randwrite", "--requests", "9", "--write", "--keep", "none"];
+    let refused = place.fails(2, &[&["run", "./scratch"], &all[..]].concat());
+    assert!(refused.contains("may hold other data now"), "{refused}");
+    let found = std::fs::read(place.path().join("scratch")).unwrap();
+    assert_eq!(&found[3_000_000..3_000_008], b"precious");
+}
+
+/// Where a device is missing, no file is made in its place.
+#[test]
+fn no_file_is_made_among_the_devices() {
+    let place = Place::new();
+    for path in ["/dev/ng0n1-missing", "/dev/../dev/missing", "/proc/missing", "/sys/missing"] {
+        for more in [&[][..], &["--size", "1MiB"]] {
+            let run = [&["run", path, "--requests", "9", "--keep", "none"], more].concat();
+            let told = place.fails(2, &run);
+            assert!(told.contains("no device or file") && !told.contains("--size"), "{told}");
+            assert!(!std::path::Path::new(path).exists());
+        }
+    }
 }

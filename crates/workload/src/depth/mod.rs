@@ -130,6 +130,7 @@ pub(crate) fn searching(
         is_met: false,
         tried: Vec::new(),
         failed_at_lowest: 0,
+        is_hopeless: false,
         error: None,
     })
 }
@@ -157,6 +158,8 @@ struct Searching {
     tried: Vec<TriedDepth>,
     /// Windows in a row that failed at depth 1.
     failed_at_lowest: u32,
+    /// No depth meets the target. It stays so when the error has been asked for, as notes are asked for later.
+    is_hopeless: bool,
     error: Option<WorkloadError>,
 }
 
@@ -224,6 +227,7 @@ impl Searching {
                 "with one request outstanding {share:.2} % took {latency} at most, below {percentile} %"
             ),
         };
+        self.is_hopeless = true;
         self.error = Some(WorkloadError {
             key: self.at.is_none().then(|| "latency_target".to_owned()),
             what: match self.at {
@@ -266,7 +270,7 @@ impl Searching {
                 "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures \
                  are of it alone"
             ),
-            (false, false) if self.error.is_some() => {
+            (false, false) if self.is_hopeless => {
                 format!("{job}latency_target: no depth meets {rule} ({tried})")
             }
             (false, false) => format!(
@@ -277,14 +281,14 @@ impl Searching {
     }
 
     fn is_found(&self) -> bool {
-        self.result_from.is_some_and(|from| from < Time::MAX) && self.error.is_none()
+        self.result_from.is_some_and(|from| from < Time::MAX) && !self.is_hopeless
     }
 }
 
 impl Workload for Searching {
     fn next(&mut self, now: Time) -> WorkloadStep {
         self.judge(now);
-        if self.error.is_some() || self.is_over {
+        if self.is_hopeless || self.is_over {
             return WorkloadStep::Done;
         }
         self.begin(now);

@@ -117,6 +117,8 @@ fn a_percentile_allows_for_some_that_are_slow() {
     let never = play(config(&plan(32, 1_000, "latency_percentile = 99.0")).unwrap(), 50);
     let error = never.error.unwrap();
     assert!(error.starts_with("`latency_target`: no depth meets it: with one request"), "{error}");
+    // The note says the same as the error, which was taken before.
+    assert!(never.notes.contains("no depth meets 99 % of the requests"), "{}", never.notes);
     assert!(!never.search.met && never.from == Time::MAX && never.search.depth == 1);
     assert_eq!(never.search.tried.len(), 3, "three windows in a row");
     // With all in time asked for, the first slow one ends it.

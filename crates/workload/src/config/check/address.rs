@@ -151,6 +151,15 @@ fn sequential_share(config: &WorkloadConfig) -> Result<f64, WorkloadError> {
 
 fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, WorkloadError> {
     let address = &config.address;
+    // Of every pattern: a key that is not used yet is used when the pattern is changed.
+    let numbers = [
+        ("address.theta", address.theta),
+        ("address.hot_space_percent", address.hot_space_percent),
+        ("address.hot_access_percent", address.hot_access_percent),
+    ];
+    if let Some((key, number)) = numbers.into_iter().find(|(_, number)| !number.is_finite()) {
+        return fail(key, format!("{number} is no number"), "give a number, or leave it out");
+    }
     let scatter = || {
         let mut rng = Rng::new(seed, "workload scatter");
         address.scatter.then(|| Scatter::new(slots, &mut rng))
