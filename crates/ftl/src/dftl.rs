@@ -221,21 +221,43 @@ impl Dftl {
     }
 
     /// Writes translation pages of data below `pages` that are not in flash yet.
-    fn complete_table(&mut self, pages: u32) -> Result<(), ReadOnly> {
+    fn complete_table(
+        &mut self,
+        pages: u32,
+        watch: &mut PrepareWatch<'_>,
+    ) -> Result<(), PrepareError> {
         let mut out = Vec::new();
         for number in 0..self.cache.groups(pages) {
+            watch.step_of(out.len())?;
+            out.clear();
             if self.directory(number).is_none() {
-                out.clear();
-                self.write_translation_page(number, FlashCause::Mapping, &mut out)?;
+                let wrote = self.write_translation_page(number, FlashCause::Mapping, &mut out);
+                wrote.map_err(|_| sample::cannot_fill(pages))?;
             }
         }
         Ok(())
     }
 
+    /// Steps of [`complete_table`](Dftl::complete_table) and
+    /// [`fill_cache_at_random`](Dftl::fill_cache_at_random), once for a sample plane and once for the device.
+    fn table_steps(&self, pages: u32) -> u64 {
+        let planes = self.inner.geometry.planes();
+        let steps = |pages: u32, capacity: u32| {
+            u64::from(self.cache.groups(pages)) + u64::from(capacity.min(pages))
+        };
+        let capacity = self.cache.capacity();
+        steps(pages, capacity) + steps(pages.div_ceil(planes), capacity.div_ceil(planes))
+    }
+
     /// Fills the cache as random writes to the pages below `pages`, `together` of them at a time, do:
     /// all entries equally likely, half of them used twice. All are dirty: their groups are written
     /// back once before that is as it stays, which [`settling_writes`](Dftl::settling_writes) allow for.
-    fn fill_cache_at_random(&mut self, (pages, together): (u32, u32), seed: u64) {
+    fn fill_cache_at_random(
+        &mut self,
+        (pages, together): (u32, u32),
+        seed: u64,
+        watch: &mut PrepareWatch<'_>,
+    ) -> Result<(), PrepareError> {
         let mut rng = Rng::new(seed, "precondition cache");
         let (count, sets) = (self.cache.capacity().min(pages), pages.div_ceil(together));
         // Drawing until one is new takes ever longer; shuffling all takes memory.
@@ -258,6 +280,7 @@ impl Dftl {
             drawn += 1;
             let end = pages.min((set + 1) * together);
             for page in (set * together..end).take((count - number) as usize) {
+                watch.step(1)?;
                 self.cache.insert(page);
                 if number < self.cache.capacity() / 2 {
                     self.cache.touch(page);
@@ -266,6 +289,7 @@ impl Dftl {
                 number += 1;
             }
         }
+        Ok(())
     }
 
     /// Random writes to the pages below `pages`, `together` of them at a time, from a cache that is
@@ -301,8 +325,8 @@ impl Sampled for Dftl {
         sample::fill_in_order(&mut inner, pages, watch)?;
         let capacity = self.cache.capacity().div_ceil(planes).min(pages);
         let mut plane = Dftl::assemble(inner, capacity, self.cache.group_size(), planes);
-        plane.complete_table(pages).map_err(|_| sample::cannot_fill(pages))?;
-        plane.fill_cache_at_random((pages, together), seed);
+        plane.complete_table(pages, watch)?;
+        plane.fill_cache_at_random((pages, together), seed, watch)?;
         Ok(plane)
     }
 
@@ -401,13 +425,12 @@ impl Ftl for Dftl {
         watch: &mut PrepareWatch<'_>,
     ) -> Result<(), PrepareError> {
         let pages = how.pages(self.host_pages)?;
-        let read_only = |_| sample::cannot_fill(pages);
         match how.fill {
             Fill::Empty => return Ok(()),
             Fill::Sequential => {
-                watch.expect(u64::from(pages));
+                watch.expect(u64::from(pages) + u64::from(self.cache.groups(pages)));
                 sample::fill_in_order(&mut self.inner, pages, watch)?;
-                self.complete_table(pages).map_err(read_only)?;
+                self.complete_table(pages, watch)?;
                 // What was written last is still there.
                 let cached = self.cache.capacity().min(pages);
                 (pages - cached..pages).for_each(|page| self.cache.insert(page));
@@ -415,12 +438,13 @@ impl Ftl for Dftl {
             Fill::Random => {
                 let together = how.together;
                 let settling = self.settling_writes(pages, together);
-                watch.expect(sample::steady_steps(self.inner.geometry.planes(), pages) + settling);
+                let steady = sample::steady_steps(self.inner.geometry.planes(), pages);
+                watch.expect(steady + self.table_steps(pages) + settling);
                 let table_pages = self.cache.groups(pages);
                 let written = Written { pages, table_pages, together };
                 sample::fill_steady(self, written, seed, watch)?;
-                self.complete_table(pages).map_err(read_only)?;
-                self.fill_cache_at_random((pages, together), seed);
+                self.complete_table(pages, watch)?;
+                self.fill_cache_at_random((pages, together), seed, watch)?;
                 let rng = Rng::new(seed, "precondition mapping");
                 let mut random = RandomWrites::new(rng, pages, (1, together));
                 sample::overwrite(self, settling, &mut random, watch)?;

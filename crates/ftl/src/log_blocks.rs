@@ -103,7 +103,7 @@ impl<P: Policy> BlockFtl<P> {
         watch.expect(u64::from(pages));
         let mut out = Vec::new();
         for page in 0..pages {
-            watch.step(1)?;
+            watch.step_of(out.len())?;
             out.clear();
             self.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;
         }
@@ -148,7 +148,7 @@ impl<P: Policy> BlockFtl<P> {
         let mut due = writes;
         for plane in 0..planes {
             for _ in 0..std::mem::replace(&mut due, step) {
-                watch.step(1)?;
+                watch.step_of(out.len())?;
                 let page = random.next();
                 out.clear();
                 sample.write(page, Plane::Any, &mut out).map_err(|_| sample::cannot_fill(page))?;

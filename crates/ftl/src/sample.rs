@@ -29,7 +29,7 @@ pub(crate) fn fill_in_order(
 ) -> Result<(), PrepareError> {
     let mut out = Vec::new();
     for page in 0..pages {
-        watch.step(1)?;
+        watch.step_of(out.len())?;
         out.clear();
         ftl.write(page, Plane::Any, &mut out).map_err(|_| cannot_fill(page))?;
     }
@@ -160,7 +160,7 @@ pub(crate) fn overwrite(
 ) -> Result<(), PrepareError> {
     let mut out = Vec::new();
     for _ in 0..writes {
-        watch.step(1)?;
+        watch.step_of(out.len())?;
         let page = random.next();
         out.clear();
         ftl.write(page, Plane::Any, &mut out).map_err(|_| cannot_fill(page))?;

@@ -1,8 +1,9 @@
 //! The loop.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cpu_time::ThreadTime;
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
@@ -19,8 +20,22 @@ use crate::streams::Streams;
 /// fastest cache between writer and readers.
 const EVENT_BATCH: usize = 512;
 
-/// Turns of the loop between two reports of progress: some milliseconds.
+/// Turns of the loop after which progress is reported, and memory looked after: some milliseconds.
 const PROGRESS_EVERY: u32 = 1 << 13;
+
+/// Where a request is much work for the simulator, so many turns take minutes: after this time progress is
+/// reported in any case.
+const REPORT_WITHIN: Duration = Duration::from_millis(20);
+
+/// Turns of the loop between two looks at the clock for that.
+const CLOCK_EVERY: u32 = 1 << 6;
+
+/// Requests issued at once between two looks at the clock.
+const CLOCK_EVERY_ISSUED: u64 = 4;
+
+/// CPU time that a run that was told to stop spends on what is in flight. Other than where cleaning
+/// thrashes, that takes a millisecond.
+const DRAIN_WITHIN: Duration = Duration::from_millis(500);
 
 /// What is driven.
 pub struct Drive<'a> {
@@ -76,9 +91,10 @@ pub fn drive(
     mut drive: Drive<'_>,
     progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
 ) -> DriveEnd {
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let begins_later = drive.recorder.begins_later();
-    let mut state = State { now: drive.start, begins_later, ..State::default() };
+    let mut state =
+        State { now: drive.start, begins_later, reported: Some(started), ..State::default() };
     // Limits count from the start.
     drive.limits.duration = drive.limits.duration.map(|length| drive.start.saturating_add(length));
     let mut turns = 0u32;
@@ -92,9 +108,10 @@ pub fn drive(
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut writes = WriteTrack::default();
+    let mut draining = None;
     loop {
         if due {
-            state.issue(&mut drive);
+            state.issue(&mut drive, progress);
             due = false;
         }
         let wake = match start {
@@ -109,7 +126,8 @@ pub fn drive(
         }
         batch.clear();
         due |= wake.is_some_and(|wake| wake <= next);
-        if drive.device.events().len() >= EVENT_BATCH || ramping_up && due {
+        let full = drive.device.events().len() >= EVENT_BATCH;
+        if full || ramping_up && due {
             state.show_events(&mut drive);
             if let (true, Some(at)) = (ramping_up, drive.recorder.window_start())
                 && at <= next
@@ -132,7 +150,14 @@ pub fn drive(
         }
         turns += 1;
         if turns.is_multiple_of(PROGRESS_EVERY) {
+            state.look_after_memory(drive.recorder);
             state.report(drive.recorder, progress);
+        } else if full || turns.is_multiple_of(CLOCK_EVERY) {
+            state.report_in_time(drive.recorder, progress);
+        }
+        if state.stopped && draining.get_or_insert_with(ThreadTime::now).elapsed() > DRAIN_WITHIN {
+            // What is in flight stays unanswered, as where a device hangs.
+            break;
         }
     }
     state.show_events(&mut drive);
@@ -180,6 +205,8 @@ struct State {
     begins_later: bool,
     /// The next report of progress is to have a glance.
     look: bool,
+    /// When progress was reported last.
+    reported: Option<Instant>,
     /// A request that found the target full.
     held: Option<Sent>,
     in_flight: Vec<Sent>,
@@ -209,16 +236,25 @@ impl State {
     }
 
     /// Issues all that the workload wants now.
-    fn issue(&mut self, drive: &mut Drive<'_>) {
+    fn issue(
+        &mut self,
+        drive: &mut Drive<'_>,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) {
         self.wake = None;
         if let Some(held) = self.held.take()
             && !self.submit(drive, held)
         {
             return;
         }
+        let mut at_once = 0u64;
         while !self.done {
             if self.over(&drive.limits) {
                 return self.stop();
+            }
+            at_once += 1;
+            if at_once.is_multiple_of(CLOCK_EVERY_ISSUED) {
+                self.report_in_time(drive.recorder, progress);
             }
             match drive.workload.next(self.now) {
                 WorkloadStep::Issue { request, intended } => {
@@ -346,13 +382,30 @@ impl State {
         }
     }
 
-    fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&RunProgress) -> KeepGoing) {
-        let flow = progress(&self.progress(recorder));
-        self.look = flow == KeepGoing::LiveSnapshot;
+    /// Ends the run where there is no memory for more rows. Looked at after a fixed number of turns, so
+    /// that the moment does not depend on the clock.
+    fn look_after_memory(&mut self, recorder: &Recorder) {
         if recorder.must_end() {
-            self.out_of_memory = !self.done;
+            self.out_of_memory |= !self.done;
             self.stop();
         }
+    }
+
+    /// Reports, if it is time.
+    fn report_in_time(
+        &mut self,
+        recorder: &Recorder,
+        progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
+    ) {
+        if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_WITHIN) {
+            self.report(recorder, progress);
+        }
+    }
+
+    fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&RunProgress) -> KeepGoing) {
+        let flow = progress(&self.progress(recorder));
+        self.reported = Some(Instant::now());
+        self.look = flow == KeepGoing::LiveSnapshot;
         if flow == KeepGoing::Stop {
             self.stopped = true;
             self.stop();

@@ -113,7 +113,9 @@ impl Agrawal {
         let alike = self.packages.iter().all(Package::is_flawless);
         let warm_ups = if alike { 1 } else { u64::from(dies) };
         let warm_up = warm_ups * package::WARM_UP;
-        watch.expect(u64::from(share(pages, 0, dies)) * (warm_up + u64::from(dies) / 10));
+        let local = share(pages, 0, dies);
+        let advances = if alike { u64::from(dies - 1) } else { 0 };
+        watch.expect(u64::from(local) * warm_up + advances * package::advance_steps(local));
         let mut source: Option<package::Overwriter> = None;
         for number in 0..dies {
             let local = share(pages, number, dies);

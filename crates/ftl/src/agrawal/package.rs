@@ -461,6 +461,11 @@ pub(super) struct Overwriter {
     out: Vec<FlashOp>,
 }
 
+/// Steps of [`Overwriter::advance`] with so many `pages`.
+pub(super) fn advance_steps(pages: u32) -> u64 {
+    (u64::from(pages) / 10).max(1)
+}
+
 impl Overwriter {
     /// Brings `package`, with data in its first `pages` pages, into balance under `random`.
     pub(super) fn new(
@@ -476,7 +481,7 @@ impl Overwriter {
 
     /// Goes on far enough that the state is another one.
     pub(super) fn advance(&mut self, watch: &mut PrepareWatch<'_>) -> Result<(), PrepareError> {
-        self.overwrite((u64::from(self.pages) / 10).max(1), watch)
+        self.overwrite(advance_steps(self.pages), watch)
     }
 
     fn overwrite(&mut self, writes: u64, watch: &mut PrepareWatch<'_>) -> Result<(), PrepareError> {
@@ -484,7 +489,7 @@ impl Overwriter {
             return Ok(());
         }
         for _ in 0..writes {
-            watch.step(1)?;
+            watch.step_of(self.out.len())?;
             let page = self.random.next();
             self.out.clear();
             if self.package.write(page, &mut self.out).is_err() {
