@@ -32,6 +32,7 @@ mod session;
 mod source;
 mod spread;
 mod streams;
+mod thrash;
 mod timeline;
 
 pub use attach::{Attach, DevicePath, HostOptions, HostPlan, HostSide, Stack};

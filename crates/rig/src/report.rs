@@ -19,7 +19,7 @@ use crate::drive::DriveEnd;
 use crate::machine::SimTarget;
 use crate::ports::PathFigures;
 use crate::run::{RunError, SimRun};
-use crate::{bounds, expected, host_report, ports, spread};
+use crate::{bounds, expected, host_report, ports, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.
 ///
@@ -118,6 +118,7 @@ impl Parts<'_> {
         self.describe_power_state(&mut result);
         self.describe_blank_reads(&mut result);
         self.describe_drift(&mut result);
+        self.describe_thrashing(&mut result, &after);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {
@@ -342,6 +343,15 @@ impl Parts<'_> {
     fn describe_drift(&self, result: &mut RunResult) {
         let flash = self.before.flash();
         result.notes.extend(flash.and_then(|f| self.ended.writes.note_of_drift(f.page_bytes)));
+    }
+
+    /// Whether the mapping table takes nearly all of the flash's work.
+    fn describe_thrashing(&self, result: &mut RunResult, after: &After) {
+        let flash = self.before.flash().zip(after.device.flash());
+        if let (Some(device), Some((before, now))) = (self.run.device.ssd(), flash) {
+            let pages = self.target.device().capacity_bytes() / u64::from(now.page_bytes);
+            result.notes.extend(thrash::note(&device.ftl, pages, before, now));
+        }
     }
 
     /// A fresh device answers reads without its flash, and would seem very fast.
