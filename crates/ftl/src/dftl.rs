@@ -17,6 +17,12 @@
 //! Reads and writes of translation pages that a request must wait for have the cause `Mapping`,
 //! those that cleaning made necessary `Cleaning`. A logical page that holds no data is recognised
 //! without a look-up.
+//!
+//! As in the paper, one policy chooses among data and translation blocks. Translation pages are rewritten
+//! often, so that greedy cleaning finds their blocks stale and frees them at little cost. FIFO, windowed and
+//! random cleaning leave them among the data. Each translation page written then makes cleaning move about as
+//! many pages as a page of the host does, and those make further translation pages out of date. Where that is
+//! one or more, a call rewrites as many as it may: the device thrashes (`tests/mapping_in_one_pool.rs`).
 
 use std::collections::VecDeque;
 
