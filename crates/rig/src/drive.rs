@@ -162,19 +162,7 @@ pub fn drive(
     }
     state.show_events(&mut drive);
     state.give_up(&mut drive);
-    DriveEnd {
-        last_completion: state.last_completion,
-        settled: state.now,
-        issued: state.issued,
-        stopped: state.stopped,
-        out_of_memory: state.out_of_memory,
-        precision: precise.map(|precise| precise.precision()),
-        refused: state.refused,
-        failed: state.failed,
-        gone: state.gone,
-        wall: started.elapsed(),
-        writes,
-    }
+    state.end(precise.map(|precise| precise.precision()), started.elapsed(), writes)
 }
 
 /// A request on its way.
@@ -214,6 +202,23 @@ struct State {
 }
 
 impl State {
+    /// What is to be told of a run that took `wall` of time.
+    fn end(self, precision: Option<Precision>, wall: Duration, writes: WriteTrack) -> DriveEnd {
+        DriveEnd {
+            last_completion: self.last_completion,
+            settled: self.now,
+            issued: self.issued,
+            stopped: self.stopped,
+            out_of_memory: self.out_of_memory,
+            precision,
+            refused: self.refused,
+            failed: self.failed,
+            gone: self.gone,
+            wall,
+            writes,
+        }
+    }
+
     fn show_events(&self, drive: &mut Drive<'_>) {
         drive.meter.advance(self.now);
         let events = drive.device.events();

@@ -64,6 +64,9 @@ pub(crate) fn check(root: &Path) -> Result<Outcome> {
         let mut findings = rules::apply(&file);
         findings.extend(words::check(&file, &retired));
         findings.extend(rules::links(&file, |target| root.join(target).exists()));
+        findings.extend(rules::examples(&file, |manifest| {
+            std::fs::read_to_string(root.join(manifest)).unwrap_or_default()
+        }));
         for Finding { line, message, warning } in findings {
             let kind = if warning { "warning: " } else { "" };
             println!("{}:{line}: {kind}{message}", file.path);

@@ -70,6 +70,24 @@ pub(super) fn links(file: &SourceFile, exists: impl Fn(&str) -> bool) -> Vec<Fin
     found
 }
 
+/// Examples in documentation are run, unless the manifest of their crate, which `read` gives, says that there are
+/// none.
+pub(super) fn examples(file: &SourceFile, read: impl Fn(&str) -> String) -> Option<Finding> {
+    let (package, _) = file.path.split_once("/src/").filter(|_| file.extension() == "rs")?;
+    let fences = numbered(file).filter_map(|(line, text)| {
+        let text = text.trim_start();
+        let text = text.strip_prefix("//!").or_else(|| text.strip_prefix("///"))?;
+        Some((line, text.trim().strip_prefix("```")?))
+    });
+    // Each second fence closes the one before it.
+    let run = |language: &str| ["", "rust", "no_run", "should_panic"].contains(&language);
+    let (line, _) = fences.step_by(2).find(|(_, language)| run(language))?;
+    let message =
+        "an example, but `doctest = false` in the manifest: it is never run; take that out";
+    let off = read(&format!("{package}/Cargo.toml")).lines().any(|line| line == "doctest = false");
+    off.then(|| error(line, message.to_owned()))
+}
+
 fn length(file: &SourceFile) -> Option<Finding> {
     let lines = file.text.lines().count();
     let message = format!("{lines} lines; split it by purpose (limit {LINES_MAX})");
@@ -234,6 +252,25 @@ mod tests {
         assert_eq!(of(LINES_WARN + 1), Some(true));
         assert_eq!(of(LINES_MAX), Some(true));
         assert_eq!(of(LINES_MAX + 1), Some(false));
+    }
+
+    #[test]
+    fn an_example_that_is_never_run_is_found() {
+        let found = |text: &str, manifest: &str| {
+            let file = file("crates/a/src/lib.rs", text);
+            examples(&file, |path| {
+                assert_eq!(path, "crates/a/Cargo.toml");
+                manifest.to_owned()
+            })
+            .map(|finding| finding.line)
+        };
+        let off = "[lib]\ndoctest = false\n";
+        assert_eq!(
+            found("//! ```text\n//! a\n//! ```\n/// ```\n/// a();\n/// ```\n", off),
+            Some(4)
+        );
+        assert_eq!(found("//! ```text\n//! a\n//! ```\n", off), None);
+        assert_eq!(found("//! ```\n//! a();\n//! ```\n", "[lib]\n"), None);
     }
 
     #[test]

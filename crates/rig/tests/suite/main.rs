@@ -1,0 +1,20 @@
+//! The tests of this crate from outside, in one binary: each is linked anew whenever a crate below it changes.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod depth_search;
+mod expected;
+mod faults;
+mod idle_baseline;
+mod machine;
+mod namespaces;
+mod placement;
+mod power_states;
+mod queued;
+mod run;
+mod sessions;
+mod steady;
+mod thrashing;
+mod time_limits;
+mod worked_device;
