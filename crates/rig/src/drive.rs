@@ -155,8 +155,8 @@ pub fn drive(
         } else if full || turns.is_multiple_of(CLOCK_EVERY) {
             state.report_in_time(drive.recorder, progress);
         }
+        // What is in flight then stays unanswered, as where a device hangs.
         if state.stopped && draining.get_or_insert_with(ThreadTime::now).elapsed() > DRAIN_WITHIN {
-            // What is in flight stays unanswered, as where a device hangs.
             break;
         }
     }
@@ -202,23 +202,6 @@ struct State {
 }
 
 impl State {
-    /// What is to be told of a run that took `wall` of time.
-    fn end(self, precision: Option<Precision>, wall: Duration, writes: WriteTrack) -> DriveEnd {
-        DriveEnd {
-            last_completion: self.last_completion,
-            settled: self.now,
-            issued: self.issued,
-            stopped: self.stopped,
-            out_of_memory: self.out_of_memory,
-            precision,
-            refused: self.refused,
-            failed: self.failed,
-            gone: self.gone,
-            wall,
-            writes,
-        }
-    }
-
     fn show_events(&self, drive: &mut Drive<'_>) {
         drive.meter.advance(self.now);
         let events = drive.device.events();
@@ -414,6 +397,23 @@ impl State {
         if flow == KeepGoing::Stop {
             self.stopped = true;
             self.stop();
+        }
+    }
+
+    /// How the run ended.
+    fn end(self, precision: Option<Precision>, wall: Duration, writes: WriteTrack) -> DriveEnd {
+        DriveEnd {
+            last_completion: self.last_completion,
+            settled: self.now,
+            issued: self.issued,
+            stopped: self.stopped,
+            out_of_memory: self.out_of_memory,
+            precision,
+            refused: self.refused,
+            failed: self.failed,
+            gone: self.gone,
+            wall,
+            writes,
         }
     }
 
