@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use ssdyno_block::counted;
+use ssdyno_engine::events::EventReader;
 use ssdyno_result::KeepGoing;
 use ssdyno_session::{
     BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, Prompt, RunPhase,
@@ -123,14 +124,17 @@ impl JobPlan {
         }
     }
 
-    /// Starts it.
+    /// Starts it. A `reader` hears of every event of a simulated device of this machine, and of nothing otherwise.
     ///
     /// # Errors
     /// There is no thread for it.
-    pub fn start(self) -> Result<Job, Failure> {
+    pub fn start(self, reader: Option<Box<dyn EventReader + Send>>) -> Result<Job, Failure> {
         match self {
             JobPlan::Here(prepared) => {
-                let runner = prepared.start()?;
+                let runner = match reader {
+                    Some(reader) => prepared.start_read_by(reader)?,
+                    None => prepared.start()?,
+                };
                 runner.begin(BeginAt::Once);
                 Ok(Job(Work::Here(runner)))
             }

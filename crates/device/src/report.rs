@@ -1,8 +1,8 @@
 //! What a device says of itself, for reports.
 
 use ssdyno_block::{Injected, Time};
-use ssdyno_energy::{PartPower, PowerModel};
-use ssdyno_engine::events::UnitNames;
+use ssdyno_energy::{Draw, EnergyConfig, Facts, PartPower, PowerModel};
+use ssdyno_engine::events::{FlashUnit, UnitNames};
 use ssdyno_engine::{Health, PlaneUse, Pool};
 
 /// Numbers that every device has.
@@ -106,6 +106,10 @@ impl DeviceReport {
     pub fn names(&self) -> Vec<UnitNames> {
         let names = |unit: &UnitReport| UnitNames {
             path: unit.path.clone(),
+            flash: match &unit.power {
+                PowerModel::Controller { config, facts } => flash_unit(config, facts),
+                PowerModel::Parts(_) => None,
+            },
             parts: match &unit.power {
                 PowerModel::Controller { .. } => Vec::new(),
                 PowerModel::Parts(parts) => parts.iter().map(part_names).collect(),
@@ -159,6 +163,16 @@ impl DeviceReport {
     pub fn injected(&self) -> Option<Injected> {
         self.units.iter().filter_map(|unit| unit.injected).reduce(Injected::with)
     }
+}
+
+/// What readers of events must know of the flash of a device with these powers.
+fn flash_unit(config: &EnergyConfig, facts: &Facts) -> Option<FlashUnit> {
+    let Facts { channels, dies, .. } = *facts;
+    // Powers that do not fit are told of by the meter.
+    let draw = Draw::new(config, facts).ok()?;
+    let (activity_watts, idle_watts) = (draw.activity_watts(), draw.base_watts());
+    let flash = FlashUnit { channels, dies, activity_watts, idle_watts };
+    (channels > 0 && dies > 0).then_some(flash)
 }
 
 /// A part's name, and those of what it can do.

@@ -42,6 +42,12 @@ impl Draw {
         }
     }
 
+    /// What a die draws above idleness, in watts, by the [index](ssdyno_engine::events::Activity::index) of its
+    /// activity: read, program, erase, transfer.
+    pub fn activity_watts(&self) -> [f64; FLASH_ACTIVITIES] {
+        self.powers.die.map(|watts| watts - self.powers.die_idle)
+    }
+
     /// What `event` adds to that, in joules.
     pub fn joules(&self, event: &Busy) -> f64 {
         let watts = match event.part.kind {

@@ -203,11 +203,28 @@ pub struct Busy {
     pub to: Time,
 }
 
-/// What one of the devices that a device is made of is called, by its number in [`PartEvent::unit`].
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// The flash of a device, for readers that show it.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct FlashUnit {
+    /// Channels, which events number from 0.
+    pub channels: u32,
+    /// Dies, numbered channel by channel.
+    pub dies: u32,
+    /// What a die draws above idleness in watts, by the [index](Activity::index) of its activity: read, program, erase,
+    /// transfer.
+    pub activity_watts: [f64; 4],
+    /// What the whole device draws while it is awake without work, in watts.
+    pub idle_watts: f64,
+}
+
+/// What one of the devices that a device is made of is called, by its number in [`PartEvent::unit`], and what
+/// readers must know of it.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct UnitNames {
     /// Its path: `array.disk[1]`.
     pub path: String,
+    /// Its flash; `None` without channels and dies.
+    pub flash: Option<FlashUnit>,
     /// Its [declared](PartKind::Declared) parts: of each the name, and what it can do.
     pub parts: Vec<(String, Vec<String>)>,
 }

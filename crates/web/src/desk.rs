@@ -19,6 +19,7 @@ use ssdyno_session::{
 };
 use tokio::sync::watch;
 
+use crate::flash::{FlashView, LiveFlash};
 use crate::series::{LiveSeries, News, Seen};
 use crate::systems::{LiveSystems, SystemNews};
 
@@ -110,6 +111,7 @@ struct CurrentRun {
     goal: Goal,
     series: LiveSeries,
     systems: LiveSystems,
+    flash: LiveFlash,
     /// What the hosts told last.
     told: ClusterProgress,
     stop: Arc<AtomicBool>,
@@ -232,6 +234,17 @@ impl Desk {
         news
     }
 
+    /// The last view of the flash, for a viewer who is as far as `seen` - of the run of that number.
+    pub(crate) fn flash_news(&self, seen: &mut Option<(u64, u64)>) -> Option<FlashView> {
+        let state = self.state();
+        let run = state.run.as_ref()?;
+        let id = run.view.id;
+        let mut place = seen.filter(|(run, _)| *run == id).map_or(0, |(_, seen)| seen);
+        let news = run.flash.news(&mut place);
+        *seen = Some((id, place));
+        news
+    }
+
     /// Looks whether what is asked for could start.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
         let plan = self.plan(request)?;
@@ -284,7 +297,9 @@ impl Desk {
         if let Some(folder) = &folder {
             plan.keep_rows_in(folder.path().to_owned());
         }
-        let job = plan.start().inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
+        let (flash, reader) = LiveFlash::new();
+        let job = plan.start(Some(Box::new(reader)));
+        let job = job.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
         state.runs += 1;
         let (id, stop) = (state.runs, Arc::new(AtomicBool::new(false)));
         let unseen = |name: &String| HostView::of(name, &RunSnapshot::default(), None);
@@ -318,7 +333,7 @@ impl Desk {
         let systems = LiveSystems::default();
         let told = ClusterProgress::default();
         let thread = Some(thread);
-        state.run = Some(CurrentRun { view, goal, series, systems, told, stop, thread });
+        state.run = Some(CurrentRun { view, goal, series, systems, flash, told, stop, thread });
         drop(state);
         self.changed();
         Ok(id)
@@ -410,6 +425,7 @@ impl Desk {
                 newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
             let is_wall = run.view.is_real && run.view.phase == RunPhase::Loaded;
             run.systems.add(newest, is_wall.then_some(run.view.now_s));
+            run.flash.look(run.view.id, Instant::now(), least == Some(RunPhase::Ended));
             run.told = progress;
         }
         drop(state);

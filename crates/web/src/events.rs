@@ -33,6 +33,7 @@ struct Viewer {
     changes: watch::Receiver<u64>,
     seen: Option<(u64, Seen)>,
     seen_systems: Option<(u64, Vec<usize>)>,
+    seen_flash: Option<(u64, u64)>,
     /// When the state is told next.
     state_due: Option<Instant>,
     is_first: bool,
@@ -41,8 +42,15 @@ struct Viewer {
 /// Everything that is pushed to one viewer, until it is gone.
 pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = desk.changes();
-    let viewer =
-        Viewer { desk, changes, seen: None, seen_systems: None, state_due: None, is_first: true };
+    let viewer = Viewer {
+        desk,
+        changes,
+        seen: None,
+        seen_systems: None,
+        seen_flash: None,
+        state_due: None,
+        is_first: true,
+    };
     let stream = unfold((viewer, Vec::new()), |(mut viewer, mut waiting)| async move {
         while waiting.is_empty() {
             viewer.collect(&mut waiting).await?;
@@ -76,7 +84,15 @@ impl Viewer {
         }
         if let Some(run) = run {
             self.state_due = None;
+            // The page forgets the flash of another run when it hears of this one; of the same run the flash comes
+            // first, so that it is whole when the end is told.
+            let known = self.seen_flash.map(|(run, _)| run);
+            let flash = self.desk.flash_news(&mut self.seen_flash);
+            let (before, after): (Vec<_>, Vec<_>) =
+                flash.into_iter().partition(|flash| Some(flash.run) == known);
+            events.extend(before.iter().filter_map(|flash| event("flash", flash)));
             events.extend(event("state", &StateView { sequence, run }));
+            events.extend(after.iter().filter_map(|flash| event("flash", flash)));
             // The page forgets the samples of another run when it hears of this one.
             let systems = self.desk.system_news(&mut self.seen_systems);
             events.extend(systems.iter().filter_map(|news| event("system", news)));

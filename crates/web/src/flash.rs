@@ -100,8 +100,7 @@ pub(crate) struct FlashView {
     dies: Vec<Vec<f64>>,
     /// Share of cleaning in the time in which dies were busy since the last view.
     gc_share: f64,
-    /// `null` for a device without an energy model.
-    energy_j: Option<EnergyView>,
+    energy_j: EnergyView,
 }
 
 /// The flash of one run, for all viewers.
@@ -168,7 +167,7 @@ fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
     let joules = |activity: Activity| {
         let index = activity.index();
         let seconds = Time::from_ps(sums.activity_ps[index]).as_s_f64();
-        flash.activity_watts.map_or(0.0, |watts| watts[index] * seconds)
+        flash.activity_watts[index] * seconds
     };
     FlashView {
         run,
@@ -176,13 +175,13 @@ fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
         channels: shares(&sums.channel_ps, &before.channel_ps),
         dies: dies.chunks(by_channel).map(<[f64]>::to_vec).collect(),
         gc_share: if busy_ps > 0.0 { (cleaning_ps / busy_ps).min(1.0) } else { 0.0 },
-        energy_j: flash.activity_watts.map(|_| EnergyView {
+        energy_j: EnergyView {
             read: joules(Activity::Read),
             program: joules(Activity::Program),
             erase: joules(Activity::Erase),
             transfer: joules(Activity::Transfer),
             idle: flash.idle_watts * sums.now.as_s_f64(),
-        }),
+        },
     }
 }
 
@@ -192,12 +191,8 @@ mod tests {
 
     use super::*;
 
-    const FLASH: FlashUnit = FlashUnit {
-        channels: 2,
-        dies: 4,
-        activity_watts: Some([1.0, 2.0, 4.0, 8.0]),
-        idle_watts: 0.5,
-    };
+    const FLASH: FlashUnit =
+        FlashUnit { channels: 2, dies: 4, activity_watts: [1.0, 2.0, 4.0, 8.0], idle_watts: 0.5 };
 
     fn busy(kind: PartKind, index: u16, activity: Activity, from_ms: u64, to_ms: u64) -> Busy {
         let part = PartEvent::new(kind, index);
@@ -230,7 +225,7 @@ mod tests {
         assert_eq!((view.run, view.now_s, view.channels), (7, 1.0, vec![0.0, 0.5]));
         assert_eq!(view.dies, [[0.3, 0.0], [0.0, 0.2]]);
         assert!((view.gc_share - 0.6).abs() < 1e-12, "{}", view.gc_share);
-        let energy = view.energy_j.unwrap();
+        let energy = view.energy_j;
         assert!((energy.erase - 1.2).abs() < 1e-12 && (energy.transfer - 0.8).abs() < 1e-12);
         assert_eq!((energy.read, energy.program, energy.idle), (0.2, 0.0, 0.5));
         assert_eq!(live.news(&mut seen), None, "each view is told once");

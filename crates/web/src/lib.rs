@@ -13,6 +13,7 @@
 mod answer;
 mod desk;
 mod events;
+mod flash;
 mod folders;
 mod guard;
 mod presets;

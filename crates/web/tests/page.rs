@@ -149,6 +149,67 @@ fn a_run_is_started_watched_and_read() {
     assert_eq!(server.get("/compare.html?first=first&second=second").0, 200);
 }
 
+/// The flash of a simulated SSD is told of while it is simulated, and up to the end of the run: a row for each of the
+/// channels, and energy as in the result. A device without flash has none.
+#[test]
+fn the_flash_of_a_simulated_ssd_is_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let results = place.path().join("results");
+    let server = Running::new(&results);
+    // Long enough that viewers hear of the run before its end.
+    let start = |target: &str, name: &str| {
+        let load = "workload = \"randwrite\"\nfor = \"200s\"\nkeep = \"summary\"\n";
+        let spec = format!("target = \"{target}\"\n{load}");
+        let events = server.events();
+        assert_eq!(server.post("/api/runs", &json!({ "toml": spec, "name": name })).0, 200);
+        let mut told = Vec::new();
+        for (event, data) in events {
+            if event == "flash" {
+                told.push(data);
+            } else if data["run"]["phase"] == "ended" && data["run"]["name"] == name {
+                return told;
+            }
+        }
+        panic!("the events ended before the run");
+    };
+    assert_eq!(start("sim:delay-100us", "delay"), [] as [Value; 0]);
+    let told = start("sim:config-a", "ssd");
+    let text = std::fs::read_to_string(results.join("ssd/result.json")).unwrap();
+    let result: Value = serde_json::from_str(&text).unwrap();
+    let last = told.last().unwrap();
+    let device =
+        toml::from_str::<toml::Table>(result["configuration"]["device_toml"].as_str().unwrap());
+    let device = device.unwrap();
+    let flash = |key: &str| device["flash"][key].as_integer().unwrap() as usize;
+    let dies = flash("chips_per_channel") * flash("dies_per_chip");
+    let rows = last["dies"].as_array().unwrap();
+    assert_eq!((last["run"].as_u64(), rows.len()), (Some(2), flash("channels")));
+    for view in &told {
+        let shares = view["dies"].as_array().unwrap().iter().flat_map(|row| {
+            let row = row.as_array().unwrap();
+            assert_eq!(row.len(), dies);
+            row
+        });
+        let mut shares =
+            shares.chain(view["channels"].as_array().unwrap()).map(|v| v.as_f64().unwrap());
+        assert!(shares.all(|share| (0.0..=1.0).contains(&share)), "{view}");
+    }
+    let until = result["simulated_seconds"].as_f64().unwrap();
+    assert!(
+        (last["now_s"].as_f64().unwrap() / until - 1.0).abs() < 0.02,
+        "{} {until}",
+        last["now_s"]
+    );
+    // A die that programs draws 14 mA of 3.3 V above idleness, for as long as the account of the result says.
+    let rows = result["energy_by_part"].as_array().unwrap().iter();
+    let programs = rows.filter(|row| {
+        row["part"] == "die" && row["activity"].as_str().unwrap().starts_with("program ")
+    });
+    let seconds: f64 = programs.map(|row| row["seconds"].as_f64().unwrap()).sum();
+    let program = last["energy_j"]["program"].as_f64().unwrap();
+    assert!((program / (0.014 * 3.3 * seconds) - 1.0).abs() < 0.02, "{program} J, {seconds} s");
+}
+
 #[test]
 fn one_run_at_a_time_and_a_stop_keeps_what_was_measured() {
     let place = tempfile::tempdir().unwrap();
