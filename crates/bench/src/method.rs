@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_result::MethodSettings;
 
 /// A documented way to load a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -126,17 +127,16 @@ impl SubmitStrategy {
         self.waiting == ReapWait::Spin
     }
 
-    /// The options that ask for it, whatever the default is.
-    pub fn options(self) -> String {
-        let submit = match self.submit {
-            ALL => "all".to_owned(),
-            submit => submit.to_string(),
-        };
-        let complete = match self.complete {
-            ALL => "all".to_owned(),
-            complete => complete.to_string(),
-        };
-        format!("--batch {complete} --submit {submit} --wait {}", self.waiting.name())
+    /// The settings that ask for it, whatever the default is.
+    pub fn settings(self) -> MethodSettings {
+        let batch =
+            |number: u32| Some(if number == ALL { "all".to_owned() } else { number.to_string() });
+        MethodSettings {
+            batch: batch(self.complete),
+            submit: batch(self.submit),
+            wait: Some(self.waiting.name().to_owned()),
+            ..MethodSettings::default()
+        }
     }
 }
 
@@ -146,10 +146,12 @@ mod tests {
 
     #[test]
     fn methods_are_what_they_are_documented_to_be() {
-        let of = |name: &str| name.parse::<Method>().map(|method| method.strategy().options());
-        assert_eq!(of("default").unwrap(), "--batch 1 --submit 2 --wait sleep");
-        assert_eq!(of("efficient").unwrap(), "--batch all --submit all --wait sleep");
-        assert_eq!(of("latency").unwrap(), "--batch 1 --submit 1 --wait spin");
+        let of = |name: &str| {
+            name.parse::<Method>().map(|method| method.strategy().settings().to_string())
+        };
+        assert_eq!(of("default").unwrap(), "batch 1, submit 2, wait sleep");
+        assert_eq!(of("efficient").unwrap(), "batch all, submit all, wait sleep");
+        assert_eq!(of("latency").unwrap(), "batch 1, submit 1, wait spin");
         assert_eq!(Method::default().name(), "default");
         assert!(of("fastest").is_err() && "auto".parse::<ReapWait>().is_err());
     }
@@ -157,7 +159,8 @@ mod tests {
     #[test]
     fn a_batch_is_no_larger_than_what_is_outstanding() {
         let efficient = Method::Efficient.strategy();
-        assert_eq!(efficient.of_job(8, true).options(), "--batch 8 --submit all --wait sleep");
+        let settings = efficient.of_job(8, true).settings();
+        assert_eq!(settings.to_string(), "batch 8, submit all, wait sleep");
         assert_eq!(efficient.of_job(8, false).complete, 1, "an open loop waits for nothing else");
         let pairs = SubmitStrategy { submit: 2, ..efficient };
         assert_eq!([pairs.of_job(2, true).submit, pairs.of_job(4, true).submit], [ALL, 2]);

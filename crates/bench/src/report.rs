@@ -6,8 +6,8 @@ use ssdyno_block::{Time, counted};
 use ssdyno_prober::{Sources, SystemCounters};
 use ssdyno_result::probe::MachineActivity;
 use ssdyno_result::{
-    Configuration, Ending, IssueDelay, JobResult, MethodResult, OwnCost, Precision, Recording,
-    RunResult, StopReason, nanoseconds,
+    Configuration, Ending, IssueDelay, JobResult, MethodResult, MethodSettings, OwnCost, Precision,
+    Recording, RunResult, StopReason, nanoseconds,
 };
 use ssdyno_workload::{FioFiles, Source};
 
@@ -54,7 +54,11 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
         plan.jobs.iter().flat_map(|job| &job.cores).map(|core| *core as u32).collect();
     cores.sort_unstable();
     cores.dedup();
-    let options = strategies().next().unwrap_or(run.options.strategy()).options();
+    let parts = || strategies().next().unwrap_or(run.options.strategy()).settings();
+    let by_name = |method: Method| MethodSettings {
+        method: Some(method.name().to_owned()),
+        ..MethodSettings::default()
+    };
     MethodResult {
         name: named.map_or("custom", Method::name).to_owned(),
         engine: plan.means.name().to_owned(),
@@ -72,7 +76,7 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
         pinned: !cores.is_empty(),
         cores,
         sqpoll,
-        options: named.map_or(options, |method| format!("--method {}", method.name())),
+        settings: named.map_or_else(parts, by_name),
         ..MethodResult::default()
     }
 }

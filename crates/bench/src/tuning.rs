@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Keep, KeepGoing, RunLimits, RunProgress, TunedMethod};
+use ssdyno_result::{Keep, KeepGoing, MethodSettings, RunLimits, RunProgress, TunedMethod};
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
@@ -74,10 +74,9 @@ impl Candidate {
         }
     }
 
-    /// The options that pin it.
-    fn options(self) -> String {
-        let pin = self.core.map(|core| format!(" --pin {core}"));
-        self.strategy.options() + &pin.unwrap_or_default()
+    /// The settings that ask for it.
+    fn settings(self) -> MethodSettings {
+        MethodSettings { pin: self.core.map(|core| core as u32), ..self.strategy.settings() }
     }
 }
 
@@ -108,8 +107,8 @@ pub(crate) fn search(
     let settled = trials.rate(default, 0, WARM_UP)?;
     if settled < SLOW_IOPS {
         let note = format!(
-            "tuned: no search, since at {settled:.0} IOPS no method of this side matters; --method \
-             default"
+            "tuned: no search, since at {settled:.0} IOPS no method of this side matters; the \
+             default one is used"
         );
         let options = BenchOptions { tune: false, ..run.options.clone() };
         return Ok(Tuned { options, tried: Vec::new(), note });
@@ -130,7 +129,7 @@ pub(crate) fn search(
         if !race.is_one() {
             race.run(|candidate, round| trials.rate(candidate, round, ROUND))?;
             best = race.choice();
-            tried.extend(race.tried().into_iter().filter(|tried| tried.options.contains("--pin")));
+            tried.extend(race.tried().into_iter().filter(|tried| tried.settings.pin.is_some()));
         }
     }
     Ok(Tuned { options: best.applied(&run.options), note: note(best, &tried), tried })
@@ -253,18 +252,18 @@ fn note(best: Candidate, tried: &[TunedMethod]) -> String {
     let rate = |tried: &TunedMethod| {
         let (rate, spread) = (tried.iops / 1e3, tried.iops_spread / 1e3);
         let digits = if rate < 100.0 { 1 } else { 0 };
-        format!("{} {rate:.digits$} ± {spread:.digits$}", tried.options)
+        format!("{} {rate:.digits$} ± {spread:.digits$}", tried.settings)
     };
     let rounds = || tried.iter().map(|tried| tried.rounds);
     let each: Vec<String> = tried.iter().map(rate).collect();
     format!(
-        "tuned: `{}` is the cheapest of the fastest methods; these options pin it (k IOPS in {} to {} \
+        "tuned: `{}` is the cheapest of the fastest methods, and is asked for when the run is repeated (k IOPS in {} to {} \
          rounds of {} ms: {})",
-        best.options(),
+        best.settings(),
         rounds().min().unwrap_or(0),
         rounds().max().unwrap_or(0),
         ROUND.as_millis(),
-        each.join(", ")
+        each.join("; ")
     )
 }
 
@@ -274,9 +273,9 @@ mod tests {
 
     fn options(ladder: &[Candidate]) -> Vec<String> {
         let short = |text: String| {
-            text.replace("--batch ", "").replace("--submit ", "").replace("--wait ", "")
+            text.replace("batch ", "").replace("submit ", "").replace("wait ", "").replace(',', "")
         };
-        ladder.iter().map(|candidate| short(candidate.options())).collect()
+        ladder.iter().map(|candidate| short(candidate.settings().to_string())).collect()
     }
 
     #[test]
@@ -310,7 +309,7 @@ mod tests {
     fn what_is_printed_pins_what_was_found() {
         let strategy = SubmitStrategy { complete: 16, submit: 2, waiting: ReapWait::Spin };
         let found = Candidate { strategy, core: Some(1) };
-        assert_eq!(found.options(), "--batch 16 --submit 2 --wait spin --pin 1");
+        assert_eq!(found.settings().to_string(), "batch 16, submit 2, wait spin, pin 1");
         let applied = found.applied(&BenchOptions { tune: true, ..BenchOptions::default() });
         assert_eq!((applied.strategy(), applied.cores, applied.tune), (strategy, vec![1], false));
     }

@@ -75,7 +75,7 @@ pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, N
 pub use hosts::{HostRun, MetricSeries, OutsideWindow, ProbedSystem, ScrapedMetrics};
 pub use jobs::JobResult;
 pub use live_snapshot::LiveSnapshot;
-pub use method::{MethodResult, TunedMethod};
+pub use method::{MethodResult, MethodSettings, TunedMethod};
 pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
 pub use recorder::{Keep, Recorder};
 pub use recording::Recording;

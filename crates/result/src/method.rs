@@ -1,5 +1,7 @@
 //! How the load reached a real target.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,18 +29,55 @@ pub struct MethodResult {
     pub sqpoll: bool,
     /// Buffers were registered with the kernel; `null` where there is nothing to register with.
     pub registered_buffers: Option<bool>,
-    /// The options that ask for the same.
-    pub options: String,
+    /// The settings that ask for the same.
+    #[serde(default)]
+    pub settings: MethodSettings,
     /// What the search for the fastest method tried; empty without a search.
     #[serde(default)]
     pub tuning: Vec<TunedMethod>,
 }
 
+/// What asks for a method, in the words of the keys of a spec (`real.method` and so on).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MethodSettings {
+    /// A named method, of which no part is changed; `null` where the parts make it up.
+    pub method: Option<String>,
+    /// Completions that a job waits for at a time: a number or `all`.
+    pub batch: Option<String>,
+    /// Requests that one system call submits: a number or `all`.
+    pub submit: Option<String>,
+    /// `sleep` or `spin`.
+    pub wait: Option<String>,
+    /// The core that the only job is bound to.
+    pub pin: Option<u32>,
+}
+
+impl fmt::Display for MethodSettings {
+    /// `batch 16, submit all, wait spin, pin 1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MethodSettings { method, batch, submit, wait, pin } = self;
+        let pin = pin.map(|core| core.to_string());
+        let parts = [
+            ("method", method),
+            ("batch", batch),
+            ("submit", submit),
+            ("wait", wait),
+            ("pin", &pin),
+        ];
+        let set = parts.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        for (index, (key, value)) in set.enumerate() {
+            write!(f, "{}{key} {value}", if index > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
 /// A method that was tried before the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TunedMethod {
-    /// The options that ask for it.
-    pub options: String,
+    /// The settings that ask for it.
+    #[serde(default)]
+    pub settings: MethodSettings,
     /// Requests per second, in the middle round.
     pub iops: f64,
     /// Half of the distance between the quartiles of the rounds.

@@ -1,5 +1,6 @@
 //! Real targets: from a spec to a run in wall time, and from its errors back to the spec.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 #[cfg(target_os = "linux")]
@@ -7,8 +8,7 @@ use ssdyno_bench::RealTarget;
 use ssdyno_bench::{BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::MethodResult;
-use ssdyno_result::RunLimits;
+use ssdyno_result::{MethodResult, MethodSettings, RunLimits};
 #[cfg(target_os = "linux")]
 use ssdyno_rig::Source;
 use ssdyno_safety::Access;
@@ -111,20 +111,23 @@ impl RealSpec {
             return;
         }
         self.tune = false;
-        let words: Vec<&str> = method.options.split_whitespace().collect();
-        for pair in words.chunks_exact(2) {
-            match pair {
-                ["--method", name] => self.method = name.parse().ok(),
-                ["--batch", batch] => self.batch = batch.parse().ok(),
-                ["--submit", batch] => self.submit = batch.parse().ok(),
-                ["--wait", how] => self.wait = how.parse().ok(),
-                _ => {}
-            }
-        }
+        // A part that is not set stays as it was asked for. The core is that of the whole run, see below.
+        let MethodSettings { method: name, batch, submit, wait, pin: _ } = &method.settings;
+        set(&mut self.method, name.as_deref());
+        set(&mut self.batch, batch.as_deref());
+        set(&mut self.submit, submit.as_deref());
+        set(&mut self.wait, wait.as_deref());
         if let (true, true, [core]) = (self.pin.is_empty(), method.pinned, method.cores.as_slice())
         {
             self.pin = vec![*core as usize];
         }
+    }
+}
+
+/// Sets `key` to what `word` says, if it says something.
+fn set<T: FromStr>(key: &mut Option<T>, word: Option<&str>) {
+    if let Some(word) = word {
+        *key = word.parse().ok();
     }
 }
 
@@ -249,8 +252,9 @@ mod tests {
 
     #[test]
     fn the_method_of_a_run_is_written_out() {
-        let mut method =
-            MethodResult { options: "--method default".to_owned(), ..MethodResult::default() };
+        let named =
+            MethodSettings { method: Some("default".to_owned()), ..MethodSettings::default() };
+        let mut method = MethodResult { settings: named, ..MethodResult::default() };
         let with = |real: &RealSpec, method: &MethodResult| {
             let mut found = real.clone();
             found.found(method);
@@ -264,7 +268,12 @@ mod tests {
         };
         assert_eq!(with(&asked, &method), asked);
         // Searched for: what was found is done again, and not searched for once more.
-        method.options = "--batch 16 --submit all --wait spin".to_owned();
+        method.settings = MethodSettings {
+            batch: Some("16".to_owned()),
+            submit: Some("all".to_owned()),
+            wait: Some("spin".to_owned()),
+            ..MethodSettings::default()
+        };
         method.tuning = vec![TunedMethod::default()];
         (method.cores, method.pinned) = (vec![1], true);
         let found = with(&RealSpec { tune: true, ..RealSpec::default() }, &method);

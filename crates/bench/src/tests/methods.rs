@@ -41,7 +41,7 @@ fn the_method_is_the_same_in_every_run_and_that_of_its_name() {
             let is = (method.name.as_str(), method.wait.as_str(), method.batch, method.submit);
             assert_eq!(is, said, "{:?}", result.notes);
             assert_eq!((method.engine.as_str(), method.jobs), ("io_uring", 1));
-            assert_eq!(method.options, format!("--method {}", said.0));
+            assert_eq!(method.settings.to_string(), format!("method {}", said.0));
             assert!(method.tuning.is_empty());
             assert!(result.notes.iter().any(|note| note.contains(&format!("method {}", said.0))));
             // What it is, seen from outside: calls for a request.
@@ -61,7 +61,7 @@ fn options_take_the_place_of_parts_of_the_method() {
     (run.options.method, run.options.batch) = (Method::Efficient, Some(4));
     let method = measure(&run).result.method.unwrap();
     assert_eq!((method.name.as_str(), method.engine.as_str(), method.batch), ("custom", "null", 4));
-    assert_eq!(method.options, "--batch 4 --submit all --wait sleep");
+    assert_eq!(method.settings.to_string(), "batch 4, submit all, wait sleep");
     // Parts that make up another method are that method.
     (run.options.batch, run.options.submit) = (Some(1), Some(2));
     assert_eq!(measure(&run).result.method.unwrap().name, "default");
@@ -78,15 +78,16 @@ fn a_search_tries_the_load_itself_and_pins_what_it_finds() {
     let Some(BenchMeasured { result, failure, .. }) = measured(&run) else { return };
     assert!(failure.is_none() && result.requests == 500, "{failure:?}");
     let method = result.method.unwrap();
-    let tried: Vec<&str> = method.tuning.iter().map(|tried| tried.options.as_str()).collect();
-    assert!(tried.contains(&"--batch 1 --submit all --wait sleep"), "{tried:?}");
-    assert!(tried.contains(&"--batch 1 --submit all --wait spin"), "{tried:?}");
+    let tried: Vec<String> = method.tuning.iter().map(|tried| tried.settings.to_string()).collect();
+    let was_tried = |settings: &str| tried.iter().any(|tried| tried == settings);
+    assert!(was_tried("batch 1, submit all, wait sleep"), "{tried:?}");
+    assert!(was_tried("batch 1, submit all, wait spin"), "{tried:?}");
     assert!(method.tuning.iter().all(|tried| tried.iops > 0.0 && tried.rounds >= 5));
     let note = result.notes.iter().find(|note| note.starts_with("tuned: `")).unwrap();
     let found = note.split('`').nth(1).unwrap();
-    assert!(tried.contains(&found), "{note}");
-    let pinned = found.contains(&format!("--batch {} ", method.batch));
-    assert!(pinned && found.contains(&format!("--wait {}", method.wait)), "{found} {method:?}");
+    assert!(was_tried(found), "{note}");
+    let batch = found.contains(&format!("batch {},", method.batch));
+    assert!(batch && found.contains(&format!("wait {}", method.wait)), "{found} {method:?}");
     // Writes reached the file; a run that only reads leaves it as it is.
     assert!(std::fs::read(&name).unwrap().iter().any(|byte| *byte != 0xA5));
     std::fs::write(&name, vec![0xA5; 4 << 20]).unwrap();

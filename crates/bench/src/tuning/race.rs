@@ -127,7 +127,7 @@ impl Race {
     pub(super) fn tried(self) -> Vec<TunedMethod> {
         let all = self.candidates.into_iter().zip(self.rates);
         all.map(|(candidate, rates)| TunedMethod {
-            options: candidate.options(),
+            settings: candidate.settings(),
             iops: median(&rates),
             iops_spread: spread(&rates),
             rounds: rates.len() as u64,

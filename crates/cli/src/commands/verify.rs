@@ -171,7 +171,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             let crashed = Crashed {
                 journal,
                 capacity_bytes: target.size_bytes,
-                serial: serial(args.target()),
+                serial: target.serial.clone(),
                 sector_bytes: target.sector_bytes,
                 threads: args.threads,
             };
@@ -219,11 +219,6 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-/// The serial number of a device that has one.
-fn serial(target: &str) -> Option<String> {
-    safety::inspect(target).ok()?.serial().map(str::to_owned)
-}
-
 fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> VerifyPlan {
     let block_bytes = args.block_size.map_or(target.sector_bytes.max(4096), |size| size.0 as u32);
     let range_bytes = args.range.map_or(target.size_bytes, |range| range.0);
@@ -231,7 +226,7 @@ fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> VerifyPlan {
     VerifyPlan {
         seed: args.seed,
         run,
-        serial: serial(args.target()),
+        serial: target.serial.clone(),
         block_bytes,
         sector_bytes: target.sector_bytes,
         capacity_bytes: target.size_bytes,
@@ -249,12 +244,16 @@ struct Opened {
     medium: Box<dyn Medium>,
     size_bytes: u64,
     sector_bytes: u32,
+    /// Of a device that has one.
+    serial: Option<String>,
     /// Keeps the lock.
     target: RealTarget,
 }
 
 /// The same checks as for a run.
 fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
+    // Before it is opened: a file of ours is watched from then on, and who opens it may change it.
+    let serial = safety::inspect(name).ok().and_then(|found| found.serial().map(str::to_owned));
     let target = RealTarget::open(name, access)
         .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
     let facts = target.facts();
@@ -266,7 +265,7 @@ fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
             .with_help("name a block device, a file or a network target"));
     };
     let (size_bytes, sector_bytes) = (facts.capacity_bytes, facts.sector_bytes);
-    Ok(Opened { medium, size_bytes, sector_bytes, target })
+    Ok(Opened { medium, size_bytes, sector_bytes, serial, target })
 }
 
 /// What of `target` can be verified; `None` where it keeps nothing.
