@@ -314,7 +314,7 @@ impl Inspection {
                 if !consent.overwrite {
                     return Err(SafetyError::Foreign { target: target(), stale });
                 }
-                // For this once: a run seldom writes all of it, and what it leaves may be somebody's data.
+                // For this run only: a run seldom writes the whole file, and the rest may be somebody's data.
                 Ok(WritePermit::for_file(*file_system, *inode))
             }
         }

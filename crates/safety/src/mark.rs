@@ -2,13 +2,14 @@
 //!
 //! A mark that only says *made by ssdyno* outlives the data: `cp precious scratch` replaces the contents
 //! and keeps the extended attribute, and `cp -a scratch copy` takes it along. So the mark describes the
-//! very file in the very state that it was set for: inode, size, and the time of the last change of the
-//! inode (ctime). No program can set that time (utimensat(2) sets it to now), so that a write of one byte
-//! is seen, with the time of modification set back as `rsync -t` does, too. A checksum of sampled blocks
-//! is kept for clocks that were set back; alone it misses what lies between the samples.
+//! file in the state in which it was set: inode, size, and the time of the last change of the inode (ctime).
+//! No program can set that time (utimensat(2) sets it to now). So the mark becomes stale after a write of one
+//! byte, also where the time of modification is set back, as `rsync -t` does. The mark also has a checksum of
+//! sampled blocks, because the clock of the system can be set back. The checksum alone is not enough: it does
+//! not cover the bytes between the samples.
 //!
-//! A run that writes sets the mark anew at its end, if it was the only one who wrote
-//! ([`scratch`](crate::scratch)); a run that is killed leaves the old one, which no longer fits.
+//! A run that writes sets the mark again at its end, if no other program wrote to the file
+//! ([`scratch`](crate::scratch)). A run that is killed leaves the old mark, which does not fit any more.
 
 use std::fs::File;
 use std::io;
@@ -22,8 +23,8 @@ use crate::signature::for_each_sample;
 /// The extended attribute.
 const NAME: &str = "user.ssdyno.created";
 
-/// How often a mark is tried that has its own time of change in it. Each takes two ticks of the kernel (2
-/// to 20 ms) and fails where another program moves the clock of the file systems on in a few microseconds.
+/// How often [`set`] tries to predict the time of change. A try takes two ticks of the kernel (2 to 20 ms). It
+/// fails if another program makes the kernel hand out a later time between the tick and the setting.
 const TRIES: u32 = 20;
 
 /// What a file's mark is worth.
@@ -92,10 +93,10 @@ fn checksum(file: &File, size_bytes: u64) -> io::Result<u32> {
 
 /// Marks `file`, which must be readable and may be written to by this user, as it is now.
 ///
-/// Setting the attribute changes the inode, so that the mark must foretell the time of its own setting: the
-/// kernel takes it from a clock that moves once a tick, and we set the mark right after a tick. Since Linux
-/// 6.13 an inode whose time was asked for gets a finer time at its next change; a first setting of the
-/// attribute takes that away. What was foretold is compared, and tried again where it is wrong.
+/// Setting the attribute changes the inode, so the mark must predict the time of its own setting. The kernel
+/// takes that time from a clock that moves once a tick, and the mark is set right after a tick. Since Linux
+/// 6.13 an inode whose time was read gets a finer time at its next change; a first setting of the attribute
+/// uses that finer time up. The predicted time is compared with the true one; a wrong prediction is repeated.
 ///
 /// # Errors
 /// The file cannot be read, its file system has no extended attributes, or its times are not those of this
@@ -127,7 +128,7 @@ fn put(file: &File, text: &str) -> io::Result<()> {
     Ok(fsetxattr(file, NAME, text.as_bytes(), XattrFlags::empty())?)
 }
 
-/// Waits until the clock that file systems take their times from has moved; what it says then.
+/// Waits until the clock of the file systems has moved; returns the new time.
 fn next_tick() -> Timespec {
     let before = clock_gettime(ClockId::RealtimeCoarse);
     loop {

@@ -1,10 +1,11 @@
 //! A scratch file while a run writes to it: whether it may be marked anew at the end.
 //!
-//! The time of change cannot tell, because our own writes move it on. So the opening and closing of the
-//! file by others is watched (inotify(7)), which costs nothing while requests run: reading and writing are not
-//! watched. A program that had the file open for writing before is found in /proc when the target is inspected.
+//! The time of change is no help during a run, because our own writes change it. So inotify(7) watches other
+//! programs that open and close the file. Reads and writes are not watched, so the watch adds no cost to a
+//! request. A program that opened the file for writing before the run is found in /proc when the target is
+//! inspected.
 //!
-//! Not seen: what other machines write to a file of a network file system.
+//! Not covered: writes of other machines to a file of a network file system.
 
 use std::fs::File;
 use std::io;
@@ -23,13 +24,13 @@ pub struct ScratchFile {
     /// Without O_DIRECT: reads of it need no alignment.
     file: File,
     size_bytes: u64,
-    /// Tells of who opens and closes the file.
+    /// Reports that the file was opened or closed.
     watch: OwnedFd,
 }
 
 impl ScratchFile {
-    /// Watches `file`, which this program has open for writing. `None` where its mark does not fit, so that it
-    /// holds data of others, and where it cannot be watched: then it is never marked anew.
+    /// Watches `file`, which this program has open for writing. `None` if its mark does not fit (it may hold data of
+    /// others), and if it cannot be watched. The file is then not marked again.
     pub fn watch(file: impl AsFd) -> Option<ScratchFile> {
         // By its descriptor, because its name may lead to another file by now.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
@@ -37,7 +38,7 @@ impl ScratchFile {
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
         let events = WatchFlags::OPEN | WatchFlags::CLOSE_WRITE | WatchFlags::CLOSE_NOWRITE;
         inotify::add_watch(&watch, &path, events).ok()?;
-        // After the watch has begun: what was written before is in the time of change.
+        // The order matters: a write before the watch began has changed the time that the mark is compared with.
         if mark::check(&file) != Mark::Valid {
             return None;
         }
@@ -45,10 +46,10 @@ impl ScratchFile {
         Some(ScratchFile { file, size_bytes, watch })
     }
 
-    /// Marks the file anew, after all that was written is completed. If another program may have written to it
-    /// meanwhile, or the file has another size, the old mark stays, which does not fit what was written.
+    /// Marks the file again after all writes have completed. If another program may have written to the file, or the
+    /// size of the file changed, the old mark stays. It does not fit, so the next run asks.
     ///
-    /// It reads a few blocks of the file, and takes two ticks of the kernel's clock.
+    /// It reads 64 blocks of the file and takes two ticks of the kernel's clock.
     pub fn remember(&self) {
         if mark::check(&self.file) != Mark::Valid && self.is_ours().unwrap_or(false) {
             // Without a mark the next run asks; nothing is lost by that.
@@ -63,16 +64,16 @@ impl ScratchFile {
             return Ok(false);
         }
         let Some(seen) = self.seen()? else { return Ok(false) };
-        // Our own descriptors may be closed at any time, such as those of a ring that the kernel takes down in
-        // the background, but none is opened. Who opens a file and has closed it has not written if it was
-        // open for reading.
+        // A close after writing alone is our own: the kernel closes the descriptors of an earlier ring in the
+        // background. This program opens the file once, before the watch, so every open is another program's. Such a
+        // program wrote nothing if it opened the file for reading and has closed it.
         Ok(seen.opened == 0
             || seen.closed_after_writing == 0
                 && seen.opened == seen.closed_after_reading
                 && System::default().users_of_file((status.dev(), status.ino()), None).is_empty())
     }
 
-    /// What others did with the file since it was asked for; `None` if more happened than the kernel keeps.
+    /// Opens and closes of the file since the last call; `None` if there were more than the kernel keeps.
     fn seen(&self) -> io::Result<Option<Seen>> {
         let mut seen = Seen::default();
         let mut space = [MaybeUninit::uninit(); 4096];

@@ -1,5 +1,4 @@
-//! What the flash of a simulated SSD does, while it is simulated: how long each channel and die was busy, how much of
-//! that was cleaning, and what it took.
+//! The live view of the flash of a simulated SSD: busy time of channels and dies, the share of cleaning, and energy.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -78,8 +77,8 @@ impl EventReader for FlashReader {
     }
 }
 
-/// Energy of the whole run until now, in joules: of dies by what they did, above what they draw idle, and of the whole
-/// device without work.
+/// Energy since the start of the run, in joules. `read` to `transfer`: of the dies, above their idle power. `idle`: of the
+/// whole device without work.
 #[derive(Clone, Copy, PartialEq, Serialize, Debug)]
 struct EnergyView {
     read: f64,
@@ -153,7 +152,7 @@ impl LiveFlash {
 /// What happened from `before` to `sums`.
 fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
     let span_ps = (sums.now - before.now).as_ps().max(1) as f64;
-    // An operation is told of when it begins, so that one that goes on beyond the view counts whole in it.
+    // An event arrives when its operation begins. An operation that ends after this view counts in it as a whole.
     let shares = |now: &[u64], before: &[u64]| -> Vec<f64> {
         let earlier = before.iter().copied().chain(std::iter::repeat(0));
         let shares = now.iter().zip(earlier).map(|(now, earlier)| (now - earlier) as f64 / span_ps);
@@ -229,7 +228,7 @@ mod tests {
         assert!((energy.erase - 1.2).abs() < 1e-12 && (energy.transfer - 0.8).abs() < 1e-12);
         assert_eq!((energy.read, energy.program, energy.idle), (0.2, 0.0, 0.5));
         assert_eq!(live.news(&mut seen), None, "each view is told once");
-        // Later shares are those of what came since.
+        // A later view has the shares since the view before.
         reader.read(&[busy(PartKind::Die, 0, Activity::Program, 1500, 2500)]);
         live.look(7, start, false);
         assert_eq!(live.news(&mut seen), None, "too early");

@@ -252,7 +252,8 @@ struct Opened {
 
 /// The same checks as for a run.
 fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
-    // Before it is opened: a file of ours is watched from then on, and who opens it may change it.
+    // Before the target is opened: from then on a scratch file is watched, and this would count as another program
+    // that opens it.
     let serial = safety::inspect(name).ok().and_then(|found| found.serial().map(str::to_owned));
     let target = RealTarget::open(name, access)
         .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;

@@ -1,4 +1,4 @@
-//! What a run takes of memory: of two lengths, so that what grows with the run is seen.
+//! The memory that a run takes, at two lengths of the run.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn peak_bytes(place: &Place, args: &[&str]) -> u64 {
     let status = format!("/proc/{}/status", child.id());
     let mut peak_bytes = 0;
     while child.try_wait().unwrap().is_none() {
-        // A program that has just ended has no such line any more; the largest stays the largest.
+        // A program that has just ended has no such line any more.
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
         let now = line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10;
@@ -48,7 +48,7 @@ fn memory_does_not_grow_with_the_run() {
                     let keep = ["--keep", keep, "--set", "workload.depth=32"];
                     peak_bytes(&place, &[&run[..], &keep, how, json].concat())
                 };
-                // What is printed is the same of every target; these runs take some seconds.
+                // These runs take some seconds, and the way of printing is the same for every target.
                 if target == "./file" && json.is_empty() != (keep == "summary") {
                     continue;
                 }
