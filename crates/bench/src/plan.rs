@@ -344,7 +344,7 @@ fn generator(
     let total = [config.total_requests(), run.limits.requests].into_iter().flatten().min();
     let busy = total.unwrap_or(u64::MAX).clamp(1, u64::from(jobs)) as u32;
     if busy < jobs {
-        notes.push(format!("{busy} jobs are at work of {jobs}: there is one request for each"));
+        notes.push(format!("{busy} of {jobs} jobs run: the run has no more requests than that"));
     }
     let jobs = busy;
     // A depth that changes is that of one load, of which threads take requests in turn.

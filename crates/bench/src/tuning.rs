@@ -257,7 +257,7 @@ fn note(best: Candidate, tried: &[TunedMethod]) -> String {
     let rounds = || tried.iter().map(|tried| tried.rounds);
     let each: Vec<String> = tried.iter().map(rate).collect();
     format!(
-        "tuned: `{}` is the cheapest of the fastest methods, and is asked for when the run is repeated (k IOPS in {} to {} \
+        "tuned: `{}` is the cheapest of the fastest methods; the replay command uses it (k IOPS in {} to {} \
          rounds of {} ms: {})",
         best.settings(),
         rounds().min().unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Whether the mapping table takes nearly all of the flash's work.
+//! Detects a mapping table that takes nearly all of the flash's work.
 //!
 //! A DFTL keeps its table in flash. Each page that cleaning moves may make a translation page out of date,
 //! which is rewritten. Greedy cleaning finds the blocks of those soon, since they become stale first. Policies
@@ -10,8 +10,7 @@ use ssdyno_device::FlashReport;
 use ssdyno_engine::PlaneUse;
 use ssdyno_ftl::{Cleaning, FtlConfig};
 
-/// Pages programmed for each of the host from which on cleaning and mapping take nearly all of the work:
-/// nine of ten.
+/// Write amplification from which on cleaning and mapping take nearly all of the work: nine of ten programs.
 const NEARLY_ALL: f64 = 10.0;
 
 /// Times 1/(1 - u). Random victims, the costliest policy, cost that much without a table. Greedy cleaning costs
@@ -20,7 +19,7 @@ const NEARLY_ALL: f64 = 10.0;
 /// comes to 0.7, windowed to 1.8, FIFO to 2.1 and random to 3.8.
 const BEYOND_DATA: f64 = 1.5;
 
-/// Blocks erased from which on pages programmed are told by them.
+/// Erased blocks that are needed at least: the number of programs is estimated from the erases.
 const ERASED_LEAST: u64 = 200;
 
 /// Bytes of an entry in the mapping cache.

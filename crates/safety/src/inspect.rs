@@ -116,8 +116,8 @@ impl SafetyError {
                 "its contents are lost: if that is meant, add --overwrite".to_owned()
             }
             SafetyError::Foreign { stale: Some(_), .. } => {
-                "its contents are lost: if that is meant, add --overwrite, or delete the file and let \
-                 --size make it anew"
+                "add --overwrite to lose its contents in this run, or delete the file and make a new one \
+                 with --size"
                     .to_owned()
             }
             SafetyError::Create { .. } => "choose a directory that you may write to".to_owned(),

@@ -68,7 +68,9 @@ fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Acces
     }
     let missing = || Failure::usage(format!("there is no device or file `{target}`"));
     if safety::is_place_of_devices(Path::new(target)) {
-        return Err(missing().with_help("check the path: `ls /dev`; no file is made there"));
+        return Err(
+            missing().with_help("check the path; ssdyno makes no file under /dev, /proc or /sys")
+        );
     }
     let Some(size) = spec.size else {
         return Err(missing().with_help("check the path, or make a file with --size 1GiB"));

@@ -46,8 +46,8 @@ pub(crate) struct RunArgs {
     pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    /// Search for the fastest method first, by short runs of the load itself (some half minute), use it,
-    /// and print it; the command that repeats the run asks for it.
+    /// Search for the fastest method first, by short runs of the load itself (about half a minute); use and
+    /// print that method. The replay command names it.
     #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
     pub(crate) tune: bool,
     /// What to keep: all (a row for each request of 16 bytes: in memory of a simulated run, otherwise on the

@@ -129,7 +129,7 @@ impl BlockTarget for Faulty {
         }
         if self.gone {
             self.inside.insert(token.0, Inside { fault: None, submitted: now });
-            // It is answered at once, with an error: nobody waits for it, and how long is no latency.
+            // It completes at once with an error. It never reached the device, so it has no latency.
             self.answer(now, token, Status::Error, now);
             return Ok(());
         }

@@ -1,27 +1,11 @@
 //! The flash array by itself: times, order, joining planes, giving way to reads.
 
 use ssdyno_block::Time;
+use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, EventLog, EventReader, FlashCause, PartKind};
-use ssdyno_engine::{Event, EventQueue};
-use ssdyno_flash::{FlashArray, FlashConfig, FlashEvent, FlashOp, PlanePort};
+use ssdyno_flash::{FlashArray, FlashConfig, FlashOp, PlanePort};
 
-#[derive(Clone, Copy)]
-struct Only(FlashEvent);
-
-impl From<FlashEvent> for Only {
-    fn from(event: FlashEvent) -> Only {
-        Only(event)
-    }
-}
-
-impl Event for Only {
-    fn pack(self) -> u32 {
-        self.0.pack()
-    }
-    fn unpack(code: u32) -> Only {
-        Only(FlashEvent::unpack(code))
-    }
-}
+use crate::machine::Only;
 
 /// One die of two planes with eight blocks of eight pages; 10 us a page on the bus.
 struct Rig {

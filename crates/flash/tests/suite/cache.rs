@@ -1,27 +1,11 @@
 //! Cache registers: what may follow what, reads that interrupt, and what the log says of dies that do two things at a time.
 
 use ssdyno_block::Time;
+use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::{Activity, Busy, EventLog, EventReader, FlashCause, PartKind};
-use ssdyno_engine::{Event, EventQueue};
-use ssdyno_flash::{FlashArray, FlashConfig, FlashEvent, FlashOp, PlanePort};
+use ssdyno_flash::{FlashArray, FlashConfig, FlashOp, PlanePort};
 
-#[derive(Clone, Copy)]
-struct Only(FlashEvent);
-
-impl From<FlashEvent> for Only {
-    fn from(event: FlashEvent) -> Only {
-        Only(event)
-    }
-}
-
-impl Event for Only {
-    fn pack(self) -> u32 {
-        self.0.pack()
-    }
-    fn unpack(code: u32) -> Only {
-        Only(FlashEvent::unpack(code))
-    }
-}
+use crate::machine::Only;
 
 /// Dies of two planes with eight blocks of eight pages. A page crosses in 10 us, a read takes 50, a program 500, and the
 /// registers move in 5 and 3 us.

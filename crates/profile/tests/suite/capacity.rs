@@ -3,23 +3,12 @@
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_profile::{
-    CapacityResult, Figure, MediaKind, Method, Observer, ProfileOp, ProfilePlan, ProfileResult,
-    SchedulerFile, Stage, StoppedBecause, scheduler_file,
+    CapacityResult, Figure, MediaKind, Method, ProfileOp, ProfilePlan, ProfileResult,
+    SchedulerFile, StoppedBecause, scheduler_file,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
-use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended, WriteSpec};
+use ssdyno_session::{RunSpec, Unattended, WriteSpec};
 
-struct Watch(u64);
-
-impl Observer for Watch {
-    fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
-        assert!(stage.done < stage.of, "{stage:?}");
-        self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 { KeepGoing::Stop } else { KeepGoing::Continue }
-    }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
-}
+use crate::common::{Watch, direct};
 
 fn plan(target: &str, time: Time) -> ProfilePlan {
     ProfilePlan {
@@ -35,12 +24,6 @@ fn plan(target: &str, time: Time) -> ProfilePlan {
         threshold: None,
         seed: 3,
     }
-}
-
-/// Requests reach the device without a driver.
-fn direct(set: &[&str]) -> RunSpec {
-    let host = HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
-    RunSpec { host, set: set.iter().map(|one| (*one).to_owned()).collect(), ..RunSpec::default() }
 }
 
 fn execute(plan: &ProfilePlan, spec: &RunSpec, calls: u64) -> (ProfileResult, bool) {

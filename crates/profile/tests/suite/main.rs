@@ -4,6 +4,7 @@
 
 mod adaptive;
 mod capacity;
+mod common;
 mod depths;
 mod map;
 mod profile;

@@ -3,11 +3,12 @@
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_profile::{
-    Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest,
-    SizeInterval, Stage, StoppedBecause,
+    Method, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, SizeInterval,
+    StoppedBecause,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
-use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
+use ssdyno_session::{RunSpec, Unattended};
+
+use crate::common::{Watch, direct};
 
 fn intervals(text: &str) -> Vec<SizeInterval> {
     text.split(',').map(|interval| interval.parse().unwrap()).collect()
@@ -29,29 +30,10 @@ fn plan(target: &str) -> ProfilePlan {
     }
 }
 
-/// Requests reach the device without a driver.
-fn direct() -> RunSpec {
-    let host = HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
-    RunSpec { host, ..RunSpec::default() }
-}
-
 /// A small SSD of configuration A.
 fn small() -> RunSpec {
     let set = ["flash.blocks_per_plane=16", "ftl.over_provisioning=0.5"];
-    RunSpec { set: set.map(str::to_owned).into(), ..direct() }
-}
-
-/// Stops at a call with a number; counts checkpoints.
-struct Watch(u64);
-
-impl Observer for Watch {
-    fn under_way(&mut self, stage: &Stage, _: &RunProgress) -> KeepGoing {
-        assert!(stage.done < stage.of, "{stage:?}");
-        self.0 = self.0.saturating_sub(1);
-        if self.0 == 0 { KeepGoing::Stop } else { KeepGoing::Continue }
-    }
-
-    fn checkpoint(&mut self, _: &ProfileResult) {}
+    RunSpec { set: set.map(str::to_owned).into(), ..direct(&[]) }
 }
 
 fn execute(
@@ -78,7 +60,7 @@ fn finished(plan: &ProfilePlan, spec: &RunSpec) -> ProfileResult {
 #[test]
 fn a_delay_has_the_ratio_1() {
     let plan = ProfilePlan { threshold: Some(1.5), ..plan("sim:delay-100us") };
-    let result = finished(&plan, &direct());
+    let result = finished(&plan, &direct(&[]));
     assert_eq!(result.stopped_because, StoppedBecause::Done);
     assert_eq!(result.sizes_bytes.len(), 14);
     for ratios in [&result.read_ratio, &result.write_ratio] {
@@ -134,7 +116,7 @@ fn a_full_profile_measures_every_size_six_times_or_more() {
 fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     // 512 records of 8 KiB take 51 ms; all twelve tests take 0.25 s.
     let short = ProfilePlan { time: Some(Time::from_ms(100)), ..plan("sim:delay-100us") };
-    let result = finished(&short, &direct());
+    let result = finished(&short, &direct(&[]));
     assert_eq!(result.stopped_because, StoppedBecause::Done);
     assert!(result.seconds_spent <= 0.1002, "{}", result.seconds_spent);
     assert!(result.measurements.iter().any(|one| !one.whole));
@@ -143,15 +125,15 @@ fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     assert!(result.read_ratio.iter().all(|ratio| (ratio.estimate - 1.0).abs() < 0.01));
     // A complete profile does not share: it ends where the time does.
     let full = ProfilePlan { method: Method::Full { error: 0.1 }, ..short };
-    let result = finished(&full, &direct());
+    let result = finished(&full, &direct(&[]));
     assert_eq!(result.stopped_because, StoppedBecause::TimeLimit);
     assert!(result.read_ratio.len() < 14);
-    let (result, failure) = execute(&plan("sim:delay-100us"), &direct(), 6);
+    let (result, failure) = execute(&plan("sim:delay-100us"), &direct(&[]), 6);
     assert!(matches!(failure, Some(ProfileError::Interrupted)));
     assert_eq!(result.stopped_because, StoppedBecause::Interrupted);
     assert!(!result.measurements.is_empty() && result.measurements.len() < 6);
     // At the very first moment there is nothing to keep, and that is no panic.
-    let (none, _) = execute(&plan("sim:delay-100us"), &direct(), 1);
+    let (none, _) = execute(&plan("sim:delay-100us"), &direct(&[]), 1);
     assert!(none.measurements.is_empty() && none.summary.read.is_none());
 }
 
@@ -197,7 +179,7 @@ fn a_file_is_written_with_permission_and_never_by_reads() {
 /// about the root of two (20 to 40 %), and the true ratio of 1 is inside as often as the interval says.
 #[test]
 fn merged_profiles_are_surer() {
-    let spec = RunSpec { set: vec!["delay.spread=exponential".to_owned()], ..direct() };
+    let spec = RunSpec { set: vec!["delay.spread=exponential".to_owned()], ..direct(&[]) };
     let method = Method::Full { error: 0.1 };
     let of_seed = |seed| finished(&ProfilePlan { seed, method, ..plan("sim:delay-100us") }, &spec);
     let both = [of_seed(1), of_seed(2)];
@@ -234,7 +216,7 @@ fn slices_with_failed_requests_do_not_count() {
     let plan = ProfilePlan { method, ops, time: Some(Time::from_s(60)), ..plan("sim:delay-100us") };
     let failing = |share: &str| {
         let set = vec![format!("faults.error={share}")];
-        RunSpec { set, ..direct() }
+        RunSpec { set, ..direct(&[]) }
     };
     let (result, failure) = execute(&plan, &failing("0.002"), u64::MAX);
     assert!(failure.is_none(), "{failure:?}");

@@ -9,7 +9,9 @@ use ssdyno_profile::{
     SessionStart, Setup, SizeInterval, Stage, StoppedBecause,
 };
 use ssdyno_result::{KeepGoing, RunProgress};
-use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
+use ssdyno_session::{RunSpec, Unattended};
+
+use crate::common::direct;
 
 fn plan(target: &str, method: Method) -> ProfilePlan {
     let sizes: Vec<SizeInterval> = ["8KiB..64KiB/8KiB", "64KiB..256KiB/32KiB"]
@@ -28,12 +30,6 @@ fn plan(target: &str, method: Method) -> ProfilePlan {
         threshold: None,
         seed: 7,
     }
-}
-
-/// Requests reach the device without a driver.
-fn direct(set: &[&str]) -> RunSpec {
-    let host = HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() };
-    RunSpec { host, set: set.iter().map(|one| (*one).to_owned()).collect(), ..RunSpec::default() }
 }
 
 /// Stops when so many tests are done.

@@ -389,7 +389,7 @@ impl Controller {
             Purpose::Command(slot) => self.part_done(slot, done.status, striping),
             Purpose::Destage(lock) => {
                 if done.status != Status::Ok {
-                    // Whoever is told of it has an answer.
+                    // The command that reports it completes, so its status is an error.
                     let abandoned = done.status == Status::Abandoned;
                     self.deferred = Some(if abandoned { Status::Error } else { done.status });
                     self.has_lost_member |= striping.has_lost_member();

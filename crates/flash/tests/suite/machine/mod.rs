@@ -54,8 +54,9 @@ pub(crate) struct Job {
     pub(crate) kind: OpKind,
 }
 
+/// The events of a queue that has those of the flash alone.
 #[derive(Clone, Copy)]
-struct Only(FlashEvent);
+pub(crate) struct Only(pub(crate) FlashEvent);
 
 impl From<FlashEvent> for Only {
     fn from(event: FlashEvent) -> Only {

@@ -158,7 +158,11 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
         ("address.hot_access_percent", address.hot_access_percent),
     ];
     if let Some((key, number)) = numbers.into_iter().find(|(_, number)| !number.is_finite()) {
-        return fail(key, format!("{number} is no number"), "give a number, or leave it out");
+        return fail(
+            key,
+            format!("{number} is not a finite number"),
+            "give a number, or leave it out",
+        );
     }
     let scatter = || {
         let mut rng = Rng::new(seed, "workload scatter");
