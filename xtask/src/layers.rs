@@ -9,6 +9,8 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     // Front ends but the command line.
     &["ssdyno-web"],
+    // Everything that a front end can start.
+    &["ssdyno-task"],
     &["ssdyno-papers", "ssdyno-pts"],
     // Under the papers: one of them is about profiles.
     &["ssdyno-cluster", "ssdyno-profile"],

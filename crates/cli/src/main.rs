@@ -2,7 +2,7 @@
 //!
 //! Key parts: `args` (all verbs, and what several take: each group of options gives its part of a
 //! [`RunSpec`](ssdyno_session::RunSpec)), `commands` (a file for each verb, with its arguments), `replay` (the
-//! command of a spec), `memory` (the allocator, and what is said when it has nothing left), `diagnose`
+//! command of a spec), `task` (one way to carry out what is no run), `memory` (the allocator, and what is said when it has nothing left), `diagnose`
 //! (errors with their place and the exit codes).
 //!
 //! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with
@@ -26,6 +26,7 @@ mod results;
 mod scheduler_files;
 mod screen;
 mod suggest;
+mod task;
 mod timeline;
 mod trace_args;
 mod words;

@@ -24,7 +24,7 @@ const SAME: Duration = Duration::from_millis(250);
 const LINE_EVERY: Duration = Duration::from_secs(3);
 
 /// How often a run is asked how far it is.
-const POLL_EVERY: Duration = Duration::from_millis(25);
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(25);
 
 /// Lines after which they come more and more seldom, so that a run of a day does not fill a log.
 const LINES_AT_FIRST: u32 = 20;

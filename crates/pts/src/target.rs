@@ -3,7 +3,7 @@
 use ssdyno_block::units::Bytes;
 use ssdyno_result::Keep;
 use ssdyno_session::{
-    Failure, FileContents, KeptTarget, LoadProgress, Prompt, RunSpec, is_real,
+    Failure, FileContents, KeptTarget, LoadProgress, Prepared, Prompt, RunSpec, is_real,
     refuse_workload_keys, resolve, settings,
 };
 use ssdyno_workload::{AddressPattern, Pattern, WorkloadConfig};
@@ -18,12 +18,20 @@ const NULL: &str = "null:";
 const DISCARD_BYTES: u64 = 16 << 20;
 
 impl PtsPlan {
-    /// Opens the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
+    /// Opens the target of the plan, as [`resolve`](PtsPlan::resolve) prepares it.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](PtsPlan::resolve), and the target cannot be opened.
+    pub fn open(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<KeptTarget, Failure> {
+        self.resolve(spec, prompt)?.keep()
+    }
+
+    /// Prepares the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
     /// written to; its load does not matter.
     ///
     /// # Errors
     /// There is no such target, an option does not go with it, or it may not be written to.
-    pub fn open(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<KeptTarget, Failure> {
+    pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
         let help = "its loads are those of the specification; --depth sets what is outstanding";
         refuse_workload_keys(&settings(&spec.set)?, "the test", help)?;
         // It decides how many threads the host has.
@@ -45,7 +53,7 @@ impl PtsPlan {
             return Err(Failure::usage("this test writes over the target")
                 .with_help("add --write; everything on the target will be lost"));
         }
-        resolve(&spec, prompt)?.keep()
+        resolve(&spec, prompt)
     }
 }
 

@@ -232,7 +232,7 @@ impl VerifyError {
                  device"
             }
             VerifyError::Target { .. } => {
-                "look at the kernel's log (`dmesg`); the journal is kept: check it with --resume"
+                "look at the kernel's log (`dmesg`); the journal is kept: check the target against it with `resume`"
             }
             VerifyError::Journal(JournalError::Damaged { .. }) => {
                 "use a copy of the journal that is whole; without it nobody knows what should be there"

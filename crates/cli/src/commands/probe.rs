@@ -1,19 +1,17 @@
 //! `ssdyno probe`.
 
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::probe::{self, Disk, Probe, Sample};
+use ssdyno_bench::probe::{Disk, Sample};
 use ssdyno_block::units::Span;
 use ssdyno_result::rate;
-use ssdyno_session::{ErrorBody, Failure, FailureKind};
+use ssdyno_session::{ErrorBody, Failure};
+use ssdyno_task::{ProbeTask, Task, TaskOutcome, TaskResult};
 
 use crate::args::positive_span;
 use crate::output::{Output, end};
-use crate::progress::interrupted;
+use crate::task::{self, TakePartial};
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
@@ -41,38 +39,20 @@ pub(crate) struct ProbeOutput {
     error: Option<ErrorBody>,
 }
 
-/// How often the interrupt is looked at.
-const STEP: Duration = Duration::from_millis(50);
-
 pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
-    let interval = Duration::from_secs_f64(args.interval.0.as_s_f64());
-    let zero = Instant::now();
-    let mut disks: Vec<String> =
-        args.device.iter().map(|given| device(given)).collect::<Result<_, _>>()?;
-    if disks.is_empty() {
-        disks = probe::disks();
-    }
-    let mut probe = Probe::new(zero, disks);
-    let mut samples = Vec::new();
-    for number in 1..=args.samples {
-        let next = zero + interval * number;
-        while Instant::now() < next && !interrupted() {
-            std::thread::sleep(next.saturating_duration_since(Instant::now()).min(STEP));
-        }
-        if interrupted() {
-            break;
-        }
-        let sample = probe.sample();
-        if output.json {
-            samples.push(sample);
-        } else {
-            output.text(&text(&sample))?;
-        }
-    }
-    let failure = interrupted().then(|| {
-        Failure::new(FailureKind::Interrupted, "interrupted")
-            .with_help("the samples until then are whole")
-    });
+    let asked =
+        ProbeTask { device: args.device.clone(), interval: args.interval, samples: args.samples };
+    let prepared = task::prepare(&Task::Probe(asked))?;
+    let print = &mut |samples: TaskResult| match samples {
+        TaskResult::Probe(samples) => print(&samples, output),
+        _ => Err(task::other_result()),
+    };
+    // One object has all samples, at the end.
+    let take = (!output.json).then_some(print as &mut TakePartial<'_>);
+    let outcome = task::watch(prepared, output, None, take)?;
+    let TaskOutcome { result: TaskResult::Probe(samples), failure } = outcome else {
+        return Err(task::other_result());
+    };
     let error = failure.as_ref().map(Failure::body);
     let told = match output.json {
         true => output.object(&ProbeOutput { samples, partial: failure.is_some(), error }),
@@ -81,20 +61,8 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-/// The kernel's name of a device, given as a path or under that name.
-fn device(given: &str) -> Result<String, Failure> {
-    let path = match given.contains('/') {
-        true => PathBuf::from(given),
-        false => Path::new("/dev").join(given),
-    };
-    let found = probe::disk_name(&path).map_err(|error| {
-        Failure::usage(format!("cannot look at {}: {error}", path.display()))
-            .with_help("name a block device, such as /dev/nvme0n1 (`lsblk` lists them)")
-    })?;
-    found.ok_or_else(|| {
-        Failure::usage(format!("{given} is no block device, nor does it lie on one"))
-            .with_help("name a block device, such as /dev/nvme0n1 (`lsblk` lists them)")
-    })
+fn print(samples: &[Sample], output: Output) -> Result<(), Failure> {
+    samples.iter().try_for_each(|sample| output.text(&text(sample)))
 }
 
 /// One sample: a line about the machine and a table of its devices, as `iostat -x` has them; `-` where

@@ -5,27 +5,19 @@ use std::time::SystemTime;
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
-use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, RunSpec, named, unwritable};
+use ssdyno_pts::{PtsResult, Test};
+use ssdyno_result::{Keep, ResultError, RunDirectory};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
+use ssdyno_task::{PtsTask, Task, TaskOutcome, TaskResult};
 
 use crate::args::positive_span;
-use crate::consent::Terminal;
 use crate::host::HostArgs;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::results::{HEADING, ResultsArgs, keep};
-
-/// Length of a load: the specification's on a real target; on a simulated one what a person waits
-/// for.
-const ROUND_REAL: Time = Time::from_s(60);
-const ROUND_SIMULATED: Time = Time::from_ms(100);
-/// With `--quick`.
-const ROUND_REAL_QUICK: Time = Time::from_s(1);
-const ROUND_SIMULATED_QUICK: Time = Time::from_ms(10);
+use crate::task;
 
 #[derive(Debug, Args)]
 pub(crate) struct PtsArgs {
@@ -80,6 +72,28 @@ pub(crate) struct PtsArgs {
     results: ResultsArgs,
 }
 
+impl PtsArgs {
+    fn task(&self) -> PtsTask {
+        PtsTask {
+            target: self.target.clone(),
+            test: self.test,
+            round: self.round,
+            quick: self.quick,
+            histogram: self.histogram,
+            rounds_max: self.rounds_max,
+            precondition: self.precondition,
+            active_range_percent: self.active_range,
+            depth: self.depth,
+            purge: !self.no_purge,
+            seed: self.seed,
+            set: self.set.clone(),
+            host: self.host.spec(),
+            real: self.real.spec(),
+            write: self.real.write_spec(),
+        }
+    }
+}
+
 fn test(text: &str) -> Result<Test, String> {
     text.parse()
 }
@@ -104,20 +118,22 @@ pub(crate) struct PtsOutput<'a> {
 }
 
 pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
-    let plan = plan(args, named::is_real(&args.target));
-    let mut target = plan.open(&spec(args), &mut Terminal)?;
+    let prepared = task::prepare(&Task::Pts(Box::new(args.task())))?;
     // Made before the test: who has no place for results should hear of it at once.
     let directory = directory(args)?;
-    let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
-    let executed = plan.execute(&mut target, &mut watch);
-    watch.meter.finish();
-    let (mut result, failure) = executed.map_err(|error| {
-        // Nothing was measured: nothing is left behind.
-        directory.iter().for_each(ResultFolder::remove);
-        explain(error, FailureKind::Usage)
-    })?;
-    result.notes.splice(0..0, target.notes().iter().cloned());
-    let mut failure = failure.map(|error| explain(error, FailureKind::Failed));
+    let checkpoint = &mut |result: TaskResult| {
+        if let (Some(directory), TaskResult::Pts(result)) = (&directory, &result) {
+            // Only a safety net: what cannot be written is said at the end.
+            let _ = write(directory, result);
+        }
+        Ok(())
+    };
+    let outcome = task::watch(prepared, output, Some(CountMeter::new()), Some(checkpoint));
+    // Nothing was measured: nothing is left behind.
+    let outcome = outcome.inspect_err(|_| directory.iter().for_each(ResultFolder::remove))?;
+    let TaskOutcome { result: TaskResult::Pts(result), mut failure } = outcome else {
+        return Err(task::other_result());
+    };
     let written = directory.as_ref().map(|directory| write(directory, &result)).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -140,39 +156,6 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-fn plan(args: &PtsArgs, is_real: bool) -> PtsPlan {
-    let round = match (args.round, args.quick, is_real) {
-        (Some(round), ..) => round.0,
-        (None, true, true) => ROUND_REAL_QUICK,
-        (None, true, false) => ROUND_SIMULATED_QUICK,
-        (None, false, true) => ROUND_REAL,
-        (None, false, false) => ROUND_SIMULATED,
-    };
-    PtsPlan {
-        target: args.target.clone(),
-        test: args.test,
-        round,
-        rounds_max: args.rounds_max,
-        histogram: args.histogram.map_or(round * 20, |length| length.0),
-        precondition: args.precondition,
-        active_range_percent: args.active_range,
-        depth: args.depth,
-        purge: !args.no_purge,
-        seed: args.seed,
-    }
-}
-
-/// What lies before the target, how it is loaded, and what permits that.
-fn spec(args: &PtsArgs) -> RunSpec {
-    RunSpec {
-        set: args.set.clone(),
-        host: args.host.spec(),
-        real: args.real.spec(),
-        write: args.real.write_spec(),
-        ..RunSpec::default()
-    }
-}
-
 fn directory(args: &PtsArgs) -> Result<Option<ResultFolder>, Failure> {
     args.results.create(args.keep, || {
         let test = format!("pts-{}", args.test);
@@ -182,38 +165,6 @@ fn directory(args: &PtsArgs) -> Result<Option<ResultFolder>, Failure> {
 
 fn write(directory: &ResultFolder, result: &PtsResult) -> Result<String, ResultError> {
     directory.write_page(&ssdyno_pts::html(result), result)
-}
-
-fn explain(error: PtsError, kind: FailureKind) -> Failure {
-    match error {
-        PtsError::Interrupted => {
-            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
-        }
-        PtsError::Target(failure) => Failure { kind, ..failure },
-        _ => Failure::new(kind, error.to_string()).with_help(error.help()),
-    }
-}
-
-struct Watch<'a> {
-    meter: CountMeter,
-    directory: Option<&'a ResultFolder>,
-}
-
-impl Observer for Watch<'_> {
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
-        let mut what = stage.what.clone();
-        if progress.completed > 0 {
-            what += &format!(", mean latency {}", nanoseconds(progress.latency_ns_mean));
-        }
-        self.meter.update(stage.done, stage.of, what)
-    }
-
-    fn checkpoint(&mut self, result: &PtsResult) {
-        if let Some(directory) = self.directory {
-            // Only a safety net: what cannot be written is said at the end.
-            let _ = write(directory, result);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,28 +1,22 @@
 //! `ssdyno verify`.
 
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_bench::{RealTarget, RemoteFile};
 use ssdyno_block::counted;
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_safety::{self as safety, Access};
-use ssdyno_session::{ErrorBody, Failure, FailureKind, access, named};
-use ssdyno_verify::{
-    self as verify, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
-};
+use ssdyno_session::{ErrorBody, Failure, FailureKind, named};
+use ssdyno_task::{Task, TaskOutcome, TaskResult, VerifyTask};
+use ssdyno_verify::VerifyReport;
 use ssdyno_workload::read_fio_verify;
 
 use crate::args::positive_span;
-use crate::consent::{Terminal, WriteArgs};
-use crate::diagnose::exit_code;
+use crate::consent::WriteArgs;
 use crate::output::{Output, end};
-use crate::progress::{CountMeter, interrupted};
+use crate::progress::CountMeter;
+use crate::task;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArgs {
@@ -78,6 +72,23 @@ impl VerifyArgs {
         self.target.as_deref().unwrap_or_default()
     }
 
+    fn task(&self) -> VerifyTask {
+        VerifyTask {
+            target: self.target().to_owned(),
+            seed: self.seed,
+            block_size: self.block_size,
+            range: self.range,
+            threads: self.threads,
+            writes: self.writes,
+            read_percent: self.read_percent,
+            flush_every: self.flush_every,
+            journal: self.journal.clone(),
+            resume: self.resume.clone(),
+            timeout: self.timeout,
+            write: self.write.spec(),
+        }
+    }
+
     /// With what the job file says in place.
     fn resolved(&self) -> Result<VerifyArgs, Failure> {
         let mut args = self.clone();
@@ -119,94 +130,13 @@ pub(crate) struct VerifyOutput<'a> {
     error: Option<ErrorBody>,
 }
 
-/// After an interrupt: how long requests under way may take.
-const DRAIN: Duration = Duration::from_secs(5);
-
-/// Ends the program where the target never answers: threads that wait for it cannot be taken back.
-struct Watchdog<'a> {
-    target: &'a str,
-    timeout: Duration,
-    output: Output,
-    requests: u64,
-    since: Instant,
-}
-
-impl Watchdog<'_> {
-    fn look(&mut self, requests: u64) {
-        if requests != self.requests {
-            (self.requests, self.since) = (requests, Instant::now());
-        }
-        let (patience, kind) = match interrupted() {
-            true => (self.timeout.min(DRAIN), FailureKind::Interrupted),
-            false => (self.timeout, FailureKind::Failed),
-        };
-        if self.since.elapsed() < patience {
-            return;
-        }
-        let (target, seconds) = (self.target, patience.as_secs_f64());
-        let message = format!("{target} hangs: no request completed for {seconds} s");
-        let failure = Failure::new(kind, message).with_help(
-            "look at the kernel's log (`dmesg`); what was written is in the journal, if one was \
-             asked for: --resume checks it",
-        );
-        crate::report(&failure, self.output);
-        std::process::exit(i32::from(exit_code(kind)));
-    }
-}
-
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
     let args = &args.resolved()?;
-    let mut meter = CountMeter::new();
-    let timeout = Duration::from_nanos(args.timeout.0.as_ns());
-    let mut watchdog =
-        Watchdog { target: args.target(), timeout, output, requests: 0, since: Instant::now() };
-    let report = match &args.resume {
-        Some(journal) => {
-            let target = open(args.target(), &Access::ReadOnly)?;
-            watchdog.since = Instant::now();
-            let mut update = |p: &VerifyProgress| {
-                watchdog.look(p.requests);
-                meter.update(p.done, p.of, faults(p.faults))
-            };
-            let crashed = Crashed {
-                journal,
-                capacity_bytes: target.size_bytes,
-                serial: target.serial.clone(),
-                sector_bytes: target.sector_bytes,
-                threads: args.threads,
-            };
-            verify::resume(&crashed, &*target.medium, &mut update)
-        }
-        None => {
-            let access = access(&args.write.spec(), args.target(), &mut Terminal)?;
-            if matches!(access, Access::ReadOnly) {
-                return Err(Failure::usage("verifying writes to the target").with_help(
-                    "add --write; to check after a crash without writing: --resume JOURNAL",
-                ));
-            }
-            if let Some(journal) = &args.journal {
-                verify::check_journal_place(args.target(), journal)
-                    .map_err(|error| explain(&error))?;
-            }
-            let target = open(args.target(), &access)?;
-            watchdog.since = Instant::now();
-            let mut update = |p: &VerifyProgress| {
-                watchdog.look(p.requests);
-                meter.update(p.done, p.of, faults(p.faults))
-            };
-            let run = verify::fresh_run().map_err(|error| {
-                Failure::new(FailureKind::Failed, format!("no random number for the run: {error}"))
-                    .with_help("look at /dev/urandom")
-            })?;
-            let plan = plan(args, &target, run);
-            let report = verify::verify(&plan, &*target.medium, &mut update);
-            target.target.remember_scratch();
-            report
-        }
+    let prepared = task::prepare(&Task::Verify(Box::new(args.task())))?;
+    let outcome = task::watch(prepared, output, Some(CountMeter::new()), None)?;
+    let TaskOutcome { result: TaskResult::Verify(report), failure } = outcome else {
+        return Err(task::other_result());
     };
-    meter.finish();
-    let report = report.map_err(|error| explain(&error))?;
-    let failure = judge(&report);
     let told = output.either(
         || text(args, &report),
         || VerifyOutput {
@@ -217,109 +147,6 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
         },
     );
     end(told, failure)
-}
-
-fn plan(args: &VerifyArgs, target: &Opened, run: u64) -> VerifyPlan {
-    let block_bytes = args.block_size.map_or(target.sector_bytes.max(4096), |size| size.0 as u32);
-    let range_bytes = args.range.map_or(target.size_bytes, |range| range.0);
-    let blocks = range_bytes / u64::from(block_bytes.max(1));
-    VerifyPlan {
-        seed: args.seed,
-        run,
-        serial: target.serial.clone(),
-        block_bytes,
-        sector_bytes: target.sector_bytes,
-        capacity_bytes: target.size_bytes,
-        range_bytes,
-        threads: args.threads,
-        // By default as many writes as there are blocks: most are written, many again.
-        writes: args.writes.unwrap_or(blocks),
-        read_percent: args.read_percent,
-        flush_every: args.flush_every,
-        journal: args.journal.clone(),
-    }
-}
-
-struct Opened {
-    medium: Box<dyn Medium>,
-    size_bytes: u64,
-    sector_bytes: u32,
-    /// Of a device that has one.
-    serial: Option<String>,
-    /// Keeps the lock.
-    target: RealTarget,
-}
-
-/// The same checks as for a run.
-fn open(name: &str, access: &Access) -> Result<Opened, Failure> {
-    // Before the target is opened: from then on a scratch file is watched, and this would count as another program
-    // that opens it.
-    let serial = safety::inspect(name).ok().and_then(|found| found.serial().map(str::to_owned));
-    let target = RealTarget::open(name, access)
-        .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
-    let facts = target.facts();
-    let medium = medium(&target).map_err(|error| {
-        Failure::usage(format!("cannot open {name}: {error}")).with_help("close some files")
-    })?;
-    let Some(medium) = medium else {
-        return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
-            .with_help("name a block device, a file or a network target"));
-    };
-    let (size_bytes, sector_bytes) = (facts.capacity_bytes, facts.sector_bytes);
-    Ok(Opened { medium, size_bytes, sector_bytes, serial, target })
-}
-
-/// What of `target` can be verified; `None` where it keeps nothing.
-fn medium(target: &RealTarget) -> io::Result<Option<Box<dyn Medium>>> {
-    if let Some(remote) = target.to_remote_file() {
-        return Ok(Some(Box::new(Remote(remote))));
-    }
-    Ok(target.to_file()?.map(|file| Box::new(file) as Box<dyn Medium>))
-}
-
-/// A network target.
-struct Remote(RemoteFile);
-
-impl Medium for Remote {
-    fn read(&self, offset_bytes: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(out, offset_bytes)
-    }
-
-    fn write(&self, offset_bytes: u64, data: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(data, offset_bytes)
-    }
-
-    fn flush(&self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-fn faults(count: u64) -> String {
-    counted(count, "fault", "faults")
-}
-
-fn judge(report: &VerifyReport) -> Option<Failure> {
-    if report.faults > 0 {
-        let who = counted(report.faults, "block is", "blocks are");
-        let message = format!("{who} not what was written");
-        return Some(
-            Failure::new(FailureKind::Failed, message)
-                .with_help("do not trust this target with data; the findings say where and what"),
-        );
-    }
-    (report.partial && interrupted()).then(|| {
-        Failure::new(FailureKind::Interrupted, "interrupted").with_help(
-            "what was written is in the journal, if one was asked for: --resume checks it",
-        )
-    })
-}
-
-fn explain(error: &VerifyError) -> Failure {
-    let kind = match error {
-        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
-        _ => FailureKind::Usage,
-    };
-    Failure::new(kind, error.to_string()).with_help(error.help())
 }
 
 fn text(args: &VerifyArgs, report: &VerifyReport) -> String {

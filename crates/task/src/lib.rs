@@ -1,0 +1,30 @@
+//! Everything that a front end can start, as one value with one runner.
+//!
+//! Key types: [`Task`] (what is asked for, as a value that can be written down), [`PreparedTask`] (a task that can
+//! start; it names the targets that it would write to), [`TaskRunner`] (a task under way: poll, stop, result),
+//! [`TaskSnapshot`] (how far it is, the same for all tasks), [`TaskResult`] (what it measured).
+//!
+//! [`Task::prepare`] is the only place where a front end is asked for consent to write. A task that is stopped
+//! keeps what it measured.
+//!
+//! Errors are [`Failure`](ssdyno_session::Failure)s that name keys of the task, such as `write.allowed`. A front end
+//! shows them in its own words.
+//!
+//! Not here: how progress and results are shown, and where they are stored. Runs and lists of runs start in
+//! `session` and `cluster`.
+
+#[cfg(target_os = "linux")]
+mod probe;
+mod pts;
+mod runner;
+mod task;
+#[cfg(target_os = "linux")]
+mod verify;
+
+#[cfg(target_os = "linux")]
+pub use probe::ProbeTask;
+pub use pts::PtsTask;
+pub use runner::{PreparedTask, TaskOutcome, TaskResult, TaskRunner, TaskSnapshot};
+pub use task::Task;
+#[cfg(target_os = "linux")]
+pub use verify::VerifyTask;

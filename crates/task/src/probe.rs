@@ -1,0 +1,94 @@
+//! Samples of this machine as a task.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_bench::probe::{self, Probe};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_session::{Failure, FailureKind};
+
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+
+/// What is sampled, and how often.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProbeTask {
+    /// Block devices whose own counters are shown, such as `/dev/nvme0n1`, or files on them. Default: all disks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<String>,
+    /// Length of a sample, above 0.
+    pub interval: Span,
+    /// How many samples, 1 or more.
+    pub samples: u32,
+}
+
+impl Default for ProbeTask {
+    /// Ten samples of a second.
+    fn default() -> ProbeTask {
+        ProbeTask { device: Vec::new(), interval: Span(Time::from_s(1)), samples: 10 }
+    }
+}
+
+impl ProbeTask {
+    pub(crate) fn prepare(&self) -> Result<PreparedTask, Failure> {
+        let interval = Duration::from_secs_f64(self.interval.0.as_s_f64());
+        let mut disks: Vec<String> =
+            self.device.iter().map(|given| device(given)).collect::<Result<_, _>>()?;
+        if disks.is_empty() {
+            disks = probe::disks();
+        }
+        let samples = self.samples;
+        let carry_out = move |control: &TaskControl| Ok(sample(disks, interval, samples, control));
+        Ok(PreparedTask::new("samples of this machine".to_owned(), Vec::new(), carry_out))
+    }
+}
+
+fn sample(
+    disks: Vec<String>,
+    interval: Duration,
+    samples: u32,
+    control: &TaskControl,
+) -> TaskOutcome {
+    let zero = Instant::now();
+    let mut probe = Probe::new(zero, disks);
+    let mut taken = 0;
+    while taken < samples && control.wait_until(zero + interval * (taken + 1)) {
+        taken += 1;
+        let sample = probe.sample();
+        control.keep(|partial| match partial {
+            Some(TaskResult::Probe(samples)) => samples.push(sample),
+            other => *other = Some(TaskResult::Probe(vec![sample])),
+        });
+        control.report(|snapshot| {
+            "sampling".clone_into(&mut snapshot.step);
+            (snapshot.done, snapshot.of) = (u64::from(taken), u64::from(samples));
+        });
+    }
+    let mut result = None;
+    control.keep(|partial| result = partial.take());
+    let failure = (taken < samples).then(|| {
+        Failure::new(FailureKind::Interrupted, "interrupted")
+            .with_help("the samples until then are whole")
+    });
+    TaskOutcome { result: result.unwrap_or(TaskResult::Probe(Vec::new())), failure }
+}
+
+/// The kernel's name of a device, given as a path or under that name.
+fn device(given: &str) -> Result<String, Failure> {
+    let path = match given.contains('/') {
+        true => PathBuf::from(given),
+        false => Path::new("/dev").join(given),
+    };
+    let help = "name a block device, such as /dev/nvme0n1 (`lsblk` lists them)";
+    let found = probe::disk_name(&path).map_err(|error| {
+        let message = format!("cannot look at {}: {error}", path.display());
+        Failure::usage(message).with_help(help).with_key("device")
+    })?;
+    found.ok_or_else(|| {
+        let message = format!("{given} is no block device, nor does it lie on one");
+        Failure::usage(message).with_help(help).with_key("device")
+    })
+}

@@ -1,0 +1,176 @@
+//! The SNIA test as a task.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
+use ssdyno_result::{KeepGoing, RunProgress};
+use ssdyno_session::{
+    Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, named,
+};
+
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+
+/// Length of a load: the specification's on a real target; on a simulated one what a person waits
+/// for.
+const ROUND_REAL: Time = Time::from_s(60);
+const ROUND_SIMULATED: Time = Time::from_ms(100);
+/// Of a quick test.
+const ROUND_REAL_QUICK: Time = Time::from_s(1);
+const ROUND_SIMULATED_QUICK: Time = Time::from_ms(10);
+
+/// How many rounds the histogram of the latency test is long: the specification's 20 minutes where a round is one
+/// minute.
+const HISTOGRAM_ROUNDS: u64 = 20;
+
+/// A test of the SNIA specification, and its target.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PtsTask {
+    /// What to test: `sim:NAME`, `FILE.toml`, a block device or a file. A real target is written over and needs
+    /// `write.allowed`.
+    pub target: String,
+    /// Which test.
+    pub test: Test,
+    /// Length of each load of a round, on the clock of the device. Default: 1 min on a real target, as the
+    /// specification says, 100 ms on a simulated one; 1 s and 10 ms with `quick`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<Span>,
+    /// Short loads where `round` does not say how long they are.
+    pub quick: bool,
+    /// How long the latency test runs its tracked load once more at the end, for the histogram of all response
+    /// times; 0: not at all. Default: 20 times `round`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Span>,
+    /// Rounds after which the test gives up, 5 or more.
+    pub rounds_max: u32,
+    /// How many times the device is written over sequentially first; 0: not at all.
+    pub precondition: f64,
+    /// Part of the device, from its start, that the rounds use, above 0 to 100 percent.
+    pub active_range_percent: f64,
+    /// Requests outstanding, 1 or more; the latency test always has one.
+    pub depth: u32,
+    /// Discard or format the target first.
+    pub purge: bool,
+    /// Random seed.
+    pub seed: u64,
+    /// Keys of the device, as `KEY=VALUE`; later ones win.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// What lies between the test and a simulated device.
+    pub host: HostSpec,
+    /// How a real target is loaded.
+    pub real: RealSpec,
+    /// What allows writing to a real target.
+    pub write: WriteSpec,
+}
+
+impl Default for PtsTask {
+    /// The IOPS test as the specification describes it, without a target.
+    fn default() -> PtsTask {
+        PtsTask {
+            target: String::new(),
+            test: Test::default(),
+            round: None,
+            quick: false,
+            histogram: None,
+            rounds_max: 25,
+            precondition: 2.0,
+            active_range_percent: 100.0,
+            depth: 32,
+            purge: true,
+            seed: 1,
+            set: Vec::new(),
+            host: HostSpec::default(),
+            real: RealSpec::default(),
+            write: WriteSpec::default(),
+        }
+    }
+}
+
+impl PtsTask {
+    pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
+        let plan = self.plan();
+        let prepared = plan.resolve(&self.spec(), prompt)?;
+        let writes_to = match prepared.is_real() && self.write.allowed {
+            true => vec![self.target.clone()],
+            false => Vec::new(),
+        };
+        let name = format!("{} test of {}", self.test, self.target);
+        let carry_out = move |control: &TaskControl| carry_out(&plan, prepared, control);
+        Ok(PreparedTask::new(name, writes_to, carry_out))
+    }
+
+    fn plan(&self) -> PtsPlan {
+        let round = match (self.round, self.quick, named::is_real(&self.target)) {
+            (Some(round), ..) => round.0,
+            (None, true, true) => ROUND_REAL_QUICK,
+            (None, true, false) => ROUND_SIMULATED_QUICK,
+            (None, false, true) => ROUND_REAL,
+            (None, false, false) => ROUND_SIMULATED,
+        };
+        PtsPlan {
+            target: self.target.clone(),
+            test: self.test,
+            round,
+            rounds_max: self.rounds_max,
+            histogram: self.histogram.map_or(round * HISTOGRAM_ROUNDS, |length| length.0),
+            precondition: self.precondition,
+            active_range_percent: self.active_range_percent,
+            depth: self.depth,
+            purge: self.purge,
+            seed: self.seed,
+        }
+    }
+
+    /// What lies before the target, how it is loaded, and what permits that.
+    fn spec(&self) -> RunSpec {
+        RunSpec {
+            set: self.set.clone(),
+            host: self.host.clone(),
+            real: self.real.clone(),
+            write: self.write.clone(),
+            ..RunSpec::default()
+        }
+    }
+}
+
+fn carry_out(
+    plan: &PtsPlan,
+    prepared: Prepared,
+    control: &TaskControl,
+) -> Result<TaskOutcome, Failure> {
+    let mut target = prepared.keep()?;
+    let executed = plan.execute(&mut target, &mut Watch(control));
+    let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
+    result.notes.splice(0..0, target.notes().iter().cloned());
+    let failure = failure.map(|error| explain(error, FailureKind::Failed));
+    Ok(TaskOutcome { result: TaskResult::Pts(Box::new(result)), failure })
+}
+
+fn explain(error: PtsError, kind: FailureKind) -> Failure {
+    match error {
+        PtsError::Interrupted => {
+            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
+        }
+        PtsError::Target(failure) => Failure { kind, ..failure },
+        _ => Failure::new(kind, error.to_string()).with_help(error.help()),
+    }
+}
+
+struct Watch<'a>(&'a TaskControl);
+
+impl Observer for Watch<'_> {
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
+        self.0.report(|snapshot| {
+            snapshot.step.clone_from(&stage.what);
+            (snapshot.done, snapshot.of) = (stage.done, stage.of);
+            snapshot.progress.clone_from(progress);
+        })
+    }
+
+    fn checkpoint(&mut self, result: &PtsResult) {
+        self.0.keep(|partial| *partial = Some(TaskResult::Pts(Box::new(result.clone()))));
+    }
+}

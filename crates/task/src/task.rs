@@ -1,0 +1,43 @@
+//! What a front end can ask for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_session::{Failure, Prompt};
+
+#[cfg(target_os = "linux")]
+use crate::probe::ProbeTask;
+use crate::pts::PtsTask;
+use crate::runner::PreparedTask;
+#[cfg(target_os = "linux")]
+use crate::verify::VerifyTask;
+
+/// Something that a front end can start. The key `task` says what it is.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "task", rename_all = "snake_case")]
+pub enum Task {
+    /// A test of the SNIA specification.
+    Pts(Box<PtsTask>),
+    /// Writes blocks and checks that they are read back, or checks a target after a crash.
+    #[cfg(target_os = "linux")]
+    Verify(Box<VerifyTask>),
+    /// Samples the state of this machine.
+    #[cfg(target_os = "linux")]
+    Probe(ProbeTask),
+}
+
+impl Task {
+    /// Checks everything that can be checked beforehand. `prompt` is asked before a real target may be written to;
+    /// no later step asks.
+    ///
+    /// # Errors
+    /// A key has an impossible value, there is no such target, or it may not be written to.
+    pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
+        match self {
+            Task::Pts(pts) => pts.prepare(prompt),
+            #[cfg(target_os = "linux")]
+            Task::Verify(verify) => verify.prepare(prompt),
+            #[cfg(target_os = "linux")]
+            Task::Probe(probe) => probe.prepare(),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! A verification as a task.
+
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_bench::{RealTarget, RemoteFile};
+use ssdyno_block::units::{Bytes, Span};
+use ssdyno_block::{Time, counted};
+use ssdyno_result::KeepGoing;
+use ssdyno_safety::{self as safety, Access};
+use ssdyno_session::{Failure, FailureKind, Prompt, WriteSpec, access};
+use ssdyno_verify::{
+    self as verify, Crashed, Medium, VerifyError, VerifyPlan, VerifyProgress, VerifyReport,
+};
+
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+
+/// After a stop: how long requests under way may take.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// What is verified, and how.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct VerifyTask {
+    /// A block device, a file or a network target. It is written to, which `write.allowed` must allow, except with
+    /// `resume`.
+    pub target: String,
+    /// Random seed.
+    pub seed: u64,
+    /// Bytes of a write. Default: 4 KiB, or the target's sector if that is larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<Bytes>,
+    /// Bytes from the start of the target that are verified. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<Bytes>,
+    /// Writes under way together, 1 or more.
+    pub threads: u32,
+    /// Blocks to write. Default: as many as the range holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<u64>,
+    /// Reads among the requests, 0 to 99 percent.
+    pub read_percent: u8,
+    /// Writes of a thread between two flushes of the target, 1 or more.
+    pub flush_every: u64,
+    /// A new file for a journal, on another device than the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub journal: Option<PathBuf>,
+    /// After a crash: check the target against this journal; nothing is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<PathBuf>,
+    /// The target is treated as hung when no request completes for this long.
+    pub timeout: Span,
+    /// What allows writing to the target.
+    pub write: WriteSpec,
+}
+
+impl Default for VerifyTask {
+    /// All of a target, with 8 threads; the target is still to be named.
+    fn default() -> VerifyTask {
+        VerifyTask {
+            target: String::new(),
+            seed: 1,
+            block_size: None,
+            range: None,
+            threads: 8,
+            writes: None,
+            read_percent: 30,
+            flush_every: 1000,
+            journal: None,
+            resume: None,
+            timeout: Span(Time::from_s(30)),
+            write: WriteSpec::default(),
+        }
+    }
+}
+
+impl VerifyTask {
+    pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
+        let task = self.clone();
+        let name = format!("verification of {}", self.target);
+        if let Some(journal) = self.resume.clone() {
+            let carry_out = move |control: &TaskControl| task.check(&journal, control);
+            return Ok(PreparedTask::new(name, Vec::new(), carry_out));
+        }
+        let access = access(&self.write, &self.target, prompt)?;
+        if matches!(access, Access::ReadOnly) {
+            return Err(Failure::usage("verifying writes to the target")
+                .with_help(
+                    "allow it with `write.allowed`; to check after a crash without writing, name \
+                     the journal in `resume`",
+                )
+                .with_key("write.allowed"));
+        }
+        if let Some(journal) = &self.journal {
+            verify::check_journal_place(&self.target, journal).map_err(|error| explain(&error))?;
+        }
+        let writes_to = vec![self.target.clone()];
+        let carry_out = move |control: &TaskControl| task.write(&access, control);
+        Ok(PreparedTask::new(name, writes_to, carry_out))
+    }
+
+    /// Writes and reads.
+    fn write(&self, access: &Access, control: &TaskControl) -> Result<TaskOutcome, Failure> {
+        let target = Opened::new(&self.target, access)?;
+        let run = verify::fresh_run().map_err(|error| {
+            Failure::new(FailureKind::Failed, format!("no random number for the run: {error}"))
+                .with_help("look at /dev/urandom")
+        })?;
+        let mut watch = Watch::new(self, control);
+        let report = verify::verify(&self.plan(&target, run), &*target.medium, &mut |progress| {
+            watch.look(progress)
+        });
+        target.target.remember_scratch();
+        outcome(report, control)
+    }
+
+    /// Reads what a journal says should be there.
+    fn check(&self, journal: &Path, control: &TaskControl) -> Result<TaskOutcome, Failure> {
+        let target = Opened::new(&self.target, &Access::ReadOnly)?;
+        let crashed = Crashed {
+            journal,
+            capacity_bytes: target.size_bytes,
+            serial: target.serial.clone(),
+            sector_bytes: target.sector_bytes,
+            threads: self.threads,
+        };
+        let mut watch = Watch::new(self, control);
+        let report =
+            verify::resume(&crashed, &*target.medium, &mut |progress| watch.look(progress));
+        outcome(report, control)
+    }
+
+    fn plan(&self, target: &Opened, run: u64) -> VerifyPlan {
+        let usual = target.sector_bytes.max(4096);
+        let block_bytes = self.block_size.map_or(usual, |size| size.0 as u32);
+        let range_bytes = self.range.map_or(target.size_bytes, |range| range.0);
+        let blocks = range_bytes / u64::from(block_bytes.max(1));
+        VerifyPlan {
+            seed: self.seed,
+            run,
+            serial: target.serial.clone(),
+            block_bytes,
+            sector_bytes: target.sector_bytes,
+            capacity_bytes: target.size_bytes,
+            range_bytes,
+            threads: self.threads,
+            // By default as many writes as there are blocks: most are written, many again.
+            writes: self.writes.unwrap_or(blocks),
+            read_percent: self.read_percent,
+            flush_every: self.flush_every,
+            journal: self.journal.clone(),
+        }
+    }
+}
+
+/// Tells how far a verification is, and notices a target that never answers.
+struct Watch<'a> {
+    control: &'a TaskControl,
+    target: &'a str,
+    timeout: Duration,
+    /// Requests completed when it was last asked, and since when there are so many.
+    requests: u64,
+    since: Instant,
+}
+
+impl<'a> Watch<'a> {
+    fn new(task: &'a VerifyTask, control: &'a TaskControl) -> Watch<'a> {
+        let timeout = Duration::from_nanos(task.timeout.0.as_ns());
+        Watch { control, target: &task.target, timeout, requests: 0, since: Instant::now() }
+    }
+
+    fn look(&mut self, progress: &VerifyProgress) -> KeepGoing {
+        if progress.requests != self.requests {
+            (self.requests, self.since) = (progress.requests, Instant::now());
+        }
+        let (patience, kind) = match self.control.is_stopped() {
+            true => (self.timeout.min(DRAIN), FailureKind::Interrupted),
+            false => (self.timeout, FailureKind::Failed),
+        };
+        let hangs = self.since.elapsed() >= patience;
+        self.control.hang(hangs.then(|| hung(self.target, patience, kind)));
+        self.control.report(|snapshot| {
+            "verifying".clone_into(&mut snapshot.step);
+            (snapshot.done, snapshot.of) = (progress.done, progress.of);
+            snapshot.faults = Some(progress.faults);
+        })
+    }
+}
+
+fn hung(target: &str, patience: Duration, kind: FailureKind) -> Failure {
+    let seconds = patience.as_secs_f64();
+    let message = format!("{target} hangs: no request completed for {seconds} s");
+    Failure::new(kind, message).with_help(
+        "look at the kernel's log (`dmesg`); what was written is in the journal, if one was asked \
+         for: `resume` checks it",
+    )
+}
+
+struct Opened {
+    medium: Box<dyn Medium>,
+    size_bytes: u64,
+    sector_bytes: u32,
+    /// Of a device that has one.
+    serial: Option<String>,
+    /// Keeps the lock.
+    target: RealTarget,
+}
+
+impl Opened {
+    /// The same checks as for a run.
+    fn new(name: &str, access: &Access) -> Result<Opened, Failure> {
+        // Before the target is opened: from then on a scratch file is watched, and this would count as another
+        // program that opens it.
+        let serial = safety::inspect(name).ok().and_then(|found| found.serial().map(str::to_owned));
+        let target = RealTarget::open(name, access)
+            .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+        let facts = target.facts();
+        let medium = medium(&target).map_err(|error| {
+            Failure::usage(format!("cannot open {name}: {error}")).with_help("close some files")
+        })?;
+        let Some(medium) = medium else {
+            return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
+                .with_help("name a block device, a file or a network target"));
+        };
+        let (size_bytes, sector_bytes) = (facts.capacity_bytes, facts.sector_bytes);
+        Ok(Opened { medium, size_bytes, sector_bytes, serial, target })
+    }
+}
+
+/// What of `target` can be verified; `None` where it keeps nothing.
+fn medium(target: &RealTarget) -> io::Result<Option<Box<dyn Medium>>> {
+    if let Some(remote) = target.to_remote_file() {
+        return Ok(Some(Box::new(Remote(remote))));
+    }
+    Ok(target.to_file()?.map(|file| Box::new(file) as Box<dyn Medium>))
+}
+
+/// A network target.
+struct Remote(RemoteFile);
+
+impl Medium for Remote {
+    fn read(&self, offset_bytes: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(out, offset_bytes)
+    }
+
+    fn write(&self, offset_bytes: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(data, offset_bytes)
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn outcome(
+    report: Result<VerifyReport, VerifyError>,
+    control: &TaskControl,
+) -> Result<TaskOutcome, Failure> {
+    let report = report.map_err(|error| explain(&error))?;
+    let failure = judge(&report, control.is_stopped());
+    Ok(TaskOutcome { result: TaskResult::Verify(Box::new(report)), failure })
+}
+
+fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
+    if report.faults > 0 {
+        let who = counted(report.faults, "block is", "blocks are");
+        let message = format!("{who} not what was written");
+        return Some(
+            Failure::new(FailureKind::Failed, message)
+                .with_help("do not trust this target with data; the findings say where and what"),
+        );
+    }
+    (report.partial && stopped).then(|| {
+        Failure::new(FailureKind::Interrupted, "interrupted").with_help(
+            "what was written is in the journal, if one was asked for: `resume` checks it",
+        )
+    })
+}
+
+fn explain(error: &VerifyError) -> Failure {
+    let kind = match error {
+        VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
+        _ => FailureKind::Usage,
+    };
+    Failure::new(kind, error.to_string()).with_help(error.help())
+}
