@@ -28,7 +28,9 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-device", "ssdyno-ftl", "ssdyno-safety"],
     &["ssdyno-flash"],
     &["ssdyno-energy"],
-    &["ssdyno-result"],
+    &["ssdyno-report"],
+    &["ssdyno-record"],
+    &["ssdyno-figures"],
     &["ssdyno-workload"],
     &["ssdyno-engine"],
     // The connector: devices stand on it from below, drivers from above.

@@ -8,7 +8,7 @@
 //! `cargo bench -p ssdyno-bench --bench null [-- [TARGET] [--runs N] [--requests N]]`
 
 use ssdyno_bench::{BenchMeasured, BenchOptions, BenchRun};
-use ssdyno_result::{Keep, KeepGoing, OwnCost, RunLimits};
+use ssdyno_figures::{Keep, KeepGoing, OwnCost, RunLimits};
 use ssdyno_safety::Access;
 use ssdyno_workload::{Source, WorkloadConfig};
 

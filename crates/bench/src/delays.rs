@@ -1,6 +1,6 @@
 //! How late requests were issued.
 
-use ssdyno_result::{Histogram, nanoseconds};
+use ssdyno_figures::{Histogram, nanoseconds};
 
 /// Lateness of 1 % of the requests that asks for an explanation.
 const MUCH_NS: f64 = 50_000.0;

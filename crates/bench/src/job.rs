@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ssdyno_block::{Op, Request, Status, Time};
-use ssdyno_result::probe::Moved;
-use ssdyno_result::{Sent, Tape};
+use ssdyno_figures::probe::Moved;
+use ssdyno_record::{Sent, Tape};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::clock::{Clock, Margin};

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{
-    Evidence, JobResult, KeepGoing, LiveSnapshot, Precise, Precision, Recording, RunProgress,
-    RunStart, Supervisor, Tape,
+use ssdyno_figures::{
+    JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart, Supervisor,
 };
+use ssdyno_record::{Evidence, Precise, Recording, Tape};
 use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
@@ -473,7 +473,7 @@ impl JobSet {
         let starts = merged.iter().flatten().filter(|part| part.has_started());
         let start = starts.map(Recording::start).min().unwrap_or_default();
         let figures = |(entry, recording): (&FioEntry, &Option<Recording>)| {
-            let figures = recording.as_ref().map(|recording| JobResult::of(recording, start));
+            let figures = recording.as_ref().map(|recording| recording.job_result(start));
             JobResult {
                 name: entry.name.clone(),
                 group: entry.group,

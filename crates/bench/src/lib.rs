@@ -1,13 +1,13 @@
 //! The runner in wall time: loads a block device, a file or nothing, and measures it.
 //!
 //! Key types: [`BenchRun`] (a target, a workload and a seed) whose [`execute`](BenchRun::execute) gives
-//! [`BenchMeasured`], the same [`RunResult`](ssdyno_result::RunResult) that a run in virtual time
+//! [`BenchMeasured`], the same [`RunResult`](ssdyno_figures::RunResult) that a run in virtual time
 //! gives; [`BenchOptions`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`](ssdyno_safety::Access) (nothing is
 //! written without a permit).
 //!
 //! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
 //! to its engine, waits for completions, reads the clock once for all that it reaps, and lets a
-//! [`Tape`](ssdyno_result::Tape) record them. Latency counts from the *intended* start: in an
+//! [`Tape`](ssdyno_record::Tape) record them. Latency counts from the *intended* start: in an
 //! open loop or a trace the wait for a place in the queue, or for us, is part of it.
 //!
 //! Beside the measuring loop: [`probe`] (what the machine does meanwhile).

@@ -1,8 +1,8 @@
 //! The machine beside the run: when it is probed, and what becomes of the samples.
 
 use ssdyno_block::Op;
-use ssdyno_result::Recording;
-use ssdyno_result::probe::{DeviceCheck, MachineActivity, Moved};
+use ssdyno_figures::probe::{DeviceCheck, MachineActivity, Moved};
+use ssdyno_record::Recording;
 
 use crate::options::Probing;
 use crate::probe::{Probed, RunProbe};

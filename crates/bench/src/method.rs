@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_result::MethodSettings;
+use ssdyno_figures::MethodSettings;
 
 /// A documented way to load a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]

@@ -115,7 +115,7 @@ pub struct BenchOptions {
     /// In place of the method's: how jobs wait for completions.
     pub waiting: Option<ReapWait>,
     /// Search for the fastest method before the run, and use it. What was found is in
-    /// [`MethodResult`](ssdyno_result::MethodResult).
+    /// [`MethodResult`](ssdyno_figures::MethodResult).
     pub tune: bool,
     /// Without a completion for so long the target is treated as hung, and the run ends.
     pub timeout: Duration,

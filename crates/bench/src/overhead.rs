@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ssdyno_block::Request;
-use ssdyno_result::{Keep, Tape};
+use ssdyno_figures::Keep;
+use ssdyno_record::Tape;
 use ssdyno_workload::{Source, TargetFacts, WorkloadConfig};
 
 use crate::cost::{Usage, thread_cpu_ns};

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ssdyno_result::{LiveSnapshot, Tape};
+use ssdyno_figures::LiveSnapshot;
+use ssdyno_record::Tape;
 
 use crate::ramp::Ramp;
 

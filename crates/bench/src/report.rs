@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use ssdyno_block::{Time, counted};
-use ssdyno_prober::{Sources, SystemCounters};
-use ssdyno_result::probe::MachineActivity;
-use ssdyno_result::{
+use ssdyno_figures::probe::MachineActivity;
+use ssdyno_figures::{
     Configuration, Ending, IssueDelay, JobResult, MethodResult, MethodSettings, OwnCost, Precision,
-    Recording, RunResult, StopReason, nanoseconds,
+    RunResult, StopReason, nanoseconds,
 };
+use ssdyno_prober::{Sources, SystemCounters};
+use ssdyno_record::Recording;
 use ssdyno_workload::{FioFiles, Source};
 
 use crate::cost::Usage;

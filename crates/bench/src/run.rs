@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_result::{Keep, KeepGoing, Recording, RunLimits, RunProgress, RunResult, Supervisor};
+use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult, Supervisor};
+use ssdyno_record::Recording;
+use ssdyno_safety::Access;
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
 use crate::options::BenchOptions;
-use ssdyno_safety::Access;
 
 /// A run in wall time.
 #[derive(Debug)]

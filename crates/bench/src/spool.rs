@@ -4,9 +4,8 @@ use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ssdyno_block::Time;
-use ssdyno_result::{
-    Configuration, Keep, MethodResult, RowNames, RowsHead, RunResult, SCHEMA_VERSION, Spool, Tape,
-};
+use ssdyno_figures::{Configuration, Keep, MethodResult, RunResult, SCHEMA_VERSION};
+use ssdyno_record::{RowNames, RowsHead, Spool, Tape};
 
 use crate::plan::{JobPlan, LoadPlan};
 use crate::run::BenchRun;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_result::{KeepGoing, LoadWindow, RunProgress, RunStart, Supervisor, nanoseconds};
+use ssdyno_figures::{KeepGoing, LoadWindow, RunProgress, RunStart, Supervisor, nanoseconds};
 
 use crate::clock::Clock;
 use crate::error::BenchError;
@@ -186,8 +186,8 @@ mod tests {
             workload: "test".to_owned(),
             source: ssdyno_workload::Source::Generator(ssdyno_workload::WorkloadConfig::default()),
             seed: 1,
-            limits: ssdyno_result::RunLimits::default(),
-            keep: ssdyno_result::Keep::Summary,
+            limits: ssdyno_figures::RunLimits::default(),
+            keep: ssdyno_figures::Keep::Summary,
             rows_in: None,
             interval: None,
             options: crate::BenchOptions {

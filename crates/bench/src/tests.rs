@@ -14,14 +14,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use loops::Loop;
 use ssdyno_block::{Op, Time};
-use ssdyno_result::{Keep, KeepGoing, RunLimits};
+use ssdyno_figures::{Keep, KeepGoing, RunLimits};
+use ssdyno_safety::{Access, Consent};
 use ssdyno_workload::{Source, TraceOptions, TraceTiming, WorkloadConfig};
 
-use loops::Loop;
-
 use crate::{BenchError, BenchMeasured, BenchOptions, BenchRun, EngineKind, ReapWait};
-use ssdyno_safety::{Access, Consent};
 
 /// Where tmpfs is mounted on nearly every Linux.
 const MEMORY: &str = "/dev/shm";
@@ -125,7 +124,7 @@ fn rows_in_a_file_are_those_of_the_run() {
         assert_eq!(error, None);
         assert_eq!(rows.len() as u64 + lost, 300_000);
         let all = rows.to_vec().unwrap();
-        let ends = |row: &ssdyno_result::Row| row.issue_ns + row.latency_ns;
+        let ends = |row: &ssdyno_record::Row| row.issue_ns + row.latency_ns;
         assert!(all.windows(2).all(|two| ends(&two[0]) <= ends(&two[1])));
         if lost == 0 {
             let mut sorted: Vec<u64> = all.iter().map(|row| row.latency_ns).collect();
@@ -134,7 +133,7 @@ fn rows_in_a_file_are_those_of_the_run() {
             assert_eq!(result.latency_ns.unwrap().all.p99, p99, "exact, from the file");
         }
         assert_eq!(rows.names().devices, [(0, "null:".to_owned())]);
-        ssdyno_result::RunDirectory::open(directory.path())
+        ssdyno_report::RunDirectory::open(directory.path())
             .unwrap()
             .write_rows(rows, false)
             .unwrap();
@@ -314,7 +313,7 @@ fn options_that_cannot_be_carried_out_are_named() {
 fn a_run_that_is_stopped_keeps_what_it_has() {
     let run = run("null:", "depth = 4\nduration = \"60s\"\n");
     let mut told = 0;
-    let mut stop = |progress: &ssdyno_result::RunProgress| {
+    let mut stop = |progress: &ssdyno_figures::RunProgress| {
         assert!(progress.completed <= progress.issued);
         // Stopped before its load, it would have nothing to keep.
         if progress.completed == 0 {
@@ -477,7 +476,7 @@ impl Drop for Mounted {
 /// Whether percentiles are what a stall of `stall` makes of them: a tenth of the requests arrives in
 /// it, evenly spread, and waits for the rest of it. So p95 is what the first of them waited less half
 /// of the stall, and p99 less a tenth. Within 5 %, and `slack` for a machine that does other things.
-fn sees_the_stall(latency: &ssdyno_result::Latency, stall: Duration, slack: Duration) -> bool {
+fn sees_the_stall(latency: &ssdyno_figures::Latency, stall: Duration, slack: Duration) -> bool {
     let (stall, slack) = (stall.as_nanos() as f64, slack.as_nanos() as f64);
     let near = |got: f64, want: f64| (got - want).abs() <= 0.05 * want + slack;
     (0.95 * stall..1.2 * stall + slack).contains(&latency.max)

@@ -21,9 +21,10 @@ mod race;
 use std::sync::Arc;
 use std::time::Duration;
 
+use race::Race;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::{Keep, KeepGoing, MethodSettings, RunLimits, RunProgress, TunedMethod};
+use ssdyno_figures::{Keep, KeepGoing, MethodSettings, RunLimits, RunProgress, TunedMethod};
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
@@ -34,7 +35,6 @@ use crate::pinning::{self, Interrupts};
 use crate::plan::{LoadPlan, Means};
 use crate::run::BenchRun;
 use crate::target::RealTarget;
-use race::Race;
 
 /// One method is tried for so long at a time.
 const ROUND: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });

@@ -4,7 +4,7 @@
 use clap::{Args, Parser, Subcommand};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::Until;
+use ssdyno_figures::Until;
 use ssdyno_session::RunSpec;
 
 use crate::commands::compare::CompareArgs;

@@ -7,8 +7,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::Keep;
-use ssdyno_result::memory::may_be_refused;
+use ssdyno_figures::Keep;
+use ssdyno_record::memory::may_be_refused;
 use ssdyno_session::{FailureKind, Goal};
 
 use crate::diagnose::exit_code;
@@ -33,7 +33,7 @@ const ROW_BYTES: u64 = 16;
 pub(crate) fn look_ahead(keep: Keep, goal: Goal) {
     let Goal { requests: Some(requests), duration: None } = goal else { return };
     let needed = requests.saturating_mul(ROW_BYTES);
-    let Some(available) = ssdyno_result::memory::available_bytes() else { return };
+    let Some(available) = ssdyno_record::memory::available_bytes() else { return };
     if keep != Keep::Summary && needed > available {
         eprintln!(
             "warning: the rows of {requests} requests take {} of memory, and {} are available: the \

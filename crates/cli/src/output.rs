@@ -33,7 +33,7 @@ impl Output {
 
     /// Prints a JSON object.
     pub(crate) fn object<T: Serialize>(self, value: &T) -> Result<(), Failure> {
-        let text = ssdyno_result::to_json(value)
+        let text = ssdyno_report::to_json(value)
             .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
         self.text(&text).inspect(|()| TOLD.store(true, Ordering::SeqCst))
     }
@@ -63,7 +63,7 @@ pub(crate) fn is_told() -> bool {
 /// Ends the program at once, from any thread. With `--json` standard output has one object even then.
 pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
     let begun = || BEGUN.load(Ordering::SeqCst);
-    let text = ssdyno_result::to_json(&ErrorObject { error: failure.body() });
+    let text = ssdyno_report::to_json(&ErrorObject { error: failure.body() });
     // Held to the end, so that nothing follows. Who prints at this moment may wait for a reader.
     let mut out = (output.json && !begun()).then(|| std::io::stdout().lock());
     if let (Some(out), Ok(text), false) = (&mut out, text, begun()) {

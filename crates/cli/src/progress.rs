@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdyno_cluster::ClusterProgress;
-use ssdyno_result::{nanoseconds, rate, seconds};
+use ssdyno_figures::{nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::{BeginAt, Failure, FailureKind, Goal, Measured, RunPhase, Runner};
 

@@ -2,7 +2,7 @@
 
 use clap::{Command, CommandFactory};
 use serde_json::Value;
-use ssdyno_result::Keep;
+use ssdyno_figures::Keep;
 use ssdyno_session::{RunSpec, given, option_of};
 
 use crate::args::Cli;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use ssdyno_result::Keep;
+use ssdyno_figures::Keep;
 use ssdyno_session::{Failure, ResultFolder};
 
 /// Heading of the options about what is kept.

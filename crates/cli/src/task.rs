@@ -1,7 +1,7 @@
 //! A task of the command line: prepared, watched to its end, and its failures in the words of options.
 
 use ssdyno_block::counted;
-use ssdyno_result::nanoseconds;
+use ssdyno_figures::nanoseconds;
 use ssdyno_session::{Failure, FailureKind, RunPhase, option_of};
 use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskSnapshot};
 

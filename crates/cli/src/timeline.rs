@@ -9,7 +9,7 @@ use clap::Args;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_engine::events::{Busy, EventReader};
-use ssdyno_result::Rows;
+use ssdyno_record::Rows;
 use ssdyno_rig::{EVENTS_MAX, Timeline};
 use ssdyno_session::{Failure, FailureKind};
 

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use ssdyno_figures::RunResult;
 use ssdyno_prober::{SystemSeries, monotonic_ns};
-use ssdyno_result::{Recording, RunResult};
+use ssdyno_record::Recording;
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 use tokio::sync::Mutex;
 use tonic::codec::CompressionEncoding;

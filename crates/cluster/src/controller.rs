@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use ssdyno_block::Time;
+use ssdyno_figures::{Keep, KeepGoing};
 use ssdyno_prober::monotonic_ns;
-use ssdyno_result::{Keep, KeepGoing};
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase, RunSpec};
 use tokio::sync::Notify;
 

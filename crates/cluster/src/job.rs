@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{
     BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, Prompt, RunPhase,
     RunSpec, Runner, is_real, resolve,

@@ -1,10 +1,8 @@
 //! What the hosts measured, as one result.
 
 use ssdyno_block::{Op, Time};
-use ssdyno_result::{
-    ByOp, HostPart, HostRun, Invariant, JobResult, LoadWindow, OutsideWindow, Recording, RunResult,
-    StopReason, Together,
-};
+use ssdyno_figures::{ByOp, HostRun, Invariant, LoadWindow, OutsideWindow, RunResult, StopReason};
+use ssdyno_record::{HostPart, Recording, Together};
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 use crate::clocks::ClockComparison;
@@ -195,7 +193,7 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
 
 fn host_runs(present: &[Present], parts: &[HostPart], earliest: i128) -> Vec<HostRun> {
     let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &HostPart)| {
-        let figures = JobResult::of(&part.recording, part.recording.start());
+        let figures = part.recording.job_result(part.recording.start());
         let skew_ns = i64::try_from(start_ns - earliest).unwrap_or(i64::MAX);
         HostRun {
             name: host.name.clone(),

@@ -4,7 +4,7 @@
 //! A [`WorkerService`] carries out one run at a time for whoever prepared it: [`serve_listener`] over TCP, [`serve_stdio`]
 //! over the streams of its process, as a program that ssh starts ([`RemoteStart`]). [`run_on_hosts`] is the controller of one run: it
 //! compares versions and clocks, prepares the targets, lets everybody begin at one moment, watches, and joins the
-//! recordings over the window in which all hosts were running ([`ssdyno_result::Together`]). Nobody sends percentiles
+//! recordings over the window in which all hosts were running ([`ssdyno_record::Together`]). Nobody sends percentiles
 //! or averages: histograms are added.
 //!
 //! [`metrics_text`] has the state of a run and of its machines as OpenMetrics text; a worker serves it at a

@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_result::{
-    Axis, Latency, Page, Plot, RunResult, bytes_per_second, html_table, nanoseconds, rate,
-};
+use ssdyno_figures::{Latency, RunResult, bytes_per_second, nanoseconds, rate};
+use ssdyno_report::{Axis, Page, Plot, html_table};
 use ssdyno_session::{ErrorBody, Failure, Measured};
 
 use crate::plan::{ClusterPlan, PlannedStep};

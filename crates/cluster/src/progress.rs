@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ssdyno_block::Time;
+use ssdyno_figures::{LiveSnapshot, RunProgress};
 use ssdyno_prober::SystemSample;
-use ssdyno_result::{LiveSnapshot, RunProgress};
 use ssdyno_session::RunSnapshot;
 
 /// How far all hosts are.

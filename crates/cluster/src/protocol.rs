@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use ssdyno_figures::RunResult;
 use ssdyno_prober::{SystemSample, SystemSeries};
-use ssdyno_result::{Recording, RunResult};
+use ssdyno_record::Recording;
 use ssdyno_session::{Failure, FailureKind, RunSnapshot};
 use tonic::{Code, Status};
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use ssdyno_result::{Recording, RunDirectory};
+use ssdyno_record::Recording;
+use ssdyno_report::RunDirectory;
 use ssdyno_session::{Failure, FailureKind, unwritable};
 use tokio::sync::mpsc;
 use tonic::Status;

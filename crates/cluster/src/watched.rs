@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use ssdyno_figures::ProbedSystem;
 use ssdyno_prober::{SystemSample, SystemSeries};
-use ssdyno_result::ProbedSystem;
 use ssdyno_session::Failure;
 
 use crate::asking::ask_all;

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ssdyno_figures::Keep;
 use ssdyno_prober::monotonic_ns;
-use ssdyno_result::Keep;
 use ssdyno_session::{
     BeginAt, Failure, FailureKind, RunPhase, RunSnapshot, RunSpec, Runner, Unattended, WriteSpec,
     is_real, resolve,

@@ -16,8 +16,8 @@ use ssdyno_cluster::{
     ClusterProgress, Hosts, MetricsListener, RunOutline, WorkerConsent, WorkerListener,
     WorkerService, metrics_text, run_on_hosts, serve_listener,
 };
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_prober::{MetricPoint, metric_names, read_open_metrics};
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{Failure, RunPhase, RunSnapshot, RunSpec};
 
 const VERSION: &str = "1.2.3";

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_cluster::{ClusterProgress, MetricsCache, RunOutline, metrics_text};
+use ssdyno_figures::{LiveSnapshot, RunProgress};
 use ssdyno_prober::{MetricKind, MetricPoint, SystemSample, read_open_metrics};
-use ssdyno_result::{LiveSnapshot, RunProgress};
 use ssdyno_session::{RunPhase, RunSnapshot};
 
 /// A host that read and wrote.

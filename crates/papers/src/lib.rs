@@ -43,7 +43,7 @@ pub use report::{
     Assumption, Claim, ClaimState, Figure, FigureCell, FigureTable, PapersReport, RunSummary, Trial,
 };
 pub use selector::Selector;
-pub use ssdyno_result::KeepGoing;
+pub use ssdyno_figures::KeepGoing;
 
 /// Re-runs a part of a paper.
 type Rerun = fn(

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use ssdyno_result::{HostResult, RunResult};
+use ssdyno_figures::{HostResult, RunResult};
 use ssdyno_session::{Failure, FailureKind, RunList, RunSpec, Unattended, resolve};
 
 use crate::assumptions::Changes;

@@ -220,7 +220,7 @@ pub struct RunSummary {
 
 impl RunSummary {
     /// What every paper tells of a run.
-    pub(crate) fn of(name: String, result: &ssdyno_result::RunResult) -> RunSummary {
+    pub(crate) fn of(name: String, result: &ssdyno_figures::RunResult) -> RunSummary {
         RunSummary {
             name,
             device: result.target.clone(),

@@ -539,7 +539,7 @@ impl Strategy for Adaptive {
             format!(
                 "the curve of {test} does not describe all sizes: beyond noise they lie {} % from it; the \
                  intervals include that",
-                ssdyno_result::significant(fit.relative * 100.0, 2)
+                ssdyno_figures::significant(fit.relative * 100.0, 2)
             )
         });
         long.into_iter().chain(poor).collect()

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult, seconds as duration};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult, seconds as duration};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 

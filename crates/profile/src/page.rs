@@ -1,7 +1,8 @@
 //! A profile as a page.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{Axis, Page, Plot, html_table, nanoseconds, significant};
+use ssdyno_figures::{nanoseconds, significant};
+use ssdyno_report::{Axis, Page, Plot, html_table};
 
 use crate::capacity::capacity_html;
 use crate::map::map_html;

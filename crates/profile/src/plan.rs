@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_result::Keep;
+use ssdyno_figures::Keep;
 use ssdyno_session::{
     Failure, FileContents, KeptTarget, Prompt, RunSpec, is_real, refuse_workload_keys, resolve,
     settings,

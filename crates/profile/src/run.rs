@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ssdyno_result::{KeepGoing, RunProgress};
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_session::KeptTarget;
 
 use crate::capacity;

@@ -1,6 +1,6 @@
 //! Which requests of a slice count: those after its lead, and of writes those after a cache is full.
 
-use ssdyno_result::SeriesPoint;
+use ssdyno_figures::SeriesPoint;
 
 use crate::measure::{Burst, Measurement, ProfileOp};
 use crate::strategy::Slice;

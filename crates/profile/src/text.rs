@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{nanoseconds, seconds, significant};
+use ssdyno_figures::{nanoseconds, seconds, significant};
 
 use crate::capacity::capacity_text;
 use crate::findings::DeviceState;

@@ -1,7 +1,7 @@
 //! Drift of slices, and what it says about the device.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{seconds, significant};
+use ssdyno_figures::{seconds, significant};
 
 use crate::adaptive::Cell;
 use crate::findings::{DeviceState, Verdict};

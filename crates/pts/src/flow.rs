@@ -1,6 +1,6 @@
 //! Purge, preconditioning, rounds.
 
-use ssdyno_result::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult};
+use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
 
 use crate::error::PtsError;
@@ -111,7 +111,7 @@ impl PtsPlan {
         if self.round < ssdyno_block::Time::from_s(60) {
             let text = format!(
                 "each load ran for {} and not for one minute, as the specification has it",
-                ssdyno_result::seconds(self.round.as_s_f64())
+                ssdyno_figures::seconds(self.round.as_s_f64())
             );
             result.notes.push(text);
         }

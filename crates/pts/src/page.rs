@@ -1,8 +1,7 @@
 //! A result as a page.
 
-use ssdyno_result::{
-    Axis, Page, Plot, bytes_per_second, html_table, nanoseconds, rate, seconds, significant,
-};
+use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_report::{Axis, Page, Plot, html_table};
 
 use crate::plan::{Test, block_name};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult};

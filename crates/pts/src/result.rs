@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_result::LatencyBin;
+use ssdyno_figures::LatencyBin;
 
 use crate::plan::Test;
 use crate::rule::Window;

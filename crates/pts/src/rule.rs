@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_result::slope;
+use ssdyno_record::slope;
 
 /// Rounds of a measurement window (PTS 2.0.2: the definition of steady state, and step 3 of each
 /// test: rounds x-4 to x).

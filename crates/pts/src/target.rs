@@ -1,7 +1,7 @@
 //! What is tested, and how it is brought near to a state as if nothing had ever been written.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::Keep;
+use ssdyno_figures::Keep;
 use ssdyno_session::{
     Failure, FileContents, KeptTarget, LoadProgress, Prepared, Prompt, RunSpec, is_real,
     refuse_workload_keys, resolve, settings,

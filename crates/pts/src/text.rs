@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ssdyno_result::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
 
 use crate::plan::{Test, block_name};
 use crate::result::{Average, PtsHistogram, PtsPart, PtsResult, Tracked};

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ssdyno_block::Time;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{DriverSpec, HostSpec, KeptTarget, RunSpec, Unattended};
 
 /// Configuration A with few blocks: a device of some hundred MiB.
@@ -140,7 +140,7 @@ fn latency_is_that_of_one_request_at_a_time() {
     assert!((histogram.seconds / 0.08 - 1.0).abs() < 0.01, "{}", histogram.seconds);
     assert_eq!(histogram.requests, histogram.bins.iter().map(|bin| bin.count).sum::<u64>());
     assert!(histogram.bins.windows(2).all(|two| two[0].to_ns <= two[1].from_ns));
-    let middle = |bin: &ssdyno_result::LatencyBin| (bin.from_ns + bin.to_ns) as f64 / 2.0;
+    let middle = |bin: &ssdyno_figures::LatencyBin| (bin.from_ns + bin.to_ns) as f64 / 2.0;
     let sum: f64 = histogram.bins.iter().map(|bin| bin.count as f64 * middle(bin)).sum();
     let mean = sum / histogram.requests as f64;
     assert!((mean / histogram.latency_ns_mean.unwrap() - 1.0).abs() < 0.02, "{mean}");

@@ -9,14 +9,13 @@
 
 mod common;
 
+use common::{speed, spread, workload};
 use ssdyno_device::LinkConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
+use ssdyno_figures::Keep;
 use ssdyno_host::CompletionWait;
-use ssdyno_result::Keep;
 use ssdyno_rig::{Attach, DevicePath, HostOptions, HostPlan, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
-
-use common::{speed, spread, workload};
 
 /// One row: the device, and the host before it.
 struct Case {

@@ -9,11 +9,10 @@
 
 mod common;
 
-use ssdyno_result::Keep;
+use common::{speed, spread, workload};
+use ssdyno_figures::Keep;
 use ssdyno_rig::{RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, Ssd, presets};
-
-use common::{speed, spread, workload};
 
 struct Case {
     name: &'static str,

@@ -201,7 +201,7 @@ pub(crate) fn run(config: DrumConfig) -> Result<ssdyno_rig::SimMeasured, Box<dyn
         source: Source::Generator(ssdyno_workload::WorkloadConfig::from_toml(load)?),
         seed: 1,
         limits: RunLimits::default(),
-        keep: ssdyno_result::Keep::Summary,
+        keep: ssdyno_figures::Keep::Summary,
         interval: None,
     };
     Ok(run.execute(&mut |_| KeepGoing::Continue)?)
@@ -212,11 +212,11 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         DrumConfig::build(&drum("17ms", ""), 1).unwrap_or_else(|e| unreachable!("{e}"))
     });
     let (slow, fast) = (run(drum("17ms", ""))?.result, run(drum("10ms", ""))?.result);
-    for figure in ssdyno_result::compare(&slow, &fast).figures {
+    for figure in ssdyno_report::compare(&slow, &fast).figures {
         println!("{:<24} {}", figure.figure, figure.text);
     }
     let report = std::env::temp_dir().join("drum.html");
-    std::fs::write(&report, ssdyno_result::report_html(&fast))?;
+    std::fs::write(&report, ssdyno_report::report_html(&fast))?;
     println!("report: {}", report.display());
     let failing = run(drum("10ms", "[faults]\nerror = 0.1"))?.result;
     let failed = failing.faults.and_then(|faults| faults.device).map_or(0, |device| device.errors);

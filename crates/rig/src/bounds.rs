@@ -5,7 +5,7 @@
 //! twice, or two things were done on it at a time.
 
 use ssdyno_energy::{Breakdown, DeviceEnergy};
-use ssdyno_result::{Invariant, NetworkResult};
+use ssdyno_figures::{Invariant, NetworkResult};
 
 /// Room for the rounding of a division.
 const ROUNDING: f64 = 1e-9;

@@ -8,9 +8,8 @@ use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{
-    KeepGoing, LiveSnapshot, Precise, Precision, Recorder, RunLimits, RunProgress,
-};
+use ssdyno_figures::{KeepGoing, LiveSnapshot, Precision, RunLimits, RunProgress};
+use ssdyno_record::{Precise, Recorder};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::drift::WriteTrack;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use ssdyno_device::DeviceReport;
 use ssdyno_engine::Pool;
+use ssdyno_figures::{Expected, RunResult};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling};
-use ssdyno_result::{Expected, RunResult};
 use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
 use crate::run::SimRun;

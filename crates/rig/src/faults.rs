@@ -7,8 +7,8 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
+use ssdyno_figures::DeviceFaults;
 use ssdyno_host::CompletionWait;
-use ssdyno_result::DeviceFaults;
 
 use crate::attach::{Attach, DevicePath, HostSide};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
+use ssdyno_figures::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 use ssdyno_host::{Account, CacheAccount, CpuCause};
-use ssdyno_result::{CacheResult, HostCore, HostEnergy, HostResult, NetworkResult};
 
 use crate::attach::{Attach, HostPlan, Stack};
 

@@ -2,7 +2,7 @@
 //!
 //! Key types: [`drive`] (the loop: ask the workload, submit, advance, reap, record), [`SimRun`] (a
 //! device with what lies before it - [`Attach`] -, a workload and a seed) whose [`execute`](SimRun::execute) gives a
-//! [`RunResult`](ssdyno_result::RunResult) with energy, write amplification, expected figures and
+//! [`RunResult`](ssdyno_figures::RunResult) with energy, write amplification, expected figures and
 //! invariants.
 //!
 //! A [`Session`] loads one device again and again and keeps its state, as a specification of rounds
@@ -41,7 +41,7 @@ pub use faults::NetworkFaultConfig;
 pub use network::{EndTable, LinkTable, NETWORKS, NetworkConfig, TargetTable};
 pub use run::{RunError, SimMeasured, SimRun};
 pub use session::{LoadResult, Session};
-pub use ssdyno_result::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
+pub use ssdyno_figures::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
 pub use ssdyno_workload::Source;
 pub use streams::Streams;
 pub use timeline::{EVENTS_MAX, Timeline};

@@ -7,8 +7,8 @@ use ssdyno_device::nvme::NvmeSetup;
 use ssdyno_device::{Device, DeviceReport, LinkConfig};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::{FaultsResult, Invariant, NamespaceResult};
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
-use ssdyno_result::{FaultsResult, Invariant, NamespaceResult};
 use ssdyno_ssd::{Config, Ssd};
 
 use crate::attach::{Attach, DevicePath, HostPlan, HostSide, Stack};

@@ -9,8 +9,9 @@ use ssdyno_device::{Device, DeviceReport};
 use ssdyno_driver_nvme::{Namespace, NvmeDriver};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::{Invariant, Keep, NamespaceResult};
 use ssdyno_host::{Account, ThreadMode};
-use ssdyno_result::{Invariant, Keep, NamespaceResult, Recorder};
+use ssdyno_record::{Recorder, Recording};
 
 use crate::attach::HostPlan;
 use crate::machine::SimTarget;
@@ -237,7 +238,7 @@ impl SimTarget for PerNamespaceRecorder {
                 _ => self.of_thread.iter().enumerate().filter_map(has).collect(),
             };
             let recording = self.recorders[place].take().map(|r| r.finish(Time::ZERO));
-            let figures = recording.as_ref().map(NamespaceResult::of).unwrap_or_default();
+            let figures = recording.as_ref().map(Recording::namespace_result).unwrap_or_default();
             all.push(NamespaceResult {
                 namespace: namespace.id,
                 block_bytes: namespace.block_bytes,

@@ -7,11 +7,12 @@ use ssdyno_device::DeviceReport;
 use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
 use ssdyno_engine::Health;
 use ssdyno_engine::events::{Activity, FlashCause};
-use ssdyno_result::{
+use ssdyno_figures::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
-    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power, Recording,
-    RunResult, StopReason,
+    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
+    StopReason,
 };
+use ssdyno_record::Recording;
 use ssdyno_workload::FioFiles;
 
 use crate::attach::DevicePath;
@@ -221,7 +222,7 @@ impl Parts<'_> {
         ] {
             if joules > 0.0 {
                 let share = joules / (energy.total_joules + joules) * 100.0;
-                let text = ssdyno_result::joules(joules);
+                let text = ssdyno_figures::joules(joules);
                 result.notes.push(format!(
                     "{what} saved {text} ({share:.1} % of what the run would have taken without)."
                 ));

@@ -6,11 +6,9 @@ use ssdyno_driver_nvme::NvmeError;
 use ssdyno_driver_ring::RingError;
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventReader;
+use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult, RunStart, Supervisor};
 use ssdyno_pci::FunctionError;
-use ssdyno_result::{
-    Keep, KeepGoing, Recorder, Recording, RowNames, RunLimits, RunProgress, RunResult, RunStart,
-    Supervisor,
-};
+use ssdyno_record::{Recorder, Recording, RowNames};
 use ssdyno_workload::{Source, Workload, WorkloadError};
 
 use crate::attach::{Attach, Stack};

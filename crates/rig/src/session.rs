@@ -3,7 +3,8 @@
 use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::DeviceMeter;
-use ssdyno_result::{Keep, KeepGoing, Recorder, Recording, RunLimits, RunProgress, RunResult};
+use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult};
+use ssdyno_record::{Recorder, Recording};
 use ssdyno_workload::{TargetFacts, WorkloadConfig, delayed};
 
 use crate::attach::Attach;

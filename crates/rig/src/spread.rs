@@ -13,8 +13,8 @@
 
 use ssdyno_device::FlashReport;
 use ssdyno_engine::PlaneUse;
+use ssdyno_figures::Invariant;
 use ssdyno_ftl::{Cleaning, FtlConfig, Placement, WearLevelling};
-use ssdyno_result::Invariant;
 use ssdyno_workload::Source;
 
 /// How many times as many pages one plane may get as another: far from what turns give, and from what

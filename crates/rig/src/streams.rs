@@ -1,7 +1,8 @@
 //! Recording several streams that run side by side, each apart.
 
 use ssdyno_block::{Completion, Request, Time};
-use ssdyno_result::{JobResult, Keep, Recorder, RowNames};
+use ssdyno_figures::{JobResult, Keep};
+use ssdyno_record::{Recorder, RowNames};
 use ssdyno_workload::FioEntry;
 
 /// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
@@ -81,7 +82,7 @@ impl Streams {
     pub(crate) fn finish(self, start: Time) -> Vec<JobResult> {
         let figures = |(entry, recorder): (FioEntry, Option<Recorder>)| {
             let recording = recorder.map(|recorder| recorder.finish(Time::ZERO));
-            let figures = recording.map(|recording| JobResult::of(&recording, start));
+            let figures = recording.map(|recording| recording.job_result(start));
             JobResult {
                 name: entry.name,
                 group: entry.group,

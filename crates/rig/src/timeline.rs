@@ -10,7 +10,7 @@ use ssdyno_block::Time;
 use ssdyno_engine::events::{
     Activity, Busy, EventReader, FlashCause, PartEvent, PartKind, UnitNames,
 };
-use ssdyno_result::Rows;
+use ssdyno_record::Rows;
 
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
 pub const EVENTS_MAX: usize = 1_000_000;
@@ -298,7 +298,7 @@ mod tests {
             ),
             seed: 5,
             limits: crate::RunLimits::default(),
-            keep: ssdyno_result::Keep::All,
+            keep: ssdyno_figures::Keep::All,
             interval: None,
         };
         let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);

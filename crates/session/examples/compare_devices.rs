@@ -1,7 +1,7 @@
 //! Compares two simulated devices under the same load, side by side: `cargo run -p ssdyno-session --example
 //! compare_devices`.
 
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, GridAxis, RunList, RunSpec, SpecGrid, Unattended};
 
 fn main() -> Result<(), Failure> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Failure> {
     let measured =
         runs.execute(|_, measured| measured.map(|all| all.result), &mut |_| KeepGoing::Continue)?;
     let results: Vec<_> = measured.into_iter().flatten().collect();
-    let comparison = ssdyno_result::compare(&results[0], &results[1]);
+    let comparison = ssdyno_report::compare(&results[0], &results[1]);
     for figure in &comparison.figures {
         println!("{:<24} {}", figure.figure, figure.text);
     }

@@ -21,7 +21,7 @@ fn main() -> Result<(), Failure> {
     // It is only in the way now, and may be gone.
     let _ = std::fs::remove_file(&place);
     let measured = measured?;
-    print!("{}", ssdyno_result::summary_text(&measured.result));
+    print!("{}", ssdyno_report::summary_text(&measured.result));
     measured.failure.map_or(Ok(()), Err)
 }
 

@@ -14,6 +14,6 @@ fn main() -> Result<(), Failure> {
     // Everything that decides the run; it is in the result, too, and repeats it.
     println!("{}", prepared.resolved().to_toml());
     let measured = prepared.start()?.result()?;
-    print!("{}", ssdyno_result::summary_text(&measured.result));
+    print!("{}", ssdyno_report::summary_text(&measured.result));
     measured.failure.map_or(Ok(()), Err)
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use ssdyno_block::counted;
-use ssdyno_result::{Recording, ResultError, Rows, RunDirectory, RunResult, to_json};
+use ssdyno_figures::RunResult;
+use ssdyno_record::{Recording, Rows};
+use ssdyno_report::{ResultError, RunDirectory, to_json};
 
 use crate::failure::{Failure, FailureKind};
 

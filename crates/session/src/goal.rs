@@ -1,7 +1,7 @@
 //! How far a run has to go.
 
 use ssdyno_block::Time;
-use ssdyno_result::RunProgress;
+use ssdyno_figures::RunProgress;
 use ssdyno_workload::Source;
 
 /// What a run works towards; `None`: it is not known when it ends.

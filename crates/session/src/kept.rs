@@ -2,8 +2,8 @@
 
 use ssdyno_bench::BenchError;
 use ssdyno_block::Time;
+use ssdyno_figures::{KeepGoing, RunLimits, RunProgress, RunResult};
 use ssdyno_ftl::Fill;
-use ssdyno_result::{KeepGoing, RunLimits, RunProgress, RunResult};
 use ssdyno_rig::{Session, Source};
 use ssdyno_workload::{TargetFacts, WorkloadConfig};
 

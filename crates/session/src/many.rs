@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 
 use crate::failure::{Failure, FailureKind};
 use crate::prepare::{Measured, Prepared, resolve};

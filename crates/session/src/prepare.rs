@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use ssdyno_bench::{BenchError, RowsPlace};
 use ssdyno_block::{Time, counted};
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{Recording, RunResult, Supervisor};
+use ssdyno_figures::{RunResult, Supervisor};
+use ssdyno_record::Recording;
 use ssdyno_rig::RunError;
 
 use crate::failure::{Failure, FailureKind};

@@ -8,7 +8,7 @@ use ssdyno_bench::RealTarget;
 use ssdyno_bench::{BenchError, BenchOptions, BenchRun, Method, PageCache, Probing};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_result::{MethodResult, MethodSettings, RunLimits};
+use ssdyno_figures::{MethodResult, MethodSettings, RunLimits};
 #[cfg(target_os = "linux")]
 use ssdyno_rig::Source;
 use ssdyno_safety::Access;
@@ -246,7 +246,7 @@ impl RealRun {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_result::TunedMethod;
+    use ssdyno_figures::TunedMethod;
 
     use super::*;
 

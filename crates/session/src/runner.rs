@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_engine::events::EventReader;
-use ssdyno_result::{KeepGoing, LiveSnapshot, RunProgress, RunStart, Supervisor};
+use ssdyno_figures::{KeepGoing, LiveSnapshot, RunProgress, RunStart, Supervisor};
 
 use crate::failure::{Failure, FailureKind};
 use crate::prepare::{Measured, Prepared};

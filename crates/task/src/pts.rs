@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_pts::{Observer, PtsError, PtsPlan, PtsResult, Stage, Test};
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{
     Failure, FailureKind, HostSpec, Prepared, Prompt, RealSpec, RunSpec, WriteSpec, named,
 };

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_pts::PtsResult;
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{Failure, FailureKind, RunPhase};
 
 /// What a task measured.

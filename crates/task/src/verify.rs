@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_bench::{RealTarget, RemoteFile};
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_block::{Time, counted};
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_safety::{self as safety, Access};
 use ssdyno_session::{Failure, FailureKind, Prompt, WriteSpec, access};
 use ssdyno_verify::{

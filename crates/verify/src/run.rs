@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use ssdyno_engine::Rng;
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 
 use crate::journal::{self, Header, Journal};
 use crate::medium::{Aligned, Medium};

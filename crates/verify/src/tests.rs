@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 
 use super::*;
 

@@ -11,8 +11,10 @@ use ssdyno_cluster::{
     ClusterProgress, HERE, HostAddress, Hosts, Job, JobPlan, MetricsCache, RunOutline,
     WorkerConsent, metrics_text,
 };
+use ssdyno_figures::{Keep, LiveSnapshot};
 use ssdyno_prober::{Prober, ProberOptions};
-use ssdyno_result::{Keep, LiveSnapshot, Recording, RunDirectory};
+use ssdyno_record::Recording;
+use ssdyno_report::RunDirectory;
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
     Unattended, lost_rows, unwritable,

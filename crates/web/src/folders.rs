@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_session::{Failure, files};
 
 use crate::answer::Refused;

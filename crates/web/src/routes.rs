@@ -14,7 +14,8 @@ use schemars::schema_for;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ssdyno_cluster::OPEN_METRICS_TYPE;
-use ssdyno_result::{Comparison, FigureComparison, Verdict, compare, comparison_html, figure_text};
+use ssdyno_figures::{Comparison, FigureComparison, Verdict};
+use ssdyno_report::{compare, comparison_html, figure_text};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
 
 use crate::answer::Refused;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use ssdyno_cluster::ClusterProgress;
-use ssdyno_result::{Histogram, LiveSnapshot, Recording};
+use ssdyno_figures::{Histogram, LiveSnapshot};
+use ssdyno_record::Recording;
 use ssdyno_session::RunPhase;
 
 /// Points that are kept at most: more than a screen has columns.
@@ -279,7 +280,7 @@ impl LiveSeries {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use ssdyno_result::RunProgress;
+    use ssdyno_figures::RunProgress;
     use ssdyno_session::RunSnapshot;
 
     use super::*;

@@ -1,6 +1,7 @@
 //! What is to be reached beside fio, and what was.
 
-use ssdyno_result::Interval;
+use ssdyno_figures::Interval;
+use ssdyno_record::mean_interval;
 
 use crate::{
     Compared, DEPTH, FIO_AGAIN, FIO_BATCH, FIO_DEFAULTS, Figures, LOOP, OURS, OURS_EFFICIENT,
@@ -69,7 +70,7 @@ fn print_noise(tables: &[Compared]) {
         for (name, pick) in figures {
             let Some(values) = ratios(table, (FIO_AGAIN, FIO_DEFAULTS), pick) else { continue };
             let what = format!("{}, depth {}: {name}", table.title, table.depth);
-            let interval = shown(Interval::of_mean(&values));
+            let interval = shown(mean_interval(&values));
             println!("{what:75} {:>8.3} {interval:>17}", median(values));
         }
     }
@@ -87,7 +88,7 @@ pub(crate) fn print(tables: &[Compared]) {
             println!("{:66} {bound:>8} {:>8} {:>17}  not measured", goal.what, "-", "");
             continue;
         }
-        let interval = Interval::of_mean(&values);
+        let interval = mean_interval(&values);
         let reached = median(values);
         let verdict = verdict(&goal, reached, interval);
         let interval = shown(interval);

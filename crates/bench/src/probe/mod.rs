@@ -19,7 +19,7 @@ pub use disk::{disk_name, disks};
 use ssdyno_prober::{PowerSensors, Sources};
 
 use snapshot::Snapshot;
-pub use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
+pub use ssdyno_figures::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
 /// Shortest interval where none is asked for: ten samples a second.
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ssdyno_figures::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 use ssdyno_prober::{DiskRates, NetworkRates, PowerSensors, Sources, SystemCounters, SystemSample};
-use ssdyno_result::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
 /// The interface that leads nowhere.
 const LOOPBACK: &str = "lo";

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use ssdyno_block::Request;
-use ssdyno_result::Tape;
+use ssdyno_record::Tape;
 use ssdyno_workload::TargetFacts;
 
 use super::*;

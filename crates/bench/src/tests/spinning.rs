@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Request;
-use ssdyno_result::{Keep, Tape};
+use ssdyno_figures::Keep;
+use ssdyno_record::Tape;
 use ssdyno_workload::{TargetFacts, WorkloadConfig};
 
 use crate::engine::{Engine, Outcome};

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ssdyno_block::{Request, Status, Time};
-use ssdyno_result::{JobResult, Keep, Latency, RunResult, Tape};
+use ssdyno_figures::{Keep, Latency, RunResult};
+use ssdyno_record::Tape;
 use ssdyno_workload::{TargetFacts, WorkloadConfig, WorkloadStep};
 
 use crate::clock::Clock;
@@ -179,7 +180,7 @@ fn requests_without_an_answer_and_failed_ones_are_told() {
     let mut recording = tape.lock().unwrap().take().unwrap().finish(end_ns);
     recording.fill(&mut result);
     assert_eq!(result.unanswered, 8);
-    assert_eq!(JobResult::of(&recording, Time::ZERO).unanswered, 8);
+    assert_eq!(recording.job_result(Time::ZERO).unanswered, 8);
     assert_eq!(result.requests + result.errors + 8, target.pushed);
     let latency = result.latency_ns.unwrap().all;
     assert!(latency.max > 3.5e12 && latency.at_most.unwrap().p99_9.is_none(), "{latency:?}");

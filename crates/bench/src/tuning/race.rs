@@ -4,7 +4,7 @@
 //! are compared round by round: the middle one decides ([`PairedDifference`]), so that a round that a neighbour
 //! spoils counts as one, however much it was spoilt.
 
-use ssdyno_result::TunedMethod;
+use ssdyno_figures::TunedMethod;
 
 use super::Candidate;
 use crate::error::BenchError;

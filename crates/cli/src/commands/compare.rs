@@ -7,9 +7,8 @@ use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_result::{
-    Comparison, Keep, RunDirectory, RunResult, Verdict, comparison_html, figure_text,
-};
+use ssdyno_figures::{Comparison, Keep, RunResult, Verdict};
+use ssdyno_report::{RunDirectory, comparison_html, figure_text};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Measured, Prepared, ResultFolder, RunList, RunListProgress,
     RunPhase, RunSpec, files, named, refuse_real, resolve, unwritable,
@@ -85,7 +84,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage("nothing to compare"));
     };
     let comparisons: Vec<Comparison> =
-        others.iter().map(|other| ssdyno_result::compare(first, other)).collect();
+        others.iter().map(|other| ssdyno_report::compare(first, other)).collect();
     let text = comparisons.iter().map(comparison_text).collect::<Vec<_>>().join("\n");
     let mut compared = CompareOutput { results, comparisons, results_directory: None, error: None };
     let page = comparison_html(&compared.results, &compared.comparisons);

@@ -7,8 +7,9 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use ssdyno_block::units::Span;
+use ssdyno_figures::Keep;
 use ssdyno_papers::{HostsOptions, PaperError, PapersOptions, PapersReport, Vary};
-use ssdyno_result::{Keep, ResultError, RunDirectory, to_json};
+use ssdyno_report::{ResultError, RunDirectory, to_json};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
 
 use crate::args::requests;

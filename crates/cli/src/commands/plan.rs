@@ -11,7 +11,8 @@ use ssdyno_block::units::Span;
 use ssdyno_cluster::{
     Hosts, PlanFile, PlanResult, PlannedStep, ProberAddress, ReachedHosts, StepResult,
 };
-use ssdyno_result::{Keep, RunDirectory};
+use ssdyno_figures::Keep;
+use ssdyno_report::RunDirectory;
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, is_real, unwritable,
 };

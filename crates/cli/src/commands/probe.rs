@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_bench::probe::{Disk, Sample};
 use ssdyno_block::units::Span;
-use ssdyno_result::rate;
+use ssdyno_figures::rate;
 use ssdyno_session::{ErrorBody, Failure};
 use ssdyno_task::{ProbeTask, Task, TaskOutcome, TaskResult};
 
@@ -72,7 +72,7 @@ fn text(sample: &Sample) -> String {
     let share = |share: Option<f64>| or_dash(share.map(|share| format!("{:.1} %", share * 100.0)));
     let cpu = sample.cpu;
     let power: f64 = sample.power.iter().flatten().map(|sensor| sensor.watts).sum();
-    let power = sample.power.as_ref().map(|_| ssdyno_result::watts(power));
+    let power = sample.power.as_ref().map(|_| ssdyno_figures::watts(power));
     let mut out = format!(
         "{:.1} s  CPU {} user, {} system, {} iowait  {} interrupts/s  {} switches/s\n\
          memory {} free  power {}\n",

@@ -8,11 +8,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_figures::{Keep, KeepGoing, RunProgress, nanoseconds};
 use ssdyno_profile::{
     Method, MethodName, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult,
     SessionStart, Setup, SizeInterval, Stage, default_sizes,
 };
-use ssdyno_result::{Keep, KeepGoing, ResultError, RunDirectory, RunProgress, nanoseconds};
+use ssdyno_report::{ResultError, RunDirectory};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, HostSpec, RealSpec, ResultFolder, RunSpec, files, unwritable,
 };

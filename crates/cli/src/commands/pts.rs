@@ -6,8 +6,9 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
+use ssdyno_figures::Keep;
 use ssdyno_pts::{PtsResult, Test};
-use ssdyno_result::{Keep, ResultError, RunDirectory};
+use ssdyno_report::{ResultError, RunDirectory};
 use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
 use ssdyno_task::{PtsTask, Task, TaskOutcome, TaskResult};
 

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ssdyno_result::{RecoverError, RunDirectory, RunResult, summary_text};
+use ssdyno_figures::RunResult;
+use ssdyno_record::RecoverError;
+use ssdyno_report::{RunDirectory, summary_text};
 use ssdyno_session::{Failure, FailureKind, unwritable};
 
 use super::run::RunOutput;
@@ -20,7 +22,7 @@ pub(crate) struct RecoverArgs {
 }
 
 pub(crate) fn run(args: &RecoverArgs, output: Output) -> Result<(), Failure> {
-    let (recovered, recording) = ssdyno_result::recover(&args.directory).map_err(failure)?;
+    let (recovered, recording) = ssdyno_record::recover(&args.directory).map_err(failure)?;
     let directory = RunDirectory::open(&args.directory).map_err(|error| unwritable(&error))?;
     let Some(rows) = recording.rows() else { return Ok(()) };
     // A run that ended has told more than its rows do.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_cluster::{Hosts, JobPlan, run_on_hosts};
-use ssdyno_result::{Keep, RunDirectory, RunResult, summary_text};
+use ssdyno_figures::{Keep, RunResult};
+use ssdyno_report::{RunDirectory, series_csv, summary_text};
 use ssdyno_session::{
     ErrorBody, Failure, Measured, Prepared, RealSpec, ResultFolder, RunSpec, given, is_real,
     lost_rows, option_of, resolve, unwritable,
@@ -226,7 +227,7 @@ fn conclude(
     let Measured { result, recording, by_name, mut failure } = measured;
     let (result, recording) = (&result, &recording);
     let write = |folder: &ResultFolder| {
-        let series = args.csv.then(|| ("series.csv".to_owned(), result.series_csv()));
+        let series = args.csv.then(|| ("series.csv".to_owned(), series_csv(result)));
         folder.write_texts(series.iter().map(|(name, text)| (name.clone(), text.as_str())))?;
         folder.write_run(result, recording, args.csv)
     };

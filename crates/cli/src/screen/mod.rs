@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cpu_time::ProcessTime;
-use ssdyno_result::{LiveSnapshot, bytes_per_second, nanoseconds, rate, seconds};
+use ssdyno_figures::{LiveSnapshot, bytes_per_second, nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
 use ssdyno_session::Goal;
+use terminal::Canvas;
 
 use crate::progress::flow;
-use terminal::Canvas;
 pub(crate) use terminal::{is_active, leave};
 use view::{Figure, View};
 
@@ -249,7 +249,8 @@ fn push(history: &mut VecDeque<Option<u64>>, value: Option<f64>) {
 #[cfg(test)]
 mod tests {
     use ssdyno_block::{Request, Status, Time};
-    use ssdyno_result::{Keep, Tape};
+    use ssdyno_figures::Keep;
+    use ssdyno_record::Tape;
 
     use super::*;
 

@@ -5,8 +5,8 @@ mod server;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ssdyno_figures::{ByOp, Histogram, LiveSnapshot};
 use ssdyno_prober::{MetricLabels, OpenMetricsError, OpenMetricsWriter, SystemSample};
-use ssdyno_result::{ByOp, Histogram, LiveSnapshot};
 use ssdyno_session::RunPhase;
 
 use crate::progress::ClusterProgress;

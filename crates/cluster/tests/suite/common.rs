@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use ssdyno_cluster::{
     HostAddress, Hosts, WorkerConsent, WorkerListener, WorkerService, run_on_hosts, serve_listener,
 };
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, Measured, RunSpec};
 
 pub(crate) const VERSION: &str = "1.2.3";

@@ -14,7 +14,7 @@ use ssdyno_cluster::{
     EnrolledWorker, Hosts, Invitation, InvitationOptions, WorkerConsent, WorkerListener,
     WorkerService, enrol_worker, run_on_hosts, serve_listener,
 };
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 const VERSION: &str = "1.2.3";

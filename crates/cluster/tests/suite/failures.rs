@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use ssdyno_cluster::{
     HostAddress, Hosts, WorkerConsent, WorkerListener, WorkerService, run_on_hosts, serve_listener,
 };
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
 const VERSION: &str = "1.2.3";

@@ -9,7 +9,7 @@ use ssdyno_cluster::{
     ClusterLoad, HostAddress, HostLoad, Hosts, ProberAddress, ReachedHosts, WorkerConsent,
     WorkerListener, WorkerService, run_on_hosts,
 };
-use ssdyno_result::{KeepGoing, RunResult};
+use ssdyno_figures::{KeepGoing, RunResult};
 use ssdyno_session::{FailureKind, RunSpec, Unattended, WriteSpec, resolve};
 
 use crate::common::{Running, VERSION, at, file, name_of, run, spec, workers};
@@ -40,7 +40,7 @@ fn merged_percentiles_are_those_of_all_requests() {
     assert!(both.failure.is_none(), "{:?}", both.failure);
     adds_up(&both.result);
     let alone =
-        resolve(&RunSpec { keep: ssdyno_result::Keep::Summary, ..spec }, &mut Unattended).unwrap();
+        resolve(&RunSpec { keep: ssdyno_figures::Keep::Summary, ..spec }, &mut Unattended).unwrap();
     let alone = alone.start().unwrap().result().unwrap().result;
     let outside: u64 =
         both.result.window.as_ref().unwrap().outside.iter().map(|one| one.requests).sum();
@@ -319,8 +319,8 @@ fn metrics_of_other_programs_are_series_of_the_run() {
         metrics.times_seconds[0] < 0.0
             && metrics.times_seconds.windows(2).all(|two| two[0] < two[1])
     );
-    assert!(ssdyno_result::summary_text(&result.result).contains("1 series"));
-    assert!(ssdyno_result::report_html(&result.result).contains("served_total{disk="));
+    assert!(ssdyno_report::summary_text(&result.result).contains("1 series"));
+    assert!(ssdyno_report::report_html(&result.result).contains("served_total{disk="));
     // What cannot be read at first is an error, and nothing is loaded.
     for (text, says) in
         [("hello\n", "not OpenMetrics"), ("# TYPE a gauge\na 1\n# EOF\n", "no metric has")]

@@ -1,7 +1,7 @@
 //! Plans: shares, steps, clients that come and go, rates; and plans that say what cannot be done.
 
 use ssdyno_cluster::{HostAddress, PlanFile, PlanResult, PlannedStep, ReachedHosts, StepResult};
-use ssdyno_result::KeepGoing;
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::Failure;
 
 use crate::common::{at, workers};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use ssdyno_cluster::{Hosts, run_on_hosts};
-use ssdyno_result::{Keep, KeepGoing};
+use ssdyno_figures::{Keep, KeepGoing};
 use ssdyno_session::{RunPhase, RunSpec};
 
 use crate::common::{at, spec, workers};

@@ -310,7 +310,7 @@ pub(super) fn latency_rises_exponentially(e: &Evidence<'_>) -> Verdict {
 
 /// An invariant: what is off is noise of the ends of a run, which 1 % is ample for.
 pub(super) fn littles_law(e: &Evidence<'_>) -> Verdict {
-    let product = |(case, run): (&Case, &ssdyno_result::RunResult)| {
+    let product = |(case, run): (&Case, &ssdyno_figures::RunResult)| {
         let latency = run.latency_ns.as_ref()?.all.mean / 1e9;
         Some(run.iops * latency / f64::from(case.threads) - 1.0)
     };

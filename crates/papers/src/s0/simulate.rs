@@ -3,8 +3,8 @@
 use ssdyno_block::units::Bytes;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_driver_ring::ResponseMode;
+use ssdyno_figures::Keep;
 use ssdyno_host::ThreadMode;
-use ssdyno_result::Keep;
 use ssdyno_session::{FileContents, HostSpec, RingSpec, RunSpec};
 use ssdyno_workload::WorkloadConfig;
 

@@ -189,7 +189,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         check: |m| {
             let case = Case::new("iops", "per-core", 8, false);
             let rate = m.iops(&case)?.mean;
-            let mean = |r: &ssdyno_result::RunResult| {
+            let mean = |r: &ssdyno_figures::RunResult| {
                 r.latency_ns.as_ref().map_or(f64::NAN, |latency| latency.all.mean / 1e9)
             };
             let latency = m.mean(&case, mean)?.mean;
@@ -252,7 +252,7 @@ fn stack(policy: &str) -> Case {
 
 fn reads_no_registers(m: &Measured) -> Verdict {
     let case = Case::new("throughput", "single", 1, false);
-    let of = |figure: fn(&ssdyno_result::HostResult) -> f64| m.host(&case, figure);
+    let of = |figure: fn(&ssdyno_figures::HostResult) -> f64| m.host(&case, figure);
     let reads = of(|host| host.register_reads_per_request / host.commands_per_request)?;
     let cpu = of(|host| host.cpu_ns_per_request / host.commands_per_request / 1e3)?;
     let ahci = super::arithmetic::ahci_us()?;

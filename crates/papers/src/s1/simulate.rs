@@ -1,7 +1,7 @@
 //! The runs: each point of a figure with each seed.
 
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_host::ThreadMode;
-use ssdyno_result::{Keep, RunResult};
 use ssdyno_session::{DriverSpec, FileContents, HostSpec, Queues, RunSpec, StackKind};
 use toml::{Table, Value};
 

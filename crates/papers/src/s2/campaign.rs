@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_device::faults::FaultConfig;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
     Measurement, Measurements, Method, Observer, ProfileOp, ProfilePlan, ProfileResult,
     ProfileTest, REPETITIONS_MAX, REPETITIONS_MIN, Serra, Sizes, Stage, Strategy, default_sizes,
     estimate_of,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{FileContents, RunSpec, StopFlag, Unattended, side_by_side};
 use toml::Table;
 

@@ -334,7 +334,7 @@ fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
         });
         for n in clients {
             let case = case(n);
-            let network = |figure: fn(&ssdyno_result::NetworkResult) -> f64| {
+            let network = |figure: fn(&ssdyno_figures::NetworkResult) -> f64| {
                 measured.host(&case, move |host| host.network.as_ref().map_or(f64::NAN, figure))
             };
             rows.push(vec![

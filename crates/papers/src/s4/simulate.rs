@@ -2,8 +2,8 @@
 
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_figures::Keep;
 use ssdyno_host::ThreadMode;
-use ssdyno_result::Keep;
 use ssdyno_session::{DriverSpec, FileContents, HostSpec, RunSpec};
 use toml::{Table, Value};
 

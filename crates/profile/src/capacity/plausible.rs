@@ -1,11 +1,10 @@
 //! Figures that cannot be right, and those that are unusual.
 
-use ssdyno_result::{rate, significant};
-
-use crate::measure::ProfileOp;
+use ssdyno_figures::{rate, significant};
 
 use super::load::Figure;
 use super::result::{CapacityFigure, CapacityResult, MediaKind};
+use crate::measure::ProfileOp;
 
 /// Two figures within this share of each other are the same.
 const SAME: f64 = 0.01;

@@ -3,12 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ssdyno_result::{Page, bytes_per_second, html_table, nanoseconds, rate, seconds, significant};
-
-use crate::findings::Verdict;
-use crate::plan::MethodName;
-use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
-use crate::run::SCHEMA_VERSION;
+use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_report::{Page, html_table};
 
 use super::linear::predicted;
 use super::load::{CapacityTest, Figure};
@@ -16,6 +12,10 @@ use super::plausible::{CPU_BUSY, implausible, media, warnings};
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
 use super::run::CapacityRun;
 use super::state::TestState;
+use crate::findings::Verdict;
+use crate::plan::MethodName;
+use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
+use crate::run::SCHEMA_VERSION;
 
 /// Everything that was found so far.
 pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) -> ProfileResult {

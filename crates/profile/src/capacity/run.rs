@@ -5,14 +5,9 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
-
-use crate::error::ProfileError;
-use crate::plan::ProfilePlan;
-use crate::result::{ProfileResult, StoppedBecause};
-use crate::run::{Observer, Stage};
 
 use super::levels::still_falls;
 use super::load::{CapacityTest, Figure, LARGE_BYTES, LoadSizes, MIDDLE_BYTES, SMALL_BYTES};
@@ -20,6 +15,10 @@ use super::report::result_of;
 use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
 use super::state::{LONG_DEPTH, TestState};
+use crate::error::ProfileError;
+use crate::plan::ProfilePlan;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::run::{Observer, Stage};
 
 /// Rounds of a figure at least.
 pub(crate) const ROUNDS_MIN: usize = 5;

@@ -1,6 +1,6 @@
 //! One load, and its rate.
 
-use ssdyno_result::{RunResult, SeriesPoint};
+use ssdyno_figures::{RunResult, SeriesPoint};
 
 /// Stretches of a load at least: with fewer no level is told from another.
 const BINS_MIN: usize = 6;
@@ -34,7 +34,7 @@ impl Slice {
         let count = |p: &SeriesPoint| p.reads + p.writes;
         let parts = result.series.iter().map(|p| (p.start_seconds, p.length_seconds, count(p)));
         let latency = result.latency_ns.as_ref();
-        let p99 = |one: Option<&ssdyno_result::Latency>| one.map(|l| l.p99 / 1e3);
+        let p99 = |one: Option<&ssdyno_figures::Latency>| one.map(|l| l.p99 / 1e3);
         Slice {
             length,
             parts: parts.collect(),

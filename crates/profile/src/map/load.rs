@@ -2,7 +2,7 @@
 
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_result::{Interval, RunResult, SeriesPoint};
+use ssdyno_figures::{Interval, RunResult, SeriesPoint};
 use ssdyno_workload::{
     AddressPattern, ArrivalKind, Arrivals, Pattern, WorkloadConfig, WritesApart,
 };

@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{
-    Axis, Page, Plot, bytes_per_second, html_table, nanoseconds, rate, seconds, significant,
-};
-
-use crate::findings::Verdict;
-use crate::plan::MethodName;
-use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
-use crate::run::SCHEMA_VERSION;
+use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
+use ssdyno_report::{Axis, Page, Plot, html_table};
 
 use super::mesh::{Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
 use super::run::{MapRun, rates};
+use crate::findings::Verdict;
+use crate::plan::MethodName;
+use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
+use crate::run::SCHEMA_VERSION;
 
 /// Cells of the table along each side, and of the picture.
 const TABLE: usize = 8;

@@ -5,20 +5,19 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
-
-use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
-use crate::error::ProfileError;
-use crate::plan::ProfilePlan;
-use crate::result::{ProfileResult, StoppedBecause};
-use crate::run::{Observer, Stage};
 
 use super::load::{MapLoad, READ_BYTES, Reached, WRITE_BYTES};
 use super::mesh::{Mesh, Node, Value, WHOLE, interpolate};
 use super::report::result_of;
 use super::result::MapPoint;
+use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
+use crate::error::ProfileError;
+use crate::plan::ProfilePlan;
+use crate::result::{ProfileResult, StoppedBecause};
+use crate::run::{Observer, Stage};
 
 /// The least time for a map: its loads cannot be shorter than a few milliseconds.
 pub(crate) const TIME_MIN: Time = Time::from_s(1);
@@ -216,8 +215,8 @@ impl MapRun<'_> {
         let bytes = self.load.write_bytes as f64;
         let what = format!(
             "{} reads/s, {} written",
-            ssdyno_result::rate(reads),
-            ssdyno_result::bytes_per_second(writes * bytes)
+            ssdyno_figures::rate(reads),
+            ssdyno_figures::bytes_per_second(writes * bytes)
         );
         let Some(result) = self.carry(&what, &config, lead + length)? else { return Ok(None) };
         let reached = Reached::new(&result, reads + writes, lead, length);

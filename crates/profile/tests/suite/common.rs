@@ -1,7 +1,7 @@
 //! Parts that several tests share.
 
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{Observer, ProfileResult, Stage};
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{DriverSpec, HostSpec, RunSpec};
 
 /// Stops a profile at a call with this number.

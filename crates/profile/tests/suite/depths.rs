@@ -2,11 +2,11 @@
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
     Method, Observer, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, SessionStart, Setup,
     Stage, StoppedBecause,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
 
 const ADAPTIVE: Method = Method::Adaptive { error: 0.05 };

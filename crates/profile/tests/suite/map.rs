@@ -1,10 +1,10 @@
 //! Maps of simulated devices with a closed form.
 
 use ssdyno_block::Time;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
     MapResult, Method, Observer, ProfileOp, ProfilePlan, ProfileResult, Stage, StoppedBecause,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{DriverSpec, HostSpec, RunSpec, Unattended};
 
 /// Stops after so many loads.

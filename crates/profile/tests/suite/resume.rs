@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
     Method, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult, ProfileTest, Ratio,
     SessionStart, Setup, SizeInterval, Stage, StoppedBecause,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{RunSpec, Unattended};
 
 use crate::common::direct;

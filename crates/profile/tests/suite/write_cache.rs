@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
+use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::{
     Method, Observer, ProfileOp, ProfilePlan, ProfileResult, Ratio, SizeInterval, Stage,
     default_sizes,
 };
-use ssdyno_result::{KeepGoing, RunProgress};
 use ssdyno_session::{FileContents, RunSpec, Unattended};
 
 /// Two disks behind a controller that writes back, as in `presets/devices/s2-suno.toml`.

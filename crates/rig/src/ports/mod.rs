@@ -20,10 +20,10 @@ use ssdyno_device::DeviceReport;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::{FaultsResult, Invariant, NetworkResult};
 use ssdyno_host::{HostConfig, HostPort};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
-use ssdyno_result::{FaultsResult, Invariant, NetworkResult};
 
 use crate::attach::Stack;
 use crate::run::RunError;

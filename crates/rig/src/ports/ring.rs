@@ -8,10 +8,10 @@ use ssdyno_device::DeviceReport;
 use ssdyno_driver_ring::{RingDriver, RingDriverOptions, SimulatedRing, Submission};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::{DriverRecovery, FaultsResult, Invariant};
 use ssdyno_host::{Choice, HostPort, Registers};
 use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{FaultyDevice, SimulatedPci};
-use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::HostPlan;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ssdyno_block::Time;
 use ssdyno_device::delay::{DelayConfig, presets};
-use ssdyno_result::{Keep, RunResult};
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunError, RunLimits, SimRun, Source};
 use ssdyno_workload::{WorkloadConfig, read_fio_jobs};
 

@@ -2,8 +2,8 @@
 //! device is like otherwise; where none holds, none stands.
 
 use proptest::prelude::*;
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_ftl::{Cleaning, CleaningPace, HotCold, PageClass, WearLevelling};
-use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 

@@ -1,15 +1,15 @@
 //! *Above idle* is what the work cost: the baseline is the same device, with the same slow mode and the same
 //! low-power states, without a request. So no load of any preset is below it.
 
-use crate::common;
-
 use ssdyno_block::Time;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
-use ssdyno_result::Keep;
+use ssdyno_figures::Keep;
 use ssdyno_rig::{HostOptions, KeepGoing, RunLimits, SimMeasured, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// One request at a time; a database with few customers; bursts with pauses in which CPU and device fall
 /// asleep; some requests with seconds between them; a ramp-up before; many at once.

@@ -1,17 +1,17 @@
 //! Whole machines - host, driver, bus, controller, flash - and what the host adds.
 
-use crate::common;
-
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_driver_nvme::{HeadDoorbell, NvmeConfig, QueuePolicy, Weights};
 use ssdyno_driver_ring::{BlockPolicy, CompletionPolicy, RingDriverOptions as RingOptions};
 use ssdyno_engine::events::{Busy, EventReader, PartKind};
+use ssdyno_figures::{HostResult, RunProgress, RunResult};
 use ssdyno_host::{CompletionWait, ThreadMode};
-use ssdyno_result::{HostResult, RunProgress, RunResult};
 use ssdyno_rig::{Attach, DevicePath, HostOptions, KeepGoing, RunError, SimRun, Source, Stack};
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// A small SSD whose controller has room for all that a test asks for.
 fn device() -> Config {
@@ -72,7 +72,7 @@ fn every_way_keeps_the_invariants_and_repeats() {
             let figures = |result: RunResult| {
                 let result = RunResult { wall_seconds: 0.0, own_cost: None, ..result };
                 let result = RunResult { simulated_requests_per_wall_second: None, ..result };
-                ssdyno_result::to_json(&result).unwrap()
+                ssdyno_report::to_json(&result).unwrap()
             };
             let first = figures(measure(&run));
             assert!(first == figures(measure(&run)), "{policy:?} {mode:?} differs from run to run");
@@ -377,7 +377,7 @@ fn cores_of_the_host_are_on_the_timeline() {
             let mut result = result.clone();
             (result.wall_seconds, result.own_cost) = (0.0, None);
             result.simulated_requests_per_wall_second = None;
-            ssdyno_result::to_json(&result).unwrap()
+            ssdyno_report::to_json(&result).unwrap()
         };
         assert_eq!(figures(&told), figures(&measure(&run)));
         lanes.0.sort_unstable();

@@ -2,8 +2,8 @@
 //! *placement* and *cleaning* hold, and write amplification is that of planes that are equally full.
 
 use proptest::prelude::*;
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, closed_forms};
-use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 

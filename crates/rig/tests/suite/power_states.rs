@@ -1,16 +1,16 @@
 //! Operational power states (S1-45), set by the driver as it starts: the device keeps to what a state
 //! allows. Reads then fall in proportion to what is left above its idle power, writes by more.
 
-use crate::common;
-
 use common::measure;
 use ssdyno_block::Time;
 use ssdyno_block::units::{Span, Watts};
 use ssdyno_device::nvme::OperationalState;
 use ssdyno_driver_nvme::{Feature, NvmeConfig};
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_rig::{HostOptions, KeepGoing, RunError, SimRun};
 use ssdyno_ssd::Config;
+
+use crate::common;
 
 const READS: &str = "write_percent = 0\nblock_size = \"4KiB\"\ndepth = 64\nrequests = 30_000";
 const WRITES: &str = "write_percent = 100\nblock_size = \"16KiB\"\ndepth = 64\nrequests = 12_000";

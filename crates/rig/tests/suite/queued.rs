@@ -6,8 +6,8 @@ use ssdyno_block::Time;
 use ssdyno_block::units::Span;
 use ssdyno_device::DeviceSpec;
 use ssdyno_device::delay::DelayConfig;
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_host::ThreadMode;
-use ssdyno_result::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig, RunLimits,
     SimRun, Source,

@@ -1,7 +1,7 @@
 //! Whole runs against closed forms, and what a run promises about itself.
 
 use ssdyno_block::Time;
-use ssdyno_result::{Keep, RunResult};
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunError, RunLimits, RunProgress,
     Session, SimMeasured, SimRun, Source,
@@ -221,7 +221,7 @@ fn every_preset_gives_the_same_bytes_twice() {
         device.flash.blocks_per_plane = device.flash.blocks_per_plane.min(128);
         device.ftl.over_provisioning = device.ftl.over_provisioning.max(0.25);
         let run = run(device, mixed, 5);
-        let text = |m: &SimMeasured| ssdyno_result::to_json(&figures(&m.result)).unwrap();
+        let text = |m: &SimMeasured| ssdyno_report::to_json(&figures(&m.result)).unwrap();
         let (first, again) = (measure(&run), measure(&run));
         assert!(text(&first) == text(&again), "{} differs from run to run", preset.name);
         let energy = first.result.energy_joules.unwrap();

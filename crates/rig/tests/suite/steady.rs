@@ -5,9 +5,9 @@
 //! The write buffer is empty at first, as after idleness. That is no state of the flash, and is left out with a
 //! ramp-up. Nothing is timed, and nothing is drawn but from fixed seeds.
 
+use ssdyno_figures::Keep;
 use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Cleaning, WearLevelling};
-use ssdyno_result::Keep;
 use ssdyno_rig::{KeepGoing, RunLimits, SimMeasured, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use ssdyno_block::units::Bytes;
+use ssdyno_figures::Keep;
 use ssdyno_ftl::{Cleaning, WearLevelling};
-use ssdyno_result::Keep;
 use ssdyno_rig::{KeepGoing, RunError, RunLimits, RunProgress, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 

@@ -1,20 +1,20 @@
 //! The driver's timeout expires although nobody asked for faults: the load, the requests or the flash are
 //! slower than it. That is no defect, and the run goes on.
 
-use crate::common;
-
 use proptest::prelude::*;
 use ssdyno_block::Time;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_driver_nvme::{InterruptChoice, NvmeConfig, NvmeError, QueuePolicy};
 use ssdyno_driver_ring::RingDriverOptions as RingOptions;
+use ssdyno_figures::RunResult;
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_pci::InterruptMode;
-use ssdyno_result::RunResult;
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, KeepGoing, RunError, RunLimits, SimMeasured, SimRun, Stack,
 };
 use ssdyno_ssd::{Config, presets};
+
+use crate::common;
 
 /// A driver with `limit`, and twice as much for admin commands, as `--time-limit` sets it.
 fn limited(limit: Time) -> NvmeConfig {

@@ -69,7 +69,7 @@ fn members_of_an_array_are_accounted_by_path() {
         ),
         seed: 1,
         limits: ssdyno_rig::RunLimits::default(),
-        keep: ssdyno_result::Keep::Summary,
+        keep: ssdyno_figures::Keep::Summary,
         interval: None,
     };
     let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
@@ -90,6 +90,6 @@ fn members_of_an_array_are_accounted_by_path() {
     assert!((energy.total - energy.above_idle) / idle - 1.0 < 1e-9);
     let broken: Vec<_> = result.invariants.iter().filter(|invariant| !invariant.holds).collect();
     assert!(broken.is_empty(), "{broken:?}");
-    let html = ssdyno_result::report_html(&result);
+    let html = ssdyno_report::report_html(&result);
     assert!(html.contains("array.array[1].drum[0].heads"));
 }

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_bench::{EngineKind, Method};
 use ssdyno_block::units::{Bytes, Span};
+use ssdyno_figures::{Keep, Until};
 use ssdyno_host::{CompletionWait, ThreadMode};
-use ssdyno_result::{Keep, Until};
 use ssdyno_workload::{BeyondEnd, Format, ObjectIds, TraceOrigin, TraceTiming};
 use toml::Table;
 

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_session::{DEVICE_KINDS, DriverSpec, HostSpec, RunSpec, Runner, Unattended, resolve};
 
 fn run(device: &str, driver: DriverSpec, workload: &str, set: &[&str]) -> RunResult {

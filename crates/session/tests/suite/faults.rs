@@ -6,7 +6,7 @@
 use ssdyno_block::units::Span;
 use ssdyno_block::{Rng, Time};
 use ssdyno_device::DeviceSpec;
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_session::{DEVICE_KINDS, DriverSpec, HostSpec, RunSpec, Unattended, resolve};
 
 /// The figures of a run, which may have ended with its device.

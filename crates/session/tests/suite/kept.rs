@@ -4,7 +4,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_result::{KeepGoing, RunProgress, RunResult};
+use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::{FailureKind, KeptTarget, RunSpec, Unattended, WriteSpec, resolve};
 use ssdyno_workload::WorkloadConfig;
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ssdyno_block::units::Span;
-use ssdyno_result::{LoadWindow, StopReason};
+use ssdyno_figures::{LoadWindow, StopReason};
 use ssdyno_session::{
     BeginAt, FailureKind, Measured, RunList, RunPhase, RunSnapshot, RunSpec, Runner, Unattended,
     WriteSpec, resolve,
@@ -228,7 +228,7 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
             |number, measured| measured.map(|all| (number, all.result.requests)),
             &mut |progress| {
                 seen = seen.max(progress.ended());
-                ssdyno_result::KeepGoing::Continue
+                ssdyno_figures::KeepGoing::Continue
             },
         )
         .unwrap();
@@ -240,8 +240,8 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
         .over(Some(1))
         .execute(|_, measured| measured.map(|all| all.result.partial), &mut |progress| {
             match progress.runs().next().unwrap().phase {
-                RunPhase::Loaded => ssdyno_result::KeepGoing::Stop,
-                _ => ssdyno_result::KeepGoing::Continue,
+                RunPhase::Loaded => ssdyno_figures::KeepGoing::Stop,
+                _ => ssdyno_figures::KeepGoing::Continue,
             }
         })
         .unwrap();
@@ -249,7 +249,7 @@ fn a_list_of_runs_keeps_its_order_and_is_stopped_as_a_whole() {
     // Stopped while they are prepared: there is nothing to keep, and nothing is wrong.
     let outcomes = RunList::new(specs.iter().map(prepared).collect())
         .execute(|_, measured| measured.map(|all| all.result.partial), &mut |_| {
-            ssdyno_result::KeepGoing::Stop
+            ssdyno_figures::KeepGoing::Stop
         })
         .unwrap();
     assert!(outcomes.iter().all(|outcome| outcome.is_none_or(|partial| partial)), "{outcomes:?}");

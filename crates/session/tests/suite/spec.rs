@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 use proptest::prelude::*;
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_session::{
     DriverSpec, Failure, HostSpec, Prepared, Queues, RunSpec, Runner, Unattended, resolve,
 };
@@ -47,7 +47,7 @@ fn figures(result: &RunResult) -> RunResult {
 
 /// As a result that was written and read again has it.
 fn stored(result: &RunResult) -> RunSpec {
-    let text = ssdyno_result::to_json(result).unwrap();
+    let text = ssdyno_report::to_json(result).unwrap();
     let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
     std::fs::write(file.path(), text).unwrap();
     RunSpec::read(file.path().to_str().unwrap()).unwrap_or_else(|failure| panic!("{failure}"))

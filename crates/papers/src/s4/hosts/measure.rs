@@ -6,7 +6,7 @@ use std::time::Duration;
 use ssdyno_cluster::{
     ClusterLoad, ClusterProgress, HostAddress, HostLoad, Hosts, ReachedHosts, RemoteStart,
 };
-use ssdyno_result::RunResult;
+use ssdyno_figures::RunResult;
 use ssdyno_session::{FailureKind, Measured, RunPhase, RunSpec};
 
 use super::delay::{self, DelayServer, Lateness};

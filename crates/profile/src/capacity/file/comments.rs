@@ -1,12 +1,11 @@
 //! The comments at the head of each file: where its figures come from, and how far to trust them.
 
-use ssdyno_result::{rate, seconds};
-
-use crate::result::{ProfileResult, StoppedBecause};
+use ssdyno_figures::{rate, seconds};
 
 use super::SchedulerFile;
 use crate::capacity::report::{burst, percent, shown};
 use crate::capacity::result::{CapacityFigure, CapacityResult, CheckedLoad};
+use crate::result::{ProfileResult, StoppedBecause};
 
 /// Lines that begin with `#`. No dates: the same profile gives the same file.
 pub(super) fn comments(

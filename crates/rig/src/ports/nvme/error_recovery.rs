@@ -9,8 +9,8 @@ use ssdyno_device::Device;
 use ssdyno_driver_nvme::{
     DriverEvent, DriverState, IoCompletion, IoError, IoResult, NvmeError, ResetCause,
 };
+use ssdyno_figures::{DriverRecovery, FaultsResult, Invariant};
 use ssdyno_pci::FaultyDevice;
-use ssdyno_result::{DriverRecovery, FaultsResult, Invariant};
 
 use super::NvmePort;
 use crate::faults;

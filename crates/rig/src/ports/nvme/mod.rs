@@ -16,9 +16,9 @@ use ssdyno_driver_nvme::{
 };
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::Invariant;
 use ssdyno_host::{Choice, CompletionWait, HostPort, Registers, ResentCommand};
 use ssdyno_pci::{DmaRegion, FaultyDevice, PciFunction, SimulatedPci};
-use ssdyno_result::Invariant;
 
 use self::error_recovery::ErrorRecovery;
 use self::scsi::ScsiLayer;

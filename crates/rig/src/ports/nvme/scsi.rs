@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::{Op, Request, Token};
 use ssdyno_driver_nvme::Namespace;
-use ssdyno_result::Invariant;
+use ssdyno_figures::Invariant;
 use ssdyno_scsi::{
     ControllerFacts, FactsError, JobProgress, NamespaceFacts, NvmeCommand, ScsiJob, Translator,
     TranslatorConfig, cdb, unmap_list,

@@ -1,7 +1,7 @@
 //! Injected faults of a network: what it does to messages.
 
 use ssdyno_block::{Fault, FaultPlan, FaultSite, Injected, Time};
-use ssdyno_result::NetworkFaults;
+use ssdyno_figures::NetworkFaults;
 
 use crate::faults::NetworkFaultConfig;
 

@@ -16,8 +16,8 @@ use ssdyno_device::{Device, DeviceReport};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_figures::{FaultsResult, Invariant};
 use ssdyno_host::{Choice, HostPort, Registers, ResentCommand};
-use ssdyno_result::{FaultsResult, Invariant};
 
 use self::remote::Remote;
 use self::slots::{Event, Slot, Slots, Stage};

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Request, Time};
 use ssdyno_engine::FifoResource;
-use ssdyno_result::NetworkResult;
+use ssdyno_figures::NetworkResult;
 
 use super::link_faults::{Delivery, LinkFaults};
 use crate::network::{Data, NetworkConfig};

@@ -2,7 +2,7 @@
 
 use ssdyno_device::LinkConfig;
 use ssdyno_driver_nvme::NvmeConfig;
-use ssdyno_result::{Keep, RunResult};
+use ssdyno_figures::{Keep, RunResult};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, RunLimits, SimRun, Source, Stack,
 };

@@ -3,8 +3,6 @@
 
 mod random;
 
-use crate::common;
-
 use ssdyno_block::Time;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::DeviceSpec;
@@ -12,12 +10,14 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
+use ssdyno_figures::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_host::{CompletionWait, ThreadMode};
-use ssdyno_result::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
     NetworkFaultConfig, RunError, RunLimits, SimMeasured, SimRun, Source, Stack,
 };
+
+use crate::common;
 
 fn faults(keys: &str) -> FaultConfig {
     toml::from_str(keys).unwrap()

@@ -7,8 +7,8 @@ use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::QueuePolicy;
+use ssdyno_figures::RunResult;
 use ssdyno_host::{CompletionWait, ThreadMode};
-use ssdyno_result::RunResult;
 use ssdyno_rig::{
     DevicePath, HostOptions, NetworkFaultConfig, RunError, SimMeasured, SimRun, Stack,
 };
@@ -48,7 +48,7 @@ fn ends_and_repeats(run: &SimRun, n: u64) -> Result<(), TestCaseError> {
     let text = |measured: SimMeasured| {
         let result = RunResult { wall_seconds: 0.0, own_cost: None, ..measured.result };
         let result = RunResult { simulated_requests_per_wall_second: None, ..result };
-        ssdyno_result::to_json(&result).unwrap()
+        ssdyno_report::to_json(&result).unwrap()
     };
     let again = text(measure(run));
     prop_assert!(text(first) == again, "it differs from run to run");

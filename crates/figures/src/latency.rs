@@ -1,0 +1,128 @@
+//! Latencies of a result, and how well they are known.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+
+/// A distribution of latencies, in nanoseconds.
+///
+/// A percentile is the nearest rank: the smallest latency that at least that share of the
+/// requests did not exceed. It is exact to the nanosecond (rounded down) where rows were
+/// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
+/// 0.4 % off. Mean, minimum and maximum are always exact.
+///
+/// Where requests never completed, each of them counts with the time that it was waited for, and the
+/// figures are lower bounds: the true ones are as long or longer, and `at_most` says how long percentiles
+/// can be.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Latency {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p99_9: f64,
+    /// Largest.
+    pub max: f64,
+    /// What percentiles can be at most; only where requests never completed. Mean and largest latency have
+    /// no upper bound then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<LatencyAtMost>,
+}
+
+/// Upper bounds of the percentiles of requests of which some never completed: the percentile if those
+/// had taken forever. Where it is the figure itself, that is certain; `null` where there is no bound.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyAtMost {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p99_9: Option<f64>,
+}
+
+/// The latency of all requests, and of each operation that occurred.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyByOp {
+    /// All operations together.
+    #[serde(flatten)]
+    pub all: Latency,
+    /// Reads; `null` without any.
+    pub read: Option<Latency>,
+    /// Writes; `null` without any.
+    pub write: Option<Latency>,
+    /// Trims; `null` without any.
+    pub trim: Option<Latency>,
+    /// Flushes; `null` without any.
+    pub flush: Option<Latency>,
+}
+
+/// Intervals around the figures of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Confidence {
+    /// Probability with which an interval covers the true figure, 0 to 1.
+    pub level: f64,
+    /// What the intervals say, and how they were found.
+    pub meaning: String,
+    /// Around `iops`.
+    pub iops: Option<Interval>,
+    /// Around `throughput_bytes_per_second`.
+    pub throughput_bytes_per_second: Option<Interval>,
+    /// Around the figures of `latency_ns`.
+    pub latency_ns: LatencyIntervalsByOp,
+    /// Around the figures of `device_latency_ns`.
+    #[serde(default)]
+    pub device_latency_ns: LatencyIntervals,
+}
+
+/// Intervals around the latency of all requests, and of each operation that occurred.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyIntervalsByOp {
+    /// All operations together.
+    #[serde(flatten)]
+    pub all: LatencyIntervals,
+    /// Reads; `null` without any.
+    #[serde(default)]
+    pub read: Option<LatencyIntervals>,
+    /// Writes; `null` without any.
+    #[serde(default)]
+    pub write: Option<LatencyIntervals>,
+    /// Trims; `null` without any.
+    #[serde(default)]
+    pub trim: Option<LatencyIntervals>,
+    /// Flushes; `null` without any.
+    #[serde(default)]
+    pub flush: Option<LatencyIntervals>,
+}
+
+/// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyIntervals {
+    /// Mean.
+    pub mean: Option<Interval>,
+    /// Median.
+    pub p50: Option<Interval>,
+    /// 95th percentile.
+    pub p95: Option<Interval>,
+    /// 99th percentile.
+    pub p99: Option<Interval>,
+    /// 99.9th percentile.
+    pub p99_9: Option<Interval>,
+}
+
+impl LatencyIntervals {
+    /// Mean, median, 95th, 99th and 99.9th percentile, in this order.
+    pub fn list(&self) -> [Option<Interval>; 5] {
+        [self.mean, self.p50, self.p95, self.p99, self.p99_9]
+    }
+}

@@ -1,0 +1,66 @@
+//! The figures of a run: the shapes that are serialised, and nothing that makes them.
+//!
+//! Who reads a result needs this crate alone: a page, a binding for another language, a tool that compares. The shape of
+//! `result.json` is [`RunResult`]; that of `compare --json` is [`Comparison`]; that of a run that goes on is
+//! [`RunProgress`], with a [`LiveSnapshot`]. `record` makes them, `report` shows them.
+//!
+//! Beside the shapes stand what a reader does with them:
+//! - [`Histogram`], because a [`LiveSnapshot`] has one: two snapshots are subtracted from each other, and the
+//!   percentiles of the difference are its. It is the only histogram that is serialised in a shape; the sparse one of
+//!   series and slices travels inside a recording alone, and is in `record`.
+//! - [`Interval`], a figure with its bounds. What bounds are found by is in `record`.
+//! - numbers as people read them: [`seconds`], [`rate`], [`significant`] and others, as some shapes have words in them.
+//! - what a run is told while it goes on: [`Supervisor`], [`KeepGoing`], [`RunLimits`], [`Keep`].
+//!
+//! Schemas are part of the program's interface: `docs/schemas` has one of each shape.
+//!
+//! Not here: what computes a figure from requests (`record`), and text, pages and files made of figures (`report`).
+
+mod comparison;
+mod depth;
+mod faults;
+mod format;
+mod histogram;
+mod host;
+mod hosts;
+mod interval;
+mod jobs;
+mod keep;
+mod latency;
+mod live_snapshot;
+mod method;
+pub mod picoseconds;
+pub mod probe;
+mod progress;
+mod result;
+mod steady;
+mod stop;
+mod until;
+
+pub use comparison::{Comparison, FigureComparison, Verdict};
+pub use depth::{DepthSearchResult, TriedDepthResult};
+pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};
+pub use format::{
+    bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, push_counted, rate,
+    seconds, significant, things, watts,
+};
+pub use histogram::{Histogram, rank};
+pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};
+pub use hosts::{HostRun, MetricSeries, OutsideWindow, ProbedSystem, ScrapedMetrics};
+pub use interval::{Interval, LEVEL};
+pub use jobs::JobResult;
+pub use keep::Keep;
+pub use latency::{
+    Confidence, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+};
+pub use live_snapshot::LiveSnapshot;
+pub use method::{MethodResult, MethodSettings, TunedMethod};
+pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
+pub use result::{
+    BusyShare, ByOp, Configuration, Energy, EnergyRow, Expected, FlashOperations, Invariant,
+    IssueDelay, LatencyBin, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
+    SCHEMA_VERSION, SeriesPoint, schema,
+};
+pub use steady::{SteadyPeriod, SteadyState};
+pub use stop::{Ending, StopReason};
+pub use until::{Metric, Precision, Until};

@@ -1,0 +1,126 @@
+//! How far a run is, whether it is to go on, and where it ends.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+
+use crate::live_snapshot::LiveSnapshot;
+use crate::picoseconds;
+use crate::until::Until;
+
+/// Where a run stops issuing, whatever the workload would do.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct RunLimits {
+    /// Requests issued.
+    pub requests: Option<u64>,
+    /// Time since the start.
+    pub duration: Option<Time>,
+    /// How well figures are to be known; the run ends when they are.
+    pub until: Option<Until>,
+}
+
+impl RunLimits {
+    /// The most requests and time of a workload that has `bounds` of its own.
+    pub fn with(&self, bounds: (Option<u64>, Option<Time>)) -> (Option<u64>, Option<Time>) {
+        let (requests, duration) = bounds;
+        (
+            requests.into_iter().chain(self.requests).min(),
+            duration.into_iter().chain(self.duration).min(),
+        )
+    }
+}
+
+/// How far a run is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RunProgress {
+    /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
+    /// from then on.
+    pub preparing: Option<f64>,
+    /// Time since the start, on the clock of the run: virtual for a simulated target.
+    #[serde(rename = "now_ps", with = "picoseconds")]
+    #[schemars(with = "u64")]
+    pub now: Time,
+    /// Requests issued.
+    pub issued: u64,
+    /// Requests completed.
+    pub completed: u64,
+    /// Mean latency so far, in ns; 0 before the first completion.
+    pub latency_ns_mean: f64,
+    /// What was recorded up to its own `now`, where it was asked for with [`KeepGoing::LiveSnapshot`].
+    #[serde(default, with = "shared")]
+    #[schemars(with = "Option<LiveSnapshot>")]
+    pub glance: Option<Arc<LiveSnapshot>>,
+}
+
+/// What several viewers share, as what it is.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde calls it so")]
+    pub(super) fn serialize<S: Serializer, T: Serialize>(
+        value: &Option<Arc<T>>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        value.as_deref().serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        from: D,
+    ) -> Result<Option<Arc<T>>, D::Error> {
+        Ok(Option::<T>::deserialize(from)?.map(Arc::new))
+    }
+}
+
+impl RunProgress {
+    /// Before the load begins: `share` of the device's preparation is done.
+    pub fn preparing(share: f64) -> RunProgress {
+        RunProgress { preparing: Some(share), ..RunProgress::default() }
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeepGoing {
+    /// Go on.
+    Continue,
+    /// Go on, and tell what is recorded so far when it can be told: with the next report or the
+    /// one after. It costs some microseconds.
+    LiveSnapshot,
+    /// Issue nothing more, wait for what is in flight, and end as a partial run.
+    Stop,
+}
+
+/// When a run that is ready begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunStart {
+    /// At once.
+    Now,
+    /// At this moment; at once where it is over, or where time is virtual.
+    At(Instant),
+    /// Not at all: the run ends as one that was stopped before it began.
+    Never,
+}
+
+/// Who says when a run begins, hears how far it is, and may stop it. A closure that takes a [`RunProgress`] is one
+/// that lets the run begin at once.
+pub trait Supervisor {
+    /// Everything is ready for the first request. Called once; it may wait until it is known when to begin.
+    fn ready(&mut self) -> RunStart {
+        RunStart::Now
+    }
+
+    /// How far the run is, and whether to go on. Called every few milliseconds of a simulation and some 20 times
+    /// a second on a real target, also while the run is prepared.
+    fn report(&mut self, progress: &RunProgress) -> KeepGoing;
+}
+
+impl<F: FnMut(&RunProgress) -> KeepGoing> Supervisor for F {
+    fn report(&mut self, progress: &RunProgress) -> KeepGoing {
+        self(progress)
+    }
+}

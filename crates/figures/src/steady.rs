@@ -1,0 +1,57 @@
+//! When a load was steady.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::format::seconds;
+
+/// The steady stretches of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyState {
+    /// What counts as steady.
+    pub criterion: String,
+    /// From the start of the recorded window to the first steady stretch; `null` if there is none.
+    pub warm_up_seconds: Option<f64>,
+    /// Share of the recorded window that was steady, 0 to 1.
+    pub steady_share: f64,
+    /// The stretches, in order.
+    pub periods: Vec<SteadyPeriod>,
+}
+
+/// A stretch of time in which rate and latency kept their level.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct SteadyPeriod {
+    /// Start, from the start of the recorded window.
+    pub from_seconds: f64,
+    /// End, from the start of the recorded window.
+    pub to_seconds: f64,
+    /// Requests per second in it.
+    pub iops: f64,
+    /// Mean latency in it.
+    pub latency_ns_mean: f64,
+    /// What ended it; `null` where it lasted to the end of the run.
+    pub left_because: Option<String>,
+}
+
+impl SteadyState {
+    /// `from 3.200 s to 17.00 s, left because ...`; in full sentences where there is nothing to
+    /// list.
+    pub fn text(&self) -> String {
+        if self.periods.is_empty() {
+            return "never: no fifth of the run kept its level".to_owned();
+        }
+        let each = self.periods.iter().map(|period| {
+            let from = match period.from_seconds {
+                0.0 => "from the start".to_owned(),
+                from => format!("from {}", seconds(from)),
+            };
+            match &period.left_because {
+                Some(why) => {
+                    format!("{from} to {}, left because {why}", seconds(period.to_seconds))
+                }
+                None => format!("{from} to the end"),
+            }
+        });
+        each.collect::<Vec<_>>().join("; ")
+    }
+}

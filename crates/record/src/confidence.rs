@@ -1,0 +1,245 @@
+//! Intervals around the figures of a recording.
+
+use std::borrow::Cow;
+
+use ssdyno_block::{Op, Time};
+use ssdyno_figures::{
+    Confidence, Histogram, Interval, LEVEL, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals,
+    LatencyIntervalsByOp, RunResult, rank,
+};
+
+use crate::batches::Batches;
+use crate::quantiles::{Exact, SHARES, Wanted};
+use crate::slices::{INSIDE, Part, Slices};
+use crate::statistics;
+use crate::tails::Shares;
+
+const MEANING: &str = "95 % intervals from batches of consecutive requests. Batches whose \
+    neighbours are still correlated count for fewer, so that a run too short for its target has \
+    wide intervals, not wrong ones (means, rates: batch means; percentiles: shares of batches, and \
+    never narrower than order statistics of independent requests, and open above - `high` is null - \
+    where fewer than four independent requests lie beyond). Batches at the start that are \
+    far off from the rest (a write buffer that fills) count in the figure and not in its spread. \
+    Intervals say how far a run of the same length with another seed would differ. A simulated run repeats exactly with the same seed: there the interval is no error of \
+    measurement, and it says nothing about the model's fidelity.";
+
+/// What intervals are made from.
+pub(crate) struct Source<'a> {
+    /// Latencies by operation, with those of requests without a completion.
+    pub(crate) ops: [Cow<'a, Histogram>; 4],
+    pub(crate) inside: &'a Histogram,
+    pub(crate) all: &'a Histogram,
+    pub(crate) exact: Option<Exact<'a>>,
+    pub(crate) batches: &'a Batches,
+    pub(crate) slices: &'a Slices,
+    pub(crate) start: Time,
+}
+
+/// One distribution whose figures get intervals.
+struct Asked<'a> {
+    parts: Vec<Part>,
+    histogram: &'a Histogram,
+    latency: Latency,
+    /// Whose rows tell exact bounds, where there are rows: `Some(None)` those of all.
+    rows_of: Option<Option<Op>>,
+}
+
+impl Source<'_> {
+    /// All intervals; `None` where there are too few requests for any.
+    pub(crate) fn confidence(mut self, result: &RunResult) -> Option<Confidence> {
+        let latency = result.latency_ns.as_ref()?;
+        let groups = self.batches.groups(self.start)?;
+        let mut by_op = self.latencies(latency, result.device_latency_ns);
+        let device_latency_ns = by_op.pop().flatten().unwrap_or_default();
+        let mut next = || by_op.pop().flatten();
+        // From the last to the first.
+        let (flush, trim, write, read) = (next(), next(), next(), next());
+        let all = next().unwrap_or_default();
+        Some(Confidence {
+            level: LEVEL,
+            meaning: MEANING.to_owned(),
+            iops: groups.iops(result.iops),
+            throughput_bytes_per_second: groups.throughput(result.throughput_bytes_per_second),
+            latency_ns: LatencyIntervalsByOp { all, read, write, trim, flush },
+            device_latency_ns,
+        })
+    }
+
+    /// Of all, of each operation, and inside the device; `None` for what did not occur.
+    fn latencies(
+        &mut self,
+        latency: &LatencyByOp,
+        device: Option<Latency>,
+    ) -> Vec<Option<LatencyIntervals>> {
+        let Some(slices) = self.slices.enough() else { return vec![None; 6] };
+        let ops = self.ops.clone();
+        let lane = |lane: usize| slices.iter().map(|slice| slice.parts[lane].clone()).collect();
+        let mut asked = vec![Some(Asked {
+            parts: slices.iter().map(|slice| slice.all()).collect(),
+            histogram: self.all,
+            latency: latency.all,
+            rows_of: Some(None),
+        })];
+        for (op, latency) in
+            Op::ALL.into_iter().zip([latency.read, latency.write, latency.trim, latency.flush])
+        {
+            asked.push(latency.map(|latency| Asked {
+                parts: lane(op as usize),
+                histogram: &ops[op as usize],
+                latency,
+                rows_of: Some(Some(op)),
+            }));
+        }
+        asked.push(device.map(|latency| Asked {
+            parts: lane(INSIDE),
+            histogram: self.inside,
+            latency,
+            rows_of: None,
+        }));
+        self.intervals(&asked)
+    }
+
+    fn intervals(&mut self, asked: &[Option<Asked<'_>>]) -> Vec<Option<LatencyIntervals>> {
+        let ranks: Vec<_> = asked.iter().map(|one| one.as_ref().map(Asked::ranks)).collect();
+        let flat = |at: usize| {
+            let pairs = ranks[at].iter().flatten().flatten();
+            pairs.flat_map(|(low, high)| [Some(*low), *high]).flatten().collect::<Vec<u64>>()
+        };
+        let mut exact = self.exact(asked, flat).into_iter();
+        let mut intervals = Vec::with_capacity(asked.len());
+        for (at, one) in asked.iter().enumerate() {
+            intervals.push(one.as_ref().map(|one| {
+                let bounds = match one.rows_of.and(self.exact.as_ref()) {
+                    Some(_) => exact.next().unwrap_or_default(),
+                    None => flat(at).iter().filter_map(|r| one.histogram.value_at(*r)).collect(),
+                };
+                one.intervals(ranks[at].as_ref(), bounds)
+            }));
+        }
+        intervals
+    }
+
+    /// Exact latencies at the ranks, for those that rows tell of.
+    fn exact(
+        &mut self,
+        asked: &[Option<Asked<'_>>],
+        ranks: impl Fn(usize) -> Vec<u64>,
+    ) -> Vec<Vec<f64>> {
+        let Some(exact) = &mut self.exact else { return Vec::new() };
+        let mut wanted = Vec::new();
+        for (at, one) in asked.iter().enumerate() {
+            if let Some(Asked { rows_of: Some(op), histogram, .. }) = one {
+                wanted.push(Wanted { op: *op, histogram, ranks: ranks(at) });
+            }
+        }
+        exact.find(&wanted)
+    }
+}
+
+/// Ranks between which each percentile lies, the upper one as far as it is known; `None` where
+/// the lower one leaves the sample.
+type Ranks = [Option<(u64, Option<u64>)>; 4];
+
+impl Asked<'_> {
+    fn estimates(&self) -> [f64; 4] {
+        let Latency { p50, p95, p99, p99_9, .. } = self.latency;
+        [p50, p95, p99, p99_9]
+    }
+
+    fn ranks(&self) -> Ranks {
+        let count = self.histogram.total();
+        closed(std::array::from_fn(|at| {
+            let share = SHARES[at];
+            let estimate = self.estimates()[at];
+            let Shares { low, high } =
+                Shares::around(share, estimate, &self.parts, self.histogram)?;
+            Some((rank(low, count), high.map(|high| rank(high, count))))
+        }))
+    }
+
+    /// `bounds` are low and, where there is one, high of each percentile that has ranks.
+    fn intervals(&self, ranks: Option<&Ranks>, bounds: Vec<f64>) -> LatencyIntervals {
+        let mut bounds = bounds.into_iter();
+        let mut percentile = |at: usize| {
+            let (_, high) = ranks?[at]?;
+            let low = bounds.next()?;
+            let high = if high.is_some() { bounds.next()? } else { f64::INFINITY };
+            let estimate = self.estimates()[at];
+            // Rounded bounds may cross the estimate, which is exact or rounded otherwise.
+            let (low, high) = (low.min(estimate), high.max(estimate));
+            Some(Interval { estimate, low, high, level: LEVEL })
+        };
+        let intervals = LatencyIntervals {
+            mean: mean_interval(self.latency.mean, &self.parts),
+            p50: percentile(0),
+            p95: percentile(1),
+            p99: percentile(2),
+            p99_9: percentile(3),
+        };
+        match &self.latency.at_most {
+            Some(at_most) => open(intervals, at_most),
+            None => intervals,
+        }
+    }
+}
+
+/// The intervals of figures that are lower bounds: the true ones may be as long as `at_most` says, or longer.
+fn open(intervals: LatencyIntervals, at_most: &LatencyAtMost) -> LatencyIntervals {
+    let up_to = |interval: Option<Interval>, most: Option<f64>| {
+        interval.map(|i| Interval { high: i.high.max(most.unwrap_or(f64::INFINITY)), ..i })
+    };
+    LatencyIntervals {
+        mean: up_to(intervals.mean, None),
+        p50: up_to(intervals.p50, at_most.p50),
+        p95: up_to(intervals.p95, at_most.p95),
+        p99: up_to(intervals.p99, at_most.p99),
+        p99_9: up_to(intervals.p99_9, at_most.p99_9),
+    }
+}
+
+/// A percentile is at most the next higher one: where its own upper end is unknown and that of the higher one
+/// is not, it ends there.
+fn closed(mut ranks: Ranks) -> Ranks {
+    for at in (1..ranks.len()).rev() {
+        let bound = ranks[at].and_then(|(_, high)| high);
+        if let Some((_, high)) = &mut ranks[at - 1] {
+            *high = high.or(bound);
+        }
+    }
+    ranks
+}
+
+/// Interval around a mean latency in ns, from slices of unequal counts.
+pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
+    let (amounts, counts) = amounts_and_counts(parts);
+    statistics::ratio_interval(estimate, &amounts, &counts)
+}
+
+/// How far the mean latency may be off, see [`statistics::relative_distance`].
+pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
+    let (amounts, counts) = amounts_and_counts(parts);
+    statistics::relative_distance(&amounts, &counts)
+}
+
+fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {
+    parts.iter().map(|part| (part.latency_ps as f64 / 1e3, part.count as f64)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_upper_end_is_that_of_the_next_higher_percentile() {
+        let known = Some((90, Some(97)));
+        assert_eq!(
+            closed([Some((40, None)), known, Some((96, None)), None]),
+            [Some((40, Some(97))), known, Some((96, None)), None]
+        );
+        let last = Some((98, Some(99)));
+        assert_eq!(
+            closed([Some((40, None)), None, Some((96, None)), last]),
+            [Some((40, None)), None, Some((96, Some(99))), last]
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! One line of CSV a request, in the order of issue.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use ssdyno_block::Request;
+
+use crate::parquet_rows::STATUS_NAMES;
+use crate::rows::{Row, RowNames, Rows};
+
+/// Times are rounded down one by one: completions in order may go back by so much.
+const ROUNDING_NS: u64 = 2;
+
+/// Writes `rows` into `file`.
+///
+/// Rows lie in the order of completion. One that completes at `t` was issued no earlier than `t` less the
+/// longest latency; what was issued before that is complete and can be written.
+///
+/// # Errors
+/// Those of the file, and of reading rows that are in one.
+pub fn write(rows: &Rows, file: File) -> io::Result<()> {
+    let mut longest_ns = ROUNDING_NS;
+    rows.for_each(|_, row| {
+        longest_ns = longest_ns.max(row.latency_ns.saturating_add(ROUNDING_NS));
+        Ok(())
+    })?;
+    let names = rows.names();
+    let mut out = BufWriter::with_capacity(1 << 20, file);
+    writeln!(
+        out,
+        "issue_ns,latency_ns,op,offset_bytes,length_bytes,status,submit_ns,job,device,errno"
+    )?;
+    let mut waiting = BinaryHeap::new();
+    let mut number = 0;
+    rows.for_each(|job, row| {
+        let done_ns = row.issue_ns.saturating_add(row.latency_ns);
+        // Rows of one moment keep their order.
+        waiting.push(Reverse(Waiting { issue_ns: row.issue_ns, number, job, row: *row }));
+        number += 1;
+        let sure_ns = done_ns.saturating_sub(longest_ns);
+        while let Some(Reverse(first)) = waiting.peek()
+            && first.issue_ns < sure_ns
+        {
+            let Some(Reverse(first)) = waiting.pop() else { break };
+            line(&mut out, first.job, &first.row, names)?;
+        }
+        Ok(())
+    })?;
+    while let Some(Reverse(first)) = waiting.pop() {
+        line(&mut out, first.job, &first.row, names)?;
+    }
+    out.flush()?;
+    out.get_ref().sync_all()
+}
+
+/// A row that an earlier one may come before.
+struct Waiting {
+    issue_ns: u64,
+    number: u64,
+    job: u32,
+    row: Row,
+}
+
+impl Waiting {
+    fn key(&self) -> (u64, u64) {
+        (self.issue_ns, self.number)
+    }
+}
+
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+fn line(out: &mut impl Write, job: u32, row: &Row, names: &RowNames) -> io::Result<()> {
+    let Row { issue_ns, latency_ns, submit_ns, errno, request, status } = row;
+    let Request { op, offset_bytes, length_bytes } = request;
+    let (op, status) = (op.name(), STATUS_NAMES[*status as usize]);
+    let device = names.devices.get(names.device_at(*offset_bytes));
+    let (job, device) = (names.job(job), device.map_or("", |(_, name)| name));
+    writeln!(
+        out,
+        "{issue_ns},{latency_ns},{op},{offset_bytes},{length_bytes},{status},{submit_ns},{},{},{errno}",
+        Quoted(&job),
+        Quoted(device),
+    )
+}
+
+/// A name as a field of CSV (RFC 4180, section 2).
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0.contains([',', '"', '\n', '\r']) {
+            true => write!(f, "\"{}\"", self.0.replace('"', "\"\"")),
+            false => f.write_str(self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use ssdyno_block::Status;
+
+    use super::*;
+
+    proptest! {
+        /// As sorting all of them by issue.
+        #[test]
+        fn lines_are_in_the_order_of_issue(
+            stays in prop::collection::vec((0u64..10_000, 1u64..3_000, 0u32..2), 0..200),
+        ) {
+            let mut done: Vec<_> = stays.iter().map(|(at, stay, job)| (at + stay, *at, *job)).collect();
+            done.sort_unstable();
+            let mut rows = Rows::default();
+            for (end, issue, job) in done {
+                let row = Row::punctual(&Request::read(0, 512), issue, end - issue, Status::Ok);
+                rows.strip(job).push(&row);
+            }
+            let file = tempfile::NamedTempFile::new().unwrap();
+            write(&rows, file.reopen().unwrap()).unwrap();
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let field = |line: &str, at: usize| line.split(',').nth(at).unwrap().parse::<u64>().unwrap();
+            let got: Vec<u64> = text.lines().skip(1).map(|line| field(line, 0)).collect();
+            prop_assert!(got.is_sorted());
+            prop_assert_eq!(got.len(), stays.len());
+        }
+    }
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        let mut rows = Rows::default();
+        let names = RowNames {
+            jobs: vec!["a, \"b\"".to_owned()],
+            devices: vec![(0, "/dev/sda".to_owned()), (4096, "/dev/sdb".to_owned())],
+        };
+        rows.name(names);
+        let late = Row {
+            submit_ns: 9,
+            errno: 5,
+            ..Row::punctual(&Request::read(4096, 512), 7, 3, Status::Error)
+        };
+        rows.strip(0).push(&late);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write(&rows, file.reopen().unwrap()).unwrap();
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        assert!(
+            text.ends_with("\n7,3,read,4096,512,error,9,\"a, \"\"b\"\"\",/dev/sdb,5\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! The figures of a part of a run: of a job, or of a namespace.
+
+use ssdyno_block::{Op, Time};
+use ssdyno_figures::{ByOp, JobResult, NamespaceResult};
+
+use crate::recording::Recording;
+use crate::totals::is_data;
+
+impl Recording {
+    /// The figures of one job, in a run whose recorded window began at `run_start`. Name, group
+    /// and copies are for the caller to fill.
+    pub fn job_result(&self, run_start: Time) -> JobResult {
+        let seconds = self.window().as_s_f64();
+        let per_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+        let moved = Op::ALL.iter().filter(|op| is_data(**op)).map(|op| self.bytes(*op)).sum();
+        let requests = self.requests();
+        JobResult {
+            start_seconds: self.start().saturating_sub(run_start).as_s_f64(),
+            seconds,
+            requests,
+            errors: self.errors(),
+            unanswered: self.unanswered(),
+            iops: per_second(requests),
+            throughput_bytes_per_second: per_second(moved),
+            requests_by_op: ByOp::from_fn(|op| self.count(op)),
+            latency_ns: self.latency(),
+            ..JobResult::default()
+        }
+    }
+
+    /// The figures of a namespace; what the namespace is, is for the caller to fill.
+    pub fn namespace_result(&self) -> NamespaceResult {
+        let figures = self.job_result(self.start());
+        NamespaceResult {
+            requests: figures.requests,
+            errors: figures.errors,
+            iops: figures.iops,
+            throughput_bytes_per_second: figures.throughput_bytes_per_second,
+            latency_ns: figures.latency_ns,
+            ..NamespaceResult::default()
+        }
+    }
+}

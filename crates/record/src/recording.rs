@@ -1,0 +1,478 @@
+//! From what was recorded to the figures of a result.
+
+use serde::{Deserialize, Serialize};
+use ssdyno_block::{Op, Time, counted};
+use ssdyno_figures::{
+    ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, picoseconds, rank, seconds,
+};
+
+use crate::batches::Batches;
+use crate::confidence::Source;
+use crate::drift;
+use crate::little::Little;
+use crate::quantiles::{Exact, SHARES, Wanted};
+use crate::rows::{RowNames, Rows};
+use crate::series::Series;
+use crate::slices::Slices;
+use crate::steady;
+use crate::totals::{Inside, Totals, Unanswered, is_data};
+
+/// Bins an octave in a published distribution: 2 % each.
+const BINS_PER_OCTAVE: usize = 32;
+
+/// A finished recording. It travels without its rows, which stay where they were recorded.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Recording {
+    #[serde(with = "picoseconds")]
+    pub(crate) start: Time,
+    #[serde(with = "picoseconds")]
+    pub(crate) end: Time,
+    /// Interval of the series that was asked for. What is joined from several hosts is noted apart.
+    #[serde(skip)]
+    pub(crate) interval: Option<Time>,
+    pub(crate) skipped: u64,
+    pub(crate) skip_unfinished: bool,
+    pub(crate) announced: bool,
+    pub(crate) arrivals: u64,
+    pub(crate) departures: u64,
+    pub(crate) ops: [Totals; 4],
+    pub(crate) inside: Inside,
+    pub(crate) little: Little,
+    pub(crate) batches: Batches,
+    pub(crate) slices: Slices,
+    pub(crate) series: Series,
+    #[serde(skip)]
+    pub(crate) rows: Option<Rows>,
+}
+
+impl Recording {
+    /// The recordings of several jobs as one. The jobs share a clock and the start of the window,
+    /// and each kept the same; the window ends with the last of them. `None` without any.
+    pub fn merge(parts: Vec<Recording>) -> Option<Recording> {
+        let end = parts.iter().map(|part| part.end).max()?;
+        // A job that ended in its ramp-up has no window of its own.
+        let started = parts.iter().filter(|part| !part.skip_unfinished);
+        let start = started.map(|part| part.start).min().unwrap_or(end);
+        let mut rows = Vec::new();
+        let mut parts = parts.into_iter().map(|mut part| {
+            part.little.advance(end);
+            rows.extend(part.rows.take());
+            part
+        });
+        let mut all = parts.next()?;
+        for part in parts {
+            all.skipped += part.skipped;
+            all.skip_unfinished &= part.skip_unfinished;
+            all.arrivals += part.arrivals;
+            all.departures += part.departures;
+            all.ops.iter_mut().zip(&part.ops).for_each(|(mine, theirs)| mine.merge(theirs));
+            all.inside.merge(&part.inside);
+            all.little.merge(&part.little);
+            all.batches.merge(part.batches);
+            all.slices.merge(part.slices);
+            all.series.merge(part.series);
+        }
+        (all.start, all.end) = (start, end);
+        all.rows = match rows.len() {
+            0 | 1 => rows.pop(),
+            _ => Some(Rows::merge(rows)),
+        };
+        Some(all)
+    }
+
+    /// Whether there is a recorded window: the ramp-up, if there was one, ended in time.
+    pub fn has_started(&self) -> bool {
+        !self.skip_unfinished
+    }
+
+    /// Start of the recorded window.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// End of the recorded window.
+    pub fn end(&self) -> Time {
+        self.end
+    }
+
+    /// Length of the recorded window.
+    pub fn window(&self) -> Time {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Requests completed without error inside the window.
+    pub fn requests(&self) -> u64 {
+        self.ops.iter().map(|t| t.histogram.total()).sum()
+    }
+
+    /// Requests of `op` completed without error inside the window.
+    pub fn count(&self, op: Op) -> u64 {
+        self.totals(op).histogram.total()
+    }
+
+    /// Requests that ended in an error inside the window.
+    pub fn errors(&self) -> u64 {
+        self.ops.iter().map(|t| t.errors).sum()
+    }
+
+    /// Requests that never completed, see [`RunResult::unanswered`].
+    pub fn unanswered(&self) -> u64 {
+        self.ops.iter().map(Totals::unanswered).sum()
+    }
+
+    /// Latencies by operation; `None` without requests.
+    pub(crate) fn latency(&self) -> Option<LatencyByOp> {
+        self.latency_by_op(&self.histogram_of_all(), self.exact().as_mut())
+    }
+
+    /// Bytes of the requests of `op` completed without error inside the window.
+    pub fn bytes(&self, op: Op) -> u64 {
+        self.ops[op as usize].bytes
+    }
+
+    /// Mean time that requests waited before the device accepted them, in ns (S3-37); `None`
+    /// without requests.
+    pub fn outside_wait_ns_mean(&self) -> Option<f64> {
+        let wait: u128 = self.ops.iter().map(|t| t.wait_ps).sum();
+        (self.requests() > 0).then(|| wait as f64 / 1e3 / self.requests() as f64)
+    }
+
+    /// Mean and largest number of requests in the system over the window; `None` for an empty
+    /// window or where arrivals were not announced.
+    pub fn outstanding(&mut self) -> Option<(f64, u64)> {
+        if !self.announced {
+            return None;
+        }
+        let mean = self.little.mean_outstanding(self.start, self.end)?;
+        Some((mean, self.little.outstanding_max()))
+    }
+
+    /// Shows `look`, for each point of the series in turn, what somebody would have seen who looked at its end: a run
+    /// that is over before anybody looks has a course, too.
+    pub fn snapshots(&mut self, look: &mut dyn FnMut(&LiveSnapshot)) {
+        self.series.snapshots(self.end, look);
+    }
+
+    /// The rows, for `RunDirectory::write_parquet`; `None`
+    /// where they were not kept.
+    pub fn rows(&self) -> Option<&Rows> {
+        self.rows.as_ref()
+    }
+
+    /// Says what the jobs and devices of its rows are called.
+    pub fn name_rows(&mut self, names: RowNames) {
+        self.rows.iter_mut().for_each(|rows| rows.name(names.clone()));
+    }
+
+    /// Writes every figure that follows from requests alone into `result`: counts, rates,
+    /// latencies, intervals, series, distribution, the window's length; appends to its invariants
+    /// and notes. The rest of `result` is left as it is.
+    pub fn fill(&mut self, result: &mut RunResult) {
+        let seconds = self.window().as_s_f64();
+        let per_second = |n: u64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
+        let moved = Op::ALL.iter().filter(|op| is_data(**op)).map(|op| self.bytes(*op)).sum();
+        result.schema_version = SCHEMA_VERSION;
+        result.requests = self.requests();
+        result.errors = self.errors();
+        result.iops = per_second(result.requests);
+        result.throughput_bytes_per_second = per_second(moved);
+        result.requests_by_op = ByOp::from_fn(|op| self.count(op));
+        result.simulated_seconds = seconds;
+        result.unanswered = self.unanswered();
+        let all = self.histogram_of_all();
+        let mut exact = self.exact();
+        result.latency_ns = self.latency_by_op(&all, exact.as_mut());
+        let is_exact = exact.as_ref().is_some_and(|exact| exact.error().is_none());
+        let error = if is_exact { 0.0 } else { Histogram::RELATIVE_ERROR };
+        result.percentile_error_max = result.latency_ns.as_ref().map(|_| error);
+        if let Some(error) = exact.as_ref().and_then(Exact::error) {
+            result.notes.push(format!(
+                "the rows cannot be read back ({error}): percentiles are within 0.4 %, not exact"
+            ));
+        }
+        result.device_latency_ns = self.device_latency(result.latency_ns.as_ref());
+        result.confidence = self.confidence(result, &all, exact);
+        result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
+        result.series = self.series.points(self.end);
+        result.steady_state = steady::find(&result.series);
+        self.check(result, moved);
+        self.warn(result);
+    }
+
+    /// Exact percentiles, where rows were kept.
+    fn exact(&self) -> Option<Exact<'_>> {
+        let rows = self.rows.as_ref()?;
+        // Of those that are left nobody knows their ranks.
+        (rows.lost().0 == 0).then(|| Exact::new(rows))
+    }
+
+    fn totals(&self, op: Op) -> &Totals {
+        &self.ops[op as usize]
+    }
+
+    fn histogram_of_all(&self) -> Histogram {
+        let mut all = Histogram::default();
+        self.ops.iter().for_each(|t| all.merge(&t.with_unanswered()));
+        all
+    }
+
+    fn latency_by_op(&self, all: &Histogram, exact: Option<&mut Exact<'_>>) -> Option<LatencyByOp> {
+        if all.total() == 0 {
+            return None;
+        }
+        let histograms = self.ops.each_ref().map(Totals::with_unanswered);
+        let used: Vec<Op> =
+            Op::ALL.into_iter().filter(|op| histograms[*op as usize].total() > 0).collect();
+        let want = |op, histogram| Wanted { op, histogram, ranks: ranks(histogram) };
+        let mut wanted = vec![want(None, all)];
+        // One operation alone is all of them.
+        if used.len() > 1 {
+            wanted.extend(used.iter().map(|op| want(Some(*op), &histograms[*op as usize])));
+        }
+        let mut values: Vec<Vec<f64>> = match exact {
+            Some(exact) => exact.find(&wanted),
+            None => wanted.iter().map(Wanted::estimated).collect(),
+        };
+        if let ([_], [all]) = (&used[..], &values[..]) {
+            values.push(all.clone());
+        }
+        let mut values = values.into_iter();
+        let mut by_op = LatencyByOp {
+            all: self.latency_of(&self.ops.iter().collect::<Vec<_>>(), values.next()?),
+            ..LatencyByOp::default()
+        };
+        for (op, values) in used.into_iter().zip(values) {
+            let latency = Some(self.latency_of(&[self.totals(op)], values));
+            match op {
+                Op::Read => by_op.read = latency,
+                Op::Write => by_op.write = latency,
+                Op::Trim => by_op.trim = latency,
+                Op::Flush => by_op.flush = latency,
+            }
+        }
+        Some(by_op)
+    }
+
+    fn latency_of(&self, totals: &[&Totals], percentiles: Vec<f64>) -> Latency {
+        let answered: u64 = totals.iter().map(|t| t.histogram.total()).sum();
+        let sum: u128 = totals.iter().map(|t| t.latency_ps).sum();
+        let min = totals.iter().map(|t| t.latency_ps_min).min().unwrap_or(0);
+        let max = totals.iter().map(|t| t.latency_ps_max).max().unwrap_or(0);
+        let in_vain: Vec<&Unanswered> =
+            totals.iter().filter_map(|t| t.unanswered.as_deref()).collect();
+        if in_vain.is_empty() {
+            return latency(sum as f64 / answered as f64, min, max, &percentiles);
+        }
+        let count = answered + in_vain.iter().map(|u| u.histogram.total()).sum::<u64>();
+        let sum = sum + in_vain.iter().map(|u| u.latency_ps).sum::<u128>();
+        let least = in_vain.iter().map(|u| u.latency_ps_min).min().unwrap_or(u64::MAX);
+        let most = in_vain.iter().map(|u| u.latency_ps_max).max().unwrap_or(0);
+        // The shortest of those that completed, if any was.
+        let min = if answered > 0 { min.min(least) } else { least };
+        let figures = latency(sum as f64 / count as f64, min, max.max(most), &percentiles);
+        Latency { at_most: Some(at_most(totals, &in_vain, count, &figures)), ..figures }
+    }
+
+    /// `whole` is the latency from the start: no request was in the device for longer, so no
+    /// percentile is higher, whatever the bins say.
+    fn device_latency(&self, whole: Option<&LatencyByOp>) -> Option<Latency> {
+        let whole = whole?.all;
+        let inside = &self.inside;
+        let count = inside.histogram.total();
+        if count == 0 {
+            return None;
+        }
+        let sum: u128 = self.ops.iter().map(|t| t.latency_ps - t.wait_ps).sum();
+        let wanted =
+            Wanted { op: None, histogram: &inside.histogram, ranks: ranks(&inside.histogram) };
+        let mean = sum as f64 / count as f64;
+        let most = match whole.at_most {
+            None => [whole.p50, whole.p95, whole.p99, whole.p99_9],
+            // Those are of requests without a completion, too, which these are not.
+            Some(_) => [f64::INFINITY; 4],
+        };
+        let percentiles: Vec<f64> =
+            wanted.estimated().into_iter().zip(most).map(|(p, most)| p.min(most)).collect();
+        Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
+    }
+
+    fn confidence(
+        &self,
+        result: &RunResult,
+        all: &Histogram,
+        exact: Option<Exact<'_>>,
+    ) -> Option<Confidence> {
+        let source = Source {
+            ops: self.ops.each_ref().map(Totals::with_unanswered),
+            inside: &self.inside.histogram,
+            all,
+            exact,
+            batches: &self.batches,
+            slices: &self.slices,
+            start: self.start,
+        };
+        source.confidence(result)
+    }
+
+    fn check(&mut self, result: &mut RunResult, moved: u64) {
+        if self.announced {
+            let open = self.arrivals as i128 - i128::from(self.departures);
+            result.invariants.push(Invariant {
+                name: "conservation_of_requests".into(),
+                holds: open == 0 || (open > 0 && result.partial),
+                detail: format!(
+                    "{} issued = {} completed + {open} in flight at the end",
+                    self.arrivals, self.departures
+                ),
+            });
+            result.invariants.extend(self.little.check(self.start, self.end));
+        }
+        result.invariants.push(series_sums(result, moved));
+    }
+
+    fn warn(&self, result: &mut RunResult) {
+        if self.skip_unfinished || (self.skipped > 0 && result.requests == 0) {
+            let skipped = self.skipped;
+            result.notes.push(format!(
+                "the run ended during its ramp-up ({}): nothing was recorded; run longer or shorten \
+                 the ramp-up",
+                counted(skipped, "request", "requests")
+            ));
+        } else if self.skipped > result.requests {
+            let (skipped, recorded) = (self.skipped, result.requests);
+            result.notes.push(format!(
+                "the workload's ramp-up came first: {}, in no figure, more than were recorded \
+                 ({recorded}); a number of requests counts from its end",
+                counted(skipped, "request", "requests")
+            ));
+        }
+        if result.requests > 0 && self.window() == Time::ZERO {
+            result.notes.push(
+                "no time passed: nothing that the requests needed takes any in this device, so \
+                 there are no rates"
+                    .into(),
+            );
+        }
+        if result.errors > 0 {
+            let errors = counted(result.errors, "request", "requests");
+            let when = when_errors(&result.series).unwrap_or_default();
+            let others = match result.unanswered {
+                0 => "latencies and rates are of the others",
+                _ => "rates are of the others",
+            };
+            result.notes.push(format!("{errors} ended in an error{when}; {others}"));
+        }
+        if let Some((lost, error)) =
+            self.rows.as_ref().map(Rows::lost).filter(|(lost, _)| *lost > 0)
+        {
+            result.rows_lost = lost;
+            let why = match error {
+                Some(error) => format!("the disk of the results took no more ({error})"),
+                None => "the disk of the results was slower than the load for too long".to_owned(),
+            };
+            result.notes.push(format!(
+                "{} no row: {why}; they are in all figures, and percentiles are within 0.4 %",
+                if lost == 1 {
+                    "1 request has".to_owned()
+                } else {
+                    format!("{lost} requests have")
+                }
+            ));
+        }
+        if result.unanswered > 0 {
+            result.notes.push(format!(
+                "{} never completed (given up, or outstanding at the end): latencies count each as \
+                 long as it was waited for, and those with ≥ are as long or longer",
+                match result.unanswered {
+                    1 => "1 request was".to_owned(),
+                    many => format!("{many} requests were"),
+                }
+            ));
+        }
+        let used = self.series.grid().interval();
+        if let Some(asked) = self.interval.filter(|asked| *asked < used) {
+            result.notes.push(format!(
+                "the series has an interval of {used} instead of {asked}: the run is too long for \
+                 more points"
+            ));
+        }
+        result.notes.extend(drift::notes(&self.batches));
+    }
+}
+
+fn ranks(histogram: &Histogram) -> Vec<u64> {
+    SHARES.iter().map(|share| rank(*share, histogram.total())).collect()
+}
+
+/// `percentiles` in the order of [`SHARES`]. They were rounded (down to a nanosecond, or to the
+/// middle of a bin), so they are kept between the exact extremes.
+fn latency(mean_ps: f64, min_ps: u64, max_ps: u64, percentiles: &[f64]) -> Latency {
+    let (min, max) = (min_ps as f64 / 1e3, max_ps as f64 / 1e3);
+    let at = |i: usize| percentiles.get(i).copied().unwrap_or(max).clamp(min, max);
+    let [p50, p95, p99, p99_9] = std::array::from_fn(at);
+    Latency { mean: mean_ps / 1e3, min, p50, p95, p99, p99_9, max, at_most: None }
+}
+
+/// How long the percentiles of `count` requests can be at most: as if those without a completion had taken
+/// forever. Where each of them was waited for longer than a percentile is, that is certain.
+fn at_most(
+    totals: &[&Totals],
+    in_vain: &[&Unanswered],
+    count: u64,
+    figures: &Latency,
+) -> LatencyAtMost {
+    let mut answered = Histogram::default();
+    totals.iter().for_each(|totals| answered.merge(&totals.histogram));
+    let shortest = in_vain.iter().map(|u| u.latency_ps_min / 1_000).min().unwrap_or(0);
+    let most = |share: f64, figure: f64| {
+        if Histogram::bucket(figure as u64) < Histogram::bucket(shortest) {
+            return Some(figure);
+        }
+        let (bucket, _) = answered.locate(rank(share, count))?;
+        Some((Histogram::bounds(bucket).1 as f64).max(figure))
+    };
+    let [p50, p95, p99, p99_9] = SHARES;
+    LatencyAtMost {
+        p50: most(p50, figures.p50),
+        p95: most(p95, figures.p95),
+        p99: most(p99, figures.p99),
+        p99_9: most(p99_9, figures.p99_9),
+    }
+}
+
+fn bins(histogram: &Histogram) -> Vec<LatencyBin> {
+    let bin = |(from_ns, to_ns, count)| LatencyBin { from_ns, to_ns, count };
+    histogram.bins(BINS_PER_OCTAVE).into_iter().map(bin).collect()
+}
+
+/// The stretch of the run in which there were errors, as exactly as the series tells.
+fn when_errors(series: &[SeriesPoint]) -> Option<String> {
+    let with = || series.iter().filter(|point| point.errors > 0);
+    let (first, last) = (with().next()?, with().next_back()?);
+    let (from, to) = (first.start_seconds, last.start_seconds + last.length_seconds);
+    let from_text = || match from > 0.0 {
+        true => seconds(from),
+        false => "the start".to_owned(),
+    };
+    (to > from).then(|| format!(" (from {} to {})", from_text(), seconds(to)))
+}
+
+fn series_sums(result: &RunResult, moved: u64) -> Invariant {
+    let (series, requests, failed) = (&result.series, result.requests, result.errors);
+    let in_series: u64 = series.iter().map(|p| p.reads + p.writes + p.trims + p.flushes).sum();
+    let bytes: u64 = series.iter().map(|p| p.read_bytes + p.write_bytes).sum();
+    let errors: u64 = series.iter().map(|p| p.errors).sum();
+    let of_errors = match errors.max(failed) {
+        0 => String::new(),
+        _ => format!(", {errors} of {}", counted(failed, "error", "errors")),
+    };
+    Invariant {
+        name: "series_sums".into(),
+        holds: in_series == requests && bytes == moved && errors == failed,
+        detail: format!(
+            "{in_series} of {}{of_errors}, {bytes} of {moved} bytes in the series",
+            counted(requests, "request", "requests")
+        ),
+    }
+}

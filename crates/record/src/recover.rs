@@ -1,0 +1,153 @@
+//! What a run that was killed leaves: the rows in its file, and what they tell.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ssdyno_block::{Completion, Time, Token};
+use ssdyno_figures::{Keep, RunResult, StopReason};
+
+use crate::recorder::Recorder;
+use crate::recording::Recording;
+use crate::rows::{ROOM_FILE, ROWS_FILE, Rows, RowsHead, Shared, read_chunk, read_head};
+
+/// How long the kernel may take to let go of what a program that was killed had locked.
+const LINGERS_MOST: Duration = Duration::from_secs(2);
+
+/// Why nothing can be recovered.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// There is no file with rows, or it cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The run goes on.
+    #[error("{} is in use: the run goes on", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is something else.
+    #[error("{} is no file with rows of a run, or of a newer version of this program", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It has no rows.
+    #[error("{} has no row: the run was killed before its first second was over", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl RecoverError {
+    /// What to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            RecoverError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                "name the directory of a run that was killed: it has a file requests.rows"
+            }
+            RecoverError::Read { .. } => "check the directory",
+            RecoverError::InUse { .. } => "wait for its end, or interrupt it: it keeps what it has",
+            RecoverError::Foreign { .. } => "use the version of the program that wrote it",
+            RecoverError::Empty { .. } => "run it again",
+        }
+    }
+}
+
+/// Reads the rows that a run left in `directory`, and works out the figures that follow from them: those of a
+/// partial run. Its files are for the caller to write; the file with rows stays until
+/// `RunDirectory::write_rows` has written them.
+///
+/// # Errors
+/// There are none, the run goes on, or they cannot be read.
+pub fn recover(directory: &Path) -> Result<(RunResult, Recording), RecoverError> {
+    let path = directory.join(ROWS_FILE);
+    let failed = |source| RecoverError::Read { path: path.clone(), source };
+    let mut file = File::open(&path).map_err(failed)?;
+    if is_in_use(&file) {
+        return Err(RecoverError::InUse { path });
+    }
+    // The figures need that room now; without it they have it anyway.
+    let _ = std::fs::remove_file(directory.join(ROOM_FILE));
+    let Some((head, at)) = read_head(&mut file).map_err(failed)? else {
+        return Err(RecoverError::Foreign { path });
+    };
+    let Some((rows, start_ns)) = index(path.clone(), file, at).map_err(failed)? else {
+        return Err(RecoverError::Empty { path });
+    };
+    figures(head, rows, start_ns).map_err(failed)
+}
+
+/// Whether somebody writes to `file`. What a program that was killed had locked is let go a moment later.
+fn is_in_use(file: &File) -> bool {
+    let began = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < LINGERS_MOST => {
+                std::thread::sleep(LINGERS_MOST / 40);
+            }
+            Err(TryLockError::WouldBlock) => return true,
+            // Where there are no locks nobody can tell.
+            Ok(()) | Err(TryLockError::Error(_)) => return false,
+        }
+    }
+}
+
+/// Where the rows are, and the start of the recorded window; `None` where there are none.
+fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows, u64)>> {
+    let mut found = Vec::new();
+    let mut words = Vec::new();
+    let mut lengths: Vec<Vec<u32>> = Vec::new();
+    let mut start_ns = u64::MAX;
+    while let Some(next) = read_chunk(&mut file, at, &mut words)? {
+        let job = next.chunk.job as usize;
+        lengths.resize(lengths.len().max(job + 1), Vec::new());
+        // Each chunk knows the lengths of those before it.
+        lengths[job] = next.chunk.lengths;
+        start_ns = start_ns.min(next.chunk.start_ns);
+        found.push((next.chunk.job, next.segment));
+        at = next.next;
+    }
+    let shared = Shared::new(path, file, 0);
+    found.iter().for_each(|(job, segment)| shared.add(*job, *segment));
+    Ok((!found.is_empty()).then(|| (Rows::in_file(Arc::new(shared), lengths), start_ns)))
+}
+
+fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResult, Recording)> {
+    rows.name(head.names);
+    let interval = head.interval_ns.map(Time::from_ns);
+    let recorder = Recorder::new(Keep::Summary, interval);
+    let mut recorder = recorder.start_recording_at(Time::from_ns(start_ns));
+    rows.for_each(|_, row| {
+        let completed = Time::from_ns(row.issue_ns.saturating_add(row.latency_ns));
+        let completion = Completion {
+            token: Token(0),
+            status: row.status,
+            accepted: Time::from_ns(row.submit_ns),
+            // Rounded down on its own, it may seem to have ended just before the window began.
+            completed: completed.max(Time::from_ns(start_ns)),
+        };
+        recorder.record(&row.request, Time::from_ns(row.issue_ns), &completion);
+        Ok(())
+    })?;
+    let count = rows.len();
+    let mut recording = recorder.finish(Time::ZERO);
+    recording.rows = Some(rows);
+    let mut result =
+        RunResult { partial: true, stopped_because: Some(StopReason::Killed), ..head.run };
+    recording.fill(&mut result);
+    result.wall_seconds = recording.end().as_s_f64();
+    result.notes.push(format!(
+        "recovered from the rows of {count} requests: the program was killed while the run went on, and of \
+         the last second or so nothing is known; probes and what the tool cost are missing"
+    ));
+    Ok((result, recording))
+}

@@ -1,0 +1,371 @@
+//! Figures over time, by the moment of completion.
+
+use serde::{Deserialize, Serialize};
+use ssdyno_block::{Op, Time};
+use ssdyno_figures::{LiveSnapshot, SeriesPoint};
+
+use crate::buckets::{Grid, Merge, Track};
+use crate::sparse::{Gathered, SparseHistogram};
+use crate::totals::{Totals, is_data};
+
+/// What requests of one operation did that completed together or in one stretch of time, errors apart.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OpSums {
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+}
+
+impl Default for OpSums {
+    fn default() -> OpSums {
+        OpSums { count: 0, bytes: 0, latency_ps: 0, latency_ps_min: u64::MAX, latency_ps_max: 0 }
+    }
+}
+
+impl OpSums {
+    #[inline]
+    fn add(&mut self, other: &OpSums) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+    }
+}
+
+/// One operation in one stretch of time.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct OpStretch {
+    sums: OpSums,
+    latencies: SparseHistogram,
+    errors: u64,
+}
+
+/// What completed in one stretch of time, by operation.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Stretch {
+    ops: [OpStretch; 4],
+}
+
+impl Merge for Stretch {
+    fn merge(&mut self, other: &Stretch) {
+        for (mine, theirs) in self.ops.iter_mut().zip(&other.ops) {
+            mine.sums.add(&theirs.sums);
+            mine.latencies.merge(&theirs.latencies);
+            mine.errors += theirs.errors;
+        }
+    }
+}
+
+/// The series of a run, on a [`Grid`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Series {
+    track: Track<Stretch>,
+    /// Latencies of the stretch that was used last, by operation, which are not in it yet.
+    #[serde(skip)]
+    gathered: [Gathered; 4],
+}
+
+impl Series {
+    /// An empty series.
+    pub fn new(grid: Grid) -> Series {
+        Series { track: Track::new(grid), gathered: Default::default() }
+    }
+
+    /// The grid as it is now.
+    pub fn grid(&self) -> Grid {
+        self.track.grid()
+    }
+
+    /// Counts a request that completed without error.
+    #[inline]
+    pub fn add(&mut self, op: Op, bytes: u64, latency: Time, completed: Time) {
+        let ps = latency.as_ps();
+        let (latency_ps, latency_ps_min, latency_ps_max) = (u128::from(ps), ps, ps);
+        let sums = OpSums { count: 1, bytes, latency_ps, latency_ps_min, latency_ps_max };
+        self.add_many(op, &sums, completed);
+        self.gathered[op as usize].add(latency.as_ns(), 1);
+    }
+
+    /// The stretch that holds `completed`: the one whose latencies are gathered from now on.
+    #[inline]
+    fn stretch(&mut self, completed: Time) -> &mut Stretch {
+        if !self.track.is_in_current(completed) {
+            self.settle();
+        }
+        self.track.at(completed)
+    }
+
+    /// Moves the latencies that were gathered to their stretch. A recording that is finished is settled: what is gathered
+    /// does not travel.
+    #[cold]
+    pub(crate) fn settle(&mut self) {
+        if let Some(stretch) = self.track.current() {
+            for (gathered, op) in self.gathered.iter_mut().zip(&mut stretch.ops) {
+                gathered.move_to(&mut op.latencies);
+            }
+        }
+    }
+
+    /// Counts the latencies of requests that completed together, whose sums
+    /// [`add_many`](Series::add_many) is told of.
+    #[inline]
+    pub(crate) fn add_latencies(&mut self, op: Op, latency_ns: u64, count: u64, completed: Time) {
+        self.stretch(completed);
+        self.gathered[op as usize].add(latency_ns, count);
+    }
+
+    /// Counts requests that completed together.
+    #[inline]
+    pub(crate) fn add_many(&mut self, op: Op, sums: &OpSums, completed: Time) {
+        self.stretch(completed).ops[op as usize].sums.add(sums);
+    }
+
+    /// Adds the series of another job, which has the same origin and was made with the same
+    /// interval.
+    pub(crate) fn merge(&mut self, mut other: Series) {
+        self.settle();
+        other.settle();
+        self.track.merge(other.track);
+    }
+
+    /// Counts a request that ended in an error.
+    pub fn add_error(&mut self, op: Op, completed: Time) {
+        self.stretch(completed).ops[op as usize].errors += 1;
+    }
+
+    /// Moves everything so that the origin is at `origin`, on a grid of `interval` or a coarser one: each stretch goes to
+    /// the one that holds its middle. Stretches stay whole: what completed in one may be up to half an interval
+    /// off.
+    pub(crate) fn on_grid(&mut self, from: Grid, by: impl Fn(Time) -> Time) -> Series {
+        self.settle();
+        let mut moved = Series::new(from);
+        let own = self.track.grid();
+        for (at, stretch) in self.track.buckets().iter().enumerate() {
+            let middle = own.start(at).saturating_add(own.interval() / 2);
+            moved.track.at(by(middle)).merge(stretch);
+        }
+        moved
+    }
+
+    /// The stretches that lie within `from` and `to` as a whole, when the first begins and the last ends; `None` where
+    /// there are none.
+    pub(crate) fn within(&mut self, from: Time, to: Time) -> Option<(Series, Time, Time)> {
+        self.settle();
+        let grid = self.track.grid();
+        // The first that begins at `from` or later.
+        let first = grid.index(from) + usize::from(grid.start(grid.index(from)) < from);
+        let past = grid.index(to);
+        let (start, end) = (grid.start(first), grid.start(past));
+        if start >= end {
+            return None;
+        }
+        let mut part = Series::new(grid.from(start));
+        for at in first..past.min(self.track.buckets().len()) {
+            part.track.at(grid.start(at)).merge(&self.track.buckets()[at]);
+        }
+        Some((part, start, end))
+    }
+
+    /// What all stretches hold, by operation. Times inside the device are not among it.
+    pub(crate) fn totals(&mut self) -> [Totals; 4] {
+        self.settle();
+        let mut all = Stretch::default();
+        self.track.buckets().iter().for_each(|stretch| all.merge(stretch));
+        all.ops.map(|OpStretch { sums, latencies, errors }| {
+            let mut totals = Totals {
+                bytes: sums.bytes,
+                latency_ps: sums.latency_ps,
+                latency_ps_min: sums.latency_ps_min,
+                latency_ps_max: sums.latency_ps_max,
+                errors,
+                ..Totals::default()
+            };
+            latencies.count_into(&mut totals.histogram);
+            totals
+        })
+    }
+
+    /// The points up to `end`, without gaps; what completed at `end` itself is in the last one.
+    pub fn points(&mut self, end: Time) -> Vec<SeriesPoint> {
+        let stretches = self.stretches(end);
+        let (grid, origin) = (self.track.grid(), self.track.grid().origin());
+        let mut points: Vec<SeriesPoint> = Vec::new();
+        for (i, stretch) in stretches.iter().enumerate() {
+            let (from, to) = (grid.start(i), grid.start(i + 1).min(end));
+            points.push(point(stretch, from.saturating_sub(origin), to.saturating_sub(from)));
+        }
+        points
+    }
+
+    /// Shows `look` what it would have seen at the end of each point.
+    pub(crate) fn snapshots(&mut self, end: Time, look: &mut dyn FnMut(&LiveSnapshot)) {
+        let stretches = self.stretches(end);
+        let grid = self.track.grid();
+        let mut seen = LiveSnapshot::default();
+        for (i, stretch) in stretches.iter().enumerate() {
+            seen.now = grid.start(i + 1).min(end);
+            for (op, part) in Op::ALL.into_iter().zip(&stretch.ops) {
+                seen.completed += part.sums.count + part.errors;
+                seen.errors += part.errors;
+                seen.bytes += if is_data(op) { part.sums.bytes } else { 0 };
+                seen.requests_by_op.add(op, part.sums.count);
+                seen.bytes_by_op.add(op, part.sums.bytes);
+                seen.latency_ns_sum += u64::try_from(part.sums.latency_ps / 1000).unwrap_or(0);
+                part.latencies.count_into(&mut seen.histogram);
+            }
+            look(&seen);
+        }
+    }
+
+    /// The stretches up to `end`, without gaps.
+    fn stretches(&mut self, end: Time) -> Vec<Stretch> {
+        self.settle();
+        let origin = self.track.grid().origin();
+        if end > origin {
+            self.track.seek(Time::from_ps(end.as_ps() - 1));
+        }
+        let grid = self.track.grid();
+        let mut stretches = self.track.buckets().to_vec();
+        // A completion exactly at the end of the last bucket opened one of length zero.
+        if stretches.len() > 1
+            && grid.start(stretches.len() - 1) >= end
+            && let Some(empty) = stretches.pop()
+            && let Some(last) = stretches.last_mut()
+        {
+            last.merge(&empty);
+        }
+        stretches
+    }
+}
+
+fn point(stretch: &Stretch, start: Time, length: Time) -> SeriesPoint {
+    let mut all = OpStretch::default();
+    for op in stretch.ops.iter() {
+        all.sums.add(&op.sums);
+        all.latencies.merge(&op.latencies);
+        all.errors += op.errors;
+    }
+    let seconds = length.as_s_f64();
+    let per_second = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
+    let of = |op: Op| &stretch.ops[op as usize].sums;
+    let moved = |op: Op| if is_data(op) { of(op).bytes } else { 0 };
+    let (read_bytes, write_bytes) = (moved(Op::Read), moved(Op::Write));
+    let OpSums { count, latency_ps, latency_ps_max, .. } = all.sums;
+    // The middle of a bucket may lie beyond the longest latency, which is exact.
+    let most = latency_ps_max as f64 / 1e3;
+    let percentile = |share| all.latencies.at_share(share).map(|ns| ns.min(most));
+    SeriesPoint {
+        start_seconds: start.as_s_f64(),
+        length_seconds: seconds,
+        reads: of(Op::Read).count,
+        writes: of(Op::Write).count,
+        trims: of(Op::Trim).count,
+        flushes: of(Op::Flush).count,
+        errors: all.errors,
+        read_bytes,
+        write_bytes,
+        iops: per_second(count),
+        throughput_bytes_per_second: per_second(read_bytes + write_bytes),
+        latency_ns_mean: (count > 0).then(|| latency_ps as f64 / 1e3 / count as f64),
+        latency_ns_p50: percentile(0.50),
+        latency_ns_p95: percentile(0.95),
+        latency_ns_p99: percentile(0.99),
+        latency_ns_max: (count > 0).then(|| latency_ps_max as f64 / 1e3),
+        power_watts: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_have_no_gaps_and_the_last_is_short() {
+        let mut series = Series::new(Grid::new(Time::from_ms(5), Some(Time::from_ms(10))));
+        series.add(Op::Read, 512, Time::from_us(3), Time::from_ms(6));
+        series.add(Op::Write, 1024, Time::from_us(5), Time::from_ms(36));
+        let points = series.points(Time::from_ms(40));
+        assert_eq!(points.len(), 4);
+        assert_eq!(points[1].latency_ns_mean, None);
+        assert_eq!((points[3].start_seconds, points[3].length_seconds), (0.03, 0.005));
+        assert_eq!(points[3].iops, 200.0);
+        assert_eq!(points[0].latency_ns_max, Some(3_000.0));
+    }
+
+    /// Against sorted latencies of each stretch, however the grid was coarsened and jobs were merged; the
+    /// tolerance is that of a histogram.
+    #[test]
+    fn percentiles_of_each_stretch_are_those_of_its_requests() {
+        for (jobs, interval) in
+            [(1, Some(Time::from_ms(10))), (3, Some(Time::from_ms(10))), (2, None)]
+        {
+            let new = || Series::new(Grid::new(Time::ZERO, interval));
+            let mut parts: Vec<Series> = (0..jobs).map(|_| new()).collect();
+            let mut state = 1u64;
+            let mut all = Vec::new();
+            for i in 0..60_000u64 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                // Later stretches are slower; now and then one is early.
+                let latency_ns = (state >> 44) + i;
+                let completed = Time::from_us(i * 50 - i.min(state >> 60));
+                let part = &mut parts[(i % jobs) as usize];
+                if i % 2 == 0 {
+                    part.add(Op::Read, 512, Time::from_ns(latency_ns), completed);
+                } else {
+                    let ps = latency_ns * 1_000;
+                    part.add_latencies(Op::Write, latency_ns, 1, completed);
+                    let (latency_ps, min, max) = (u128::from(ps), ps, ps);
+                    let sums = OpSums {
+                        count: 1,
+                        bytes: 512,
+                        latency_ps,
+                        latency_ps_min: min,
+                        latency_ps_max: max,
+                    };
+                    part.add_many(Op::Write, &sums, completed);
+                }
+                all.push((completed, latency_ns));
+            }
+            let mut series = parts.remove(0);
+            parts.into_iter().for_each(|part| series.merge(part));
+            let end = Time::from_ms(3_000);
+            let points = series.points(end);
+            let grid = series.grid();
+            assert!(points.len() >= 256, "{}", points.len());
+            for (number, point) in points.iter().enumerate() {
+                let inside = all.iter().filter(|(at, _)| grid.index(*at) == number);
+                let mut inside: Vec<u64> = inside.map(|(_, latency)| *latency).collect();
+                inside.sort_unstable();
+                for (share, told) in [
+                    (0.50, point.latency_ns_p50),
+                    (0.95, point.latency_ns_p95),
+                    (0.99, point.latency_ns_p99),
+                ] {
+                    let rank = ssdyno_figures::rank(share, inside.len() as u64);
+                    let want = inside[rank as usize - 1] as f64;
+                    let off = (told.unwrap() / want - 1.0).abs();
+                    assert!(
+                        off <= ssdyno_figures::Histogram::RELATIVE_ERROR + 1e-9,
+                        "{number}: {told:?} {want}"
+                    );
+                }
+            }
+        }
+        let mut empty = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(1))));
+        empty.add_error(Op::Read, Time::from_us(3));
+        assert_eq!(empty.points(Time::from_ms(1))[0].latency_ns_p99, None);
+    }
+
+    #[test]
+    fn a_completion_at_the_very_end_is_in_the_last_point() {
+        let mut series = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(10))));
+        for ms in [1, 10, 20] {
+            series.add(Op::Read, 512, Time::from_us(3), Time::from_ms(ms));
+        }
+        let points = series.points(Time::from_ms(20));
+        assert_eq!(points.iter().map(|p| p.reads).collect::<Vec<_>>(), [1, 2]);
+    }
+}

@@ -1,0 +1,328 @@
+//! Distributions of consecutive completions: what intervals of percentiles, and of single
+//! operations, are found from without a row for each request.
+
+use serde::{Deserialize, Serialize};
+use ssdyno_block::Time;
+use ssdyno_figures::{Histogram, picoseconds};
+
+use crate::sparse::SparseHistogram;
+
+/// Kinds of figures kept apart: the four operations, and the time inside the device of all.
+pub(crate) const LANES: usize = 5;
+
+/// The lane of the time inside the device.
+pub(crate) const INSIDE: usize = 4;
+
+/// Everything recorded so far of one lane, to be subtracted from what is recorded later.
+pub(crate) struct View<'a> {
+    /// Their counts add up.
+    pub(crate) histograms: Vec<&'a Histogram>,
+    pub(crate) latency_ps: u128,
+    /// Extremes of what the histograms hold.
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+}
+
+/// What one slice holds of one lane.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) count: u64,
+    pub(crate) latency_ps: u128,
+    latencies: SparseHistogram,
+}
+
+impl Part {
+    /// Latencies in buckets up to `bucket`.
+    pub(crate) fn up_to(&self, bucket: usize) -> u64 {
+        self.latencies.up_to(bucket)
+    }
+
+    fn add(&mut self, other: &Part) {
+        self.count += other.count;
+        self.latency_ps += other.latency_ps;
+        self.latencies.merge(&other.latencies);
+    }
+
+    /// Counts everything into `histogram`.
+    pub(crate) fn count_into(&self, histogram: &mut Histogram) {
+        self.latencies.count_into(histogram);
+    }
+}
+
+/// Completions that follow one another.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Slice {
+    /// The last of them.
+    #[serde(with = "picoseconds")]
+    end: Time,
+    pub(crate) parts: [Part; LANES],
+}
+
+impl Slice {
+    fn add(&mut self, other: &Slice) {
+        self.end = self.end.max(other.end);
+        self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.add(theirs));
+    }
+
+    /// All operations together.
+    pub(crate) fn all(&self) -> Part {
+        let mut all = Part::default();
+        self.parts[..INSIDE].iter().for_each(|part| all.add(part));
+        all
+    }
+}
+
+/// Slices of a run. As with batches their size doubles as the run grows, so memory stays flat.
+///
+/// A slice is the difference of two states of the histograms, so the hot path pays nothing but
+/// the question whether the next one is due.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Slices {
+    size: u64,
+    next_at: u64,
+    done: Vec<Slice>,
+    /// The state at the end of the last slice.
+    #[serde(skip)]
+    before: [Before; LANES],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Before {
+    latency_ps: u128,
+    counts: Vec<u64>,
+}
+
+impl Default for Slices {
+    fn default() -> Self {
+        Slices {
+            size: Slices::FIRST,
+            next_at: Slices::FIRST,
+            done: Vec::new(),
+            before: Default::default(),
+        }
+    }
+}
+
+impl Slices {
+    /// Completions in a slice to begin with.
+    const FIRST: u64 = 16;
+    /// At this many, neighbours are joined.
+    const MOST: usize = 64;
+    /// Fewer say too little of how much they vary.
+    pub(crate) const LEAST: usize = 16;
+    /// Fewest completions of which there are intervals of latencies.
+    pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
+
+    /// Goes on with slices of the length that a run of `completions` has in the end, as if it were so long
+    /// already: to end one takes as long as hundreds of requests, and a young run ends many.
+    pub(crate) fn grow_to(&mut self, completions: u64) {
+        self.size = (completions / (Slices::MOST as u64 / 2)).max(self.size);
+        self.next_at = self.size;
+    }
+
+    /// Slices that ended and were not joined to others.
+    pub(crate) fn count(&self) -> usize {
+        self.done.len()
+    }
+
+    /// Whether a slice ends where `recorded` completions have been recorded.
+    #[inline]
+    pub(crate) fn due(&self, recorded: u64) -> bool {
+        recorded >= self.next_at
+    }
+
+    /// Ends a slice at `end`, from the state of all lanes.
+    #[cold]
+    pub(crate) fn close(&mut self, recorded: u64, end: Time, lanes: [View<'_>; LANES]) {
+        let mut slice = Slice { end, ..Slice::default() };
+        for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
+            *part = difference(before, view);
+        }
+        // Where all failed there is nothing whose spread could be looked at.
+        if slice.parts.iter().any(|part| part.count > 0) {
+            self.done.push(slice);
+            self.shrink();
+        }
+        self.next_at = recorded + self.size;
+    }
+
+    fn shrink(&mut self) {
+        while self.done.len() >= Slices::MOST {
+            // Of many jobs it counts each join, whatever it held; nothing is recorded after that.
+            self.size = self.size.saturating_mul(2);
+            let join = |pair: &[Slice]| {
+                let mut joined = pair[0].clone();
+                pair[1..].iter().for_each(|slice| joined.add(slice));
+                joined
+            };
+            self.done = self.done.chunks(2).map(join).collect();
+        }
+    }
+
+    /// Adds the slices of another job. They are ordered by their ends, so that neighbours stay
+    /// neighbours in time.
+    pub(crate) fn merge(&mut self, other: Slices) {
+        self.done.extend(other.done);
+        self.done.sort_by_key(|slice| slice.end);
+        self.shrink();
+    }
+
+    /// Those that lie within `from` and `to` as a whole.
+    pub(crate) fn within(&self, from: Time, to: Time) -> Slices {
+        let begins_within = self.done.windows(2).filter(|pair| pair[0].end >= from);
+        let done = begins_within.map(|pair| &pair[1]).filter(|slice| slice.end <= to);
+        Slices { done: done.cloned().collect(), ..self.evidence() }
+    }
+
+    /// Moves all ends in time.
+    pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
+        self.done.iter_mut().for_each(|slice| slice.end = by(slice.end));
+    }
+
+    /// The slices in order; `None` where there are too few to say how much they vary.
+    pub(crate) fn enough(&self) -> Option<&[Slice]> {
+        (self.done.len() >= Slices::LEAST).then_some(&self.done)
+    }
+
+    /// The same without what only the recording itself needs.
+    pub(crate) fn evidence(&self) -> Slices {
+        let (size, next_at, done) = (self.size, self.next_at, self.done.clone());
+        Slices { size, next_at, done, before: Default::default() }
+    }
+}
+
+/// What came since `before`, which becomes the present state.
+fn difference(before: &mut Before, view: &View<'_>) -> Part {
+    let mut part = Part { latency_ps: view.latency_ps - before.latency_ps, ..Part::default() };
+    before.latency_ps = view.latency_ps;
+    if view.histograms.iter().all(|histogram| histogram.total() == 0) {
+        return part;
+    }
+    let bucket = |ps: u64| Histogram::bucket(ps / 1_000);
+    // Times inside the device are rounded on their own: a bucket more on either side.
+    let first = bucket(view.latency_ps_min).saturating_sub(1);
+    let last = (bucket(view.latency_ps_max) + 1).min(Histogram::LAST);
+    before.counts.resize(Histogram::LAST + 1, 0);
+    let mut add = |at: usize, now: u64, then: &mut u64| {
+        let new = now - *then;
+        if new > 0 {
+            *then = now;
+            part.count += new;
+            part.latencies.push(at as u16, new);
+        }
+    };
+    let counts = &mut before.counts[first..=last];
+    if let [histogram] = view.histograms[..] {
+        // Nearly always, and most of it is as it was: runs begin and end many slices, each over all latencies that
+        // there ever were.
+        const TOGETHER: usize = 16;
+        let now = &histogram.counts()[first..=last];
+        for (group, (now, then)) in
+            now.chunks(TOGETHER).zip(counts.chunks_mut(TOGETHER)).enumerate()
+        {
+            if now != then {
+                let start = first + group * TOGETHER;
+                now.iter()
+                    .zip(then)
+                    .enumerate()
+                    .for_each(|(at, (now, then))| add(start + at, *now, then));
+            }
+        }
+    } else {
+        for (at, then) in counts.iter_mut().enumerate() {
+            let now = view.histograms.iter().map(|histogram| histogram.count_in(first + at)).sum();
+            add(first + at, now, then);
+        }
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn view<'a>(histogram: &'a Histogram, values: &[u64]) -> View<'a> {
+        View {
+            histograms: vec![histogram],
+            latency_ps: values.iter().map(|ns| u128::from(*ns) * 1_000).sum(),
+            latency_ps_min: values.iter().min().map_or(u64::MAX, |ns| ns * 1_000),
+            latency_ps_max: values.iter().max().map_or(0, |ns| ns * 1_000),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn slices_sum_to_the_whole_and_stay_few(
+            values in prop::collection::vec((0u64..1 << 34, 0u32..34), 0..4_000),
+        ) {
+            let mut slices = Slices::default();
+            let (mut histogram, empty) = (Histogram::default(), Histogram::default());
+            let mut seen: Vec<u64> = Vec::new();
+            let mut closed = 0;
+            for (at, (value, shift)) in values.iter().enumerate() {
+                seen.push(value >> shift);
+                histogram.add(value >> shift);
+                let recorded = at as u64 + 1;
+                if slices.due(recorded) {
+                    closed = recorded;
+                    let none = || view(&empty, &[]);
+                    let lanes = [view(&histogram, &seen), none(), none(), none(), none()];
+                    slices.close(recorded, Time::from_ns(recorded), lanes);
+                }
+            }
+            prop_assert!(slices.done.len() < Slices::MOST);
+            let mut sum = Part::default();
+            slices.done.iter().for_each(|slice| sum.add(&slice.all()));
+            prop_assert_eq!(sum.count, closed);
+            let inside = &seen[..closed as usize];
+            let total: u128 = inside.iter().map(|ns| u128::from(*ns) * 1_000).sum();
+            prop_assert_eq!(sum.latency_ps, total);
+            let mut again = Histogram::default();
+            sum.count_into(&mut again);
+            let mut direct = Histogram::default();
+            inside.iter().for_each(|ns| direct.add(*ns));
+            prop_assert_eq!(again.bins(128), direct.bins(128));
+            let middle = Histogram::bucket(1 << 20);
+            let below = inside.iter().filter(|ns| Histogram::bucket(**ns) <= middle).count();
+            prop_assert_eq!(sum.up_to(middle), below as u64);
+        }
+    }
+
+    #[test]
+    fn jobs_are_laid_side_by_side_in_time() {
+        let mut jobs = [Slices::default(), Slices::default()];
+        let mut histogram = Histogram::default();
+        for at in 1..=40u64 {
+            histogram.add(1_000);
+            for (offset, job) in jobs.iter_mut().enumerate() {
+                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
+                job.close(16 * at, Time::from_us(2 * at + offset as u64), lanes);
+            }
+        }
+        let [mut all, other] = jobs;
+        all.merge(other);
+        let ends: Vec<_> = all.done.iter().map(|slice| slice.end).collect();
+        assert!(ends.is_sorted() && ends.len() == 40, "{ends:?}");
+    }
+
+    #[test]
+    fn many_jobs_are_laid_side_by_side() {
+        let mut histogram = Histogram::default();
+        let mut all = Slices::default();
+        for _ in 0..200 {
+            let mut job = Slices::default();
+            for at in 1..Slices::MOST as u64 {
+                histogram.add(1_000);
+                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
+                job.close(16 * at, Time::from_us(at), lanes);
+            }
+            histogram = Histogram::default();
+            all.merge(job);
+        }
+        assert!(all.done.len() < Slices::MOST);
+        let count: u64 = all.done.iter().map(|slice| slice.parts[0].count).sum();
+        assert_eq!(count, 200 * (Slices::MOST as u64 - 1));
+    }
+}

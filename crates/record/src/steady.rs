@@ -1,0 +1,369 @@
+//! When a load was steady: entered and left.
+//!
+//! The rule is that of the SNIA performance test specification (section 2.1, *Steady State*: range
+//! within 20 % of the average, slope of the best line within 10 %), on ten windows of a fiftieth
+//! of the run each, with room for noise; and, what a test of rounds needs not, it says when the
+//! state was left again.
+
+use ssdyno_figures::{SeriesPoint, SteadyPeriod, SteadyState, nanoseconds, rate, significant};
+
+use crate::statistics::slope;
+
+/// Windows a run is divided into, about.
+const WINDOWS: usize = 50;
+/// Fewer windows are too few to tell a state from a trend.
+const WINDOWS_LEAST: usize = 20;
+/// Windows that must agree for a steady state to begin: a fifth of the run.
+const ENTER: usize = 10;
+/// Largest minus smallest window by the average of those.
+const RANGE: f64 = 0.20;
+/// Rise or fall of the best line over those windows by their average.
+const SLOPE: f64 = 0.10;
+/// Distance from the average at which two windows in a row leave a steady state.
+const LEAVE: f64 = 0.10;
+/// Distance at which one window is enough.
+const LEAVE_AT_ONCE: f64 = 0.30;
+/// Room for noise, in standard deviations of a window. Chosen so that noise alone is taken for a
+/// change in less than one run of a hundred, see the test `false_alarms`.
+const NOISE_RANGE: f64 = 9.0;
+const NOISE_SLOPE: f64 = 4.5;
+const NOISE_LEAVE: f64 = 4.5;
+const NOISE_LEAVE_AT_ONCE: f64 = 9.0;
+
+/// Finds the steady stretches of a series; `None` where it is too short to say.
+pub(crate) fn find(series: &[SeriesPoint]) -> Option<SteadyState> {
+    let windows = windows(series)?;
+    let figures = [Figure::iops(&windows), Figure::latency(&windows)];
+    let mut periods = Vec::new();
+    let mut from = 0;
+    while from + ENTER <= windows.len() {
+        if figures.iter().any(|figure| !figure.enters(from)) {
+            from += 1;
+            continue;
+        }
+        let exits = figures.iter().filter_map(|figure| figure.leaves(from));
+        let exit = exits.min_by_key(|exit| exit.at);
+        let to = exit.as_ref().map_or(windows.len(), |exit| exit.at);
+        periods.push(period(&windows[from..to], exit.map(|exit| exit.why)));
+        from = to;
+    }
+    let whole = windows.last().map_or(0.0, |last| last.to_seconds);
+    let steady: f64 = periods.iter().map(|p| p.to_seconds - p.from_seconds).sum();
+    Some(SteadyState {
+        criterion: CRITERION.to_owned(),
+        warm_up_seconds: periods.first().map(|p| p.from_seconds),
+        steady_share: if whole > 0.0 { (steady / whole).min(1.0) } else { 0.0 },
+        periods,
+    })
+}
+
+const CRITERION: &str = "rate and mean latency over ten windows, each a fiftieth of the run: range \
+    within 20 % of the average, best line within 10 % (SNIA PTS); left when two windows in a row \
+    are 10 % off the average so far, or one is 30 % off; each with room for the noise of a window \
+    (false alarms in less than 1 % of runs that only have independent noise). Swings faster than a \
+    window are noise";
+
+/// One window.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from_seconds: f64,
+    to_seconds: f64,
+    requests: u64,
+    latency_ns_sum: f64,
+}
+
+impl Window {
+    fn seconds(&self) -> f64 {
+        self.to_seconds - self.from_seconds
+    }
+}
+
+fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
+    // What is left of a point when the run ends, and of the requests outstanding, is no window.
+    let series = match series {
+        [first, .., last] if last.length_seconds < 0.9 * first.length_seconds => {
+            &series[..series.len() - 1]
+        }
+        _ => series,
+    };
+    let each = (series.len() / WINDOWS).max(1);
+    let window = |points: &[SeriesPoint]| {
+        let count = |p: &SeriesPoint| p.reads + p.writes + p.trims + p.flushes;
+        let last = points.last();
+        Window {
+            from_seconds: points.first().map_or(0.0, |p| p.start_seconds),
+            to_seconds: last.map_or(0.0, |p| p.start_seconds + p.length_seconds),
+            requests: points.iter().map(count).sum(),
+            latency_ns_sum: points
+                .iter()
+                .filter_map(|p| Some(p.latency_ns_mean? * count(p) as f64))
+                .sum(),
+        }
+    };
+    let mut windows: Vec<Window> = series.chunks_exact(each).map(window).collect();
+    // One ends where the next begins; start and length, summed, may be beyond that by rounding.
+    for at in 1..windows.len() {
+        windows[at - 1].to_seconds = windows[at].from_seconds;
+    }
+    let requests: u64 = windows.iter().map(|window| window.requests).sum();
+    // A mean of a few requests is noise.
+    let enough = windows.len() >= WINDOWS_LEAST && requests >= 20 * windows.len() as u64;
+    enough.then_some(windows)
+}
+
+fn period(windows: &[Window], left_because: Option<String>) -> SteadyPeriod {
+    let requests: u64 = windows.iter().map(|window| window.requests).sum();
+    let seconds: f64 = windows.iter().map(Window::seconds).sum();
+    let latency: f64 = windows.iter().map(|window| window.latency_ns_sum).sum();
+    SteadyPeriod {
+        from_seconds: windows.first().map_or(0.0, |window| window.from_seconds),
+        to_seconds: windows.last().map_or(0.0, |window| window.to_seconds),
+        iops: if seconds > 0.0 { requests as f64 / seconds } else { 0.0 },
+        latency_ns_mean: latency / requests.max(1) as f64,
+        left_because,
+    }
+}
+
+/// What ended a steady state.
+struct Exit {
+    at: usize,
+    why: String,
+}
+
+/// One figure by window.
+struct Figure {
+    name: &'static str,
+    show: fn(f64) -> String,
+    values: Vec<f64>,
+    /// Standard deviation of a window, as far as it is noise.
+    noise: f64,
+}
+
+impl Figure {
+    fn iops(windows: &[Window]) -> Figure {
+        let rate_of = |w: &Window| match w.seconds() {
+            s if s > 0.0 => w.requests as f64 / s,
+            _ => 0.0,
+        };
+        Figure::new("the request rate", rate, windows.iter().map(rate_of).collect())
+    }
+
+    fn latency(windows: &[Window]) -> Figure {
+        let mut last = 0.0;
+        let mut mean = |w: &Window| {
+            // A window without completions has no latency of its own; its rate tells.
+            if w.requests > 0 {
+                last = w.latency_ns_sum / w.requests as f64;
+            }
+            last
+        };
+        Figure::new("mean latency", nanoseconds, windows.iter().map(&mut mean).collect())
+    }
+
+    fn new(name: &'static str, show: fn(f64) -> String, values: Vec<f64>) -> Figure {
+        // Second differences see neither level nor trend, and slow swings hardly: of independent
+        // noise their variance is six times its own. The median ignores single steps.
+        let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).abs();
+        let mut differences: Vec<f64> = values.windows(3).map(second).collect();
+        differences.sort_unstable_by(f64::total_cmp);
+        let median = differences.get(differences.len() / 2).copied().unwrap_or(0.0);
+        Figure { name, show, values, noise: median / 0.6745 / 6f64.sqrt() }
+    }
+
+    /// Whether a steady state may begin at window `from`.
+    fn enters(&self, from: usize) -> bool {
+        let values = &self.values[from..from + ENTER];
+        let mean = average(values);
+        let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let line = slope(values) * (ENTER - 1) as f64;
+        most - least <= (RANGE * mean).max(NOISE_RANGE * self.noise)
+            && line.abs() <= (SLOPE * mean).max(NOISE_SLOPE * self.noise)
+    }
+
+    /// Where a steady state that began at window `from` ends; `None` if it lasts.
+    fn leaves(&self, from: usize) -> Option<Exit> {
+        let mut sum: f64 = self.values[from..from + ENTER].iter().sum();
+        for at in from + ENTER..self.values.len() {
+            let mean = sum / (at - from) as f64;
+            let off = |at: usize| self.values.get(at).map_or(0.0, |value| value - mean);
+            let (near, far) = (
+                (LEAVE * mean).max(NOISE_LEAVE * self.noise),
+                (LEAVE_AT_ONCE * mean).max(NOISE_LEAVE_AT_ONCE * self.noise),
+            );
+            let now = off(at);
+            let follows = off(at + 1) * now.signum() > near;
+            if now.abs() > far || (now.abs() > near && follows) {
+                let to = if follows { average(&self.values[at..at + 2]) } else { self.values[at] };
+                return Some(Exit { at, why: self.change(mean, to) });
+            }
+            sum += self.values[at];
+        }
+        None
+    }
+
+    /// How the level went from `from` to `to`; there is no share of nothing.
+    fn change(&self, from: f64, to: f64) -> String {
+        let word = if to > from { "rose" } else { "fell" };
+        let (shown_from, shown_to) = ((self.show)(from), (self.show)(to));
+        let change = 100.0 * (to / from - 1.0);
+        if !change.is_finite() {
+            return format!("{} {word} from {shown_from} to {shown_to}", self.name);
+        }
+        let share = significant(change.abs(), 2);
+        format!("{} {word} by {share} % ({shown_from} to {shown_to})", self.name)
+    }
+}
+
+fn average(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A series of `levels`, the share of the usual rate in each point, of 100 ms.
+    fn series(levels: &[f64]) -> Vec<SeriesPoint> {
+        let point = |(at, level): (usize, &f64)| SeriesPoint {
+            start_seconds: at as f64 / 10.0,
+            length_seconds: 0.1,
+            reads: (10_000.0 * level).max(0.0) as u64,
+            latency_ns_mean: Some(100_000.0 / level.max(1e-3)),
+            ..SeriesPoint::default()
+        };
+        levels.iter().enumerate().map(point).collect()
+    }
+
+    fn found(levels: &[f64]) -> SteadyState {
+        find(&series(levels)).unwrap()
+    }
+
+    fn noise(seed: u64, spread: f64, points: usize) -> Vec<f64> {
+        let mut state = seed;
+        let mut uniform = || {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        };
+        // The sum of twelve uniform values is nearly normal with variance one.
+        let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+        (0..points).map(|_| 1.0 + spread * normal()).collect()
+    }
+
+    /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of
+    /// each are not steady from start to end.
+    #[test]
+    fn false_alarms() {
+        for spread in [0.01, 0.05, 0.15] {
+            let alarms = (0..1_000)
+                .filter(|seed| found(&noise(*seed, spread, 50)).steady_share < 1.0)
+                .count();
+            assert!(alarms <= 10, "{alarms} of 1000 at {spread}");
+        }
+    }
+
+    #[test]
+    fn too_short_to_say() {
+        assert!(find(&[]).is_none());
+        assert!(find(&series(&[1.0; 19])).is_none());
+        let few = series(&[0.001; 50]);
+        assert!(find(&few).is_none(), "ten requests a point");
+    }
+
+    #[test]
+    fn warm_up_then_steady_then_left() {
+        let mut levels = vec![2.0; 16];
+        levels.extend([1.0; 54]);
+        levels.extend([0.6; 30]);
+        let found = found(&levels);
+        let times: Vec<_> = found.periods.iter().map(|p| (p.from_seconds, p.to_seconds)).collect();
+        // Windows are two points here; the fast start is too short to be steady itself.
+        assert_eq!(times, [(1.6, 7.0), (7.0, 10.0)]);
+        let why = found.periods[0].left_because.as_deref().unwrap();
+        assert_eq!(why, "the request rate fell by 40 % (100.0 k to 60.00 k)");
+        assert!((found.steady_share - 0.84).abs() < 1e-9 && found.warm_up_seconds == Some(1.6));
+        assert!(found.text().starts_with("from 1.600 s to 7.000 s, left because "));
+        assert!(found.text().ends_with("; from 7.000 s to the end"), "{}", found.text());
+    }
+
+    #[test]
+    fn a_stall_of_one_window_ends_it_and_it_is_entered_again() {
+        let mut levels = vec![1.0; 50];
+        levels[25] = 0.0;
+        let found = found(&levels);
+        assert_eq!(found.periods.len(), 2, "{found:?}");
+        assert!(found.periods[0].left_because.as_deref().unwrap().contains("fell by 100 %"));
+        assert_eq!(found.periods[1].from_seconds, 2.6);
+    }
+
+    /// A trace with a lead-in: nothing is the level that is left.
+    #[test]
+    fn a_start_from_nothing_has_no_share() {
+        let mut levels = vec![0.0; 20];
+        levels.extend([1.0; 30]);
+        let found = found(&levels);
+        let why = found.periods[0].left_because.as_deref().unwrap();
+        assert!(why.starts_with("the request rate rose from 0") && !why.contains('%'), "{why}");
+    }
+
+    proptest! {
+        #[test]
+        fn a_step_is_found_where_it_is(
+            seed in any::<u64>(), at in 15usize..35, to in prop_oneof![0.3..0.7, 1.5..3.0],
+        ) {
+            let mut levels = noise(seed, 0.02, 50);
+            levels[at..].iter_mut().for_each(|level| *level *= to);
+            let found = found(&levels);
+            let left = &found.periods[0];
+            prop_assert!((left.to_seconds - at as f64 / 10.0).abs() < 0.01, "{found:?}");
+            let word = if to < 1.0 { "rate fell" } else { "rate rose" };
+            prop_assert!(left.left_because.as_deref().unwrap().contains(word), "{found:?}");
+            prop_assert_eq!(found.periods.len(), 2);
+        }
+
+        /// To twice the level and more, or to half of it and less, from start to end.
+        #[test]
+        fn a_ramp_is_never_steady_for_long(
+            seed in any::<u64>(), to in prop_oneof![0.1..0.4, 2.5..6.0],
+        ) {
+            let mut levels = noise(seed, 0.01, 50);
+            for (at, level) in levels.iter_mut().enumerate() {
+                *level *= 1.0 + (to - 1.0) * at as f64 / 49.0;
+            }
+            let found = found(&levels);
+            // The top of a steep ramp changes least in proportion.
+            prop_assert!(found.steady_share <= 0.5, "{found:?}");
+        }
+
+        #[test]
+        fn a_slow_swing_is_not_steady(
+            seed in any::<u64>(), period in 12.0..18.0f64, swing in 0.3..0.6f64, phase in 0.0..6.3f64,
+        ) {
+            let mut levels = noise(seed, 0.01, 50);
+            for (at, level) in levels.iter_mut().enumerate() {
+                *level *= 1.0 + swing * (std::f64::consts::TAU * at as f64 / period + phase).sin();
+            }
+            prop_assert!(found(&levels).steady_share == 0.0, "{:?}", found(&levels));
+        }
+
+        #[test]
+        fn periods_are_in_order_and_inside(levels in prop::collection::vec(0.0f64..3.0, 20..600)) {
+            if let Some(found) = find(&series(&levels)) {
+                let mut last = 0.0;
+                for period in &found.periods {
+                    prop_assert!(last <= period.from_seconds);
+                    prop_assert!(period.from_seconds < period.to_seconds);
+                    prop_assert!(period.iops.is_finite() && period.latency_ns_mean.is_finite());
+                    last = period.to_seconds;
+                }
+                prop_assert!(last <= levels.len() as f64 / 10.0 + 1e-9);
+                prop_assert!((0.0..=1.0).contains(&found.steady_share));
+            }
+        }
+    }
+}

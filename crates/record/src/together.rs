@@ -1,0 +1,235 @@
+//! Recordings of several hosts as one, over the time in which all of them were running.
+//!
+//! Hosts begin and end a little apart. A rate that counts requests of three hosts over the time of four is wrong by a
+//! quarter, so figures are over the common window alone (S4-19). It is cut where stretches of the series begin, which hold
+//! exact counts, sums and histograms by operation: nothing is estimated, and at most one stretch is lost at its end.
+
+use ssdyno_block::Time;
+
+use crate::buckets::Grid;
+use crate::little::Little;
+use crate::recording::Recording;
+use crate::totals::{Inside, Totals};
+
+/// What the hosts recorded while all of them were running.
+#[derive(Debug)]
+pub struct Together {
+    /// All hosts as one.
+    pub all: Recording,
+    /// Each host, in the order in which they were given.
+    pub hosts: Vec<HostPart>,
+    /// From the start of the first host to the start of the common window.
+    pub start: Time,
+}
+
+/// One host in the common window.
+#[derive(Debug)]
+pub struct HostPart {
+    /// What it recorded in the window.
+    pub recording: Recording,
+    /// How long it ran before the window.
+    pub before: Time,
+    /// How long it ran after the window.
+    pub after: Time,
+    /// Requests without error that it completed outside the window.
+    pub requests_outside: u64,
+}
+
+/// There is no time in which all hosts were running: a sum over them would mean nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Apart {
+    /// Number of the host that began last, or that recorded nothing at all.
+    pub last: usize,
+    /// Number of the host that ended first.
+    pub first: usize,
+    /// What lies between the end of the one and the start of the other; zero where they ran together for less than a
+    /// stretch of the series.
+    pub gap: Time,
+}
+
+impl Together {
+    /// The common window of `parts`, of which there is one at least, each with the start of its recorded window on a clock
+    /// that all of them share.
+    ///
+    /// # Errors
+    /// The hosts did not run at the same time.
+    pub fn new(parts: &[(Time, Recording)]) -> Result<Together, Apart> {
+        let none = Apart { last: 0, first: 0, gap: Time::ZERO };
+        Together::of(parts).unwrap_or(Err(none))
+    }
+
+    fn of(parts: &[(Time, Recording)]) -> Option<Result<Together, Apart>> {
+        let interval = parts.iter().map(|(_, part)| part.series.grid().interval()).max()?;
+        let ends = |(start, part): &(Time, Recording)| start.saturating_add(part.window());
+        let numbers = || parts.iter().enumerate();
+        let (last, (from, _)) = numbers().max_by_key(|(_, part)| part.0)?;
+        let (first, to) = numbers().map(|(at, part)| (at, ends(part))).min_by_key(|(_, to)| *to)?;
+        if let Some((last, _)) = numbers().find(|(_, (_, part))| !part.has_started()) {
+            return Some(Err(Apart { last, first: last, gap: Time::ZERO }));
+        }
+        // Before anything is laid on one grid: hosts that are a day apart would need one of a day.
+        if to <= *from {
+            return Some(Err(Apart { last, first, gap: from.saturating_sub(to) }));
+        }
+        let earliest = parts.iter().map(|(start, _)| *start).min()?;
+        let lead = from.saturating_sub(earliest);
+        // The common grid begins so many intervals before the window that the host that began first is on it.
+        let base = interval * lead.as_ps().div_ceil(interval.as_ps());
+        let place = |start: Time| base.saturating_add(start).saturating_sub(*from);
+        let end = place(to);
+        let mut moved: Vec<Recording> =
+            parts.iter().map(|(start, part)| part.moved_to(place(*start), interval)).collect();
+        let cut = moved.iter_mut().map(|part| part.within(base, end)).collect::<Option<Vec<_>>>();
+        let Some(cut) = cut else { return Some(Err(Apart { last, first, gap: Time::ZERO })) };
+        let part = |(recording, moved): (&Recording, &Recording)| HostPart {
+            before: recording.start.saturating_sub(moved.start),
+            after: moved.end.saturating_sub(recording.end),
+            requests_outside: moved.requests().saturating_sub(recording.requests()),
+            recording: recording.copy(),
+        };
+        let hosts = cut.iter().zip(&moved).map(part).collect();
+        let all = Recording::merge(cut)?;
+        Some(Ok(Together { all, hosts, start: lead }))
+    }
+}
+
+impl Recording {
+    /// The same without rows.
+    fn copy(&self) -> Recording {
+        Recording {
+            ops: self.ops.clone(),
+            inside: self.inside.clone(),
+            little: self.little.clone(),
+            batches: self.batches.clone(),
+            slices: self.slices.clone(),
+            series: self.series.clone(),
+            rows: None,
+            ..*self
+        }
+    }
+
+    /// With its window at `start`, and its series on a grid that begins at zero. Without rows.
+    fn moved_to(&self, start: Time, interval: Time) -> Recording {
+        let by = |at: Time| start.saturating_add(at.saturating_sub(self.start));
+        let mut moved = self.copy();
+        let grid = Grid::unlimited(interval);
+        moved.series = moved.series.on_grid(grid, by);
+        moved.batches.shift(by);
+        moved.slices.shift(by);
+        (moved.start, moved.end) = (by(self.start), by(self.end));
+        moved
+    }
+
+    /// What lies within `from` and `to` as whole stretches; `None` where there are none. How many requests were in the
+    /// system then is not known, nor what part of their latency was inside the device.
+    fn within(&mut self, from: Time, to: Time) -> Option<Recording> {
+        let (mut series, start, end) = self.series.within(from, to)?;
+        let mut ops = series.totals();
+        // They have no completion, and so no place in the series.
+        for (part, whole) in ops.iter_mut().zip(&self.ops) {
+            part.unanswered.clone_from(&whole.unanswered);
+        }
+        let departures = ops.iter().map(|totals: &Totals| totals.histogram.total()).sum();
+        Some(Recording {
+            start,
+            end,
+            announced: false,
+            arrivals: departures,
+            departures,
+            ops,
+            inside: Inside::default(),
+            little: Little::default(),
+            batches: self.batches.within(start, end),
+            slices: self.slices.within(start, end),
+            series,
+            rows: None,
+            ..*self
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::{Request, Status};
+    use ssdyno_figures::{Keep, RunResult};
+
+    use super::*;
+    use crate::Tape;
+
+    /// Requests of `latency_ns`, one each `every_ns`, for `seconds`.
+    fn host(latency_ns: u64, every_ns: u64, seconds: f64) -> Recording {
+        let mut tape = Tape::new(Keep::Summary, None, false);
+        let end = (seconds * 1e9) as u64;
+        let (read, write) = (Request::read(0, 4096), Request::write(0, 512));
+        for (at, now) in (latency_ns..end).step_by(every_ns as usize).enumerate() {
+            let start = now - latency_ns;
+            tape.issued(start, 1);
+            tape.reaped(now).add(
+                if at % 3 == 0 { &write } else { &read },
+                start,
+                start,
+                Status::Ok,
+            );
+        }
+        tape.finish(end)
+    }
+
+    fn filled(mut recording: Recording) -> RunResult {
+        let mut result = RunResult::default();
+        recording.fill(&mut result);
+        result
+    }
+
+    #[test]
+    fn figures_are_of_the_window_that_all_have_in_common() {
+        // The second begins 0.5 s after the first and ends 0.7 s before it.
+        let (a, b) = (host(20_000, 100_000, 4.0), host(90_000, 200_000, 2.8));
+        let starts = [Time::from_s(100), Time::from_ms(100_500)];
+        let all = a.requests() + b.requests();
+        let together = Together::new(&[(starts[0], a), (starts[1], b)]).unwrap();
+        assert_eq!(together.start, Time::from_ms(500));
+        let window = together.all.window().as_s_f64();
+        // A stretch of 4 s is 8 ms long.
+        assert!((2.792..=2.8).contains(&window), "{window}");
+        let result = filled(together.all);
+        assert!((result.iops - 15_000.0).abs() < 15_000.0 * 0.005, "{}", result.iops);
+        let [of_a, of_b] = &together.hosts[..] else { panic!("two hosts") };
+        let outside = of_a.requests_outside + of_b.requests_outside;
+        assert_eq!(result.requests + outside, all, "nothing is lost and nothing counts twice");
+        let around = of_a.before + of_a.after;
+        assert!((1.2..1.21).contains(&around.as_s_f64()), "{around}");
+        assert!(of_b.before == Time::ZERO && of_b.after < Time::from_ms(9));
+        let latency = result.latency_ns.unwrap();
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.004;
+        assert!(near(latency.all.mean, (20_000.0 * 2.0 + 90_000.0) / 3.0), "{latency:?}");
+        assert!(near(latency.all.p50, 20_000.0) && near(latency.all.p95, 90_000.0));
+        assert_eq!((latency.all.min, latency.all.max), (20_000.0, 90_000.0));
+        assert!(latency.write.is_some() && result.device_latency_ns.is_none());
+        assert!(result.invariants.iter().all(|one| one.holds), "{:?}", result.invariants);
+        let by_op = &result.requests_by_op;
+        assert!(near(by_op.write as f64 / result.requests as f64, 1.0 / 3.0));
+    }
+
+    #[test]
+    fn hosts_that_did_not_run_at_the_same_time_have_no_sum() {
+        let parts = |late_s| {
+            vec![(Time::ZERO, host(9, 50_000, 1.0)), (Time::from_s(late_s), host(9, 50_000, 1.0))]
+        };
+        let apart = Together::new(&parts(3)).unwrap_err();
+        assert_eq!(apart, Apart { last: 1, first: 0, gap: Time::from_s(2) });
+        assert!(Together::new(&parts(0)).is_ok());
+        assert!(Together::new(&[]).is_err());
+        let never = Tape::new(Keep::Summary, None, true).finish(1_000);
+        let apart = Together::new(&[(Time::ZERO, host(9, 50_000, 1.0)), (Time::ZERO, never)]);
+        assert_eq!(apart.unwrap_err().last, 1);
+    }
+
+    #[test]
+    fn what_travels_gives_the_same_figures() {
+        let recording = host(20_000, 100_000, 0.7);
+        let mut bytes = Vec::new();
+        ciborium::into_writer(&recording, &mut bytes).unwrap();
+        let travelled: Recording = ciborium::from_reader(&bytes[..]).unwrap();
+        assert_eq!(filled(travelled), filled(recording));
+    }
+}

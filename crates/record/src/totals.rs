@@ -1,0 +1,229 @@
+//! Exact sums of what completed, by operation.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use ssdyno_block::{Op, Time};
+use ssdyno_figures::{Histogram, LiveSnapshot};
+
+use crate::slices::View;
+
+/// Exact sums over the requests of one operation.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Totals {
+    pub(crate) bytes: u64,
+    pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    /// Part of the latency before the device accepted the request (S3-37).
+    pub(crate) wait_ps: u128,
+    pub(crate) errors: u64,
+    pub(crate) histogram: Histogram,
+    /// Those that never completed, with the time that they were waited for.
+    pub(crate) unanswered: Option<Box<Unanswered>>,
+}
+
+/// Requests that never completed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Unanswered {
+    pub(crate) latency_ps: u128,
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    pub(crate) histogram: Histogram,
+}
+
+impl Default for Unanswered {
+    fn default() -> Unanswered {
+        Unanswered {
+            latency_ps: 0,
+            latency_ps_min: u64::MAX,
+            latency_ps_max: 0,
+            histogram: Histogram::default(),
+        }
+    }
+}
+
+impl Default for Totals {
+    fn default() -> Totals {
+        Totals {
+            bytes: 0,
+            latency_ps: 0,
+            latency_ps_min: u64::MAX,
+            latency_ps_max: 0,
+            wait_ps: 0,
+            errors: 0,
+            histogram: Histogram::default(),
+            unanswered: None,
+        }
+    }
+}
+
+impl Totals {
+    /// Counts a request that was waited for that long, in vain.
+    #[cold]
+    pub(crate) fn add_unanswered(&mut self, waited: Time) {
+        let unanswered = self.unanswered.get_or_insert_default();
+        unanswered.latency_ps += u128::from(waited.as_ps());
+        unanswered.latency_ps_min = unanswered.latency_ps_min.min(waited.as_ps());
+        unanswered.latency_ps_max = unanswered.latency_ps_max.max(waited.as_ps());
+        unanswered.histogram.add(waited.as_ns());
+    }
+
+    /// Requests that never completed.
+    pub(crate) fn unanswered(&self) -> u64 {
+        self.unanswered.as_ref().map_or(0, |unanswered| unanswered.histogram.total())
+    }
+
+    /// The latencies of all, those without a completion as long as they were waited for.
+    pub(crate) fn with_unanswered(&self) -> Cow<'_, Histogram> {
+        match &self.unanswered {
+            None => Cow::Borrowed(&self.histogram),
+            Some(unanswered) => {
+                let mut all = self.histogram.clone();
+                all.merge(&unanswered.histogram);
+                Cow::Owned(all)
+            }
+        }
+    }
+
+    /// The state of these and, where there are some, of `others` of the same operation.
+    pub(crate) fn view<'a>(&'a self, others: Option<&'a Totals>) -> View<'a> {
+        let all = || std::iter::once(self).chain(others);
+        View {
+            histograms: all().map(|totals| &totals.histogram).collect(),
+            latency_ps: all().map(|totals| totals.latency_ps).sum(),
+            latency_ps_min: all().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
+            latency_ps_max: all().map(|t| t.latency_ps_max).max().unwrap_or(0),
+        }
+    }
+
+    /// Adds what another job recorded.
+    pub(crate) fn merge(&mut self, other: &Totals) {
+        self.bytes += other.bytes;
+        self.latency_ps += other.latency_ps;
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.wait_ps += other.wait_ps;
+        self.errors += other.errors;
+        self.histogram.merge(&other.histogram);
+        if let Some(theirs) = &other.unanswered {
+            let mine = self.unanswered.get_or_insert_default();
+            mine.latency_ps += theirs.latency_ps;
+            mine.latency_ps_min = mine.latency_ps_min.min(theirs.latency_ps_min);
+            mine.latency_ps_max = mine.latency_ps_max.max(theirs.latency_ps_max);
+            mine.histogram.merge(&theirs.histogram);
+        }
+    }
+}
+
+/// Latencies inside the device, all operations together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Inside {
+    pub(crate) latency_ps_min: u64,
+    pub(crate) latency_ps_max: u64,
+    pub(crate) histogram: Histogram,
+}
+
+impl Default for Inside {
+    fn default() -> Inside {
+        Inside { latency_ps_min: u64::MAX, latency_ps_max: 0, histogram: Histogram::default() }
+    }
+}
+
+impl Inside {
+    /// Counts one latency.
+    #[inline]
+    pub(crate) fn add(&mut self, latency: Time) {
+        self.latency_ps_min = self.latency_ps_min.min(latency.as_ps());
+        self.latency_ps_max = self.latency_ps_max.max(latency.as_ps());
+        self.histogram.add(latency.as_ns());
+    }
+
+    /// Adds requests that did not wait: all of their latency was inside.
+    pub(crate) fn add_whole(&mut self, totals: &Totals) {
+        self.latency_ps_min = self.latency_ps_min.min(totals.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(totals.latency_ps_max);
+        self.histogram.merge(&totals.histogram);
+    }
+
+    /// Adds what another job recorded.
+    pub(crate) fn merge(&mut self, other: &Inside) {
+        self.latency_ps_min = self.latency_ps_min.min(other.latency_ps_min);
+        self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
+        self.histogram.merge(&other.histogram);
+    }
+}
+
+/// Whether an operation moves data: trimmed bytes are no throughput.
+pub(crate) fn is_data(op: Op) -> bool {
+    matches!(op, Op::Read | Op::Write)
+}
+
+/// What was recorded so far by jobs with these totals.
+pub(crate) fn glance<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> LiveSnapshot {
+    let mut glance = LiveSnapshot::default();
+    for totals in all {
+        for (op, totals) in Op::ALL.into_iter().zip(totals) {
+            glance.errors += totals.errors;
+            glance.bytes += if is_data(op) { totals.bytes } else { 0 };
+            glance.requests_by_op.add(op, totals.histogram.total());
+            glance.bytes_by_op.add(op, totals.bytes);
+            let ns = u64::try_from(totals.latency_ps / 1000).unwrap_or(u64::MAX);
+            glance.latency_ns_sum = glance.latency_ns_sum.saturating_add(ns);
+            if totals.histogram.total() > 0 {
+                glance.histogram.merge(&totals.histogram);
+            }
+        }
+    }
+    glance
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::{Request, Status, Time};
+    use ssdyno_figures::Keep;
+
+    use crate::{Recorder, Tape};
+
+    #[test]
+    fn a_glance_tells_of_the_requests_since_the_last_one() {
+        let mut tape = Tape::new(Keep::Summary, None, false);
+        let read = Request::read(0, 4096);
+        tape.issued(0, 3);
+        tape.reaped(1_000).add(&read, 0, 0, Status::Ok);
+        let first = tape.glance();
+        // One that waited outside is among the others.
+        tape.reaped(900_000).add(&read, 0, 500, Status::Ok);
+        tape.reaped(900_000).add(&read, 0, 0, Status::Error);
+        let all = tape.glance();
+        assert_eq!((all.histogram.total(), all.bytes, all.errors), (2, 8192, 1));
+        assert_eq!((all.requests_by_op.read, all.bytes_by_op.read), (2, 8192));
+        assert_eq!((all.latency_ns_sum, first.latency_ns_sum), (901_000, 1_000));
+        let between = all.since(&first);
+        assert_eq!((between.histogram.total(), between.bytes, between.errors), (1, 4096, 1));
+        let read = (between.requests_by_op.read, between.bytes_by_op.read, between.latency_ns_sum);
+        assert_eq!(read, (1, 4096, 900_000));
+        let [p50, _, p99_9] = between.percentiles_ns().unwrap();
+        assert!(p50 == p99_9 && (p50 / 900_000.0 - 1.0).abs() < 0.004, "{p50}");
+        assert_eq!(first.since(&all).percentiles_ns(), None);
+    }
+
+    #[test]
+    fn jobs_add_up_and_a_recorder_tells_the_same() {
+        let mut recorder = Recorder::new(Keep::Summary, None);
+        let read = Request::read(0, 4096);
+        recorder.arrived(Time::ZERO);
+        let completion = ssdyno_block::Completion {
+            token: ssdyno_block::Token(0),
+            accepted: Time::ZERO,
+            completed: Time::from_us(3),
+            status: Status::Ok,
+        };
+        recorder.record(&read, Time::ZERO, &completion);
+        let mut glance = recorder.glance();
+        glance.merge(&recorder.glance());
+        assert_eq!((glance.histogram.total(), glance.bytes), (2, 8192));
+        assert_eq!((glance.requests_by_op.read, glance.bytes_by_op.read), (2, 8192));
+        assert_eq!((glance.latency_ns_sum, glance.requests_by_op.write), (6_000, 0));
+    }
+}

@@ -1,0 +1,120 @@
+//! Running until an interval is narrow enough.
+
+use ssdyno_block::Time;
+use ssdyno_figures::{Histogram, Interval, LEVEL, Metric, Precision, Until, rank};
+
+use crate::batches::Batches;
+use crate::confidence;
+use crate::slices::{Part, Slices};
+use crate::tails::Shares;
+
+/// What a recording knows of its precision while the run goes on.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    pub(crate) start: Time,
+    pub(crate) batches: Batches,
+    pub(crate) slices: Slices,
+}
+
+impl Evidence {
+    /// The evidence of several jobs as one; `None` without any.
+    pub fn merge(parts: impl IntoIterator<Item = Evidence>) -> Option<Evidence> {
+        let mut parts = parts.into_iter();
+        let mut all = parts.next()?;
+        for part in parts {
+            all.start = all.start.min(part.start);
+            all.batches.merge(part.batches);
+            all.slices.merge(part.slices);
+        }
+        Some(all)
+    }
+
+    /// Half the width of the interval of `metric` by the figure, 0 or more, and of means and rates
+    /// what start-up moves them by; `None` where there are too few requests for an interval, or for
+    /// its upper end.
+    pub fn relative_half_width(&self, metric: Metric) -> Option<f64> {
+        // Slices demand more requests than batches; both must have them.
+        let slices = self.slices.enough()?;
+        let groups = self.batches.groups(self.start)?;
+        let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+        let mean = || confidence::mean_distance(&parts);
+        match (metric, metric.share()) {
+            (Metric::Mean, _) => mean(),
+            (Metric::Iops, _) => groups.iops_distance(),
+            (Metric::Throughput, _) => groups.throughput_distance(),
+            (_, Some(share)) => percentile(share, &parts)?.relative_half_width(),
+            _ => Some(mean()?.max(groups.iops_distance()?)),
+        }
+    }
+}
+
+fn percentile(share: f64, parts: &[Part]) -> Option<Interval> {
+    let mut histogram = Histogram::default();
+    parts.iter().for_each(|part| part.count_into(&mut histogram));
+    let count = histogram.total();
+    let estimate = histogram.value_at(rank(share, count))?;
+    let Shares { low, high } = Shares::around(share, estimate, parts, &histogram)?;
+    let at = |share| histogram.value_at(rank(share, count));
+    let high = high.map_or(Some(f64::INFINITY), at)?;
+    Some(Interval { estimate, low: at(low)?, high, level: LEVEL })
+}
+
+/// Watches a run until an interval is narrow enough.
+///
+/// Who looks at an interval again and again and stops at the first narrow one, stops too early
+/// too often: when the variance happens to look small. Against that: the first look comes after
+/// [`Precise::LEAST`] requests, when there are dozens of batches; looks are a quarter of the run
+/// apart; and the interval must be narrow at [`Precise::LOOKS`] of them in a row.
+#[derive(Clone, Debug)]
+pub struct Precise {
+    until: Until,
+    next_at: u64,
+    narrow: u32,
+    last: Option<f64>,
+    reached: bool,
+}
+
+impl Precise {
+    /// Requests before the first look.
+    pub const LEAST: u64 = 2_048;
+    /// Looks in a row at which the interval must be narrow.
+    pub const LOOKS: u32 = 3;
+
+    /// Watches for `until`.
+    pub fn new(until: Until) -> Precise {
+        Precise { until, next_at: Precise::LEAST, narrow: 0, last: None, reached: false }
+    }
+
+    /// Whether it is time for another look: `completed` requests have.
+    #[inline]
+    pub fn due(&self, completed: u64) -> bool {
+        completed >= self.next_at
+    }
+
+    /// Looks; true if the run is long enough.
+    pub fn look(&mut self, completed: u64, evidence: &Evidence) -> bool {
+        self.next_at = completed + completed / 4;
+        self.last = evidence.relative_half_width(self.until.metric);
+        let narrow = self.last.is_some_and(|half| half <= self.until.relative_half_width);
+        self.narrow = if narrow { self.narrow + 1 } else { 0 };
+        self.reached = self.narrow >= Precise::LOOKS;
+        self.reached
+    }
+
+    /// Takes what is known at the end of a run that ended for another reason.
+    pub fn end(&mut self, evidence: &Evidence) {
+        if !self.reached {
+            self.last = evidence.relative_half_width(self.until.metric);
+        }
+    }
+
+    /// What became of it.
+    pub fn precision(&self) -> Precision {
+        Precision {
+            metric: self.until.metric,
+            asked: self.until.relative_half_width,
+            at_stop: self.last,
+            reached: self.reached,
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! Two results side by side.
+
+use ssdyno_block::counted;
+use ssdyno_figures::{Comparison, FigureComparison, Interval, RunResult, Verdict, significant};
+use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
+
+/// How a figure counts, and the words for more and less of its goodness.
+#[derive(Clone, Copy)]
+enum Kind {
+    Rate,
+    Latency,
+    Cost,
+}
+
+impl Kind {
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Kind::Rate | Kind::Latency => ("faster", "slower"),
+            Kind::Cost => ("less", "more"),
+        }
+    }
+}
+
+/// Compares `second` with `first`, figure by figure.
+///
+/// The interval of a ratio follows from those of its figures on the logarithmic scale, side by
+/// side, the runs being independent (Zou and Donner 2008, *MOVER*), at a level of 99 %: so of two
+/// runs of the same thing with different seeds *all* figures together get the verdict *cannot
+/// tell* more than nine times of ten. The verdict is that where the interval holds 1.
+pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
+    let mut figures = Vec::new();
+    let mut add = |name: &str, kind, pick: &dyn Fn(&RunResult) -> Option<Measured>| {
+        if let (Some(a), Some(b)) = (pick(first), pick(second)) {
+            figures.extend(figure(name, kind, a, b));
+        }
+    };
+    add("iops", Kind::Rate, &|r| Some((r.iops, r.confidence.as_ref().and_then(|c| c.iops))));
+    add("throughput_bytes_per_second", Kind::Rate, &|r| {
+        let interval = r.confidence.as_ref().and_then(|c| c.throughput_bytes_per_second);
+        Some((r.throughput_bytes_per_second, interval))
+    });
+    for (i, name) in ["mean", "p50", "p95", "p99", "p99_9"].into_iter().enumerate() {
+        let key = format!("latency_ns.{name}");
+        add(&key, Kind::Latency, &|r| {
+            let l = r.latency_ns.as_ref()?.all;
+            let c = r.confidence.as_ref().map(|c| c.latency_ns.all).unwrap_or_default();
+            let value = [l.mean, l.p50, l.p95, l.p99, l.p99_9][i];
+            Some((value, c.list()[i]))
+        });
+    }
+    add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
+    add("energy_delay_joule_seconds", Kind::Cost, &|r| Some((r.energy_delay_joule_seconds?, None)));
+    add("write_amplification", Kind::Cost, &|r| Some((r.write_amplification?, None)));
+    let (names, notes) = ((title(first), title(second)), notes(first, second));
+    let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {
+        let figure = figures.iter().find(|figure| figure.figure == name)?;
+        (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
+    });
+    let verdict = verdict.unwrap_or(Verdict::CannotTell);
+    Comparison { first: names.0, second: names.1, verdict, figures, notes }
+}
+
+/// A figure and its interval.
+type Measured = (f64, Option<Interval>);
+
+fn title(result: &RunResult) -> String {
+    format!("{} {}", result.target, result.workload)
+}
+
+fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
+    let mut notes = Vec::new();
+    if first.workload != second.workload {
+        notes.push(format!("the workloads differ: `{}` and `{}`", first.workload, second.workload));
+    }
+    let methods = first.method.as_ref().zip(second.method.as_ref());
+    if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
+        notes.push(format!(
+            "the methods differ: {differences}; what is compared is both, the targets and the methods"
+        ));
+    }
+    for (which, result) in [("first", first), ("second", second)] {
+        if result.partial {
+            notes.push(format!("the {which} run is partial"));
+        }
+        for broken in result.invariants.iter().filter(|i| !i.holds) {
+            notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));
+        }
+        notes.extend(too_short(which, result));
+    }
+    notes
+}
+
+/// Why a run has no interval of its rate or of its latency, and what to type.
+fn too_short(which: &str, result: &RunResult) -> Option<String> {
+    let confidence = result.confidence.as_ref();
+    let rate = confidence.is_some_and(|c| c.iops.is_some());
+    let latency = confidence.is_some_and(|c| c.latency_ns.all.mean.is_some());
+    let (of, least) = match (rate, latency) {
+        _ if result.requests == 0 => return None,
+        (true, true) => return None,
+        (true, false) => ("latency", COMPLETIONS_LEAST_FOR_LATENCIES),
+        (false, true) => ("IOPS", COMPLETIONS_LEAST_FOR_RATES),
+        (false, false) => ("IOPS and latency", COMPLETIONS_LEAST_FOR_LATENCIES),
+    };
+    let has = counted(result.requests, "request", "requests");
+    let has = match result.requests < least {
+        true => format!("{has}, at least {least} are needed"),
+        // Each job is cut into batches by itself.
+        false => format!("{has}, too few for each of the jobs that issued them"),
+    };
+    Some(format!(
+        "the {which} run is too short for an interval of {of} ({has}): give it --requests 10000 or \
+         more, or say with --until 1% how precise it is to be"
+    ))
+}
+
+fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<FigureComparison> {
+    let ratio = match kind {
+        Kind::Rate => second.0 / first.0,
+        Kind::Latency | Kind::Cost => first.0 / second.0,
+    };
+    if !(ratio.is_finite() && ratio > 0.0) {
+        return None;
+    }
+    let (above, below) = match kind {
+        Kind::Rate => (second, first),
+        Kind::Latency | Kind::Cost => (first, second),
+    };
+    let bounds = ratio_bounds(ratio, above, below, name.starts_with("latency_ns.p"));
+    let verdict = match bounds {
+        Some((low, _)) if low > 1.0 => Verdict::Better,
+        Some((_, high)) if high < 1.0 => Verdict::Worse,
+        _ => Verdict::CannotTell,
+    };
+    let text = words(kind, ratio, bounds, verdict);
+    let bounds = bounds.filter(|bounds| *bounds != UNKNOWN);
+    let interval =
+        bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level: RATIO_LEVEL });
+    let (first, second) = (first.0, second.0);
+    Some(FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text })
+}
+
+/// Probability with which the interval of a ratio covers the true one.
+const RATIO_LEVEL: f64 = 0.99;
+
+/// Bounds of a ratio that say nothing.
+const UNKNOWN: (f64, f64) = (0.0, f64::INFINITY);
+
+/// How much wider than an interval at 95 % one at 99 % is: Student's t with 15 degrees of freedom,
+/// about the fewest that our intervals are made with.
+const WIDER: f64 = 2.947 / 2.131;
+
+/// A percentile may be off by so much where it is the middle of a bin.
+const BIN: f64 = 0.004;
+
+/// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, or has
+/// no upper bound, the ratio is bounded on one side alone: it is 0 below, or infinite above.
+fn ratio_bounds(
+    ratio: f64,
+    above: Measured,
+    below: Measured,
+    is_percentile: bool,
+) -> Option<(f64, f64)> {
+    // Distances to the bounds as logarithms: down and up.
+    let sides = |(value, interval): Measured| {
+        let Interval { low, high, .. } = interval?;
+        let least = if is_percentile { BIN } else { 0.0 };
+        let side = |distance: f64| WIDER * distance.max(least);
+        Some((side((value / low).ln()), side((high / value).ln())))
+    };
+    let ((above_down, above_up), (below_down, below_up)) = (sides(above)?, sides(below)?);
+    let low = ratio * (-above_down.hypot(below_up)).exp();
+    let high = ratio * above_up.hypot(below_down).exp();
+    Some((low, high))
+}
+
+/// Half widths above this share of the factor are shown as an interval.
+const WIDE: f64 = 0.15;
+
+fn words(kind: Kind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
+    let (better, worse) = kind.words();
+    let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
+    let Some((low, high)) = bounds else {
+        let why = match kind {
+            Kind::Rate | Kind::Latency => ": cannot tell (too few requests)",
+            Kind::Cost => " (no interval)",
+        };
+        return format!("{}x {word}{why}", significant(factor, 3));
+    };
+    if (low, high) == UNKNOWN {
+        return format!("{}x {word}: cannot tell (no bound)", significant(factor, 3));
+    }
+    // Of the factor as it is shown, whichever way round.
+    let half = factor * (high / low).ln() / 2.0;
+    let shown = if half < WIDE * factor {
+        let decimals = decimals_for(half);
+        format!("{factor:.decimals$}x ± {half:.decimals$}")
+    } else {
+        // The interval is symmetric in the logarithm; so wide, "±" would say something else.
+        let (low, high) = match ratio >= 1.0 {
+            true => (low, high),
+            false => (1.0 / high, 1.0 / low),
+        };
+        let [factor, low] = [factor, low].map(|x| significant(x, 3));
+        match high.is_finite() {
+            true => format!("{factor}x ({low} to {})", significant(high, 3)),
+            false => format!("{factor}x ({low} or more)"),
+        }
+    };
+    match verdict {
+        Verdict::CannotTell => format!("{shown} {word}: cannot tell"),
+        _ => format!("{shown} {word}"),
+    }
+}
+
+/// Decimals that show one or two digits of the uncertainty: two to four.
+fn decimals_for(half: f64) -> usize {
+    match half {
+        h if h >= 10.0 => 0,
+        h if h >= 1.0 => 1,
+        h if h >= 0.01 => 2,
+        h if h >= 0.001 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::{
+        Confidence, Energy, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+    };
+
+    use super::*;
+
+    fn run(iops: f64, half: f64, p99: f64) -> RunResult {
+        let around = |v: f64| {
+            Some(Interval {
+                estimate: v,
+                low: v * (1.0 - half),
+                high: v * (1.0 + half),
+                level: 0.95,
+            })
+        };
+        let all = Latency { mean: 1e9 / iops, p99, ..Latency::default() };
+        RunResult {
+            target: "sim:a".into(),
+            workload: "randread".into(),
+            iops,
+            latency_ns: Some(LatencyByOp { all, ..LatencyByOp::default() }),
+            confidence: Some(Confidence {
+                iops: around(iops),
+                latency_ns: LatencyIntervalsByOp {
+                    all: LatencyIntervals { p99: around(p99), ..LatencyIntervals::default() },
+                    ..LatencyIntervalsByOp::default()
+                },
+                ..Confidence::default()
+            }),
+            ..RunResult::default()
+        }
+    }
+
+    fn find<'a>(c: &'a Comparison, figure: &str) -> &'a FigureComparison {
+        c.figures.iter().find(|f| f.figure == figure).unwrap()
+    }
+
+    #[test]
+    fn says_faster_slower_or_cannot_tell() {
+        let (a, b) = (run(1_000.0, 0.02, 5_000.0), run(1_320.0, 0.03, 5_050.0));
+        let ab = compare(&a, &b);
+        let iops = find(&ab, "iops");
+        assert_eq!((iops.text.as_str(), iops.verdict), ("1.32x ± 0.07 faster", Verdict::Better));
+        assert_eq!((ab.verdict, compare(&b, &a).verdict), (Verdict::Better, Verdict::Worse));
+        let p99 = find(&ab, "latency_ns.p99");
+        assert_eq!(
+            (p99.text.as_str(), p99.verdict),
+            ("1.01x ± 0.05 slower: cannot tell", Verdict::CannotTell)
+        );
+        let ba = compare(&b, &a);
+        assert_eq!(find(&ba, "iops").text, "1.32x ± 0.07 slower");
+        assert_eq!(find(&ba, "iops").verdict, Verdict::Worse);
+        let wide = compare(&run(1_000.0, 0.2, 1.0), &run(8_000.0, 0.25, 1.0));
+        let text = &find(&wide, "iops").text;
+        assert!(text.starts_with("8.00x (4.") && text.ends_with(") faster"), "{text}");
+        // A mean without an interval gives a ratio and no verdict.
+        let mean = find(&ab, "latency_ns.mean");
+        assert_eq!(mean.text, "1.32x faster: cannot tell (too few requests)");
+        assert_eq!((mean.verdict, mean.interval), (Verdict::CannotTell, None));
+    }
+
+    #[test]
+    fn an_interval_down_to_nothing_bounds_one_side() {
+        let sure = run(1_000.0, 0.02, 1.0);
+        // What is at most twice 100 is not a thousand, whatever it is at least.
+        let slow = run(100.0, 1.0, 1.0);
+        let worse = compare(&sure, &slow);
+        let iops = find(&worse, "iops");
+        assert_eq!(iops.verdict, Verdict::Worse, "{iops:?}");
+        assert_eq!(iops.interval.unwrap().low, 0.0);
+        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) slower"));
+        // The other way round there is no end to how much faster it may be.
+        let better = compare(&slow, &sure);
+        let iops = find(&better, "iops");
+        assert_eq!(iops.verdict, Verdict::Better);
+        assert!(iops.interval.unwrap().upper().is_none());
+        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) faster"));
+        assert!(crate::to_json(&better).is_ok());
+        let none = compare(&slow, &slow);
+        assert_eq!(find(&none, "iops").text, "1.00x faster: cannot tell (no bound)");
+        assert_eq!(find(&none, "iops").interval, None);
+    }
+
+    /// A percentile whose upper end is not known bounds the ratio on one side.
+    #[test]
+    fn an_open_interval_bounds_one_side() {
+        let sure = run(1_000.0, 0.02, 1_000.0);
+        let mut open = run(1_000.0, 0.02, 5_000.0);
+        let confidence = open.confidence.as_mut().unwrap();
+        confidence.latency_ns.all.p99.as_mut().unwrap().high = f64::INFINITY;
+        let worse = compare(&sure, &open);
+        let p99 = find(&worse, "latency_ns.p99");
+        assert_eq!(p99.verdict, Verdict::Worse, "{p99:?}");
+        assert_eq!(p99.text, "5.00x (4.81 or more) slower");
+        let better = compare(&open, &sure);
+        let p99 = find(&better, "latency_ns.p99");
+        assert_eq!(p99.text, "5.00x (4.81 or more) faster");
+        assert!(p99.interval.unwrap().upper().is_none());
+        assert!(crate::to_json(&better).unwrap().contains("\"high\": null"));
+        // What is 1000 or more may well be 5000.
+        let unsure = compare(&open, &run(1_000.0, 0.02, 9_000.0));
+        assert_eq!(find(&unsure, "latency_ns.p99").verdict, Verdict::CannotTell);
+        assert_eq!(find(&compare(&open, &open), "latency_ns.p99").interval, None);
+    }
+
+    #[test]
+    fn runs_that_are_too_short_are_told_what_they_lack() {
+        let with = |requests, iops, mean| {
+            let interval = |has: bool| has.then(Interval::default);
+            let mut result = run(1_000.0, 0.02, 5_000.0);
+            result.requests = requests;
+            let confidence = result.confidence.as_mut().unwrap();
+            confidence.iops = interval(iops);
+            confidence.latency_ns.all.mean = interval(mean);
+            result
+        };
+        let long = with(10_000, true, true);
+        assert!(compare(&long, &long).notes.is_empty());
+        let notes = |run: &RunResult| compare(&long, run).notes.join("");
+        let short = "the second run is too short for an interval of ";
+        for (run, why) in [
+            (with(100, false, false), "IOPS and latency (100 requests, at least 256 are needed)"),
+            (with(200, true, false), "latency (200 requests, at least 256 are needed)"),
+            (with(1, false, false), "IOPS and latency (1 request, at least 256 are needed)"),
+            (with(300, false, true), "IOPS (300 requests, too few for each of the jobs that"),
+        ] {
+            let told = notes(&run);
+            assert!(told.starts_with(&format!("{short}{why}")), "{told}");
+            assert!(told.contains("--requests 10000") && told.contains("--until 1%"), "{told}");
+        }
+        let first = compare(&with(100, false, false), &long).notes.join("");
+        assert!(first.starts_with("the first run is too short"), "{first}");
+        assert_eq!(notes(&with(0, false, false)), "");
+    }
+
+    #[test]
+    fn methods_that_differ_are_named() {
+        let with = |wait: &str| {
+            let method =
+                ssdyno_figures::MethodResult { wait: wait.to_owned(), ..Default::default() };
+            RunResult { method: Some(method), ..run(1_000.0, 0.02, 5_000.0) }
+        };
+        let told = compare(&with("sleep"), &with("spin")).notes.join("");
+        assert!(told.contains("the methods differ: wait sleep and spin"), "{told}");
+        for other in [with("sleep"), run(1_000.0, 0.02, 5_000.0)] {
+            let told = compare(&with("sleep"), &other).notes.join("");
+            assert!(!told.contains("methods"), "{told}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_divided_by_nothing() {
+        let mut empty = run(1_000.0, 0.02, 5_000.0);
+        empty.iops = 0.0;
+        empty.latency_ns = None;
+        empty.partial = true;
+        empty.workload = "seqread".into();
+        empty.energy_joules = Some(Energy::default());
+        let c = compare(&run(1_000.0, 0.02, 5_000.0), &empty);
+        assert!(c.figures.is_empty(), "{:?}", c.figures);
+        assert_eq!(c.notes.len(), 2);
+    }
+}

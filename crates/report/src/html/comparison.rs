@@ -1,0 +1,116 @@
+//! Results side by side, as a page.
+
+use ssdyno_figures::{
+    Comparison, FigureComparison, RunResult, SeriesPoint, Verdict, bytes_per_second, joule_seconds,
+    joules, nanoseconds, rate, seconds, significant,
+};
+
+use super::page::{Page, table};
+use super::plot::{Axis, Plot, short};
+use crate::text::requests;
+
+/// Colours of the lines, by side; more are not drawn.
+const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
+
+/// The page of a comparison: opens without a network. `results` in the order of the arguments,
+/// `comparisons` each of the others against the first.
+pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> String {
+    let facts: Vec<String> = results
+        .iter()
+        .map(|r| format!("{} {}, {}", r.target, r.workload, requests(r.requests)))
+        .collect();
+    let partial = results.iter().any(|result| result.partial);
+    let mut page = Page::new("Comparison", partial, &facts);
+    for comparison in comparisons {
+        for note in &comparison.notes {
+            page.note(note, false);
+        }
+        let row = |f: &FigureComparison| {
+            let verdict = match f.verdict {
+                Verdict::Better => "better",
+                Verdict::Worse => "worse",
+                Verdict::CannotTell => "cannot tell",
+            };
+            let interval = f.interval.map(|i| match i.upper() {
+                Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
+                None => format!("{} or more", significant(i.low, 4)),
+            });
+            vec![
+                f.figure.clone(),
+                figure_text(f, f.first),
+                figure_text(f, f.second),
+                significant(f.ratio, 4),
+                interval.unwrap_or_else(|| "-".to_owned()),
+                verdict.to_owned(),
+                f.text.clone(),
+            ]
+        };
+        let rows: Vec<Vec<String>> = comparison.figures.iter().map(row).collect();
+        let header =
+            ["figure", "first", "second", "times better", "99 % interval", "verdict", "second is"];
+        let title = format!("{} against {}", comparison.second, comparison.first);
+        page.section(&title, &[table(&header, &rows)]);
+    }
+    let pictures = [
+        over_time(results, "Requests per second", "requests per second", rate, |p| Some(p.iops)),
+        over_time(results, "Mean latency", "latency", nanoseconds, |p| p.latency_ns_mean),
+    ];
+    page.section("Over time", &[format!("<div class=\"pair\">{}</div>\n", pictures.concat())]);
+    page.finish()
+}
+
+/// A value of a figure with its unit.
+pub fn figure_text(figure: &FigureComparison, value: f64) -> String {
+    match figure.figure.as_str() {
+        "iops" => rate(value),
+        "throughput_bytes_per_second" => bytes_per_second(value),
+        name if name.starts_with("latency_ns") => nanoseconds(value),
+        name if name.starts_with("energy_joules") => joules(value),
+        "energy_delay_joule_seconds" => joule_seconds(value),
+        _ => significant(value, 4),
+    }
+}
+
+fn over_time(
+    results: &[RunResult],
+    title: &'static str,
+    label: &'static str,
+    format: fn(f64) -> String,
+    pick: fn(&SeriesPoint) -> Option<f64>,
+) -> String {
+    let line = |r: &RunResult| -> Vec<(f64, f64)> {
+        let level = |p: &SeriesPoint| {
+            let value = pick(p)?;
+            Some([(p.start_seconds, value), (p.start_seconds + p.length_seconds, value)])
+        };
+        r.series.iter().filter_map(level).flatten().collect()
+    };
+    let lines: Vec<_> = results.iter().take(COLOURS.len()).map(line).collect();
+    let points = || lines.iter().flatten();
+    let (end, most) =
+        points().fold((0.0, 0.0), |(x, y): (f64, f64), point| (x.max(point.0), y.max(point.1)));
+    if end <= 0.0 {
+        return String::new();
+    }
+    let x = Axis { label: "time", from: 0.0, to: end, log: false, format: |s| short(seconds(s)) };
+    let mut plot = Plot::new(title, x, Axis::from_zero(label, most, format));
+    for ((line, result), colour) in lines.iter().zip(results).zip(COLOURS) {
+        plot.line(colour, &format!("{} {}", result.target, result.workload), line);
+    }
+    plot.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_hostile_names_and_empty_runs() {
+        let hostile = RunResult { target: "<b>&\"".into(), iops: 5.0, ..RunResult::default() };
+        let results = [hostile, RunResult { iops: 6.0, ..RunResult::default() }];
+        let comparison = crate::compare(&results[0], &results[1]);
+        let page = comparison_html(&results, &[comparison]);
+        roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
+        assert!(page.contains("&lt;b&gt;") && page.contains("too few requests"), "{page}");
+    }
+}

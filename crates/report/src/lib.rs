@@ -1,0 +1,33 @@
+//! What is shown of a result, and where it is written.
+//!
+//! From a [`RunResult`](ssdyno_figures::RunResult) alone come the text for the terminal ([`summary_text`]), the page
+//! ([`report_html`]), JSON that has no figure which is not finite ([`to_json`]), the series as CSV ([`series_csv`]) and
+//! comparisons ([`compare`]); a [`RunDirectory`] writes them and the rows. Other kinds of runs make their pages of
+//! [`Page`], [`Plot`] and [`html_table`].
+//!
+//! `lines` has what the terminal and the page share: the rows about jobs, hosts and faults. What is on the terminal only
+//! is in `text`, what is on the page only in `html`.
+//!
+//! Errors: [`ResultError`] for figures that are not finite and for files that cannot be written, naming the figure or the
+//! path and what to do.
+//!
+//! Not here: the shapes themselves (`figures`) and what is computed from requests (`record`); the live view of the
+//! terminal, which is in the command line.
+
+mod compare;
+mod directory;
+mod error;
+mod finite;
+mod html;
+mod lines;
+mod series_csv;
+mod text;
+
+pub use compare::compare;
+pub use directory::RunDirectory;
+pub use error::ResultError;
+pub use finite::to_json;
+pub use html::{Axis, Page, Plot, table as html_table};
+pub use html::{comparison_html, figure_text, report_html};
+pub use series_csv::series_csv;
+pub use text::summary_text;

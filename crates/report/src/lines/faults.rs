@@ -1,0 +1,101 @@
+//! Lines and rows about faults and what was done about them.
+
+use std::fmt::Write;
+
+use ssdyno_figures::{FaultsResult, push_counted, seconds};
+
+/// Who, and what of it, for tables.
+pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
+    let mut rows = Vec::new();
+    let mut row = |who: &str, what: Vec<String>| {
+        let what = if what.is_empty() { "nothing".to_owned() } else { what.join(", ") };
+        rows.push([who.to_owned(), what]);
+    };
+    if let Some(device) = faults.device {
+        let mut what = Vec::new();
+        push_counted(&mut what, device.errors, "error", "errors");
+        push_counted(&mut what, device.delays, "delayed completion", "delayed completions");
+        push_counted(&mut what, device.drops, "command dropped", "commands dropped");
+        push_counted(&mut what, device.lost_interrupts, "interrupt lost", "interrupts lost");
+        what.extend(device.hung_at_seconds.map(|at| format!("stood still at {}", seconds(at))));
+        what.extend(device.removed_at_seconds.map(|at| format!("removed at {}", seconds(at))));
+        row("device", what);
+    }
+    if let Some(network) = faults.network {
+        let mut what = Vec::new();
+        push_counted(&mut what, network.delays, "late message", "late messages");
+        push_counted(&mut what, network.drops, "message lost", "messages lost");
+        push_counted(&mut what, network.errors, "message damaged", "messages damaged");
+        push_counted(&mut what, network.session_resets, "broken session", "broken sessions");
+        push_counted(
+            &mut what,
+            network.commands_resent,
+            "command sent again",
+            "commands sent again",
+        );
+        push_counted(&mut what, network.commands_given_up, "command given up", "commands given up");
+        row("network", what);
+    }
+    row("driver", faults.driver.words());
+    if !faults.sense.is_empty() {
+        row("sense data", faults.sense.iter().map(|(of, n)| format!("{n} {of}")).collect());
+    }
+    let mut what = Vec::new();
+    push_counted(&mut what, faults.requests_failed, "request failed", "requests failed");
+    row("workload", what);
+    rows
+}
+
+/// The heading of the table.
+pub(crate) fn title(faults: &FaultsResult) -> &'static str {
+    match (&faults.device, &faults.network) {
+        (None, None) => "Error recovery",
+        _ => "Injected faults",
+    }
+}
+
+/// A few lines for the terminal.
+pub(crate) fn text(faults: &FaultsResult) -> String {
+    let mut text = format!("\n{}\n", title(faults));
+    for [who, what] in rows(faults) {
+        let _ = writeln!(text, "  {who:<12} {what}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::{DeviceFaults, DriverRecovery};
+
+    use super::*;
+
+    #[test]
+    fn words_count_what_there_was() {
+        let device = DeviceFaults {
+            errors: 1,
+            drops: 2,
+            hung_at_seconds: Some(2.0),
+            ..DeviceFaults::default()
+        };
+        let faults = FaultsResult {
+            device: Some(device),
+            driver: DriverRecovery { aborts: 2, resets: 1, ..DriverRecovery::default() },
+            requests_failed: 1,
+            ..FaultsResult::default()
+        };
+        let shown = text(&faults);
+        assert!(
+            shown.contains("device       1 error, 2 commands dropped, stood still at 2.0"),
+            "{shown}"
+        );
+        assert!(shown.contains("driver       2 aborts, 1 reset\n"), "{shown}");
+        assert!(shown.contains("workload     1 request failed\n"), "{shown}");
+        assert!(!shown.contains("network"), "{shown}");
+        let none = text(&FaultsResult::default());
+        assert!(none.contains("workload     nothing"), "{none}");
+        assert!(none.starts_with("\nError recovery\n"), "{none}");
+        assert!(shown.starts_with("\nInjected faults\n"), "{shown}");
+        assert_eq!(FaultsResult::default().driver_did(), None);
+        assert_eq!(faults.driver_did().as_deref(), Some("2 aborts, 1 reset"));
+    }
+}

@@ -1,0 +1,478 @@
+//! The result on one screen of a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use ssdyno_figures::{
+    Energy, Interval, Latency, LatencyIntervals, RunResult, StopReason, bytes_per_second, count,
+    joule_seconds, joules, nanoseconds, percent, rate, seconds, significant, things, watts,
+};
+
+use crate::lines;
+use crate::lines::hosts::{SYSTEM_TITLES, system_row};
+use crate::lines::jobs::HEADER;
+
+/// The first screen: rates, latencies by operation, write amplification, energy, expected beside
+/// measured, notes, and the invariants that did not hold. No colours, so it can be piped and compared.
+pub fn summary_text(result: &RunResult) -> String {
+    let mut text = String::new();
+    head(&mut text, result);
+    latencies(&mut text, result);
+    jobs(&mut text, result);
+    flash(&mut text, result);
+    energy(&mut text, result);
+    text.push_str(&result.host.as_ref().map(lines::host::text).unwrap_or_default());
+    text.push_str(&result.faults.as_ref().map(lines::faults::text).unwrap_or_default());
+    text.push_str(&result.machine.as_ref().map(lines::machine::text).unwrap_or_default());
+    expected(&mut text, result);
+    remarks(&mut text, result);
+    text
+}
+
+/// Appends a line; writing to a string cannot fail.
+fn line(text: &mut String, args: std::fmt::Arguments<'_>) {
+    let _ = text.write_fmt(args);
+    text.push('\n');
+}
+
+fn head(text: &mut String, r: &RunResult) {
+    let seed = r.seed.map(|s| format!(", seed {s}")).unwrap_or_default();
+    let partial = if r.partial { "  (partial: the run was cut short)" } else { "" };
+    line(text, format_args!("{}  {}{seed}{partial}", r.target, r.workload));
+    let errors = match r.errors {
+        0 => String::new(),
+        1 => ", 1 error".into(),
+        n => format!(", {} errors", count(n)),
+    };
+    let unanswered = match r.unanswered {
+        0 => String::new(),
+        n => format!(", {} never completed", count(n)),
+    };
+    let clock = match r.simulated_requests_per_wall_second {
+        Some(speed) => format!(
+            "{} simulated in {} ({} requests/s)",
+            seconds(r.simulated_seconds),
+            seconds(r.wall_seconds),
+            rate(speed)
+        ),
+        None => format!("in {}", seconds(r.simulated_seconds)),
+    };
+    line(text, format_args!("{}{errors}{unanswered}, {clock}", requests(r.requests)));
+    r.notes
+        .iter()
+        .filter(|note| precedes(note))
+        .for_each(|n| line(text, format_args!("note: {n}")));
+    text.push('\n');
+    let confidence = r.confidence.as_ref();
+    let iops = confidence.and_then(|c| c.iops);
+    line(text, format_args!("IOPS        {}{}", rate_of(r, r.iops, rate), plus_minus(iops)));
+    let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
+    let throughput = rate_of(r, r.throughput_bytes_per_second, bytes_per_second);
+    line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
+    if let Some(steady) = &r.steady_state {
+        line(text, format_args!("Steady      {}", steady.text()));
+    }
+    if let Some(stopped) = precision(r) {
+        line(text, format_args!("Stopped     {stopped}"));
+    }
+}
+
+/// Why a run that was to be precise stopped; `None` where no precision was asked for.
+pub(crate) fn precision(r: &RunResult) -> Option<String> {
+    let p = r.until?;
+    let percent = |half: f64| format!("± {} %", significant(100.0 * half, 2));
+    let asked = percent(p.asked);
+    let why = match r.stopped_because {
+        Some(StopReason::Requests) => "the number of requests was reached",
+        Some(StopReason::Duration) => "the time was over",
+        Some(StopReason::Interrupted) => "it was interrupted",
+        Some(StopReason::Memory) => "memory ran out",
+        Some(StopReason::Error) => "of an error",
+        Some(StopReason::Killed) => "the program was killed",
+        _ => "the workload was done",
+    };
+    let Some(half) = p.at_stop else {
+        return Some(format!(
+            "because {why}, before there was an interval of {} with two ends, asked for {asked}",
+            p.metric
+        ));
+    };
+    let known = format!("{} known to {}, asked for {asked}", p.metric, percent(half));
+    if p.reached {
+        return Some(known);
+    }
+    let longer = longer(half, p.asked, r.simulated_seconds);
+    Some(format!("because {why}; {known}: {longer}"))
+}
+
+/// How long the run should have been, as far as that can be told: intervals shrink with the root of
+/// the time.
+fn longer(half: f64, asked: f64, seconds: f64) -> String {
+    if half <= asked {
+        return "it must be so at three looks, each a quarter of the run after the other"
+            .to_owned();
+    }
+    let needed = seconds * (half / asked).powi(2);
+    let needed = ssdyno_figures::seconds(significant_to(needed));
+    format!("some {needed} would do if all went on as it was")
+}
+
+/// An estimate has no more than two digits.
+fn significant_to(value: f64) -> f64 {
+    significant(value, 2).parse().unwrap_or(value)
+}
+
+/// ` ± 0.3 %`, or nothing.
+pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
+    match interval.and_then(|i| i.relative_half_width()) {
+        Some(half) if half < 0.000_05 => " ± 0.00 %".into(),
+        Some(half) => format!(" ± {} %", significant(half * 100.0, 2)),
+        None => String::new(),
+    }
+}
+
+/// `± 0.3 %`, or `-3 +12 %` where the sides differ: percentiles have lopsided intervals. `± 0 %`
+/// where both bounds are the figure itself, as with a latency that never varies. `-38 % or more`
+/// where the upper one is not known.
+pub(crate) fn either_side(interval: &Interval) -> String {
+    let Interval { estimate, low, high, .. } = *interval;
+    if estimate == 0.0 {
+        return "-".into();
+    }
+    let [down, up] = [estimate - low, high - estimate].map(|side| 100.0 * side / estimate.abs());
+    let digits = |percent: f64| match percent {
+        p if p < 0.005 => "0".to_owned(),
+        p if p < 9.95 => significant(p, if p < 0.1 { 1 } else { 2 }),
+        p => significant(p, 3).split('.').next().unwrap_or_default().to_owned(),
+    };
+    match (digits(down), digits(up)) {
+        (down, _) if interval.upper().is_none() => format!("-{down} % or more"),
+        (down, up) if down == up => format!("± {up} %"),
+        _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
+        (down, up) => format!("-{down} +{up} %"),
+    }
+}
+
+/// A table without borders whose first column is text and the rest numbers.
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.to_vec());
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_cell_alignment(if i == 0 { CellAlignment::Left } else { CellAlignment::Right });
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+fn push_table(text: &mut String, table: &Table) {
+    text.push('\n');
+    for row in table.lines() {
+        line(text, format_args!("{}", row.trim_end()));
+    }
+}
+
+/// Each job of a file with several, each host of several, and each machine that was sampled.
+fn jobs(text: &mut String, r: &RunResult) {
+    let jobs: Vec<Vec<String>> = r.jobs.iter().map(lines::jobs::row).collect();
+    for (name, rows) in
+        [("Job", jobs), ("Host", r.hosts.iter().map(lines::hosts::host_row).collect())]
+    {
+        if rows.is_empty() {
+            continue;
+        }
+        let mut head = HEADER;
+        head[0] = name;
+        let mut table = table(&head);
+        table.add_rows(rows);
+        push_table(text, &table);
+    }
+    if !r.systems.is_empty() {
+        let mut table = table(&SYSTEM_TITLES);
+        table.add_rows(r.systems.iter().map(system_row));
+        push_table(text, &table);
+    }
+    for metrics in &r.metrics {
+        text.push_str(&format!("\nMetrics {}\n", lines::hosts::line(metrics)));
+    }
+}
+
+/// Columns of latencies side by side: with the names of the rows they fill a terminal of 80 characters.
+const LATENCY_COLUMNS: usize = 5;
+
+/// The latencies of one kind of request.
+struct LatencyColumn {
+    name: &'static str,
+    requests: u64,
+    latency: Latency,
+    intervals: LatencyIntervals,
+}
+
+fn latencies(text: &mut String, r: &RunResult) {
+    let Some(latency) = &r.latency_ns else {
+        line(text, format_args!("Latency     none: no request completed"));
+        return;
+    };
+    let n = &r.requests_by_op;
+    let c = r.confidence.as_ref();
+    let around = c.map(|c| c.latency_ns).unwrap_or_default();
+    let column = |name, requests, latency: &Latency, intervals| LatencyColumn {
+        name,
+        requests,
+        latency: *latency,
+        intervals,
+    };
+    let by_op = [
+        ("read", n.read, latency.read, around.read),
+        ("write", n.write, latency.write, around.write),
+        ("trim", n.trim, latency.trim, around.trim),
+        ("flush", n.flush, latency.flush, around.flush),
+    ];
+    let used: Vec<_> = by_op.into_iter().filter_map(|(s, n, l, c)| Some((s, n, l?, c))).collect();
+    let mut columns = vec![column("all", r.requests, &latency.all, around.all)];
+    if used.len() > 1 {
+        let used = used.iter().map(|(name, n, l, c)| column(name, *n, l, c.unwrap_or_default()));
+        columns.extend(used);
+    } else if let [(name, ..)] = used[..] {
+        line(text, format_args!("Operations  {name}"));
+    }
+    if let Some(device) = &r.device_latency_ns {
+        let around = c.map(|c| c.device_latency_ns).unwrap_or_default();
+        columns.push(column("in device", r.requests, device, around));
+    }
+    for columns in columns.chunks(LATENCY_COLUMNS) {
+        push_table(text, &latency_table(columns));
+    }
+}
+
+/// A figure a row, with its intervals below it.
+fn latency_table(columns: &[LatencyColumn]) -> Table {
+    let cells = |head: &str, cell: &dyn Fn(&LatencyColumn) -> String| -> Vec<String> {
+        std::iter::once(head.to_owned()).chain(columns.iter().map(cell)).collect()
+    };
+    let head = cells("Latency", &|c| c.name.to_owned());
+    let mut table = table(&head.iter().map(String::as_str).collect::<Vec<_>>());
+    table.add_row(cells("requests", &|c| count(c.requests)));
+    let names = ["mean", "p50", "p95", "p99", "p99.9", "max"];
+    for (row, name) in names.into_iter().enumerate() {
+        table.add_row(cells(name, &|c| lines::latency::texts(&c.latency)[row].clone()));
+        let interval = |c: &LatencyColumn| c.intervals.list().get(row).copied().flatten();
+        // The maximum has none in any run.
+        if columns.iter().any(|c| interval(c).is_some()) {
+            let either_side = |c: &LatencyColumn| match interval(c) {
+                Some(interval) => either_side(&interval),
+                None => "too few".to_owned(),
+            };
+            table.add_row(cells("  95 %", &either_side));
+        }
+    }
+    table
+}
+
+fn flash(text: &mut String, r: &RunResult) {
+    if r.write_amplification.is_none() && r.flash_operations.is_none() {
+        return;
+    }
+    text.push('\n');
+    if let Some(amplification) = r.write_amplification {
+        line(text, format_args!("Write amplification  {}", significant(amplification, 4)));
+    }
+    if let Some(f) = r.flash_operations {
+        line(
+            text,
+            format_args!(
+                "Flash operations     {}, {}, {}, {}",
+                things(f.reads, "read"),
+                things(f.programs, "program"),
+                things(f.erases, "erase"),
+                things(f.relocations, "relocation")
+            ),
+        );
+    }
+}
+
+fn energy(text: &mut String, r: &RunResult) {
+    let Some(e) = energy_used(r) else { return };
+    let mut table = table(&["Energy", "joules", "share", "mean power"]);
+    for (name, value) in parts(&e) {
+        let power = mean_power(r, value).map_or("-".into(), watts);
+        table.add_row([name.to_owned(), joules(value), percent(value / e.total), power]);
+    }
+    push_table(text, &table);
+    let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
+    let product = r.energy_delay_joule_seconds;
+    let product = product.map(|p| format!(", energy x delay {}", joule_seconds(p)));
+    line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));
+    if let Some(whole) = settling(r) {
+        line(text, format_args!("{whole}"));
+    }
+}
+
+/// The energy of a run, where there was any: a device that is only a delay has no model of it,
+/// and a run of no time takes none.
+pub(crate) fn energy_used(r: &RunResult) -> Option<Energy> {
+    r.energy_joules.filter(|e| e.total > 0.0)
+}
+
+/// A rate of a run in words: a run of no time has none.
+pub(crate) fn rate_of(r: &RunResult, value: f64, words: fn(f64) -> String) -> String {
+    if r.simulated_seconds > 0.0 || r.requests == 0 { words(value) } else { "-".into() }
+}
+
+/// `1 request`, `2 000 requests`.
+pub(crate) fn requests(n: u64) -> String {
+    things(n, "request")
+}
+
+/// Mean power of `energy_joules` of a result, in watts; `None` of no time.
+pub(crate) fn mean_power(r: &RunResult, energy_joules: f64) -> Option<f64> {
+    let of_seconds = r.energy_seconds.unwrap_or(r.simulated_seconds);
+    (of_seconds > 0.0).then(|| energy_joules / of_seconds)
+}
+
+/// What the work added, in words.
+pub(crate) fn above_idle(e: &Energy) -> String {
+    let side = if e.above_idle < 0.0 { "below" } else { "above" };
+    format!("{} {side} idle", joules(e.above_idle.abs()))
+}
+
+/// Says that the energy is of more than the recorded window, where it is by a hundredth or more.
+pub(crate) fn settling(r: &RunResult) -> Option<String> {
+    let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
+    if r.requests == 0 {
+        return Some(format!("of {}: the whole run, since nothing was recorded", seconds(whole)));
+    }
+    let more = seconds(whole - r.simulated_seconds);
+    Some(format!("of {}: the device was busy for {more} after the last completion", seconds(whole)))
+}
+
+/// The rows of the energy table: the whole, then its parts.
+pub(crate) fn parts(e: &Energy) -> Vec<(&'static str, f64)> {
+    let mut all = vec![
+        ("total", e.total),
+        ("flash", e.flash),
+        ("cpu", e.cpu),
+        ("dram", e.dram),
+        ("bus", e.bus),
+    ];
+    if e.parts != 0.0 {
+        all.push(("parts", e.parts));
+    }
+    all
+}
+
+fn expected(text: &mut String, r: &RunResult) {
+    if r.expected.is_empty() {
+        return;
+    }
+    let mut table = table(&["Expected", "form", "measured", "off"]);
+    for e in &r.expected {
+        let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
+        let name = format!("{} ({})", e.figure, e.form);
+        table.add_row([name, significant(e.value, 4), measured, deviation(e)]);
+    }
+    push_table(text, &table);
+}
+
+/// How far a measured figure is off what was expected, and how far chance may take it:
+/// `+0.31 % (chance ± 0.44 %)`.
+pub(crate) fn deviation(expected: &ssdyno_figures::Expected) -> String {
+    let Some(measured) = expected.measured.filter(|_| expected.value != 0.0) else {
+        return "-".into();
+    };
+    let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
+    match expected.chance {
+        Some(chance) => format!("{off} (chance ± {:.2} %)", 100.0 * chance),
+        None => off,
+    }
+}
+
+fn remarks(text: &mut String, r: &RunResult) {
+    if let Some(cost) = r.own_cost {
+        line(text, format_args!("\nOverhead  {}", own_cost(&cost)));
+    }
+    let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
+    if !(r.notes.iter().all(|note| precedes(note)) && broken.is_empty()) {
+        text.push('\n');
+    }
+    for invariant in broken {
+        line(text, format_args!("BROKEN  {}: {}", invariant.name, invariant.detail));
+    }
+    for note in r.notes.iter().filter(|note| !precedes(note)) {
+        line(text, format_args!("note: {note}"));
+    }
+}
+
+/// Whether a note stands above the figures: they are those of another load than the reader of the job
+/// file expects.
+fn precedes(note: &str) -> bool {
+    note.contains("requests go past the page cache (direct=1)")
+}
+
+/// The tool's overhead in words.
+pub(crate) fn own_cost(cost: &ssdyno_figures::OwnCost) -> String {
+    let mut text = format!("per request {} CPU", nanoseconds(cost.cpu_ns_per_request));
+    if let (Some(user), Some(system)) =
+        (cost.user_cpu_ns_per_request, cost.system_cpu_ns_per_request)
+    {
+        let _ = write!(text, " ({} user, {} system)", nanoseconds(user), nanoseconds(system));
+    }
+    for (value, what) in [
+        (cost.syscalls_per_request, "system calls"),
+        (cost.context_switches_per_request, "context switches"),
+    ] {
+        if let Some(value) = value {
+            let _ = write!(text, ", {} {what}", significant(value, 3));
+        }
+    }
+    if let Some(floor) = cost.floor_cpu_ns_per_request {
+        let _ = write!(text, "; least possible on this machine {} CPU", nanoseconds(floor));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ssdyno_figures::{Metric, Precision};
+
+    #[test]
+    fn an_upper_end_that_is_not_known_is_open() {
+        let around = |high| Interval { estimate: 100.0, low: 62.0, high, level: 0.95 };
+        assert_eq!(either_side(&around(112.0)), "-38 +12 %");
+        assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
+        assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
+    }
+
+    /// That fio would have sent another load is told before any figure; all else after them.
+    #[test]
+    fn what_makes_it_another_load_is_told_first() {
+        let past = "job file: requests go past the page cache (direct=1): the job does not say, and \
+                    fio would go through it (direct=0)";
+        let notes = vec!["one more thing".to_owned(), past.to_owned()];
+        let text = summary_text(&RunResult { notes, ..RunResult::default() });
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        assert!(at(past) < at("IOPS") && at("IOPS") < at("one more thing"));
+        assert_eq!(text.matches("note: ").count(), 2);
+    }
+
+    #[test]
+    fn a_run_that_was_not_long_enough_says_how_long_it_should_have_been() {
+        let stopped = |at_stop, reached| {
+            let until = Precision { metric: Metric::Mean, asked: 0.05, at_stop, reached };
+            let result = RunResult {
+                until: Some(until),
+                stopped_because: Some(StopReason::Duration),
+                simulated_seconds: 10.0,
+                ..RunResult::default()
+            };
+            precision(&result).unwrap()
+        };
+        // Three times as wide: nine times as long.
+        let wide = stopped(Some(0.15), false);
+        assert!(wide.contains("known to ± 15 %, asked for ± 5.0 %: some 90.00 s"), "{wide}");
+        assert!(stopped(Some(0.04), false).contains("three looks"));
+        assert!(stopped(None, false).contains("before there was an interval"));
+        let reached = stopped(Some(0.04), true);
+        assert!(reached.ends_with("known to ± 4.0 %, asked for ± 5.0 %"), "{reached}");
+    }
+}
