@@ -11,7 +11,23 @@ use crate::output::Output;
 use crate::progress::{CountMeter, POLL_EVERY, interrupted};
 
 /// Keys of tasks that failures name, each of which has an option.
-const KEYS: [&str; 3] = ["write.allowed", "journal", "resume"];
+const KEYS: [&str; 15] = [
+    "write.allowed",
+    "active_range_percent",
+    "journal",
+    "resume",
+    "method",
+    "ops",
+    "span",
+    "set",
+    "seed",
+    "error",
+    "points",
+    "repeat",
+    "sizes",
+    "depth",
+    "threshold",
+];
 
 /// Called with what was measured since the last call.
 pub(crate) type TakePartial<'a> = dyn FnMut(TaskResult) -> Result<(), Failure> + 'a;
@@ -73,11 +89,26 @@ fn message(snapshot: &TaskSnapshot) -> String {
     what
 }
 
-/// `failure` with options in place of the keys that its text names.
-fn with_options(mut failure: Failure) -> Failure {
+/// The option of a key of a task.
+fn option(key: &str) -> String {
+    match key {
+        "active_range_percent" => "--active-range".to_owned(),
+        key => option_of(key),
+    }
+}
+
+/// `failure` with options in place of the keys that its text names. What is wrong in a file or in the value of
+/// an option keeps its words: keys in it are other keys.
+pub(crate) fn with_options(mut failure: Failure) -> Failure {
+    let in_file = failure.file.is_some() || failure.place.as_ref().is_some_and(|p| p.is_file);
+    if in_file {
+        return failure;
+    }
     for key in KEYS {
-        let (key, option) = (format!("`{key}`"), format!("`{}`", option_of(key)));
-        failure.message = failure.message.replace(&key, &option);
+        let (key, option) = (format!("`{key}`"), format!("`{}`", option(key)));
+        if failure.place.is_none() {
+            failure.message = failure.message.replace(&key, &option);
+        }
         failure.help = failure.help.map(|help| help.replace(&key, &option));
     }
     failure
@@ -92,7 +123,10 @@ pub(crate) fn other_result() -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn keys_in_texts_become_options() {
@@ -100,5 +134,18 @@ mod tests {
         let shown = with_options(failure);
         assert_eq!(shown.message, "`--write` is false");
         assert_eq!(shown.help.as_deref(), Some("use `--resume`, `dmesg`"));
+        let in_file = Failure::usage("there is no key `depth`").in_file("device.toml");
+        assert_eq!(with_options(in_file.clone()), in_file);
+        // Each is an option of a verb that starts a task.
+        let command = Cli::command();
+        let verbs = ["pts", "profile", "verify", "probe"];
+        let verbs: Vec<_> = verbs.iter().filter_map(|verb| command.find_subcommand(verb)).collect();
+        for key in KEYS {
+            let option = option(key);
+            let has = |verb: &&clap::Command| {
+                verb.get_arguments().any(|known| known.get_long() == option.strip_prefix("--"))
+            };
+            assert!(verbs.iter().any(has), "{key}: {option}");
+        }
     }
 }

@@ -9,8 +9,8 @@ use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 use ssdyno_figures::Keep;
 use ssdyno_session::{
-    Failure, FileContents, KeptTarget, Prompt, RunSpec, is_real, refuse_workload_keys, resolve,
-    settings,
+    Failure, FileContents, KeptTarget, Prepared, Prompt, RunSpec, is_real, refuse_workload_keys,
+    resolve, settings,
 };
 use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 
@@ -149,12 +149,20 @@ pub struct ProfilePlan {
 }
 
 impl ProfilePlan {
-    /// Opens the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
+    /// Opens the target of the plan, as [`resolve`](ProfilePlan::resolve) prepares it.
+    ///
+    /// # Errors
+    /// Those of [`resolve`](ProfilePlan::resolve), and the target cannot be opened.
+    pub fn open(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<KeptTarget, Failure> {
+        self.resolve(spec, prompt)?.keep()
+    }
+
+    /// Prepares the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
     /// written to; its load does not matter. Without writes in the plan the target is opened read-only.
     ///
     /// # Errors
     /// The plan is impossible, there is no such target, an option does not go with it, or it may not be written to.
-    pub fn open(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<KeptTarget, Failure> {
+    pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
         // Before a file is made, or somebody is asked for a serial number.
         self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
         let help = "its tests are fixed; --sizes, --span and --depth set them";
@@ -189,7 +197,7 @@ impl ProfilePlan {
             }
             spec.write.allowed &= writes;
         }
-        resolve(&spec, prompt)?.keep()
+        resolve(&spec, prompt)
     }
 
     /// The span in bytes on a target of `facts`; `notes` says where it is not the usual one.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 
@@ -11,12 +12,27 @@ use ssdyno_engine::Rng;
 const SIZES_MAX: u64 = 65_536;
 
 /// Request sizes from a smallest to a largest, a gap apart. The largest belongs to it even where the last gap is
-/// shorter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// shorter. Written as text: `8KiB..64KiB/8KiB`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct SizeInterval {
     smallest: u64,
     largest: u64,
     gap: u64,
+}
+
+impl TryFrom<String> for SizeInterval {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<SizeInterval, String> {
+        text.parse()
+    }
+}
+
+impl From<SizeInterval> for String {
+    fn from(interval: SizeInterval) -> String {
+        interval.to_string()
+    }
 }
 
 impl SizeInterval {

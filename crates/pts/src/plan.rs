@@ -176,7 +176,7 @@ impl PtsPlan {
     fn too_small(&self) -> PtsError {
         PtsError::Plan {
             what: "the active range of the target is too small for the blocks of this test".into(),
-            help: "use a larger target or a larger --active-range".into(),
+            help: "use a larger target or a larger `active_range_percent`".into(),
         }
     }
 

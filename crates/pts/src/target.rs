@@ -32,7 +32,7 @@ impl PtsPlan {
     /// # Errors
     /// There is no such target, an option does not go with it, or it may not be written to.
     pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
-        let help = "its loads are those of the specification; --depth sets what is outstanding";
+        let help = "its loads are those of the specification; `depth` sets what is outstanding";
         refuse_workload_keys(&settings(&spec.set)?, "the test", help)?;
         // It decides how many threads the host has.
         let load = [("depth".to_owned(), i64::from(self.depth).into())];
@@ -51,7 +51,8 @@ impl PtsPlan {
         };
         if is_real(&spec)? && !spec.write.allowed && self.target != NULL {
             return Err(Failure::usage("this test writes over the target")
-                .with_help("add --write; everything on the target will be lost"));
+                .with_help("allow it with `write.allowed`; everything on the target will be lost")
+                .with_key("write.allowed"));
         }
         resolve(&spec, prompt)
     }

@@ -192,7 +192,7 @@ fn a_file() {
     spec.write.size = "16MiB".parse().ok();
     // It is not made to be read: what the test writes to must be allowed.
     let refused = short.open(&spec, &mut Unattended).err().unwrap();
-    assert!(refused.help.unwrap().contains("--write"));
+    assert!(refused.help.unwrap().contains("`write.allowed`"));
     spec.write.allowed = true;
     let (result, _) = finished(&short, &mut short.open(&spec, &mut Unattended).unwrap());
     assert_eq!(result.parts[0].tracked.values.len(), 5);

@@ -15,6 +15,7 @@
 
 #[cfg(target_os = "linux")]
 mod probe;
+mod profile;
 mod pts;
 mod runner;
 mod task;
@@ -23,6 +24,7 @@ mod verify;
 
 #[cfg(target_os = "linux")]
 pub use probe::ProbeTask;
+pub use profile::{ProfileOutline, ProfileTask, stored_profile};
 pub use pts::PtsTask;
 pub use runner::{PreparedTask, TaskOutcome, TaskResult, TaskRunner, TaskSnapshot};
 pub use task::Task;

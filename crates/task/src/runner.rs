@@ -8,6 +8,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_figures::{KeepGoing, RunProgress};
+use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
 use ssdyno_session::{Failure, FailureKind, RunPhase};
 
@@ -16,6 +17,8 @@ use ssdyno_session::{Failure, FailureKind, RunPhase};
 pub enum TaskResult {
     /// Of a test of the SNIA specification.
     Pts(Box<PtsResult>),
+    /// Of a profile.
+    Profile(Box<ProfileResult>),
     /// Of a verification.
     #[cfg(target_os = "linux")]
     Verify(Box<ssdyno_verify::VerifyReport>),
@@ -144,8 +147,8 @@ impl TaskRunner {
     }
 
     /// Takes what was measured since the last call, for a front end that stores or prints it before the end: of a
-    /// SNIA test everything so far, marked partial, after each round; of a probe its samples, which the result then
-    /// does not have.
+    /// SNIA test everything so far, marked partial, after each round; of a profile the same, every few seconds; of a
+    /// probe its samples, which the result then does not have.
     pub fn take_partial(&self) -> Option<TaskResult> {
         self.control.state().partial.take()
     }

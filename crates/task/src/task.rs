@@ -6,6 +6,7 @@ use ssdyno_session::{Failure, Prompt};
 
 #[cfg(target_os = "linux")]
 use crate::probe::ProbeTask;
+use crate::profile::ProfileTask;
 use crate::pts::PtsTask;
 use crate::runner::PreparedTask;
 #[cfg(target_os = "linux")]
@@ -17,6 +18,8 @@ use crate::verify::VerifyTask;
 pub enum Task {
     /// A test of the SNIA specification.
     Pts(Box<PtsTask>),
+    /// The sequential to random ratio of a target, its capacity, or its map of latencies.
+    Profile(Box<ProfileTask>),
     /// Writes blocks and checks that they are read back, or checks a target after a crash.
     #[cfg(target_os = "linux")]
     Verify(Box<VerifyTask>),
@@ -34,6 +37,7 @@ impl Task {
     pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
         match self {
             Task::Pts(pts) => pts.prepare(prompt),
+            Task::Profile(profile) => profile.prepare(prompt),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.prepare(prompt),
             #[cfg(target_os = "linux")]

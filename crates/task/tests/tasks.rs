@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_session::{DriverSpec, FailureKind, HostSpec, RunPhase, Unattended, WriteSpec};
-use ssdyno_task::{ProbeTask, PtsTask, Task, TaskResult, TaskRunner, VerifyTask};
+use ssdyno_task::{ProbeTask, ProfileTask, PtsTask, Task, TaskResult, TaskRunner, VerifyTask};
 
 /// The latency test of a device of some hundred MiB, of short rounds.
 fn pts() -> PtsTask {
@@ -20,6 +20,16 @@ fn pts() -> PtsTask {
         set: ["flash.blocks_per_plane=16", "ftl.over_provisioning=0.5"].map(str::to_owned).into(),
         host: HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() },
         ..PtsTask::default()
+    }
+}
+
+/// A profile of a device that needs 10 us for any request.
+fn profile() -> ProfileTask {
+    ProfileTask {
+        target: "sim:delay-10us".to_owned(),
+        sizes: vec!["8KiB..64KiB/8KiB".parse().unwrap()],
+        time: Some(Span(Time::from_s(2))),
+        ..ProfileTask::default()
     }
 }
 
@@ -78,6 +88,28 @@ fn a_snia_test_that_is_stopped_keeps_its_rounds() {
     // A test that was over before it was stopped is whole.
     assert_eq!(result.partial, outcome.failure.is_some());
     assert!(outcome.failure.is_none_or(|failure| failure.kind == FailureKind::Interrupted));
+}
+
+#[test]
+fn a_profile_finds_that_a_delay_does_not_know_random_from_sequential() {
+    let runner = start(&Task::Profile(Box::new(profile())));
+    to_the_end(&runner);
+    let outcome = runner.result().unwrap();
+    let TaskResult::Profile(result) = outcome.result else { panic!("another result") };
+    assert_eq!(outcome.failure, None);
+    assert!(!result.read_ratio.is_empty());
+    // Every request takes 10 us wherever it is, so each ratio is 1; the profile stops within its error, 5 %. Seed 1.
+    for ratio in &result.read_ratio {
+        assert!((ratio.estimate - 1.0).abs() < 0.05, "{ratio:?}");
+    }
+}
+
+#[test]
+fn a_key_for_another_method_is_refused_by_its_name() {
+    let wrong = ProfileTask { points: Some(3), ..profile() };
+    let refused = Task::Profile(Box::new(wrong)).prepare(&mut Unattended).unwrap_err();
+    assert_eq!(refused.key.as_deref(), Some("points"));
+    assert_eq!(refused.message, "`points` is for `method` serra");
 }
 
 #[test]
@@ -142,6 +174,7 @@ fn a_task_can_be_written_down() {
         Task::Pts(Box::new(pts())),
         Task::Verify(Box::new(verify(&dir))),
         Task::Probe(ProbeTask::default()),
+        Task::Profile(Box::new(profile())),
     ] {
         let text = serde_json::to_string(&task).unwrap();
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task, "{text}");

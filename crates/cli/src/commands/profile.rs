@@ -1,42 +1,25 @@
 //! `ssdyno profile`.
 
-use std::path::Path;
 use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
-use ssdyno_figures::{Keep, KeepGoing, RunProgress, nanoseconds};
-use ssdyno_profile::{
-    Method, MethodName, Observer, ProfileError, ProfileOp, ProfilePlan, ProfileResult,
-    SessionStart, Setup, SizeInterval, Stage, default_sizes,
-};
+use ssdyno_figures::Keep;
+use ssdyno_profile::{Method, MethodName, ProfileOp, ProfilePlan, ProfileResult, SizeInterval};
 use ssdyno_report::{ResultError, RunDirectory};
-use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, HostSpec, RealSpec, ResultFolder, RunSpec, files, unwritable,
-};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
+use ssdyno_task::{ProfileTask, Task, TaskOutcome, TaskResult, stored_profile};
 
 use crate::args::{positive_span, seed};
-use crate::consent::Terminal;
 use crate::host::HostArgs;
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
 use crate::results::{HEADING, ResultsArgs, keep};
 use crate::scheduler_files::{SchedulerFileArgs, SchedulerFiles};
-
-/// Time of a profile that estimates, where none is given.
-const TIME: Time = Time::from_s(180);
-
-/// Points of an interval, repetitions of a test, and the error of a mean, where none is given.
-const POINTS: u32 = 2;
-const REPEAT: u32 = 1;
-const ERROR: f64 = 0.1;
-
-/// Error of a ratio of the adaptive profile, or of a figure of the capacity.
-const ERROR_ADAPTIVE: f64 = 0.05;
+use crate::task;
 
 // `--method` of real targets is about submission; here it is the method of the profile.
 #[derive(Debug, Args)]
@@ -133,25 +116,49 @@ enum ProfileMethod {
     Serra,
     Full,
     Capacity,
-    #[value(skip)]
-    Map,
 }
 
 impl ProfileArgs {
-    /// `file`: the plan of the profile to resume.
-    fn method(&self, file: Option<&ProfilePlan>) -> ProfileMethod {
+    fn method(&self) -> Option<MethodName> {
         if self.map {
-            return ProfileMethod::Map;
+            return Some(MethodName::Map);
         }
-        let usual = match file.map(|plan| plan.method.name()) {
-            _ if self.schedulers.any() => ProfileMethod::Capacity,
-            None | Some(MethodName::Adaptive) => ProfileMethod::Adaptive,
-            Some(MethodName::Serra) => ProfileMethod::Serra,
-            Some(MethodName::Full) => ProfileMethod::Full,
-            Some(MethodName::Capacity) => ProfileMethod::Capacity,
-            Some(MethodName::Map) => ProfileMethod::Map,
-        };
-        self.method.unwrap_or(usual)
+        let usual = self.schedulers.any().then_some(MethodName::Capacity);
+        self.method.map(MethodName::from).or(usual)
+    }
+
+    fn task(&self) -> ProfileTask {
+        ProfileTask {
+            target: self.target.clone().unwrap_or_default(),
+            resume: self.resume.clone(),
+            method: self.method(),
+            ops: self.ops.clone(),
+            sizes: self.sizes.clone(),
+            span: self.span,
+            points: self.points,
+            repeat: self.repeat,
+            error: self.error,
+            time: self.time,
+            depth: self.depth.clone(),
+            threshold: self.threshold,
+            solution: self.solution.clone(),
+            seed: self.seed,
+            set: self.set.clone(),
+            host: self.host.spec(),
+            real: self.real.spec(),
+            write: self.real.write_spec(),
+        }
+    }
+}
+
+impl From<ProfileMethod> for MethodName {
+    fn from(method: ProfileMethod) -> MethodName {
+        match method {
+            ProfileMethod::Adaptive => MethodName::Adaptive,
+            ProfileMethod::Serra => MethodName::Serra,
+            ProfileMethod::Full => MethodName::Full,
+            ProfileMethod::Capacity => MethodName::Capacity,
+        }
     }
 }
 
@@ -193,44 +200,41 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     if !args.merge.is_empty() {
         return merge(args, output);
     }
-    let before = args.resume.as_deref().map(stored).transpose()?;
-    let refuse = |error| explain(error, FailureKind::Usage);
-    let file = before.as_ref().map(ProfilePlan::of_result).transpose().map_err(refuse)?;
-    let plan = plan(args, file.as_ref())?;
-    let spec = spec(args, before.as_ref());
-    let start = SessionStart { setup: Setup::of(&spec), before: before.as_ref() };
-    if let Some(before) = &before {
-        plan.resume(before, &start.setup).map_err(refuse)?;
-        if plan.is_finished(before) {
-            return nothing_left(before, output);
-        }
+    let asked = args.task();
+    let outline = asked.outline().map_err(task::with_options)?;
+    if let Some(finished) = outline.finished() {
+        return nothing_left(&finished, output);
     }
-    let files = args.schedulers.open(&plan, output)?;
-    let opened = plan.open(&spec, &mut Terminal);
-    let mut target = opened.inspect_err(|_| files.remove_new())?;
+    let plan = &outline.plan;
+    let files = args.schedulers.open(plan, output)?;
+    let prepared = task::prepare(&Task::Profile(Box::new(asked)));
+    let prepared = prepared.inspect_err(|_| files.remove_new())?;
     // Made before the tests: who has no place for results should hear of it at once.
-    let directory = directory(args, &plan).inspect_err(|_| files.remove_new())?;
-    let mut watch = Watch { meter: CountMeter::new(), directory: directory.as_ref() };
-    let executed = plan.execute_session(&start, &mut target, &mut watch);
-    watch.meter.finish();
-    let (mut result, failure) = executed.map_err(|error| {
+    let directory = directory(args, plan).inspect_err(|_| files.remove_new())?;
+    let checkpoint = &mut |result: TaskResult| {
+        if let (Some(directory), TaskResult::Profile(result)) = (&directory, &result) {
+            // Only a safety net: what cannot be written is said at the end.
+            let _ = write(directory, result);
+        }
+        Ok(())
+    };
+    let outcome = task::watch(prepared, output, Some(CountMeter::new()), Some(checkpoint));
+    let outcome = outcome.inspect_err(|_| {
         // Nothing was measured: nothing is left behind.
         files.remove_new();
         directory.iter().for_each(ResultFolder::remove);
-        explain(error, FailureKind::Usage)
     })?;
-    result.notes.splice(0..0, target.notes().iter().cloned());
-    let failure = failure.map(|error| explain(error, FailureKind::Failed));
+    let TaskOutcome { result: TaskResult::Profile(result), failure } = outcome else {
+        return Err(task::other_result());
+    };
     report(&result, directory.as_ref(), &files, failure, output)
 }
 
-/// Prints the finished profile `before`, which stays where it is.
-fn nothing_left(before: &ProfileResult, output: Output) -> Result<(), Failure> {
-    let mut result = before.clone();
-    result.notes.push("the profile to resume is finished: nothing was left to measure".to_owned());
+/// Prints the finished profile `result`, which stays where it is.
+fn nothing_left(result: &ProfileResult, output: Output) -> Result<(), Failure> {
     let told = output.either(
-        || ssdyno_profile::text(&result),
-        || ProfileOutput { result: &result, results_directory: None, error: None },
+        || ssdyno_profile::text(result),
+        || ProfileOutput { result, results_directory: None, error: None },
     );
     end(told, None)
 }
@@ -278,10 +282,12 @@ fn report(
 
 /// Makes one of stored profiles.
 fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
-    let profiles = args.merge.iter().map(|name| stored(name)).collect::<Result<Vec<_>, _>>()?;
+    let profiles =
+        args.merge.iter().map(|name| stored_profile(name)).collect::<Result<Vec<_>, _>>()?;
     let merged = ssdyno_profile::merge(&profiles);
-    let merged = merged.map_err(|error| explain(error, FailureKind::Usage))?;
-    let mut plan = plan(args, None)?;
+    let merged =
+        merged.map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
+    let mut plan = args.task().outline().map_err(task::with_options)?.plan;
     plan.target.clone_from(&merged.target);
     if let Some(capacity) = &merged.capacity {
         // What scheduler files can be made of.
@@ -303,119 +309,6 @@ fn ops_of_all(merged: &ProfileResult) -> Vec<ProfileOp> {
     all.into_iter().filter(|op| merged.of_solutions().iter().all(|one| has(one, *op))).collect()
 }
 
-/// The profile in the directory or file `name`.
-fn stored(name: &str) -> Result<ProfileResult, Failure> {
-    let path = Path::new(name);
-    let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
-    let text = files::read_text(&file.display().to_string())?;
-    serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("{} is no profile: {error}", file.display()))
-            .with_help("name the directory or the result.json of `ssdyno profile`")
-    })
-}
-
-/// The plan of the options; what was not given is as in `file`, the plan of the profile to resume.
-fn plan(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<ProfilePlan, Failure> {
-    let method = method(args, file)?;
-    let usual = (method.name() != MethodName::Full).then_some(TIME);
-    let sizes = match &args.sizes {
-        // A map has sizes of its own, which may fit into a span that these do not.
-        _ if args.map => Vec::new(),
-        none if none.is_empty() => file.map_or_else(default_sizes, |plan| plan.sizes.clone()),
-        given => given.clone(),
-    };
-    let ops = match &args.ops {
-        none if none.is_empty() => {
-            let both = || vec![ProfileOp::Read, ProfileOp::Write];
-            file.map_or_else(both, |plan| plan.ops.clone())
-        }
-        given => given.clone(),
-    };
-    let mut depths = match &args.depth {
-        none if none.is_empty() => file.map_or_else(|| vec![1], ProfilePlan::depths),
-        given => given.clone(),
-    };
-    let more_depths = depths.split_off(1);
-    Ok(ProfilePlan {
-        target: args.target.clone().unwrap_or_default(),
-        method,
-        ops,
-        sizes,
-        span: args.span.or(file.and_then(|plan| plan.span)),
-        depth: depths[0],
-        more_depths,
-        solution: args.solution.clone(),
-        time: args.time.map(|time| time.0).or(usual),
-        threshold: args.threshold.or(file.and_then(|plan| plan.threshold)),
-        seed: args.seed.or(file.map(|plan| plan.seed)).unwrap_or(1),
-    })
-}
-
-fn method(args: &ProfileArgs, file: Option<&ProfilePlan>) -> Result<Method, Failure> {
-    let refuse = |option: &str, of: &str| {
-        let help = format!("leave it out, or profile with --method {of}");
-        Err(Failure::usage(format!("`{option}` is for --method {of}")).with_help(help))
-    };
-    let of_ratios = "adaptive, serra or full";
-    let (kind, file) = (args.method(file), file.map(|plan| plan.method));
-    let error = |usual| {
-        let of_file = match file {
-            Some(Method::Adaptive { error }) if kind == ProfileMethod::Adaptive => Some(error),
-            Some(Method::Full { error }) if kind == ProfileMethod::Full => Some(error),
-            _ => None,
-        };
-        args.error.or(of_file).unwrap_or(usual)
-    };
-    let (points, repeat) = match file {
-        Some(Method::Serra { points, repeat }) => (points, repeat),
-        _ => (POINTS, REPEAT),
-    };
-    Ok(match kind {
-        ProfileMethod::Serra if args.error.is_some() => {
-            return refuse("--error", "adaptive, full or capacity");
-        }
-        other if other != ProfileMethod::Serra && args.points.is_some() => {
-            return refuse("--points", "serra");
-        }
-        other if other != ProfileMethod::Serra && args.repeat.is_some() => {
-            return refuse("--repeat", "serra");
-        }
-        ProfileMethod::Capacity if !args.sizes.is_empty() => return refuse("--sizes", of_ratios),
-        ProfileMethod::Capacity if !args.depth.is_empty() => return refuse("--depth", of_ratios),
-        ProfileMethod::Capacity if args.threshold.is_some() => {
-            return refuse("--threshold", of_ratios);
-        }
-        ProfileMethod::Capacity => Method::Capacity { error: error(ERROR_ADAPTIVE) },
-        ProfileMethod::Adaptive => Method::Adaptive { error: error(ERROR_ADAPTIVE) },
-        ProfileMethod::Serra => Method::Serra {
-            points: args.points.unwrap_or(points),
-            repeat: args.repeat.unwrap_or(repeat),
-        },
-        ProfileMethod::Full => Method::Full { error: error(ERROR) },
-        ProfileMethod::Map => Method::Map { error: error(ERROR) },
-    })
-}
-
-/// What lies before the target, how it is loaded, and what permits that.
-/// Without such options it is as in `before`, the profile to resume.
-fn spec(args: &ProfileArgs, before: Option<&ProfileResult>) -> RunSpec {
-    let (mut host, mut real, mut set) = (args.host.spec(), args.real.spec(), args.set.clone());
-    if let Some(setup) = before.and_then(|before| Some(&before.plan.as_ref()?.setup)) {
-        if set.is_empty() {
-            set.clone_from(&setup.set);
-        }
-        if host == HostSpec::default() {
-            host = setup.host.clone();
-        }
-        let RealSpec { timeout, no_probes, probe_interval, .. } = real;
-        let kept = RealSpec { timeout, no_probes, probe_interval, ..RealSpec::default() };
-        if real == kept {
-            real = RealSpec { timeout, no_probes, probe_interval, ..setup.real.clone() };
-        }
-    }
-    RunSpec { set, host, real, write: args.real.write_spec(), ..RunSpec::default() }
-}
-
 fn directory(args: &ProfileArgs, plan: &ProfilePlan) -> Result<Option<ResultFolder>, Failure> {
     let what = if args.merge.is_empty() { "profile" } else { "merged-profile" };
     args.results.create(args.keep, || {
@@ -425,42 +318,6 @@ fn directory(args: &ProfileArgs, plan: &ProfilePlan) -> Result<Option<ResultFold
 
 fn write(directory: &ResultFolder, result: &ProfileResult) -> Result<String, ResultError> {
     directory.write_page(&ssdyno_profile::html(result), result)
-}
-
-fn explain(error: ProfileError, kind: FailureKind) -> Failure {
-    match error {
-        ProfileError::Interrupted => {
-            Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
-        }
-        ProfileError::Target(failure) => Failure { kind, ..failure },
-        // Nothing is wrong with what was asked for.
-        ProfileError::Requests { .. } => {
-            Failure::new(FailureKind::Failed, error.to_string()).with_help(error.help())
-        }
-        ProfileError::Plan { .. } => Failure::new(kind, error.to_string()).with_help(error.help()),
-    }
-}
-
-struct Watch<'a> {
-    meter: CountMeter,
-    directory: Option<&'a ResultFolder>,
-}
-
-impl Observer for Watch<'_> {
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing {
-        let mut what = stage.what.clone();
-        if progress.completed > 0 {
-            what += &format!(", mean latency {}", nanoseconds(progress.latency_ns_mean));
-        }
-        self.meter.update(stage.done, stage.of, what)
-    }
-
-    fn checkpoint(&mut self, result: &ProfileResult) {
-        if let Some(directory) = self.directory {
-            // Only a safety net: what cannot be written is said at the end.
-            let _ = write(directory, result);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -64,16 +64,16 @@ fn what_cannot_go_on_is_refused_and_leaves_nothing() {
         (&["old"], "has no `plan`: it was merged, or an older version"),
         (&["capacity"], "a profile by capacity cannot be resumed"),
         (&["seconds"], "is damaged: measurement 1 is impossible"),
-        (&["results/early", "--seed", "6"], "`seed` is 5 in the profile to resume, and 6 now"),
+        (&["results/early", "--seed", "6"], "`--seed` is 5 in the profile to resume, and 6 now"),
         (
             &["results/early", "--span", "8MiB"],
-            "`span` is 4MiB in the profile to resume, and 8MiB now",
+            "`--span` is 4MiB in the profile to resume, and 8MiB now",
         ),
-        (&["results/early", "--ops", "read"], "`ops` is read,write in"),
-        (&["results/early", "--method", "full"], "`method` is serra in"),
-        (&["results/early", "--depth", "2"], "`depth` is 1 in"),
-        (&["results/early", "--set", "delay.read=3us"], "`set` is nothing in"),
-        (&["results/early", "--io-cost-model", "-"], "`method` is serra in"),
+        (&["results/early", "--ops", "read"], "`--ops` is read,write in"),
+        (&["results/early", "--method", "full"], "`--method` is serra in"),
+        (&["results/early", "--depth", "2"], "`--depth` is 1 in"),
+        (&["results/early", "--set", "delay.read=3us"], "`--set` is nothing in"),
+        (&["results/early", "--io-cost-model", "-"], "`--method` is serra in"),
     ];
     for (args, said) in cases {
         let all = [&["profile", "sim:delay-10us", "--resume"], args].concat();

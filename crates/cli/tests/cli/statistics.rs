@@ -171,10 +171,10 @@ fn an_impossible_profile_is_refused_with_its_option() {
         (&["--sizes", "8KiB..64KiB/0B"], "the gap is 0"),
         (&["--points", "1"], "--points"),
         (&["--method", "full", "--error", "100%"], "above 0 and below 100"),
-        (&["--method", "full", "--points", "3"], "`--points` is for --method serra"),
+        (&["--method", "full", "--points", "3"], "`--points` is for `--method` serra"),
         (
             &["--method", "serra", "--error", "5%"],
-            "`--error` is for --method adaptive, full or capacity",
+            "`--error` is for `--method` adaptive, full or capacity",
         ),
         (&["--ops", "trim"], "write read, write or read,write"),
         (&["--set", "workload.depth=3"], "the profile has no key `workload.depth`"),
@@ -298,7 +298,7 @@ fn impossible_scheduler_files_are_refused_before_the_profile() {
         (&["f", "--method", "serra"], 2, "`--io-cost-model` is for --method capacity"),
         (&["f", "--ops", "read"], 2, "needs figures of writes"),
         (&["-", "--mclock", "-"], 2, "standard output can have one thing only"),
-        (&["f", "--depth", "3"], 2, "`--depth` is for --method adaptive, serra or full"),
+        (&["f", "--depth", "3"], 2, "`--depth` is for `--method` adaptive, serra or full"),
         (&["f", "--ops", "write"], 2, "without reads has too few figures"),
     ] {
         let text = place.fails(code, &[&model[..], args].concat());
