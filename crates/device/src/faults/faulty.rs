@@ -9,7 +9,7 @@ use ssdyno_block::{
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 
-use super::FaultConfig;
+use super::{FaultConfig, Slowed};
 use crate::{Device, DeviceReport, PowerControl, Sanitize, Sanitized};
 
 /// A request inside.
@@ -27,8 +27,6 @@ struct Inside {
 /// still: whoever builds it refuses those.
 pub struct Faulty {
     inner: Box<dyn Device>,
-    config: FaultConfig,
-    seed: u64,
     plan: FaultPlan,
     gone: bool,
     /// By token, of requests that have not completed.
@@ -43,10 +41,10 @@ impl Faulty {
     /// `inner` with the faults of `config`, which were checked with the rest of its file; `seed` draws
     /// them.
     pub fn new(inner: Box<dyn Device>, config: &FaultConfig, seed: u64) -> Faulty {
+        let slow = config.slow_by > 0.0;
+        let inner = if slow { Box::new(Slowed::new(inner, config, seed)) } else { inner };
         Faulty {
             inner,
-            config: *config,
-            seed,
             plan: config.plan(seed, Time::ZERO),
             gone: false,
             inside: BTreeMap::new(),
@@ -62,31 +60,18 @@ impl Faulty {
         self.answers.insert((at, self.number), completion);
     }
 
-    /// How much longer the request takes than the device's own time. Who waits for it asks later: a closed
-    /// loop slows down as a whole.
-    fn slow_by(&self, inside: Option<&Inside>, done: &Completion) -> Time {
-        if self.config.slow_by <= 0.0 {
-            return Time::ZERO;
-        }
-        let submitted = inside.map_or(done.accepted, |inside| inside.submitted);
-        let factor = self.config.slowness(self.seed, submitted);
-        let own = done.completed.saturating_sub(submitted);
-        Time::from_ps((own.as_ps() as f64 * (factor - 1.0)) as u64)
-    }
-
     /// Takes what the device has done up to `now`.
     fn collect(&mut self, now: Time) {
         let mut batch = std::mem::take(&mut self.batch);
         self.inner.reap(now, &mut batch);
         for done in batch.drain(..) {
             let inside = self.inside.get(&done.token.0);
-            let slow = self.slow_by(inside, &done);
             let (status, late) = match inside.and_then(|inside| inside.fault) {
                 Some(Fault::Error) if done.status == Status::Ok => (Status::Error, Time::ZERO),
                 Some(Fault::Delay(by)) => (done.status, by),
                 _ => (done.status, Time::ZERO),
             };
-            self.answer(done.completed + late + slow, done.token, status, done.accepted);
+            self.answer(done.completed + late, done.token, status, done.accepted);
         }
         self.batch = batch;
     }

@@ -1,7 +1,7 @@
 //! Faults that a device file asks for: what fails, comes late, gets lost, hangs or is removed (S4-48).
 //!
 //! Key types: [`FaultConfig`] (the `[faults]` table), which gives a [`FaultPlan`]; [`Faulty`] (a device with
-//! faults where nobody drives it: no controller, no driver). The NVMe controller and the ring card carry out
+//! faults where nobody drives it: no controller, no driver); [`Slowed`] (a device in which everything takes longer). The NVMe controller and the ring card carry out
 //! plans of their own.
 //!
 //! A plan has random numbers of its own: the same seed gives the same faults, and what the workload asks for is
@@ -13,6 +13,7 @@
 //! does so by `flash.endurance_cycles`); data that comes back wrong without an error.
 
 mod faulty;
+mod slowed;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Rng, Time};
 
 pub use faulty::Faulty;
+pub use slowed::Slowed;
 
 /// The `[faults]` table of a device. Left out, and with every key left out, nothing goes wrong.
 ///
@@ -44,11 +46,11 @@ pub struct FaultConfig {
     /// once; where nothing is asked of it then, with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
-    /// Mean share by which requests take longer than the device's own time, 0 to 100. The share is drawn
+    /// Mean share by which everything in the device takes longer than its own time, 0 to 100. The share is drawn
     /// anew for each `slow_for`, exponentially, so that runs differ as those of a real machine do (S2-25).
-    /// The drivers `nvme` and `ring` refuse it.
+    /// The driver `ring` refuses it.
     pub slow_by: f64,
-    /// For how long a share that was drawn holds; up to 24 hours.
+    /// For how long a share that was drawn holds; 1 ms to 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_for: Option<Span>,
     /// The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
@@ -159,16 +161,16 @@ impl FaultConfig {
                 error("slow_by", "nothing says for how long", "write such as slow_for = \"30s\"")
             }
             // With slow_by = 0 nothing is slow, for however long: `--set faults.slow_by=0` turns it off.
-            (_, Some(Span(time))) if time < Time::from_us(1) || time > Time::from_s(86_400) => {
-                let problem = format!("{time} is outside 1 us to 24 hours");
+            (_, Some(Span(time))) if time < Time::from_ms(1) || time > Time::from_s(86_400) => {
+                let problem = format!("{time} is outside 1 ms to 24 hours");
                 error("slow_for", &problem, "write a time such as \"30s\"")
             }
             _ => Ok(()),
         }
     }
 
-    /// What the times of requests that are submitted at `at` are multiplied with: 1 or more. A pure function
-    /// of the seed and the time, so that it does not depend on what is asked of the device.
+    /// How long a second of the device is at `at`: 1 or more. A pure function of the seed and the time, so that it does
+    /// not depend on what is asked of the device.
     pub fn slowness(&self, seed: u64, at: Time) -> f64 {
         match self.slow_for {
             Some(Span(period)) if self.slow_by > 0.0 => {
@@ -206,6 +208,7 @@ mod tests {
             ("slow_by = 0.1", "faults.slow_by"),
             ("slow_by = -1\nslow_for = \"1s\"", "faults.slow_by"),
             ("slow_by = 0.1\nslow_for = \"25h\"", "faults.slow_for"),
+            ("slow_by = 0.1\nslow_for = \"999us\"", "faults.slow_for"),
             ("drop = 0.6\nerror = 0.6", "faults.error"),
         ] {
             assert_eq!(parsed(keys), Err(key.to_owned()), "{keys}");

@@ -6,6 +6,7 @@
 use ssdyno_block::units::Span;
 use ssdyno_block::{Rng, Time};
 use ssdyno_device::DeviceSpec;
+use ssdyno_device::faults::FaultConfig;
 use ssdyno_figures::RunResult;
 use ssdyno_session::{DEVICE_KINDS, DriverSpec, HostSpec, RunSpec, Unattended, resolve};
 
@@ -170,4 +171,42 @@ fn what_a_removed_member_refuses_is_in_no_latency() {
     assert!(result.unanswered <= 1, "{} unanswered", result.unanswered);
     let latency = result.latency_ns.unwrap().all;
     assert!(latency.mean > 9_990.0 && latency.p50 >= 10_000.0, "{latency:?}");
+}
+
+/// A slow device takes longer for everything by the same share, also where it works ahead of its host: a disk that reads
+/// ahead, a drive whose buffer is written back. If answers alone were late, a stream would take as long as ever. The energy
+/// of a part goes with the time that it works.
+#[test]
+fn all_of_a_slow_device_is_slow() {
+    for (device, workload, keys) in [
+        ("hds721032", "seqread", &["workload.block_size=64KiB", "workload.depth=1"][..]),
+        ("hds721032", "randread", &["workload.depth=1"]),
+        ("nvme-tlc", "seqwrite", &["flash.blocks_per_plane=64", "ftl.over_provisioning=0.25"]),
+        ("nvme-tlc", "randread", &["flash.blocks_per_plane=64", "ftl.over_provisioning=0.25"]),
+    ] {
+        let ran = |more: &[&str]| {
+            let mut spec = spec(device, workload, 3_000, &[keys, more].concat());
+            spec.host.driver = Some(DriverSpec::Direct);
+            let result = run(&spec);
+            assert_eq!(impossible(&result), [""; 0], "{device} {workload}");
+            result
+        };
+        let slow = ran(&["faults.slow_by=0.8", "faults.slow_for=24h"]);
+        let quick = ran(&[]);
+        let factor = FaultConfig {
+            slow_by: 0.8,
+            slow_for: Some(Span(Time::from_s(86_400))),
+            ..FaultConfig::default()
+        }
+        .slowness(1, Time::ZERO);
+        assert!(factor > 1.1, "{factor}");
+        let times = slow.simulated_seconds / quick.simulated_seconds;
+        assert!((times / factor - 1.0).abs() < 1e-3, "{device} {workload}: {times} {factor}");
+        // A core without work slows its clock after a time of the host's.
+        let rows = slow.energy_by_part.iter().zip(&quick.energy_by_part);
+        for (slow, quick) in rows.filter(|(_, quick)| quick.part != "core" && quick.seconds > 0.0) {
+            let times = slow.seconds / quick.seconds;
+            assert!((times / factor - 1.0).abs() < 1e-3, "{device} {workload}: {slow:?} {quick:?}");
+        }
+    }
 }
