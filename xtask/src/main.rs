@@ -1,7 +1,8 @@
 //! The project's chores behind one command: `cargo xtask CHORE`.
 //!
 //! Key parts: [`plan`] (which steps `check` and `test` consist of), [`report`] (runs steps, times
-//! them, sums up), [`layers`] (no dependency arrow points up), [`tidy`] (house rules that the
+//! them, sums up), [`layers`] (no dependency arrow points up), [`circles`] (few
+//! files import one another), [`tidy`] (house rules that the
 //! compiler does not know), [`setup`] (installs what is missing, or names it).
 //!
 //! Errors: a step that fails never stops the ones after it; the exit code is 1 when any failed,
@@ -10,6 +11,7 @@
 //! Not here: anything that the product needs at run time.
 
 mod artifacts;
+mod circles;
 mod command;
 mod fuzz;
 mod guest;
@@ -47,7 +49,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Before every commit: format, layering, tidy rules, lints, documentation, quick tests.
+    /// Before every commit: format, layering, import circles, tidy rules, lints, documentation, quick tests.
     Check(Selection),
     /// Everything the project checks: `check`, all tests, examples, commands of the documents, schemas, other
     /// systems.

@@ -5,6 +5,7 @@
 //! built ones. Cheap steps come first.
 
 use crate::artifacts;
+use crate::circles;
 use crate::command::{Cmd, ci};
 use crate::layers;
 use crate::report::{Outcome, Step};
@@ -64,6 +65,7 @@ fn rules(workspace: &Workspace) -> Vec<Step> {
         Step::new("tools", |_| setup::tools()),
         cargo_step("format", fmt),
         Step::new("layers", |w| Ok(listed(&layers::breaches(w)))),
+        Step::new("circles", |w| Ok(listed(&circles::breaches(w)?))),
         Step::new("tidy", |w| tidy::check(&w.root)),
         cargo_step("lints", Cmd::cargo(root, lints)),
         cargo_step("docs", docs.env("RUSTDOCFLAGS", "-D warnings")),
