@@ -6,33 +6,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ssdyno_block::Time;
-use ssdyno_figures::{
-    JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart, Supervisor,
-};
+use ssdyno_figures::{JobResult, KeepGoing, LiveSnapshot, Precision, RunProgress, RunStart};
 use ssdyno_record::{Evidence, Precise, Recording, Tape};
 use ssdyno_workload::{FioEntry, FioExit};
 
 use crate::clock::Clock;
-use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
 use crate::job::JobFailure;
 use crate::member::Member;
 use crate::network::Trouble;
 use crate::plan::LoadPlan;
-use crate::probe::RunProbe;
 use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;
-use crate::report::{self, Parts};
-use crate::run::{BenchMeasured, BenchRun};
-use crate::spool::{self, Spooled};
-use crate::start::{self, Began};
-use crate::target::{RealTarget, Unlock};
-use crate::tuning::{self, Tuned};
+use crate::run::BenchRun;
+use crate::spool::Spooled;
+use crate::start::{self, WATCH};
+use crate::target::RealTarget;
 use crate::worker::{Go, JobReport, Message, Worker};
-use crate::{machine, overhead};
-
-/// How often progress is reported.
-pub(crate) const WATCH: Duration = Duration::from_millis(50);
 
 /// How long a run that was told to stop waits for what is outstanding, at most.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -40,114 +30,12 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// Rows that memory is got ready for before the run, of all jobs: 16 MiB.
 const ROWS_PREPARED: usize = 1 << 20;
 
-/// See [`BenchRun::execute`].
-pub(crate) fn execute(
-    run: &BenchRun,
-    supervisor: &mut dyn Supervisor,
-) -> Result<BenchMeasured, BenchError> {
-    let target = Arc::new(open(run)?);
-    let _unlock = Unlock(Arc::clone(&target));
-    if !run.options.tune {
-        return measure(run, &target, supervisor);
-    }
-    let progress = &mut |progress: &RunProgress| supervisor.report(progress);
-    let Tuned { options, tried, note } = tuning::search(run, &target, progress)?;
-    let tuned = run.read_only_with(options);
-    let mut measured = measure(&tuned, &target, supervisor)?;
-    if let Some(method) = &mut measured.result.method {
-        method.tuning = tried;
-    }
-    measured.result.notes.push(note);
-    Ok(measured)
-}
-
-/// Opens all that makes up the target of `run`.
-fn open(run: &BenchRun) -> Result<RealTarget, BenchError> {
-    let opening = LoadPlan::opening(run)?;
-    let target = RealTarget::open_for(&run.target, &run.access, opening)?;
-    let more = run.more.iter();
-    let more = more.map(|(name, access)| RealTarget::open_for(name, access, opening));
-    Ok(target.followed_by(more.collect::<Result<_, _>>()?))
-}
-
-/// Loads `target`, which is open as `run` wants it, and works out the figures.
-pub(crate) fn measure(
-    run: &BenchRun,
-    target: &Arc<RealTarget>,
-    supervisor: &mut dyn Supervisor,
-) -> Result<BenchMeasured, BenchError> {
-    let plan = LoadPlan::new(run, target)?;
-    let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
-    let (means, closed) = (plan.means, plan.closed);
-    let members = plan.jobs.len();
-    let method = report::method(run, &plan);
-    let names = spool::row_names(&plan, target);
-    let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
-    let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
-    let progress = &mut |progress: &RunProgress| supervisor.report(progress);
-    let mut crew = JobSet::set_up(run, plan, target, spool, progress)?;
-    let start = start::wait_for(supervisor)?;
-    let (prober, mut more_notes) = machine::start(run.options.probing, target);
-    let before = Usage::of_process();
-    let clock = crew.start(start);
-    let began = Began::new(start, clock);
-    crew.watch(clock, run.options.timeout, &mut |progress| supervisor.report(progress));
-    let usage = Usage::of_process() - before;
-    let wall = Duration::from_nanos(clock.now_ns());
-    let probed = prober.map(RunProbe::finish);
-    let workers = kernel_workers();
-    let failure = crew.failure(run, target);
-    let precision = crew.precision();
-    let interrupted = crew.stopped;
-    let hung = crew.hung;
-    let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
-    recording.name_rows(names);
-    notes.append(&mut more_notes);
-    let complete = reports.len() == members;
-    let machine = probed
-        .map(|probed| machine::result(probed, target, &recording, complete.then_some(&reports)));
-    match hung {
-        // Reading a file whose device hangs would hang, too.
-        1.. => notes.push(unanswered(hung)),
-        0 => target.remember_scratch(),
-    }
-    let parts = Parts {
-        run,
-        means,
-        method,
-        closed,
-        page_cache: !target.direct,
-        notes,
-        files: target.files(),
-        jobs,
-        reports: &reports,
-        began,
-        usage,
-        wall,
-        floor: floor + writer_ns,
-        workers,
-        failure: failure.as_ref(),
-        machine,
-        precision,
-        interrupted,
-    };
-    let result = parts.result(&mut recording);
-    Ok(BenchMeasured { result, recording, failure })
-}
-
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn unanswered(hung: u64) -> String {
-    format!(
-        "{hung} requests were without an answer when the run ended; where the kernel does not give \
-         them up, this program cannot end before it has answered them"
-    )
-}
-
 /// All jobs of a run, and the one who watches them.
-struct JobSet {
+pub(crate) struct JobSet {
     members: Vec<Member>,
     /// The group at work.
     group: u32,
@@ -156,11 +44,12 @@ struct JobSet {
     /// All jobs were told to stop.
     stopping: bool,
     /// Somebody outside told the run to stop.
-    stopped: bool,
+    pub(crate) stopped: bool,
     /// The next report of progress is to have a glance.
     look: bool,
     precise: Option<Precise>,
-    hung: u64,
+    /// Requests without an answer, of jobs that were given up.
+    pub(crate) hung: u64,
     lost: Option<usize>,
     /// Where rows go while the run goes on.
     spool: Option<Spooled>,
@@ -168,7 +57,7 @@ struct JobSet {
 
 impl JobSet {
     /// Starts the threads and waits until each is ready.
-    fn set_up(
+    pub(crate) fn set_up(
         run: &BenchRun,
         plan: LoadPlan,
         target: &Arc<RealTarget>,
@@ -234,7 +123,8 @@ impl JobSet {
         })
     }
 
-    fn start(&mut self, start: RunStart) -> Clock {
+    /// Starts the clock and the jobs of the first group.
+    pub(crate) fn start(&mut self, start: RunStart) -> Clock {
         let clock = start::clock(start);
         self.start_group(Go { clock, start_ns: 0 });
         clock
@@ -263,7 +153,7 @@ impl JobSet {
     }
 
     /// Until every job has ended or was given up.
-    fn watch(
+    pub(crate) fn watch(
         &mut self,
         clock: Clock,
         timeout: Duration,
@@ -357,7 +247,7 @@ impl JobSet {
     }
 
     /// What became of the precision that was asked for; after the run.
-    fn precision(&mut self) -> Option<Precision> {
+    pub(crate) fn precision(&mut self) -> Option<Precision> {
         let evidence = self.evidence();
         let precise = self.precise.as_mut()?;
         evidence.iter().for_each(|evidence| precise.end(evidence));
@@ -405,7 +295,7 @@ impl JobSet {
     }
 
     /// Why the run ended early, the weightiest reason first.
-    fn failure(&mut self, run: &BenchRun, target: &RealTarget) -> Option<BenchError> {
+    pub(crate) fn failure(&mut self, run: &BenchRun, target: &RealTarget) -> Option<BenchError> {
         for report in self.members.iter_mut().filter_map(|m| m.report.as_mut()) {
             if let Some(error) = report.trace_error.take() {
                 return Some(BenchError::Workload(error));
@@ -441,7 +331,11 @@ impl JobSet {
     }
 
     /// Closes the file of rows, and sums up what the jobs did.
-    fn recording(self, clock: Clock, entries: &[FioEntry]) -> Result<Recorded, BenchError> {
+    pub(crate) fn recording(
+        self,
+        clock: Clock,
+        entries: &[FioEntry],
+    ) -> Result<Recorded, BenchError> {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
         let end_ns = if given_up { clock.now_ns() } else { ends.max().unwrap_or(0) };
@@ -492,12 +386,12 @@ impl JobSet {
 }
 
 /// What is there after a run.
-struct Recorded {
+pub(crate) struct Recorded {
     /// What all jobs recorded.
-    recording: Recording,
+    pub(crate) recording: Recording,
     /// What those that are reported apart did.
-    jobs: Vec<JobResult>,
-    reports: Vec<JobReport>,
+    pub(crate) jobs: Vec<JobResult>,
+    pub(crate) reports: Vec<JobReport>,
     /// CPU time of another thread that wrote a row to a file.
-    writer_ns: f64,
+    pub(crate) writer_ns: f64,
 }

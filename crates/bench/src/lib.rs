@@ -37,6 +37,7 @@ mod delays;
 #[cfg(target_os = "linux")]
 mod engine;
 mod error;
+mod execute;
 #[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
@@ -49,6 +50,8 @@ mod limits;
 mod lock;
 #[cfg(target_os = "linux")]
 mod machine;
+#[cfg(target_os = "linux")]
+mod measure;
 #[cfg(target_os = "linux")]
 mod member;
 mod method;

@@ -1,9 +1,9 @@
-//! One run, from a name to figures.
+//! What a run is asked for, and what it gives.
 
 use std::path::PathBuf;
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult, Supervisor};
+use ssdyno_figures::{Keep, RunLimits, RunResult};
 use ssdyno_record::Recording;
 use ssdyno_safety::Access;
 use ssdyno_workload::Source;
@@ -81,35 +81,6 @@ impl BenchRun {
             rows_in: self.rows_in.clone(),
             interval: self.interval,
             options,
-        }
-    }
-
-    /// Opens the target, loads it and works out the figures. An error before the first request is
-    /// returned; a later one is in [`BenchMeasured::failure`], with what was measured.
-    ///
-    /// `progress` is called some 20 times a second and may stop the run.
-    ///
-    /// # Errors
-    /// Everything that can be found out beforehand: see [`BenchError`].
-    pub fn execute(
-        &self,
-        mut progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
-    ) -> Result<BenchMeasured, BenchError> {
-        self.supervise(&mut progress)
-    }
-
-    /// As [`execute`](BenchRun::execute), where `supervisor` says when it begins, too: it is asked when the target is
-    /// open and each job waits for its first request.
-    ///
-    /// # Errors
-    /// Those of [`execute`](BenchRun::execute).
-    pub fn supervise(&self, supervisor: &mut dyn Supervisor) -> Result<BenchMeasured, BenchError> {
-        #[cfg(target_os = "linux")]
-        return crate::job_set::execute(self, supervisor);
-        #[cfg(not(target_os = "linux"))]
-        {
-            let _ = supervisor;
-            Err(BenchError::System { target: self.name() })
         }
     }
 }

@@ -9,9 +9,11 @@ use ssdyno_figures::{KeepGoing, LoadWindow, RunProgress, RunStart, Supervisor, n
 
 use crate::clock::Clock;
 use crate::error::BenchError;
-use crate::job_set::WATCH;
 use crate::run::BenchRun;
 use crate::worker::{JobReport, Message};
+
+/// How often progress is reported.
+pub(crate) const WATCH: Duration = Duration::from_millis(50);
 
 /// Jobs are woken so long before the moment; each then waits for it by itself. An idle core takes less to wake up.
 const LEAD: Duration = Duration::from_millis(5);

@@ -16,19 +16,21 @@
 //! against what a scheduler and an idle core take to settle. The search never writes where the run
 //! may not.
 
+mod candidate;
 mod race;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use candidate::Candidate;
 use race::Race;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_figures::{Keep, KeepGoing, MethodSettings, RunLimits, RunProgress, TunedMethod};
+use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, TunedMethod};
 use ssdyno_workload::Source;
 
 use crate::error::BenchError;
-use crate::job_set;
+use crate::measure::measure;
 use crate::method::{ALL, Method, PAIR, ReapWait, SubmitStrategy};
 use crate::options::{BenchOptions, Probing};
 use crate::pinning::{self, Interrupts};
@@ -52,32 +54,6 @@ pub(crate) struct Tuned {
     pub(crate) tried: Vec<TunedMethod>,
     /// What is to be said about it.
     pub(crate) note: String,
-}
-
-/// A method, and the core that the job is bound to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Candidate {
-    strategy: SubmitStrategy,
-    core: Option<usize>,
-}
-
-impl Candidate {
-    fn applied(self, options: &BenchOptions) -> BenchOptions {
-        let SubmitStrategy { complete, submit, waiting } = self.strategy;
-        BenchOptions {
-            batch: Some(complete),
-            submit: Some(submit),
-            waiting: Some(waiting),
-            cores: self.core.map_or_else(|| options.cores.clone(), |core| vec![core]),
-            tune: false,
-            ..options.clone()
-        }
-    }
-
-    /// The settings that ask for it.
-    fn settings(self) -> MethodSettings {
-        MethodSettings { pin: self.core.map(|core| core as u32), ..self.strategy.settings() }
-    }
 }
 
 /// Finds the fastest method for `run`, whose target is open.
@@ -211,7 +187,7 @@ impl Trials<'_> {
             KeepGoing::Stop => KeepGoing::Stop,
             KeepGoing::Continue | KeepGoing::LiveSnapshot => KeepGoing::Continue,
         };
-        let measured = job_set::measure(&trial, self.target, &mut tell)?;
+        let measured = measure(&trial, self.target, &mut tell)?;
         match measured.failure {
             Some(BenchError::Interrupted) => Err(BenchError::Unprepared),
             Some(failure) => Err(failure),

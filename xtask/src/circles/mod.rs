@@ -27,7 +27,6 @@ const FILES_MAX: usize = 3;
 const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno", 19),
     ("ssdyno", 4),
-    ("ssdyno-bench", 12),
     ("ssdyno-cluster", 4),
     ("ssdyno-controller-nvme", 11),
     ("ssdyno-controller-nvme", 7),

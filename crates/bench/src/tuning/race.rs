@@ -6,7 +6,7 @@
 
 use ssdyno_figures::TunedMethod;
 
-use super::Candidate;
+use super::candidate::Candidate;
 use crate::error::BenchError;
 
 /// Every method is tried so often at most, and at least before a search may end early.

@@ -1,0 +1,89 @@
+//! One load of a target that is open: planned, carried out by jobs, made into figures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ssdyno_figures::{RunProgress, Supervisor};
+
+use crate::cost::{Usage, kernel_workers};
+use crate::error::BenchError;
+use crate::job_set::{JobSet, Recorded};
+use crate::plan::LoadPlan;
+use crate::probe::RunProbe;
+use crate::report::{self, Parts};
+use crate::run::{BenchMeasured, BenchRun};
+use crate::start::{self, Began};
+use crate::target::RealTarget;
+use crate::{machine, overhead, spool};
+
+/// Loads `target`, which is open as `run` wants it, and works out the figures.
+pub(crate) fn measure(
+    run: &BenchRun,
+    target: &Arc<RealTarget>,
+    supervisor: &mut dyn Supervisor,
+) -> Result<BenchMeasured, BenchError> {
+    let plan = LoadPlan::new(run, target)?;
+    let (mut notes, entries) = (plan.notes.clone(), plan.entries.clone());
+    let (means, closed) = (plan.means, plan.closed);
+    let members = plan.jobs.len();
+    let method = report::method(run, &plan);
+    let names = spool::row_names(&plan, target);
+    let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
+    let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
+    let progress = &mut |progress: &RunProgress| supervisor.report(progress);
+    let mut crew = JobSet::set_up(run, plan, target, spool, progress)?;
+    let start = start::wait_for(supervisor)?;
+    let (prober, mut more_notes) = machine::start(run.options.probing, target);
+    let before = Usage::of_process();
+    let clock = crew.start(start);
+    let began = Began::new(start, clock);
+    crew.watch(clock, run.options.timeout, &mut |progress| supervisor.report(progress));
+    let usage = Usage::of_process() - before;
+    let wall = Duration::from_nanos(clock.now_ns());
+    let probed = prober.map(RunProbe::finish);
+    let workers = kernel_workers();
+    let failure = crew.failure(run, target);
+    let precision = crew.precision();
+    let interrupted = crew.stopped;
+    let hung = crew.hung;
+    let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
+    recording.name_rows(names);
+    notes.append(&mut more_notes);
+    let complete = reports.len() == members;
+    let machine = probed
+        .map(|probed| machine::result(probed, target, &recording, complete.then_some(&reports)));
+    match hung {
+        // Reading a file whose device hangs would hang, too.
+        1.. => notes.push(unanswered(hung)),
+        0 => target.remember_scratch(),
+    }
+    let parts = Parts {
+        run,
+        means,
+        method,
+        closed,
+        page_cache: !target.direct,
+        notes,
+        files: target.files(),
+        jobs,
+        reports: &reports,
+        began,
+        usage,
+        wall,
+        floor: floor + writer_ns,
+        workers,
+        failure: failure.as_ref(),
+        machine,
+        precision,
+        interrupted,
+    };
+    let result = parts.result(&mut recording);
+    Ok(BenchMeasured { result, recording, failure })
+}
+
+fn unanswered(hung: u64) -> String {
+    format!(
+        "{hung} requests were without an answer when the run ended; where the kernel does not give \
+         them up, this program cannot end before it has answered them"
+    )
+}
