@@ -18,8 +18,9 @@ impl Extent {
         Extent { start, end: start + u64::from(blocks) }
     }
 
+    /// Without a branch: of extents in any order, each branch would be taken every other time.
     pub(crate) fn contains(&self, other: &Extent) -> bool {
-        self.start <= other.start && other.end <= self.end
+        (self.start <= other.start) & (other.end <= self.end)
     }
 
     fn overlaps(&self, other: &Extent) -> bool {
@@ -82,9 +83,10 @@ impl ReadCache {
         }
     }
 
-    /// Whether a segment has all of `wanted`.
+    /// Whether a segment has all of `wanted`. All are looked at: with random reads, of which none hits, a search that ends
+    /// early took 15 % of the time of a simulation, for the branches that were guessed wrong.
     pub(crate) fn has(&self, wanted: &Extent) -> bool {
-        self.segments.iter().any(|segment| segment.holds.contains(wanted))
+        self.segments.iter().fold(false, |any, segment| any | segment.holds.contains(wanted))
     }
 
     /// How far to read ahead behind `read`: the rest of the segment keeps what was asked for.
@@ -208,8 +210,8 @@ impl ReadCache {
         ahead.at
     }
 
-    /// `read` was read from the medium, up to `at`: a segment takes it, and the drive reads ahead.
-    pub(crate) fn fill(&mut self, read: &Extent, at: Time, mechanics: &Mechanics) {
+    /// `read`, which begins with `run`, was read from the medium, up to `at`: a segment takes it, and the drive reads ahead.
+    pub(crate) fn fill(&mut self, read: &Extent, run: &Run, at: Time, mechanics: &Mechanics) {
         let limit = self.limit(read, mechanics);
         if let Some(ahead) = self.ahead.as_mut().filter(|ahead| ahead.next == read.end) {
             ahead.limit = limit;
@@ -217,7 +219,11 @@ impl ReadCache {
         }
         let Some(index) = self.take_segment(read) else { return };
         // Without a block behind it there is nothing to read ahead, but the stream can be gone on with.
-        let run = Run { length: 0, ..mechanics.layout.run(read.end - 1) };
+        let last = (read.end - read.start - 1) as u32;
+        let run = match last < run.length {
+            true => Run { sector: run.sector + last, length: 0, ..*run },
+            false => Run { length: 0, ..mechanics.layout.run(read.end - 1) },
+        };
         self.ahead = Some(Ahead { segment: index, next: read.end, at, limit, run });
     }
 

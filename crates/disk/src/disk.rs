@@ -10,6 +10,7 @@ use ssdyno_engine::{EventQueue, FifoResource};
 
 use crate::cache::{Extent, ReadCache, Stretches};
 use crate::config::{DiskConfig, DiskTable};
+use crate::layout::Run;
 use crate::mechanics::Mechanics;
 use crate::parts::Parts;
 use crate::schedule::{Job, Schedule};
@@ -84,8 +85,8 @@ struct Commands {
 /// What the arm is at.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// A command reads these blocks.
-    Read(Extent),
+    /// A command reads these blocks, which begin with what lies together.
+    Read(Extent, Run),
     /// A command writes through.
     Write,
     /// An extent of the cache is written back.
@@ -301,7 +302,7 @@ impl Disk {
         let before_last = Time::from_ps(self.bus_block * u64::from(job.blocks - 1));
         let begins = first.max(end.saturating_sub(before_last));
         self.queue.schedule(begins, Event::Media(job.id));
-        self.occupy(end, Work::Read(wanted));
+        self.occupy(end, Work::Read(wanted, job.run));
     }
 
     /// The arm writes for a command, past the cache.
@@ -340,7 +341,9 @@ impl Disk {
     /// The arm has done what it was at.
     fn free(&mut self, at: Time) {
         match self.arm.work.take() {
-            Some(Work::Read(extent)) => self.reads.fill(&extent, at, &self.arm.mechanics),
+            Some(Work::Read(extent, run)) => {
+                self.reads.fill(&extent, &run, at, &self.arm.mechanics);
+            }
             Some(Work::Back(id)) => {
                 for slot in self.writes.finish(id) {
                     self.queue.schedule(at, Event::Done(slot));
