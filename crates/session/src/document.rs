@@ -34,6 +34,19 @@ impl Document {
         Ok((document, read))
     }
 
+    /// What a text says that somebody edits; messages call it `name`. `read` reads the whole text.
+    ///
+    /// # Errors
+    /// It is not TOML, or a key is wrong.
+    pub fn parse_edited<T: JsonSchema>(
+        name: &str,
+        text: &str,
+        read: impl Fn(&str) -> Result<T, toml::de::Error>,
+    ) -> Result<T, Failure> {
+        let known = overlay::keys(schemars::schema_for!(T).as_value());
+        Document::edited(name.to_owned(), text).parse_with(&known, read)
+    }
+
     /// The text of a file.
     pub(crate) fn file(path: &str) -> Result<Document, Failure> {
         let text = files::read_text(path)?;

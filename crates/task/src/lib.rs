@@ -10,7 +10,7 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s that name keys of the task, such as `write.allowed`. A front end
 //! shows them in its own words.
 //!
-//! Not here: how progress and results are shown, and where they are stored. Runs and lists of runs start in
+//! Not here: how progress is shown, and where results are stored. Runs and lists of runs start in
 //! `session` and `cluster`.
 
 #[cfg(target_os = "linux")]
@@ -18,7 +18,9 @@ mod probe;
 mod profile;
 mod pts;
 mod runner;
+mod stored;
 mod task;
+mod text;
 #[cfg(target_os = "linux")]
 mod verify;
 

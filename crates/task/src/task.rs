@@ -29,6 +29,42 @@ pub enum Task {
 }
 
 impl Task {
+    /// What it is, as the key `task` says it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Task::Pts(_) => "pts",
+            Task::Profile(_) => "profile",
+            #[cfg(target_os = "linux")]
+            Task::Verify(_) => "verify",
+            #[cfg(target_os = "linux")]
+            Task::Probe(_) => "probe",
+        }
+    }
+
+    /// What it loads; a probe loads nothing.
+    pub fn target(&self) -> Option<&str> {
+        match self {
+            Task::Pts(pts) => Some(&pts.target),
+            Task::Profile(profile) => Some(&profile.target),
+            #[cfg(target_os = "linux")]
+            Task::Verify(verify) => Some(&verify.target),
+            #[cfg(target_os = "linux")]
+            Task::Probe(_) => None,
+        }
+    }
+
+    /// Random seed, where one is drawn from and given.
+    pub fn seed(&self) -> Option<u64> {
+        match self {
+            Task::Pts(pts) => Some(pts.seed),
+            Task::Profile(profile) => profile.seed,
+            #[cfg(target_os = "linux")]
+            Task::Verify(verify) => verify.resume.is_none().then_some(verify.seed),
+            #[cfg(target_os = "linux")]
+            Task::Probe(_) => None,
+        }
+    }
+
     /// Checks everything that can be checked beforehand. `prompt` is asked before a real target may be written to;
     /// no later step asks.
     ///

@@ -1,8 +1,8 @@
-// The form and the editor of a spec. The form writes into the text; the text is what is checked and
+// The form and the editor of a spec or a task. The form writes into the text; the text is what is checked and
 // started.
 
 import { api, announce, byId, el, setText, show } from './dom.js';
-import { keysOf } from './schema.js';
+import { keysOf, variantOf } from './schema.js';
 import * as toml from './toml.js';
 
 const KEPT = 'ssdyno-start';
@@ -12,11 +12,26 @@ const MOST_KEYS = 60;
 const TIME_KEYS = ['for', 'duration'];
 const FIRST = { toml: 'target = "sim:nvme-tlc"\nworkload = "randread"\n', hosts: '', name: '' };
 
+/** What the text of a task is before somebody writes in it. */
+const FIRST_OF = {
+  pts: 'task = "pts"\ntarget = "sim:nvme-tlc"\nquick = true\n',
+  profile: 'task = "profile"\ntarget = "sim:nvme-tlc"\n',
+  verify: 'task = "verify"\ntarget = "/dev/nvme0n1"\n\n[write]\nallowed = true\n',
+  probe: 'task = "probe"\ninterval = "1s"\nsamples = 10\n',
+};
+
 const text = byId('editor');
 const form = { target: byId('form-target'), workload: byId('form-workload') };
 const limit = byId('form-limit');
 const unit = byId('form-unit');
 
+/** Schemas of specs and of tasks; keys of each kind; fields of the form made from them. */
+let schemas = null;
+let keysBy = {};
+let fields = [];
+let fieldsOf = '';
+/** The texts of other kinds than the one that is edited. */
+let texts = {};
 let keys = [];
 let byPath = new Map();
 let presets = { targets: [], workloads: [] };
@@ -37,6 +52,7 @@ function restore() {
   }
   const value = { ...FIRST, ...kept };
   text.value = value.toml === FIRST.toml ? toml.set(value.toml, timeKey, '"2s"').text : value.toml;
+  texts = value.texts || {};
   byId('form-hosts').value = value.hosts;
   byId('form-name').value = value.name;
 }
@@ -44,16 +60,85 @@ function restore() {
 function keep() {
   try {
     sessionStorage.setItem(KEPT, JSON.stringify({
-      toml: text.value, hosts: byId('form-hosts').value, name: byId('form-name').value,
+      toml: text.value, hosts: byId('form-hosts').value, name: byId('form-name').value, texts,
     }));
   } catch {
     // Nothing is kept then.
   }
 }
 
+// ---- what is started
+
+/** The kind of the text: a run, or what its key `task` says. */
+const kind = () => toml.get(text.value, 'task') ?? 'run';
+
+function chooseKind() {
+  const wanted = byId('form-task').value;
+  texts[kind()] = text.value;
+  text.value = texts[wanted] ?? FIRST_OF[wanted] ?? FIRST.toml;
+  changed();
+}
+
+/** Brings keys and fields to the kind of the text. */
+function followKind() {
+  const now = kind();
+  const known = now === 'run' || now in FIRST_OF;
+  if (known) byId('form-task').value = now;
+  for (const node of document.querySelectorAll('[data-run]')) show(node, now === 'run');
+  if (!schemas || !known || fieldsOf === now) return;
+  fieldsOf = now;
+  keysBy[now] ??= keysOf(now === 'run' ? schemas.spec : variantOf(schemas.task, 'task', now)).filter((key) => key.path !== 'task');
+  keys = keysBy[now];
+  byPath = new Map(keys.map((key) => [key.path, key]));
+  makeFields(now === 'run' ? [] : keys);
+  search();
+}
+
+/** A field for each key of a task that is no table, and for the permission to write. */
+function makeFields(of) {
+  for (const { label } of fields) label.remove();
+  const shown = of.filter((key) => key.path === 'write.allowed' || (!key.table && !key.path.includes('.')));
+  fields = shown.map((key, i) => {
+    const choices = key.type === 'boolean' ? ['true', 'false'] : /^"[^"]*"( or "[^"]*")*$/.test(key.type) ? key.type.split(' or ').map(JSON.parse) : null;
+    const id = `task-field-help-${i}`;
+    const attributes = { spellcheck: 'false', 'aria-describedby': id, list: key.path === 'target' ? 'targets' : null };
+    const input = choices
+      ? el('select', attributes, el('option', { value: '' }, 'default'), ...choices.map((each) => el('option', { value: each }, each)))
+      : el('input', attributes);
+    const placeholder = key.standard === null ? '' : [].concat(key.standard).join(', ');
+    if (!choices && placeholder) input.placeholder = placeholder;
+    const label = el('label', {}, key.path, input, el('small', { id }, key.text.split('\n')[0]));
+    input.addEventListener(choices ? 'change' : 'input', () => write(key.path, valueOf(key, input.value.trim())));
+    return { key, input, label };
+  });
+  byId('label-name').before(...fields.map(({ label }) => label));
+}
+
+/** What was typed in the field of `key` as TOML; `null` where it is empty. */
+function valueOf({ type }, typed) {
+  if (typed === '') return null;
+  const one = (value) => (/^[-+]?[0-9][0-9_.eE+-]*$/.test(value) || /^(true|false)$/.test(value) ? value : toml.quote(value));
+  const isText = (name) => /string|"/.test(name);
+  if (type.startsWith('list')) {
+    const parts = typed.split(',').map((part) => part.trim()).filter(Boolean);
+    return `[${parts.map((part) => (isText(type) ? toml.quote(part) : one(part))).join(', ')}]`;
+  }
+  return isText(type) && !/number|integer/.test(type) ? toml.quote(typed) : one(typed);
+}
+
+function readFields() {
+  for (const { key, input } of fields) {
+    if (input === document.activeElement) continue;
+    const value = toml.get(text.value, key.path) ?? '';
+    input.value = key.type.startsWith('list') ? value.replace(/^\[|\]$|"/g, '') : value;
+  }
+}
+
 // ---- form and text
 
 function readForm() {
+  followKind();
+  readFields();
   for (const [key, field] of Object.entries(form)) {
     if (field !== document.activeElement) field.value = toml.get(text.value, key) ?? '';
   }
@@ -138,7 +223,7 @@ function goToError() {
 
 // ---- check and start
 
-const hosts = () => byId('form-hosts').value.split(/[\s,]+/).filter(Boolean);
+const hosts = () => (kind() === 'run' ? byId('form-hosts').value.split(/[\s,]+/).filter(Boolean) : []);
 
 async function check(loud) {
   clearTimeout(timer);
@@ -150,9 +235,12 @@ async function check(loud) {
     if (mine !== checking) return;
     setError(null);
     const names = found.hosts?.length ? ` on ${found.hosts.join(', ')}` : '';
-    showVerdict('good', el('b', {}, 'The spec is valid. '), `Workload ${found.load}, target ${found.target}${names}.`,
-      found.is_real ? el('p', { class: 'warn' }, `${found.target} is a real target: the run loads a real device or file.`) : null);
-    if (loud) announce('The spec is valid');
+    const what = kind() === 'run' ? 'spec' : 'task';
+    showVerdict('good', el('b', {}, `The ${what} is valid. `),
+      what === 'spec' ? `Workload ${found.load}, target ${found.target}${names}.` : `It is: ${found.name}.`,
+      found.writes_to?.length ? el('p', { class: 'warn' }, `It writes over ${found.writes_to.join(', ')}.`) : null,
+      found.is_real && what === 'spec' ? el('p', { class: 'warn' }, `${found.target} is a real target: the run loads a real device or file.`) : null);
+    if (loud) announce(`The ${what} is valid`);
   } catch (failure) {
     if (failure.name === 'AbortError' || mine !== checking) return;
     setError(failure.fields || { message: String(failure) });
@@ -255,11 +343,11 @@ function search() {
 
 async function loadHelp() {
   try {
-    const schema = await api('/api/schema');
-    keys = keysOf(schema);
-    byPath = new Map(keys.map((key) => [key.path, key]));
-    timeKey = TIME_KEYS.find((key) => byPath.has(key)) || timeKey;
-    search();
+    const [spec, task] = await Promise.all([api('/api/schema'), api('/api/schema/task')]);
+    schemas = { spec, task };
+    const ofRun = keysBy.run = keysOf(spec);
+    timeKey = TIME_KEYS.find((key) => ofRun.some(({ path }) => path === key)) || timeKey;
+    followKind();
     keyHelp();
     readForm();
   } catch (failure) {
@@ -294,6 +382,7 @@ export function setup({ onStart }) {
   for (const [key, field] of Object.entries(form)) {
     field.addEventListener('input', () => write(key, field.value.trim() === '' ? null : toml.quote(field.value.trim())));
   }
+  byId('form-task').addEventListener('change', chooseKind);
   limit.addEventListener('input', writeLimit);
   unit.addEventListener('change', () => {
     limit.value = unit.value === 'time' ? '2s' : '100000';

@@ -17,6 +17,8 @@ const PHASES = {
   preparing: 'preparing', ready: 'ready, waits for all hosts', loaded: 'under load', ended: 'ended',
 };
 
+const KINDS = { pts: 'SNIA test', profile: 'profile', verify: 'verification', probe: 'samples of this machine' };
+
 // undefined: the server has told nothing yet.
 let run;
 let series = NO_SERIES;
@@ -110,6 +112,13 @@ function draw() {
   show(byId('live'), Boolean(run));
   if (!run) return;
   drawHead();
+  // A task that is no run has steps, and no series.
+  for (const id of ['hosts-section', 'charts-section']) show(byId(id), !run.task);
+  if (run.task) {
+    drawTask();
+    drawSystem();
+    return;
+  }
   const now = recent();
   drawFigures(now);
   drawHosts(now);
@@ -128,7 +137,8 @@ function draw() {
 function drawHead() {
   const several = run.hosts.length > 1;
   setText(byId('run-name'), run.name || `Run ${run.id}`);
-  const facts = [`target ${run.target}`, `workload ${run.load}`, run.is_real ? 'real target' : 'simulated target'];
+  const facts = [run.target && `target ${run.target}`, run.task ? KINDS[run.task.kind] : `workload ${run.load}`,
+    run.target && (run.is_real ? 'real target' : 'simulated target')].filter(Boolean);
   if (several) facts.push(`${run.hosts.length} hosts`);
   setText(byId('run-facts'), facts.join(' · '));
   const ended = run.phase === 'ended';
@@ -176,6 +186,18 @@ async function loadResult(id, folder) {
   } catch {
     // The links above are enough.
   }
+}
+
+function drawTask() {
+  const { step, done, of, faults, latency_ns_mean: latency } = run.task;
+  const rows = [
+    ['Step', step || '–', ''],
+    ['Done', of ? `${count(done)} of ${count(of)}` : '–', 'at most'],
+  ];
+  if (latency !== null) rows.push(['Mean latency', nanoseconds(latency), `${count(run.requests)} requests of the load under way`]);
+  if (faults !== null) rows.push(['Faults', count(faults), 'blocks that are not what was written']);
+  rows.push(['Started', clockTime(run.started_unix_ms), '']);
+  figures.set(rows);
 }
 
 function drawFigures(now) {
@@ -486,7 +508,7 @@ function say() {
 }
 
 function onSeries(value) {
-  series = value;
+  series = { hosts: [], ...value };
   schedule();
 }
 

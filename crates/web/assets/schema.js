@@ -54,6 +54,14 @@ function example(node, root) {
   return found.pattern?.includes('ns|us') ? '1s' : '';
 }
 
+/** The schema of the choice whose key `key` is always `value`, as a root of its own. */
+export function variantOf(root, key, value) {
+  const choice = (root.oneOf || []).find((each) => each.properties?.[key]?.const === value) || {};
+  const { $ref, ...own } = choice;
+  const named = $ref ? resolve({ $ref }, root, []) : {};
+  return { ...named, ...own, properties: { ...named.properties, ...own.properties }, $defs: root.$defs };
+}
+
 /** `{path, type, text, standard, value, table, many}` of each key, nested ones behind their table. */
 export function keysOf(root) {
   const keys = new Map();

@@ -19,14 +19,16 @@ use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
     Unattended, lost_rows, unwritable,
 };
+use ssdyno_task::Task;
 use tokio::sync::watch;
 
 use crate::flash::{FlashView, LiveFlash};
 use crate::series::{LiveSeries, News, Seen};
 use crate::systems::{LiveSystems, SystemNews};
+use crate::tasks::TaskView;
 
 /// How often a run is asked how far it is.
-const POLL_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const POLL_EVERY: Duration = Duration::from_millis(50);
 
 /// What decides how runs are carried out here, whoever asks for them.
 #[derive(Clone, Debug)]
@@ -43,24 +45,26 @@ pub struct DeskOptions {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunRequest {
-    /// A spec.
-    toml: String,
+    /// A spec, or a task with the key `task`.
+    pub(crate) toml: String,
     /// None: this machine.
     #[serde(default)]
-    hosts: Vec<String>,
+    pub(crate) hosts: Vec<String>,
     /// Of the folder.
     #[serde(default)]
-    name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 /// A run that could start.
 #[derive(Debug, Serialize)]
 pub(crate) struct Checked {
-    name: String,
-    target: String,
-    load: String,
-    is_real: bool,
-    hosts: Vec<String>,
+    pub(crate) name: String,
+    pub(crate) target: String,
+    pub(crate) load: String,
+    pub(crate) is_real: bool,
+    pub(crate) hosts: Vec<String>,
+    /// Real targets that a task writes to.
+    pub(crate) writes_to: Vec<String>,
 }
 
 /// Three percentiles.
@@ -90,27 +94,56 @@ pub(crate) struct RunView {
     name: String,
     target: String,
     load: String,
-    phase: RunPhase,
+    pub(crate) phase: RunPhase,
     stopping: bool,
     started_unix_ms: u64,
-    share_done: Option<f64>,
-    now_s: f64,
-    is_real: bool,
-    requests: u64,
+    pub(crate) share_done: Option<f64>,
+    pub(crate) now_s: f64,
+    pub(crate) is_real: bool,
+    pub(crate) requests: u64,
     errors: u64,
     latency_ns: Option<PercentilesView>,
     hosts: Vec<HostView>,
+    /// Of a task that is no run.
+    pub(crate) task: Option<TaskView>,
     /// Once its files are written.
-    folder: Option<String>,
-    partial: bool,
-    error: Option<ErrorBody>,
+    pub(crate) folder: Option<String>,
+    pub(crate) partial: bool,
+    pub(crate) error: Option<ErrorBody>,
+}
+
+impl RunView {
+    /// Of one that begins now.
+    pub(crate) fn begun(id: u64, name: String, target: String, load: String) -> RunView {
+        RunView {
+            id,
+            name,
+            target,
+            load,
+            phase: RunPhase::Preparing,
+            stopping: false,
+            started_unix_ms: unix_ms(SystemTime::now()),
+            share_done: None,
+            now_s: 0.0,
+            is_real: false,
+            requests: 0,
+            errors: 0,
+            latency_ns: None,
+            hosts: Vec::new(),
+            task: None,
+            folder: None,
+            partial: false,
+            error: None,
+        }
+    }
 }
 
 /// The run that goes on, or the last one.
 #[derive(Debug)]
-struct CurrentRun {
-    view: RunView,
-    goal: Goal,
+pub(crate) struct CurrentRun {
+    pub(crate) view: RunView,
+    /// None of a task that is no run.
+    goal: Option<Goal>,
     series: LiveSeries,
     systems: LiveSystems,
     flash: LiveFlash,
@@ -121,15 +154,56 @@ struct CurrentRun {
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     runs: u64,
-    run: Option<CurrentRun>,
+    pub(crate) run: Option<CurrentRun>,
+}
+
+impl State {
+    /// Refuses a run while another goes on.
+    pub(crate) fn refuse_second(&self) -> Result<(), Failure> {
+        if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
+            let message = "a run goes on: figures of two at once would be of neither";
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help("wait for its end, or stop it")
+                .with_key(BUSY));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.runs += 1;
+        self.runs
+    }
+}
+
+impl CurrentRun {
+    pub(crate) fn new(view: RunView, goal: Option<Goal>, flash: LiveFlash) -> CurrentRun {
+        let series = LiveSeries::new(view.hosts.len());
+        let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
+        CurrentRun { view, goal, series, systems, flash, told, stop: Arc::default(), thread: None }
+    }
+
+    /// Follows it with `follow`, which is given what says that it must stop.
+    pub(crate) fn follow(
+        &mut self,
+        follow: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let told = Arc::clone(&self.stop);
+        let thread = std::thread::Builder::new().name("desk".to_owned());
+        let thread = thread.spawn(move || follow(&told)).map_err(|error| {
+            let message = format!("cannot start a thread for the run: {error}");
+            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+        })?;
+        self.thread = Some(thread);
+        Ok(())
+    }
 }
 
 /// Everything behind the page.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    options: DeskOptions,
+    pub(crate) options: DeskOptions,
     state: Mutex<State>,
     /// Rises with every change.
     changes: watch::Sender<u64>,
@@ -165,11 +239,11 @@ impl Desk {
     }
 
     /// A panic elsewhere leaves the state whole.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.changes.send_modify(|number| *number += 1);
     }
 
@@ -249,6 +323,9 @@ impl Desk {
 
     /// Looks whether what is asked for could start.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
+        if Task::is_task(&request.toml) {
+            return self.check_task(request);
+        }
         let plan = self.plan(request)?;
         Ok(Checked {
             name: plan.name(),
@@ -256,6 +333,7 @@ impl Desk {
             load: plan.load().to_owned(),
             is_real: plan.is_real()?,
             hosts: plan.hosts(),
+            writes_to: Vec::new(),
         })
     }
 
@@ -278,15 +356,13 @@ impl Desk {
 
     /// Starts what is asked for; gives the number of the run.
     pub(crate) fn start(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
+        if Task::is_task(&request.toml) {
+            return self.start_task(request);
+        }
         let mut plan = self.plan(request)?;
         let is_real = plan.is_real()?;
         let mut state = self.state();
-        if state.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
-            let message = "a run goes on: figures of two at once would be of neither";
-            return Err(Failure::new(FailureKind::Failed, message)
-                .with_help("wait for its end, or stop it")
-                .with_key(BUSY));
-        }
+        state.refuse_second()?;
         let (asked, goal, hosts) = (plan.asked().clone(), plan.goal(), plan.hosts());
         let (target, load) = (plan.target(), plan.load().to_owned());
         let now = SystemTime::now();
@@ -302,40 +378,14 @@ impl Desk {
         let (flash, reader) = LiveFlash::new();
         let job = plan.start(Some(Box::new(reader)));
         let job = job.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
-        state.runs += 1;
-        let (id, stop) = (state.runs, Arc::new(AtomicBool::new(false)));
+        let id = state.next_number();
         let unseen = |name: &String| HostView::of(name, &RunSnapshot::default(), None);
-        let view = RunView {
-            id,
-            name,
-            target,
-            load,
-            phase: RunPhase::Preparing,
-            stopping: false,
-            started_unix_ms: unix_ms(now),
-            share_done: None,
-            now_s: 0.0,
-            is_real,
-            requests: 0,
-            errors: 0,
-            latency_ns: None,
-            hosts: hosts.iter().map(unseen).collect(),
-            folder: None,
-            partial: false,
-            error: None,
-        };
-        let (desk, told) = (Arc::clone(self), Arc::clone(&stop));
-        let follow = move || desk.follow(job, folder.as_ref(), &told);
-        let thread = std::thread::Builder::new().name("desk".to_owned()).spawn(follow);
-        let thread = thread.map_err(|error| {
-            let message = format!("cannot start a thread for the run: {error}");
-            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
-        })?;
-        let series = LiveSeries::new(hosts.len());
-        let systems = LiveSystems::default();
-        let told = ClusterProgress::default();
-        let thread = Some(thread);
-        state.run = Some(CurrentRun { view, goal, series, systems, flash, told, stop, thread });
+        let hosts = hosts.iter().map(unseen).collect();
+        let view = RunView { hosts, is_real, ..RunView::begun(id, name, target, load) };
+        let desk = Arc::clone(self);
+        let mut run = CurrentRun::new(view, Some(goal), flash);
+        run.follow(move |stop| desk.follow(job, folder.as_ref(), stop))?;
+        state.run = Some(run);
         drop(state);
         self.changed();
         Ok(id)
@@ -419,7 +469,7 @@ impl Desk {
             run.view.phase = least.unwrap_or_default().min(RunPhase::Loaded);
             run.view.requests = merged.completed;
             run.view.now_s = merged.now.as_s_f64();
-            run.view.share_done = run.goal.share(&merged);
+            run.view.share_done = run.goal.as_ref().and_then(|goal| goal.share(&merged));
             run.view.errors = run.view.hosts.iter().map(|host| host.errors).sum();
             run.view.latency_ns = merged.glance.as_deref().and_then(percentiles);
             let newest = progress.systems.iter();

@@ -19,7 +19,7 @@ const RESULT_BYTES_MAX: u64 = 64 << 20;
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct FolderEntry {
     folder: String,
-    /// `run`, or `other`: a profile, a comparison, a SNIA test.
+    /// `run`, or `other`: a profile, a comparison, a SNIA test, a verification, samples.
     kind: &'static str,
     target: Option<String>,
     workload: Option<String>,
@@ -50,6 +50,15 @@ struct Headline {
     energy_joules: Option<Energy>,
     #[serde(default)]
     hosts: Vec<serde::de::IgnoredAny>,
+}
+
+/// What it has of the result of another task.
+#[derive(Default, Deserialize)]
+struct OtherHeadline {
+    #[serde(default)]
+    target: Option<String>,
+    #[serde(default)]
+    partial: bool,
 }
 
 #[derive(Deserialize)]
@@ -97,8 +106,12 @@ impl FolderList {
 fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {
     let unix_ms = changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
     let other = FolderEntry { folder, kind: "other", unix_ms, ..FolderEntry::default() };
-    let headline = fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    let Some(Headline { target, workload, iops, .. }) = &headline else { return other };
+    let text = fs::read(file).unwrap_or_default();
+    let headline: Option<Headline> = serde_json::from_slice(&text).ok();
+    let Some(Headline { target, workload, iops, .. }) = &headline else {
+        let OtherHeadline { target, partial } = serde_json::from_slice(&text).unwrap_or_default();
+        return FolderEntry { target, partial, ..other };
+    };
     let (target, workload, iops) = (Some(target.clone()), Some(workload.clone()), Some(*iops));
     let Some(head) = headline else { return other };
     FolderEntry {

@@ -2,7 +2,7 @@
 //!
 //! [`PageServer::bind`] takes an address of loopback, [`PageServer::serve`] answers there until it is told to end. One run
 //! goes on at a time: figures of two at once would be of neither. It is a [`Job`](ssdyno_cluster::Job), here or on several
-//! hosts; its series is bounded, and every viewer sees the same. Files of results are those of the command line.
+//! hosts, or another [`Task`](ssdyno_task::Task) on this machine; its series is bounded, and every viewer sees the same. Files of results are those of the command line.
 //!
 //! Nothing is changed without the session's token (see `guard`). Errors are [`Failure`](ssdyno_session::Failure)s, as
 //! objects of JSON.
@@ -21,6 +21,7 @@ mod routes;
 mod series;
 mod server;
 mod systems;
+mod tasks;
 
 pub use desk::DeskOptions;
 pub use server::PageServer;

@@ -17,6 +17,7 @@ use ssdyno_cluster::OPEN_METRICS_TYPE;
 use ssdyno_figures::{Comparison, FigureComparison, Verdict};
 use ssdyno_report::{compare, comparison_html, figure_text};
 use ssdyno_session::{Failure, FailureKind, RunSpec};
+use ssdyno_task::Task;
 
 use crate::answer::Refused;
 use crate::desk::{Desk, RunRequest};
@@ -58,6 +59,7 @@ pub(crate) fn router(page: Page) -> Router {
         .route("/api/compare", get(compared))
         .route("/api/presets", get(|| async { Json(presets()) }))
         .route("/api/schema", get(|| async { Json(schema_for!(RunSpec).to_value()) }))
+        .route("/api/schema/task", get(|| async { Json(schema_for!(Task).to_value()) }))
         .route(METRICS, get(metrics))
         .route("/compare.html", get(compared_page))
         .route("/runs/{folder}/{file}", get(result_file))

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use ssdyno_cluster::{Hosts, WorkerConsent};
 use ssdyno_prober::{MetricPoint, read_open_metrics};
 use ssdyno_session::Failure;
+#[cfg(target_os = "linux")]
+use ssdyno_session::WriteSpec;
 use ssdyno_web::{DeskOptions, PageServer};
 
 /// A server in a thread of its own.
@@ -26,7 +28,10 @@ struct Running {
 
 impl Running {
     fn new(results: &Path) -> Running {
-        let consent = WorkerConsent::default();
+        Running::allowing(results, WorkerConsent::default())
+    }
+
+    fn allowing(results: &Path, consent: WorkerConsent) -> Running {
         let options = DeskOptions { results: results.to_owned(), consent, hosts: Hosts::default() };
         let server = PageServer::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
         let address = server.address();
@@ -294,6 +299,136 @@ fn wrong_requests_are_answered_with_what_to_do() {
     let (status, _) = server.ask("GET / HTTP/1.1\r\nHost: evil.example\r\n", "");
     assert_eq!(status, 421);
     assert!(std::fs::read_dir(place.path()).unwrap().next().is_none(), "nothing half started");
+}
+
+/// Each task is checked, started, watched and read as a run is; all of them are in the list.
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_are_started_watched_and_read() {
+    let place = tempfile::tempdir().unwrap();
+    let results = place.path().join("results");
+    let target = place.path().join("target").display().to_string();
+    std::fs::write(&target, vec![0x5A; 1 << 20]).unwrap();
+    let write = WriteSpec { allowed: true, overwrite: true, ..WriteSpec::default() };
+    let targets = [(target.clone(), write)].into();
+    let server = Running::allowing(&results, WorkerConsent { targets });
+    let pts = "task = \"pts\"\ntarget = \"sim:config-a\"\nrounds_max = 5\nround = \"1ms\"\n\
+               set = [\"flash.blocks_per_plane=16\", \"ftl.over_provisioning=0.5\"]\n";
+    let profile = "task = \"profile\"\ntarget = \"sim:delay-100us\"\nmethod = \"serra\"\n\
+                   ops = [\"read\"]\nsizes = [\"8KiB..16KiB/8KiB\"]\nspan = \"16MiB\"\n";
+    let verify =
+        format!("task = \"verify\"\ntarget = \"{target}\"\nthreads = 2\n[write]\nallowed = true\n");
+    let probe = "task = \"probe\"\ninterval = \"50ms\"\nsamples = 3\n";
+    for (kind, text) in [("pts", pts), ("profile", profile), ("verify", &verify), ("probe", probe)]
+    {
+        let asked = json!({ "toml": text, "name": kind });
+        let (status, checked) = server.post("/api/check", &asked);
+        assert_eq!((status, &checked["load"]), (200, &json!(kind)), "{checked}");
+        let writes: &[&str] = if kind == "verify" { &[&target] } else { &[] };
+        assert_eq!(checked["writes_to"], json!(writes));
+        assert_eq!(server.post("/api/runs", &asked).0, 200);
+        let (_, run) = follow(server.events());
+        assert!(run["error"].is_null() && run["folder"] == kind, "{run}");
+        let task = &run["task"];
+        assert_eq!((&task["kind"], &run["share_done"]), (&json!(kind), &json!(1.0)), "{run}");
+        // So small a verification may be over before it tells how far it is.
+        let is_told = task["done"].as_u64().unwrap() > 0 && task["step"] != "";
+        assert!(is_told || kind == "verify", "{run}");
+        assert_eq!(server.get(&format!("/runs/{kind}/report.html")).0, 200);
+        let (_, result) = server.get(&format!("/runs/{kind}/result.json"));
+        let result: Value = serde_json::from_str(&result).unwrap();
+        match kind {
+            "verify" => {
+                assert_eq!((&result["writes"], &result["faults"]), (&json!(256), &json!(0)))
+            }
+            "probe" => assert_eq!(result["samples"].as_array().unwrap().len(), 3),
+            _ => assert!(result["target"].as_str().unwrap().starts_with("sim:"), "{result}"),
+        }
+    }
+    // The verification wrote what it was allowed to.
+    assert_ne!(std::fs::read(&target).unwrap(), vec![0x5A; 1 << 20]);
+    let list: Value = serde_json::from_str(&server.get("/api/runs").1).unwrap();
+    assert_eq!(list["runs"].as_array().unwrap().len(), 4, "{list}");
+    let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
+    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 4, "{schema}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_task_is_one_of_the_runs_and_a_stop_keeps_its_samples() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let long = json!({ "toml": "task = \"probe\"\ninterval = \"50ms\"\nsamples = 100000\n" });
+    assert_eq!(server.post("/api/runs", &long).0, 200);
+    for other in [&long, &json!({ "toml": "target = \"null:\"\nfor = \"60s\"\n" })] {
+        assert_eq!(server.post("/api/runs", other).0, 409);
+    }
+    assert!(server.events().any(|(_, data)| data["run"]["task"]["done"].as_u64() >= Some(2)));
+    assert_eq!(server.post("/api/stop", &json!({})).0, 200);
+    let (_, run) = follow(server.events());
+    assert!(run["partial"] == true && run["folder"].is_string(), "{run}");
+    let file = format!("/runs/{}/result.json", run["folder"].as_str().unwrap());
+    let result: Value = serde_json::from_str(&server.get(&file).1).unwrap();
+    assert!(result["partial"] == true && result["samples"].as_array().unwrap().len() >= 2);
+}
+
+/// What the page asks for adds nothing to what was allowed where the server was started.
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_write_nowhere_without_permission() {
+    let place = tempfile::tempdir().unwrap();
+    let results = place.path().join("results");
+    // A verification takes a file of any name; other tasks take these for a simulated device.
+    let [target, device] = ["target", "device.toml"].map(|name| place.path().join(name));
+    for file in [&target, &device] {
+        std::fs::write(file, vec![0x5A; 1 << 20]).unwrap();
+    }
+    let server = Running::new(&results);
+    let write = "[write]\nallowed = true\noverwrite = true\n";
+    for task in ["pts", "profile", "verify"] {
+        let files = if task == "verify" { &[&target, &device][..] } else { &[&target] };
+        for file in files {
+            let text = format!("task = \"{task}\"\ntarget = \"{}\"\n{write}", file.display());
+            for address in ["/api/check", "/api/runs"] {
+                let (status, wrong) = server.post(address, &json!({ "toml": text }));
+                assert!(
+                    status == 422 && wrong["error"]["key"] == "write.allowed",
+                    "{task} {wrong}"
+                );
+            }
+        }
+    }
+    let new = place.path().join("new");
+    let made =
+        format!("task = \"verify\"\ntarget = \"{}\"\n[write]\nsize = \"1MiB\"\n", new.display());
+    let journal =
+        format!("task = \"verify\"\ntarget = \"null:\"\njournal = \"{}\"\n", new.display());
+    for (text, key) in [
+        (made.as_str(), "write.allowed"),
+        (&journal, "journal"),
+        ("task = \"prob\"", "task"),
+        ("task = \"probe\"\nsampels = 3", "sampels"),
+        ("task = \"probe\"\ndevice = [\"/nowhere\"]", "device"),
+    ] {
+        let (status, wrong) = server.post("/api/runs", &json!({ "toml": text }));
+        assert!(status == 422 && wrong["error"]["key"] == key, "{text} {wrong}");
+        assert!(wrong["error"]["help"].is_string(), "{wrong}");
+    }
+    let probe = json!({ "toml": "task = \"probe\"", "hosts": ["10.0.0.1:1"] });
+    assert_eq!(server.post("/api/check", &probe).1["error"]["key"], "hosts");
+    // The token's rules hold for tasks.
+    let body = json!({ "toml": "task = \"probe\"" }).to_string();
+    let json = "Content-Type: application/json\r\n";
+    let evil = server.head("POST /api/runs") + json + "Origin: http://evil.example\r\n";
+    assert_eq!(server.ask(&evil, &body).0, 403);
+    for path in ["POST /api/runs", "POST /api/check", "GET /api/schema/task"] {
+        let bare = format!("{path} HTTP/1.1\r\nHost: {}\r\n{json}", server.host);
+        assert_eq!(server.ask(&bare, &body).0, 403, "{path}");
+    }
+    for file in [target, device] {
+        assert_eq!(std::fs::read(file).unwrap(), vec![0x5A; 1 << 20]);
+    }
+    assert!(!new.exists() && !results.exists());
 }
 
 /// What Prometheus sees of a run: while it goes on, and once it is over.

@@ -47,6 +47,7 @@ pub(crate) enum SchemaName {
     Probe,
     Error,
     Snapshot,
+    Task,
     Failure,
 }
 
@@ -88,6 +89,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Probe => of::<crate::commands::probe::ProbeOutput>(),
         SchemaName::Error => of::<ErrorObject>(),
         SchemaName::Snapshot => of::<ssdyno_session::RunSnapshot>(),
+        SchemaName::Task => of::<ssdyno_task::Task>(),
         SchemaName::Failure => of::<Failure>(),
     }
 }

@@ -1,0 +1,126 @@
+//! Tasks as texts of TOML.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use ssdyno_session::{Document, Failure, nearest};
+use toml::Spanned;
+
+use crate::task::Task;
+
+/// Values of the key `task`.
+#[cfg(target_os = "linux")]
+const NAMES: [&str; 4] = ["pts", "profile", "verify", "probe"];
+#[cfg(not(target_os = "linux"))]
+const NAMES: [&str; 2] = ["pts", "profile"];
+
+/// The key that says which task it is; other keys are skipped.
+#[derive(Deserialize)]
+struct Head {
+    task: Option<Spanned<toml::Value>>,
+}
+
+impl Task {
+    /// Whether `text` is TOML with the key `task`.
+    pub fn is_task(text: &str) -> bool {
+        toml::from_str::<Head>(text).is_ok_and(|head| head.task.is_some())
+    }
+
+    /// The task in a text of TOML, which messages call `name`.
+    ///
+    /// # Errors
+    /// It is not TOML, or a key is wrong; the failure has its line.
+    pub fn from_toml(name: &str, text: &str) -> Result<Task, Failure> {
+        let head: Option<Head> = toml::from_str(text).ok();
+        let Some(task) = head.and_then(|head| head.task) else {
+            // Text that is not TOML is refused with its place.
+            Document::parse_edited(name, text, |_| Ok(true))?;
+            return Err(refuse("the key `task` is missing".to_owned(), None));
+        };
+        let rest = without(text, task.span());
+        let kind = task.get_ref().as_str().unwrap_or_default();
+        match kind {
+            "pts" => read(name, text, &rest).map(Task::Pts),
+            "profile" => read(name, text, &rest).map(Task::Profile),
+            #[cfg(target_os = "linux")]
+            "verify" => read(name, text, &rest).map(Task::Verify),
+            #[cfg(target_os = "linux")]
+            "probe" => read(name, text, &rest).map(Task::Probe),
+            other => Err(refuse(format!("there is no task `{other}`"), nearest(other, NAMES))),
+        }
+    }
+}
+
+fn refuse(message: String, nearest: Option<&str>) -> Failure {
+    let help = match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("write one of {}", NAMES.join(", ")),
+    };
+    Failure::usage(message).with_help(help).with_key("task")
+}
+
+fn read<T: DeserializeOwned + JsonSchema>(
+    name: &str,
+    text: &str,
+    rest: &str,
+) -> Result<T, Failure> {
+    Document::parse_edited(name, text, |_| toml::from_str(rest))
+}
+
+/// `text` with blanks in place of the line of `value`: all else keeps its place for messages.
+fn without(text: &str, value: Range<usize>) -> String {
+    let start = text[..value.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let blank = |(at, c): (usize, char)| match c {
+        _ if !(start..value.end).contains(&at) => c.to_string(),
+        '\n' => "\n".to_owned(),
+        c => " ".repeat(c.len_utf8()),
+    };
+    text.char_indices().map(blank).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_the_task_that_it_names() {
+        let text = "task = \"pts\" # which\ntarget = \"sim:config-a\"\nquick = true\n";
+        let Task::Pts(pts) = Task::from_toml("the task", text).unwrap() else { panic!("{text}") };
+        assert_eq!((pts.target.as_str(), pts.quick, pts.depth), ("sim:config-a", true, 32));
+        // The key may come after others; tables have keys of the same name.
+        let text = "target = \"x\"\n\"task\" = 'verify'\n[write]\nallowed = true\n";
+        assert!(
+            Task::is_task(text)
+                && !Task::is_task("[x]\ntask = \"pts\"")
+                && !Task::is_task("task =")
+        );
+        #[cfg(target_os = "linux")]
+        assert!(
+            matches!(Task::from_toml("the task", text), Ok(Task::Verify(v)) if v.write.allowed)
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_has_key_and_line() {
+        for (text, key, line) in [
+            ("task = \"pts\"\ntarget = \"x\"\nquikc = true", "quikc", Some(3)),
+            ("task = \"\"\"pts\"\"\"\ndepth = \"many\"", "depth", Some(2)),
+            ("# \u{b5}\ntask = \"profile\"\n[write]\nalowed = true", "write.alowed", Some(4)),
+            ("task = \"ptss\"", "task", None),
+            ("task = 7", "task", None),
+            ("target = \"x\"", "task", None),
+            ("task = \"pts\"\ntask = \"pts\"", "task", Some(2)),
+        ] {
+            let body = Task::from_toml("the task", text).unwrap_err().body();
+            assert_eq!(
+                (body.key.as_deref(), body.line),
+                (Some(key), line),
+                "{text}: {}",
+                body.message
+            );
+            assert!(body.help.is_some(), "{text}");
+        }
+    }
+}
