@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_figures::RunResult;
 use zerocopy::IntoBytes;
 
-use super::RowNames;
+use super::names::RowNames;
 
 const HEAD_MARK: [u8; 16] = *b"SSDYNO ROWS 1\n\0\0";
 const CHUNK_MARK: [u8; 8] = *b"CHUNK\n\0\0";

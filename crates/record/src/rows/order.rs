@@ -7,9 +7,10 @@ use std::io;
 
 use super::file::Segment;
 use super::packed::{Block, whole_rows};
+use super::row::Row;
 use super::spool::Shared;
 use super::strip::Strip;
-use super::{Row, Rows};
+use super::table::Rows;
 
 /// Rows that are read at a time: what is unpacked of them stays in a core's own cache until it is used.
 pub(crate) const BATCH_ROWS: usize = 1 << 13;

@@ -2,7 +2,7 @@
 
 use ssdyno_block::{Op, Request, SECTOR_BYTES, Status, prefetch};
 
-use super::Row;
+use super::row::Row;
 
 // Layout of a word, from the lowest bit:
 //   status 2 | op 2 | length 8 (an index) | offset 36 (sectors) | latency 36 (ns) | issue 44 (ns)

@@ -2,9 +2,9 @@
 
 use ssdyno_block::Request;
 
-use super::Row;
 use super::file::Chunk;
 use super::packed::{Block, Lengths, ROW_WORDS, Stamp, push_long};
+use super::row::Row;
 use super::spool::{Line, Shared};
 use crate::memory;
 
