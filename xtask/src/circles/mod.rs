@@ -44,9 +44,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
     ("ssdyno-ssd", 12),
-    ("ssdyno-workload", 19),
-    ("ssdyno-workload", 9),
-    ("ssdyno-workload", 4),
 ];
 
 /// One circle.

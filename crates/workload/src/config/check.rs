@@ -26,7 +26,22 @@ fn fail<T>(key: &str, what: impl Into<String>, help: &str) -> Result<T, Workload
     Err(WorkloadError::of_key(key, what, help))
 }
 
-pub(super) fn build(
+impl WorkloadConfig {
+    /// Checks the configuration against `device` and makes the workload. `seed` and the
+    /// configuration decide every request.
+    ///
+    /// # Errors
+    /// The first key that is wrong.
+    pub fn build(
+        &self,
+        device: &TargetFacts,
+        seed: u64,
+    ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+        build(self, device, seed)
+    }
+}
+
+fn build(
     config: &WorkloadConfig,
     device: &TargetFacts,
     seed: u64,

@@ -14,8 +14,6 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 
-use crate::{TargetFacts, Workload, WorkloadError};
-
 /// Requests where a configuration sets neither `requests` nor `duration`.
 pub const DEFAULT_REQUESTS: u64 = 1_000_000;
 
@@ -289,19 +287,6 @@ impl WorkloadConfig {
     /// Reads the TOML form. Errors carry the span of the text for a diagnostic.
     pub fn from_toml(text: &str) -> Result<WorkloadConfig, toml::de::Error> {
         toml::from_str(text)
-    }
-
-    /// Checks the configuration against `device` and makes the workload. `seed` and the
-    /// configuration decide every request.
-    ///
-    /// # Errors
-    /// The first key that is wrong.
-    pub fn build(
-        &self,
-        device: &TargetFacts,
-        seed: u64,
-    ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
-        check::build(self, device, seed)
     }
 
     /// The same workload with every default written out.

@@ -2,7 +2,7 @@
 
 use ssdyno_block::units::{Bytes, Percent};
 
-use super::job::{Answer, Reader};
+use super::reader::{Answer, Reader};
 use super::values::{self, Size};
 use crate::WriteData;
 

@@ -1,6 +1,6 @@
 //! Jobs whose end ends others (`exitall`, `exit_what`).
 
-use super::job::{Answer, Reader};
+use super::reader::{Answer, Reader};
 
 /// Whom the end of a job ends too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

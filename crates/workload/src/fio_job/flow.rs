@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ssdyno_block::Time;
 
-use super::job::{Answer, Reader};
+use super::reader::{Answer, Reader};
 use super::values;
 use crate::{Finished, Workload, WorkloadStep};
 

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use ssdyno_block::Time;
 
-use super::ini::{self, Entry, Section};
+use super::ini;
 use super::load::Load;
 use super::options::{REFUSED, USED, VERIFIED, WITHOUT_EFFECT};
+use super::reader::{Answer, Purpose, Reader};
 use super::values::{self, Size};
 use super::{FioBatch, FioEnd, FioEngine, FioExit, FioJob, FioReplay, FioSync};
 use crate::{TraceTiming, WorkloadError};
@@ -17,15 +18,6 @@ use crate::{TraceTiming, WorkloadError};
 /// What is broken, unknown, refused or contradictory first, with its line.
 pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     read(path, Purpose::Load)
-}
-
-/// What jobs are read for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Purpose {
-    /// A load that is measured.
-    Load,
-    /// Data that is written and checked.
-    Verify,
 }
 
 /// The jobs of the file at `path`.
@@ -53,87 +45,7 @@ pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, Workloa
     Ok(jobs)
 }
 
-/// Reads the options of one section.
-pub(super) struct Reader<'a> {
-    path: &'a Path,
-    pub(super) section: &'a Section,
-    /// Of the option that was read last, for errors.
-    line: u64,
-    /// `k` is 1000 and `kib` 1024 (`kb_base=1000`), wherever in the section that stands.
-    si_prefixes: bool,
-    purpose: Purpose,
-}
-
-/// Options whose values are times or names: `m` is a minute, and `4k` part of a name.
-const NOT_SIZES: &[&str] = &[
-    "directory",
-    "filename",
-    "latency_target",
-    "latency_window",
-    "ramp_time",
-    "runtime",
-    "start_delay",
-    "startdelay",
-    "thinktime",
-    "thinktime_spin",
-    "timeout",
-    "wait_for",
-];
-
-pub(super) type Answer<T> = Result<T, WorkloadError>;
-
 impl Reader<'_> {
-    /// An error at the option that was read last.
-    pub(super) fn wrong<T>(&self, what: impl Into<String>, help: impl Into<String>) -> Answer<T> {
-        let text = std::fs::read(self.path).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        Err(ini::at(self.path, self.line, &text, what, help))
-    }
-
-    /// The last entry called one of `names`: fio takes the last, and options have several names.
-    pub(super) fn find(&mut self, names: &[&str]) -> Option<Entry> {
-        let entry =
-            self.section.entries.iter().rev().find(|entry| names.contains(&entry.key.as_str()))?;
-        self.line = entry.line;
-        let mut entry = entry.clone();
-        if self.si_prefixes && !NOT_SIZES.contains(&entry.key.as_str()) {
-            entry.value = entry.value.as_deref().map(values::in_usual_base);
-        }
-        Some(entry)
-    }
-
-    pub(super) fn switch(&mut self, name: &str) -> Answer<bool> {
-        let Some(entry) = self.find(&[name]) else { return Ok(false) };
-        match values::switch(entry.value.as_deref()) {
-            Some(on) => Ok(on),
-            None => self.wrong(format!("`{name}` is neither 0 nor 1"), "write 0 or 1"),
-        }
-    }
-
-    /// The value of an option, read by `parse`.
-    pub(super) fn value<T>(
-        &mut self,
-        names: &[&str],
-        expected: &str,
-        parse: impl Fn(&str) -> Option<T>,
-    ) -> Answer<Option<T>> {
-        let Some(entry) = self.find(names) else { return Ok(None) };
-        match entry.value.as_deref().and_then(parse) {
-            Some(value) => Ok(Some(value)),
-            None => self
-                .wrong(format!("`{}` is not {expected}", entry.key), format!("write {expected}")),
-        }
-    }
-
-    fn has_si_prefixes(&mut self) -> Answer<bool> {
-        let Some(entry) = self.find(&["kb_base"]) else { return Ok(false) };
-        match entry.value.as_deref() {
-            Some("1024") => Ok(false),
-            Some("1000") => Ok(true),
-            _ => self.wrong("`kb_base` is neither 1024 nor 1000", "write 1024 or 1000"),
-        }
-    }
-
     /// Whether the job begins when another one has ended (`wait_for`) and so opens a group: where the
     /// other is all of the present `group`, that is the same.
     fn waits_for(&mut self, before: &[FioJob], group: u32) -> Answer<bool> {

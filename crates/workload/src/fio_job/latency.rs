@@ -1,8 +1,9 @@
 //! Jobs that search for the depth at which latencies stay below a target (fio: `latency_target`).
 
-use super::job::{Answer, Reader};
-use super::load::{Load, percent};
+use super::load::Load;
+use super::reader::{Answer, Reader};
 use super::values;
+use super::values::percent;
 use crate::LatencyTarget;
 
 impl Reader<'_> {

@@ -6,12 +6,12 @@ use super::FioEngine;
 use super::distribution::{self, Distribution};
 use super::flow::Share;
 use super::ini::Entry;
-use super::job::{Answer, Reader};
 use super::places::Strides;
+use super::reader::{Answer, Reader};
 use super::requests::Service;
 use super::shape::{Shape, Think};
 use super::sizes::Sizes;
-use super::values::{self, Size};
+use super::values::{self, Size, directions, percent};
 use super::watch::Watch;
 use crate::{ArrivalKind, Arrivals, LatencyTarget};
 
@@ -439,27 +439,4 @@ impl Reader<'_> {
         );
         Ok(Some(Arrivals { kind, rate: Some(rate), mean_gap: None, length: None, interval: None }))
     }
-}
-
-/// `reads,writes,trims`: one value is for all, an empty one says nothing, and what is left out is as
-/// the one before.
-pub(super) fn directions<T: Clone>(
-    text: &str,
-    parse: impl Fn(&str) -> Option<T>,
-) -> Option<[Option<T>; 3]> {
-    let mut values = [const { None }; 3];
-    let mut last: Option<T> = None;
-    let mut parts = text.split(',').map(str::trim);
-    for value in &mut values {
-        if let Some(part) = parts.next() {
-            last = if part.is_empty() { None } else { Some(parse(part)?) };
-        }
-        *value = last.clone();
-    }
-    parts.next().is_none().then_some(values)
-}
-
-pub(super) fn percent(text: &str) -> Option<f64> {
-    let value: f64 = text.trim_end_matches('%').trim().parse().ok()?;
-    (0.0..=100.0).contains(&value).then_some(value)
 }

@@ -1,8 +1,8 @@
 //! Which files a job names, and how requests are dealt out to them.
 
 use super::distribution::Distribution;
-use super::job::{Answer, Reader};
 use super::load::Load;
+use super::reader::{Answer, Reader};
 use super::requests::{Order, Service};
 use super::shape::Shape;
 use super::values;

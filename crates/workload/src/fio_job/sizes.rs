@@ -2,9 +2,8 @@
 
 use ssdyno_engine::Rng;
 
-use super::job::{Answer, Reader};
-use super::load::{directions, percent};
-use super::values;
+use super::reader::{Answer, Reader};
+use super::values::{self, directions, percent};
 use crate::config::SIZE_MAX;
 
 /// Most sizes of a split, as in fio.

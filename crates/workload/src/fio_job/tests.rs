@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use ssdyno_block::{Op, Request};
 
 use super::*;
-use crate::{ArrivalKind, Finished, TargetFacts, WorkloadError, WorkloadStep};
+use crate::{ArrivalKind, Finished, TargetFacts, TraceTiming, WorkloadError, WorkloadStep};
 
 mod limits;
 mod passes;

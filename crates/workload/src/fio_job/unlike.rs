@@ -1,7 +1,7 @@
 //! Options of which some values say what is done here anyway, and the others would make it another load.
 
-use super::job::{Answer, Reader};
 use super::load::Load;
+use super::reader::{Answer, Reader};
 use super::values;
 
 impl Reader<'_> {

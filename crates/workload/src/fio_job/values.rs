@@ -125,6 +125,29 @@ pub(super) fn cores(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
+/// `reads,writes,trims`: one value is for all, an empty one says nothing, and what is left out is as
+/// the one before.
+pub(super) fn directions<T: Clone>(
+    text: &str,
+    parse: impl Fn(&str) -> Option<T>,
+) -> Option<[Option<T>; 3]> {
+    let mut values = [const { None }; 3];
+    let mut last: Option<T> = None;
+    let mut parts = text.split(',').map(str::trim);
+    for value in &mut values {
+        if let Some(part) = parts.next() {
+            last = if part.is_empty() { None } else { Some(parse(part)?) };
+        }
+        *value = last.clone();
+    }
+    parts.next().is_none().then_some(values)
+}
+
+pub(super) fn percent(text: &str) -> Option<f64> {
+    let value: f64 = text.trim_end_matches('%').trim().parse().ok()?;
+    (0.0..=100.0).contains(&value).then_some(value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

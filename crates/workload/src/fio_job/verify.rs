@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::job::{Purpose, read};
+use super::job::read;
+use super::reader::Purpose;
 use super::values::Size;
 use crate::WorkloadError;
 

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{Op, Time};
 
-use super::job::{Answer, Reader};
-use super::load::{Load, directions, percent};
-use super::values;
+use super::load::Load;
+use super::reader::{Answer, Reader};
+use super::values::{self, directions, percent};
 use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 
 /// What is counted.

@@ -3,7 +3,8 @@
 use ssdyno_block::Op;
 
 use super::super::number::{Fault, bytes, time_ps, whole};
-use super::{LineReader, Sink, exactly};
+use super::reader::{LineReader, exactly};
+use super::sink::Sink;
 
 /// Unit of both formats' addresses.
 const SECTOR: u64 = 512;

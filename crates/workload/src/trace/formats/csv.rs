@@ -4,7 +4,9 @@ use ssdyno_block::Op;
 
 use super::super::number::{Fault, bytes, time_ps, whole};
 use super::header::{Header, Ops, Place, clean};
-use super::{LineReader, NO_OPERATIONS, Objects, ReaderOptions, Sink, WHOLE_SECONDS};
+use super::objects::Objects;
+use super::reader::{LineReader, NO_OPERATIONS, ReaderOptions, WHOLE_SECONDS};
+use super::sink::Sink;
 
 /// Where the columns are told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use ssdyno_block::Op;
 
 use super::super::number::Fault;
-use super::op_named;
+use super::reader::op_named;
 
 /// How operations are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

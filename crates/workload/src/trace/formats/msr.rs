@@ -1,7 +1,8 @@
 //! MSR Cambridge traces.
 
 use super::super::number::{Fault, bytes, time_ps};
-use super::{LineReader, Sink, exactly, op_named};
+use super::reader::{LineReader, exactly, op_named};
+use super::sink::Sink;
 
 const SHAPE: &str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
 

@@ -3,7 +3,9 @@
 use ssdyno_block::Op;
 
 use super::super::number::Fault;
-use super::{NO_OPERATIONS, Objects, RecordReader, Sink, WHOLE_SECONDS};
+use super::objects::Objects;
+use super::reader::{NO_OPERATIONS, RecordReader, WHOLE_SECONDS};
+use super::sink::Sink;
 
 /// Bytes of a record.
 pub(crate) const RECORD_BYTES: usize = 24;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use ssdyno_block::{Op, counted};
 
 use super::super::number::Fault;
-use super::Record;
+use super::reader::Record;
 
 /// Where a reader puts what it found: requests, and what it passed over.
 pub(crate) struct Sink {
