@@ -13,8 +13,7 @@ use crate::control_log::{ControlLog, Order};
 use crate::pair_mailbox::PairMailbox;
 use crate::shared::{Shared, hand_out};
 use crate::state::Phase;
-use crate::steps::Step;
-use crate::suspend::Suspension;
+use crate::step::{Step, Suspension};
 use crate::{
     AdminCommand, AdminCompletion, AdminError, DriverEvent, DriverState, Namespace, NvmeConfig,
     NvmeCounters, PriorityClass, QueuePair, QueueSelector, Quirks,

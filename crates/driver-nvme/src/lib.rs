@@ -307,6 +307,7 @@ mod simulated;
 mod split;
 mod start;
 mod state;
+mod step;
 mod steps;
 mod suspend;
 mod wait;

@@ -7,8 +7,9 @@ use core::ops::RangeInclusive;
 
 use ssdyno_block::try_list;
 
-use crate::queue::ENTRIES_MAX;
-
+/// The most entries of a queue, as with Linux: so that 4 bits of an identifier at least count the uses of a
+/// slot.
+const ENTRIES_MAX: u32 = 1 << 12;
 /// Commands that the limits of MFI allow to be outstanding (S1-38, thesis clause 5.4).
 pub const MFI_COMMANDS: u32 = 128;
 

@@ -19,9 +19,6 @@ use crate::split::{self, Parts};
 use crate::{HeadDoorbell, IoCommand, IoCompletion, IoError, IoOperation, IoResult, Namespace};
 use crate::{NvmeCounters, NvmeError};
 
-/// The most entries of a queue, as with Linux: so that 4 bits of an identifier at least count the uses of a
-/// slot.
-pub(crate) const ENTRIES_MAX: u32 = 1 << 12;
 /// Dword 12 of reads and writes: FUA.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 

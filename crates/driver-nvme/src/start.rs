@@ -11,7 +11,7 @@ use crate::control_log::{ControlLog, Order};
 use crate::controller::EVENTS_MAX;
 use crate::quirks::READY_DELAY;
 use crate::state::Phase;
-use crate::steps::Step;
+use crate::step::Step;
 use crate::{Controller, DriverEvent, InterruptChoice, NvmeError, QueuePolicy, Quirks, ResetCause};
 
 /// The unit of CAP.TO.

@@ -15,6 +15,7 @@ use crate::pair::NewPair;
 use crate::queue::NewQueue;
 use crate::shared::{NoHeap, try_box};
 use crate::state::Phase;
+use crate::step::Step;
 use crate::{
     AdminCommand, AdminError, Controller, DriverEvent, Feature, Namespace, NvmeError,
     PriorityClass, QueuePair, QueuePolicy, QueueSelector, Quirks,
@@ -24,28 +25,6 @@ use crate::{
 const VERSION_1_1: u32 = 0x0001_0100;
 /// Identifiers in a list of namespaces.
 const LIST_ENTRIES: usize = 1024;
-
-/// An admin command of the driver's own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
-    Identify,
-    Queues,
-    /// The policy's weights, then the features of the configuration.
-    Feature(usize),
-    CompletionQueue(u16),
-    SubmissionQueue(u16),
-    /// Identifiers above this one.
-    Namespaces(u32),
-    Namespace(usize),
-    DeleteSubmissionQueue(u16),
-    DeleteCompletionQueue(u16),
-    /// The power state that it is in.
-    ReadPowerState,
-    /// Goes to that of the suspend.
-    Sleep,
-    /// Goes back to that of before.
-    Wake,
-}
 
 impl Controller {
     pub(crate) fn wanted_queues(&self) -> u16 {

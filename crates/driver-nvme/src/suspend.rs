@@ -14,7 +14,7 @@ use ssdyno_spec::pci;
 use crate::control_log::Order;
 use crate::start::set_command;
 use crate::state::Phase;
-use crate::steps::Step;
+use crate::step::{Step, Suspension};
 use crate::{Controller, IoCompletion, NvmeDriver, NvmeError, Quirks, ResetCause};
 
 /// How a controller is suspended.
@@ -28,15 +28,6 @@ pub enum SuspendMode {
     /// and one with [`Quirks::SUSPEND_BY_SHUTDOWN`] is shut down instead, as Linux does (6.16,
     /// `nvme_suspend`).
     PowerState,
-}
-
-/// What a suspend is to do, and has to remember.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Suspension {
-    /// The power state that it goes to; `None`: it is shut down.
-    pub(crate) target: Option<u8>,
-    /// The power state that it was in.
-    pub(crate) before: u8,
 }
 
 impl Controller {

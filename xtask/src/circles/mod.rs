@@ -33,8 +33,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-controller-ring", 9),
     ("ssdyno-device", 4),
     ("ssdyno-disk", 10),
-    ("ssdyno-driver-nvme", 5),
-    ("ssdyno-driver-nvme", 4),
     ("ssdyno-flash", 4),
     ("ssdyno-ftl", 21),
     ("ssdyno-papers", 13),
