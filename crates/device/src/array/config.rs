@@ -9,11 +9,10 @@ use ssdyno_block::units::Bytes;
 use ssdyno_block::{ConfigError, SECTOR_BYTES};
 use toml::Value;
 
-use super::StripedArray;
 use super::controller::ControllerTable;
 use crate::faults::FaultConfig;
 use crate::nvme::NvmeControllerConfig;
-use crate::{Device, DeviceConfig, DeviceFileError, DeviceKinds, DeviceSpec};
+use crate::{DeviceFileError, DeviceKinds, DeviceSpec};
 
 /// Most devices in an array, with those that its members are made of.
 pub(crate) const UNITS_MOST: usize = 256;
@@ -89,7 +88,7 @@ impl MemberSpec {
         Ok(member)
     }
 
-    /// See [`DeviceConfig::sector_bytes`].
+    /// See [`DeviceConfig::sector_bytes`](crate::DeviceConfig::sector_bytes).
     pub(crate) fn sector_bytes(&self) -> u32 {
         match self {
             MemberSpec::Device(device) => device.sector_bytes(),
@@ -190,39 +189,6 @@ pub struct ArrayConfig {
     /// Faults injected into the array as a whole; members have tables of their own.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
-}
-
-impl DeviceConfig for ArrayConfig {
-    const NAME: &'static str = "array";
-    const TABLE: &'static str = "array";
-    const WHAT: &'static str = "an array";
-
-    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
-        Ok(Box::new(StripedArray::new(self, seed)?))
-    }
-
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.array.members.iter().map(MemberSpec::sector_bytes).max().unwrap_or(SECTOR_BYTES)
-    }
-
-    fn resolve(&mut self, kinds: DeviceKinds) -> Result<(), ConfigError> {
-        for (index, member) in self.array.members.iter_mut().enumerate() {
-            member.resolve(&key_of(index), kinds)?;
-        }
-        Ok(())
-    }
 }
 
 /// Where member `index` stands.

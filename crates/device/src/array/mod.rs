@@ -12,6 +12,7 @@
 
 mod config;
 pub mod controller;
+mod kind;
 mod places;
 mod striping;
 #[cfg(test)]
