@@ -2,13 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_block::ConfigError;
 use ssdyno_block::units::{Bandwidth, Bytes, Span, Watts};
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::nvme::NvmeControllerConfig;
-use ssdyno_device::{Device, DeviceConfig};
-
-use crate::Disk;
 
 /// The order in which logical blocks fill the tracks of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -281,32 +277,6 @@ pub struct DiskConfig {
     /// Injected faults; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
-}
-
-impl DeviceConfig for DiskConfig {
-    const NAME: &'static str = "disk";
-    const TABLE: &'static str = "disk";
-    const WHAT: &'static str = "a hard disk";
-
-    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
-        Ok(Box::new(Disk::new(self, seed)?))
-    }
-
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
-
-    fn sector_bytes(&self) -> u32 {
-        self.disk.sector.0 as u32
-    }
 }
 
 impl DiskConfig {

@@ -18,6 +18,7 @@ mod cache;
 mod check;
 mod config;
 mod disk;
+mod kind;
 mod layout;
 mod measured;
 mod mechanics;

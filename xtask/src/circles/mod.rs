@@ -31,7 +31,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-controller-nvme", 11),
     ("ssdyno-controller-nvme", 7),
     ("ssdyno-controller-ring", 9),
-    ("ssdyno-disk", 10),
     ("ssdyno-flash", 4),
     ("ssdyno-ftl", 21),
     ("ssdyno-papers", 13),
