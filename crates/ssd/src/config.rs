@@ -4,14 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Span};
 use ssdyno_block::{ConfigError, Time};
+use ssdyno_device::LinkConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::link::RATES;
 use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup, PowerState};
-use ssdyno_device::{Device, DeviceConfig, LinkConfig};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::{BufferConfig, BufferPolicy};
-
-use crate::Ssd;
 
 /// What becomes of a write that covers only part of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -134,28 +132,6 @@ pub struct Config {
     /// What is injected as a fault; left out: nothing.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
-}
-
-impl DeviceConfig for Config {
-    const NAME: &'static str = "ssd";
-    const TABLE: &'static str = "flash";
-    const WHAT: &'static str = "an SSD";
-
-    fn build(&self, seed: u64) -> Result<Box<dyn Device>, ConfigError> {
-        Ok(Box::new(Ssd::fresh(self, seed)?))
-    }
-
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
 }
 
 impl Config {

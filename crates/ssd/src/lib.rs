@@ -9,6 +9,7 @@
 
 mod config;
 mod governor;
+mod kind;
 pub mod presets;
 mod sleep;
 mod ssd;

@@ -39,7 +39,7 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-rig", 11),
     ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
-    ("ssdyno-ssd", 12),
+    ("ssdyno-ssd", 6),
 ];
 
 /// One circle.
