@@ -7,33 +7,16 @@ use ssdyno_device::nvme::NvmeSetup;
 use ssdyno_device::{Device, DeviceReport, LinkConfig};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
-use ssdyno_figures::{FaultsResult, Invariant, NamespaceResult};
+use ssdyno_figures::{FaultsResult, Invariant};
 use ssdyno_host::{Account, CoreWatch, Host, HostUse, Unwatched, Watched};
 use ssdyno_ssd::{Config, Ssd};
 
 use crate::attach::{Attach, DevicePath, HostPlan, HostSide, Stack};
+use crate::error::RunError;
 use crate::faults;
 use crate::namespaces::{self, PerNamespaceRecorder};
 use crate::ports::{NvmePort, PathFigures, PathReport, QueuedPort, RingPort};
-use crate::run::RunError;
-
-/// What a run needs of its target beyond a device.
-pub(crate) trait SimTarget: Send {
-    /// What the loop drives.
-    fn as_device(&mut self) -> &mut dyn Device;
-    /// The same, to be asked.
-    fn device(&self) -> &dyn Device;
-    /// What the host did, if there is one.
-    fn account(&self) -> Option<&Account> {
-        None
-    }
-    /// What lies between workload and device says of itself; `end` is when everything was over.
-    fn path(&self, end: Time, report: &mut PathFigures);
-    /// The figures of each namespace, where namespaces were chosen. Ends their recording.
-    fn namespaces(&mut self) -> Vec<NamespaceResult> {
-        Vec::new()
-    }
-}
+use crate::sim_target::SimTarget;
 
 /// A device with nothing before it.
 struct Alone(Box<dyn Device>);

@@ -14,9 +14,9 @@ use ssdyno_host::{Account, ThreadMode};
 use ssdyno_record::{Recorder, Recording};
 
 use crate::attach::HostPlan;
-use crate::machine::SimTarget;
+use crate::error::RunError;
 use crate::ports::PathFigures;
-use crate::run::RunError;
+use crate::sim_target::SimTarget;
 
 fn error<T>(problem: String, help: &str) -> Result<T, RunError> {
     Err(RunError::Namespaces { problem, help: help.to_owned() })

@@ -17,9 +17,10 @@ use ssdyno_workload::FioFiles;
 
 use crate::attach::DevicePath;
 use crate::drive::DriveEnd;
-use crate::machine::SimTarget;
+use crate::error::RunError;
 use crate::ports::PathFigures;
-use crate::run::{RunError, SimRun};
+use crate::run::SimRun;
+use crate::sim_target::SimTarget;
 use crate::{bounds, expected, host_report, ports, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.

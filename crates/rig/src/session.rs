@@ -9,9 +9,11 @@ use ssdyno_workload::{TargetFacts, WorkloadConfig, delayed};
 
 use crate::attach::Attach;
 use crate::drive::{Drive, drive};
-use crate::machine::{self, SimTarget};
+use crate::error::RunError;
+use crate::machine;
 use crate::report;
-use crate::run::{self, RunError};
+use crate::run;
+use crate::sim_target::SimTarget;
 
 /// A device that keeps its state from load to load: what was written stays written, what is worn
 /// stays worn. Each load begins where the device has settled from the one before.

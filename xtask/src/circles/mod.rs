@@ -36,7 +36,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-papers", 13),
     ("ssdyno-profile", 19),
     ("ssdyno-profile", 6),
-    ("ssdyno-rig", 11),
     ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
     ("ssdyno-ssd", 6),

@@ -26,7 +26,7 @@ use ssdyno_pci::driver::DriverFlags;
 use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
 
 use crate::attach::Stack;
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// What the runner needs of a port beyond what the host does.
 pub(crate) trait PathReport: HostPort + Send {

@@ -15,8 +15,8 @@ use ssdyno_pci::{FaultyDevice, SimulatedPci};
 
 use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::HostPlan;
+use crate::error::RunError;
 use crate::faults;
-use crate::run::RunError;
 
 /// The driver's only vector.
 const VECTOR: u16 = 0;

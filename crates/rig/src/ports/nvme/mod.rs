@@ -24,8 +24,8 @@ use self::error_recovery::ErrorRecovery;
 use self::scsi::ScsiLayer;
 use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::{HostPlan, Stack};
+use crate::error::RunError;
 use crate::namespaces;
-use crate::run::RunError;
 
 /// See the module. Time zero is when the driver was ready.
 #[derive(Debug)]

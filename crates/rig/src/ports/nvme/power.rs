@@ -5,7 +5,7 @@ use ssdyno_device::PowerControl;
 use ssdyno_device::nvme::NvmeSetup;
 use ssdyno_driver_nvme::{DriverEvent, Feature, NvmeConfig, NvmeDriver};
 
-use crate::run::RunError;
+use crate::error::RunError;
 
 /// The number of the power state that `driver` sets, if it sets one.
 pub(crate) fn wanted(driver: &NvmeConfig) -> Option<u8> {
