@@ -15,13 +15,12 @@ use tokio::sync::Notify;
 use crate::asking::ask_all;
 use crate::comparing::compare_all;
 use crate::connection::Connection;
-use crate::hosts::HostAddress;
 use crate::join::{HostOutcome, Meanwhile, join};
+use crate::load::{ClusterLoad, HostLoad, Hosts};
 use crate::member::{GONE_AFTER_STOP, Member, fetch, tell_every};
 use crate::progress::ClusterProgress;
 use crate::rows::place;
 use crate::scraped::ProberAddress;
-use crate::ssh::RemoteStart;
 use crate::watched::{Watched, watch_systems};
 
 /// How often who watches is called.
@@ -32,60 +31,6 @@ const BEGIN_AFTER: Duration = Duration::from_millis(60);
 
 /// How long records may take to come after everybody was told to stop.
 const FETCH_AFTER_STOP: Duration = Duration::from_secs(5);
-
-/// The hosts of a run, and how they are reached.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Hosts {
-    /// Each is named once.
-    pub addresses: Vec<HostAddress>,
-    /// How ssh starts workers on those that are reached by it.
-    pub remote: RemoteStart,
-    /// The directory with the certificate of this controller, for hosts that are reached by TLS.
-    pub identity: Option<PathBuf>,
-    /// Version of this program, which all workers must have.
-    pub version: String,
-    /// Machines that are sampled and carry no load, such as the servers of the targets, and programs whose metrics are
-    /// read.
-    pub probers: Vec<ProberAddress>,
-    /// How often these and the hosts are sampled; `None`: not at all.
-    pub probe_every: Option<Duration>,
-    /// The directory of the result, for rows of requests; without it they are not kept.
-    pub rows_in: Option<PathBuf>,
-}
-
-/// What one host of a run does.
-#[derive(Clone, Debug)]
-pub struct HostLoad {
-    /// Its place among the [`addresses`](Hosts::addresses); each has one load at most.
-    pub host: usize,
-    /// What it is called in the result and in messages; `None`: by its address.
-    pub name: Option<String>,
-    /// What it runs. `keep` of what the hosts have in common decides about rows, not that of this spec.
-    pub spec: RunSpec,
-}
-
-/// What the hosts of one run do together.
-#[derive(Clone, Debug)]
-pub struct ClusterLoad {
-    /// What they have in common: the spec of the result.
-    pub common: RunSpec,
-    /// One or more.
-    pub hosts: Vec<HostLoad>,
-}
-
-impl ClusterLoad {
-    /// `spec` on each of `count` hosts, with random numbers of its own: host n, from 0, has the seed of `spec` plus n.
-    /// With one seed all would ask for the same blocks in the same order, and a target that they share would find them
-    /// in its cache.
-    pub fn of(spec: &RunSpec, count: usize) -> ClusterLoad {
-        let host = |host: usize| HostLoad {
-            host,
-            name: None,
-            spec: RunSpec { seed: spec.seed.wrapping_add(host as u64), ..spec.clone() },
-        };
-        ClusterLoad { common: spec.clone(), hosts: (0..count).map(host).collect() }
-    }
-}
 
 /// Runs `spec` on all `hosts` at once, each on a target of its own by that name and with a seed of its own, and joins
 /// what they measured. `watch` is called some 40 times a second and may stop all hosts: what was measured is kept.

@@ -13,7 +13,8 @@ use ssdyno_session::{
     RunSpec, Runner, is_real, resolve,
 };
 
-use crate::controller::{Hosts, check, run_on_hosts};
+use crate::controller::{check, run_on_hosts};
+use crate::load::Hosts;
 use crate::progress::ClusterProgress;
 
 /// What this machine is called in the progress of a run that is here alone.

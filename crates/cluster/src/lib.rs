@@ -30,6 +30,7 @@ mod controller;
 mod hosts;
 mod job;
 mod join;
+mod load;
 mod member;
 mod metrics;
 mod plan;
@@ -48,9 +49,10 @@ mod watched;
 mod worker;
 
 pub use clocks::ClockComparison;
-pub use controller::{ClusterLoad, HostLoad, Hosts, ReachedHosts, run_on_hosts};
+pub use controller::{ReachedHosts, run_on_hosts};
 pub use hosts::HostAddress;
 pub use job::{HERE, Job, JobPlan};
+pub use load::{ClusterLoad, HostLoad, Hosts};
 pub use metrics::{MetricsCache, MetricsListener, OPEN_METRICS_TYPE, RunOutline, metrics_text};
 pub use plan::{
     ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use ssdyno_session::{Document, Failure, RunSpec, nearest};
 
-use crate::controller::{ClusterLoad, HostLoad};
 use crate::hosts::HostAddress;
+use crate::load::{ClusterLoad, HostLoad};
 
 /// Steps of a plan at most, with their rates and repetitions: more are a mistake.
 const STEPS_MAX: usize = 10_000;

@@ -11,7 +11,7 @@ use ssdyno_session::Failure;
 use crate::asking::ask_all;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
-use crate::controller::Hosts;
+use crate::load::Hosts;
 use crate::protocol::{GONE_AFTER, TRY_EVERY};
 use crate::scraped::{ProberAddress, Scraped};
 use crate::worker::NO_RUN;

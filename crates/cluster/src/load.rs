@@ -1,0 +1,64 @@
+//! What a controller is asked for: the hosts, and what each of them runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ssdyno_session::RunSpec;
+
+use crate::hosts::HostAddress;
+use crate::scraped::ProberAddress;
+use crate::ssh::RemoteStart;
+
+/// The hosts of a run, and how they are reached.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Hosts {
+    /// Each is named once.
+    pub addresses: Vec<HostAddress>,
+    /// How ssh starts workers on those that are reached by it.
+    pub remote: RemoteStart,
+    /// The directory with the certificate of this controller, for hosts that are reached by TLS.
+    pub identity: Option<PathBuf>,
+    /// Version of this program, which all workers must have.
+    pub version: String,
+    /// Machines that are sampled and carry no load, such as the servers of the targets, and programs whose metrics are
+    /// read.
+    pub probers: Vec<ProberAddress>,
+    /// How often these and the hosts are sampled; `None`: not at all.
+    pub probe_every: Option<Duration>,
+    /// The directory of the result, for rows of requests; without it they are not kept.
+    pub rows_in: Option<PathBuf>,
+}
+
+/// What one host of a run does.
+#[derive(Clone, Debug)]
+pub struct HostLoad {
+    /// Its place among the [`addresses`](Hosts::addresses); each has one load at most.
+    pub host: usize,
+    /// What it is called in the result and in messages; `None`: by its address.
+    pub name: Option<String>,
+    /// What it runs. `keep` of what the hosts have in common decides about rows, not that of this spec.
+    pub spec: RunSpec,
+}
+
+/// What the hosts of one run do together.
+#[derive(Clone, Debug)]
+pub struct ClusterLoad {
+    /// What they have in common: the spec of the result.
+    pub common: RunSpec,
+    /// One or more.
+    pub hosts: Vec<HostLoad>,
+}
+
+impl ClusterLoad {
+    /// `spec` on each of `count` hosts, with random numbers of its own: host n, from 0, has the seed of `spec` plus n.
+    /// With one seed all would ask for the same blocks in the same order, and a target that they share would find them
+    /// in its cache.
+    pub fn of(spec: &RunSpec, count: usize) -> ClusterLoad {
+        let host = |host: usize| HostLoad {
+            host,
+            name: None,
+            spec: RunSpec { seed: spec.seed.wrapping_add(host as u64), ..spec.clone() },
+        };
+        ClusterLoad { common: spec.clone(), hosts: (0..count).map(host).collect() }
+    }
+}
