@@ -13,10 +13,10 @@ use crate::findings::{Breakpoint, Findings, LackOfFit};
 use crate::first::first_sizes;
 use crate::history;
 use crate::length;
-use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+use crate::measure::{Cell, Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, f_tail, means};
-use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
+use crate::stopped::StoppedBecause;
 use crate::strategy::{NextTest, Slice, Strategy};
 use crate::verdict::{Level, Trend, verdict};
 
@@ -42,9 +42,6 @@ const REFERENCE_EVERY: usize = 12;
 /// More slices by this factor must bring the intervals nearer to the error by this factor. Noise alone would give 0.71.
 const MORE_SLICES: f64 = 2.0;
 const NEARER: f64 = 0.9;
-
-/// A test and a request size.
-pub(crate) type Cell = (ProfileTest, u64);
 
 /// Measures slices of tests, models each access time as a line in pieces, and measures next what narrows the widest
 /// ratio. Two slices of the same cell are never neighbours on purpose: order is random, so that drift spreads over

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::adaptive::Cell;
+use crate::measure::Cell;
 use crate::measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::strategy::Slice;
 

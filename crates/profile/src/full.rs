@@ -2,8 +2,8 @@
 
 use crate::estimate::{CurvePoint, LEVEL, estimate_of, measured};
 use crate::measure::{Measurement, Measurements, ProfileTest};
-use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
+use crate::stopped::StoppedBecause;
 use crate::strategy::{NextTest, Strategy};
 
 /// Repetitions of each test at least (S2-10).

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::adaptive::Cell;
+use crate::measure::Cell;
 use crate::measure::{Measurement, ProfileTest};
 
 /// Standard deviation of two slices of a cell divided by their mean, median over the cells of a test, from which on writes

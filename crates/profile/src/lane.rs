@@ -10,15 +10,18 @@ use ssdyno_workload::WorkloadConfig;
 
 use crate::error::ProfileError;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
+use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
 use crate::recency::{PLACES, Place, Recency};
+use crate::result::SCHEMA_VERSION;
 use crate::result::{
-    Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, StoppedBecause, pays_from, ratios,
+    Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, pays_from, ratios,
 };
-use crate::resume::{PlanRecord, ProfileSession, sessions};
-use crate::run::{Observer, SCHEMA_VERSION, Stage};
+use crate::resume::sessions;
+use crate::session::{PlanRecord, ProfileSession};
 use crate::settle;
 use crate::sizes::Sizes;
+use crate::stopped::StoppedBecause;
 use crate::strategy::{NextTest, Slice, Strategy};
 
 /// A test that the time limit ended counts with this many requests or more: fewer are mostly the way to the first

@@ -1,6 +1,6 @@
 //! How long a slice is.
 
-use crate::adaptive::Cell;
+use crate::measure::Cell;
 use crate::measure::{Measurement, Measurements};
 use crate::strategy::Slice;
 

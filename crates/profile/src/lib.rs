@@ -19,6 +19,7 @@
 mod adaptive;
 mod apart;
 mod capacity;
+mod columns;
 mod error;
 mod estimate;
 mod filling;
@@ -33,7 +34,9 @@ mod length;
 mod map;
 mod measure;
 mod merge;
+mod method;
 mod model;
+mod observer;
 mod page;
 mod plan;
 mod recency;
@@ -41,9 +44,11 @@ mod result;
 mod resume;
 mod run;
 mod serra;
+mod session;
 mod settle;
 mod sizes;
 mod solution;
+mod stopped;
 mod strategy;
 mod text;
 mod verdict;
@@ -62,15 +67,17 @@ pub use full::{Full, REPETITIONS_MAX, REPETITIONS_MIN};
 pub use map::{MapHeldOut, MapPoint, MapResult};
 pub use measure::{Burst, Measurement, Measurements, ProfileOp, ProfileTest};
 pub use merge::merge;
+pub use method::{Method, MethodName};
+pub use observer::{Observer, Stage};
 pub use page::html;
-pub use plan::{DEFAULT_SPAN, Method, MethodName, ProfilePlan};
+pub use plan::{DEFAULT_SPAN, ProfilePlan};
 pub use result::{
-    Advice, ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause, pays_from,
-    ratios, schema,
+    Advice, ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, pays_from, ratios, schema,
 };
-pub use resume::{DeviceRecord, PlanRecord, ProfileSession, SessionStart, Setup};
-pub use run::{Observer, Stage};
+pub use resume::SessionStart;
 pub use serra::Serra;
+pub use session::{DeviceRecord, PlanRecord, ProfileSession, Setup};
 pub use sizes::{SizeInterval, Sizes, default_sizes};
+pub use stopped::StoppedBecause;
 pub use strategy::{NextTest, Slice, Strategy};
 pub use text::text;

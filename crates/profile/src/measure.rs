@@ -52,6 +52,9 @@ pub enum ProfileTest {
     RandomWrite,
 }
 
+/// A test and a request size.
+pub(crate) type Cell = (ProfileTest, u64);
+
 impl ProfileTest {
     /// In the order in which IOzone runs them: a file is written before it is read.
     pub const ALL: [ProfileTest; 4] = [

@@ -16,9 +16,10 @@ use crate::error::ProfileError;
 use crate::estimate::{CurvePoint, Estimate, estimate_of};
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
-use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary, StoppedBecause};
-use crate::resume::ProfileSession;
+use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary};
+use crate::session::ProfileSession;
 use crate::solution;
+use crate::stopped::StoppedBecause;
 
 /// The 95 % quantile of the normal distribution: half of a 90 % interval in standard deviations.
 const HALF_WIDTH: f64 = 1.644_853_6;

@@ -7,7 +7,8 @@ use ssdyno_report::{Axis, Page, Plot, html_table};
 use crate::capacity::capacity_html;
 use crate::map::map_html;
 use crate::measure::{ProfileOp, ProfileTest};
-use crate::result::{ProfileResult, StoppedBecause};
+use crate::result::ProfileResult;
+use crate::stopped::StoppedBecause;
 use crate::text::{depths, notes, summary, table, tests, why};
 
 /// Ticks of an axis of sizes at most.

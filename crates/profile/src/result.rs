@@ -10,9 +10,13 @@ use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::map::MapResult;
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
-use crate::plan::MethodName;
-use crate::resume::{PlanRecord, ProfileSession};
+use crate::method::MethodName;
+use crate::session::{PlanRecord, ProfileSession};
 use crate::solution;
+use crate::stopped::StoppedBecause;
+
+/// Version of the shape of [`ProfileResult`].
+pub(crate) const SCHEMA_VERSION: u32 = 1;
 
 /// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
 /// `schema_version`, renames do.
@@ -109,40 +113,6 @@ impl ProfileResult {
         match op {
             ProfileOp::Read => &self.read_ratio,
             ProfileOp::Write => &self.write_ratio,
-        }
-    }
-}
-
-/// Why a profile has no more tests.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum StoppedBecause {
-    /// Every test of the method was done.
-    Done,
-    /// Every ratio (`capacity`: every figure; `map`: interpolation) is within `--error`.
-    WithinError,
-    /// More measurements would not bring the other ratios within `--error`.
-    NoiseFloor,
-    /// The time was over (`--time`).
-    TimeLimit,
-    /// It was interrupted.
-    Interrupted,
-    /// The target failed.
-    Failed,
-}
-
-impl StoppedBecause {
-    /// In words.
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            StoppedBecause::Done => "every test was done",
-            StoppedBecause::WithinError => "every ratio is within --error",
-            StoppedBecause::NoiseFloor => {
-                "more measurements would not narrow the ratios (noise floor)"
-            }
-            StoppedBecause::TimeLimit => "the time limit was reached (--time)",
-            StoppedBecause::Interrupted => "it was interrupted",
-            StoppedBecause::Failed => "the target failed",
         }
     }
 }

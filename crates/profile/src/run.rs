@@ -2,44 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_session::KeptTarget;
 
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::lane::{Lane, Shared};
 use crate::map;
-use crate::plan::{Method, ProfilePlan};
+use crate::method::Method;
+use crate::observer::Observer;
+use crate::plan::ProfilePlan;
 use crate::recency::Recency;
-use crate::result::{ProfileResult, StoppedBecause};
+use crate::result::ProfileResult;
 use crate::resume::{SessionStart, same_device};
-
-/// Version of the shape of [`ProfileResult`].
-pub(crate) const SCHEMA_VERSION: u32 = 1;
+use crate::stopped::StoppedBecause;
 
 /// Time on the wall between two checkpoints.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-
-/// How far a profile is.
-#[derive(Clone, Debug)]
-pub struct Stage {
-    /// What is under way: `random read, 64KiB`.
-    pub what: String,
-    /// Tests done.
-    pub done: u64,
-    /// Tests in all, as far as is known now.
-    pub of: u64,
-}
-
-/// Who watches a profile.
-pub trait Observer {
-    /// Called many times a second; says whether to go on.
-    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
-
-    /// Called every few seconds with all that has been measured, for whoever wants to keep it in case the machine
-    /// goes down.
-    fn checkpoint(&mut self, result: &ProfileResult);
-}
 
 impl ProfilePlan {
     /// Carries the profile out in one session, on a target with the usual setup.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::estimate::{CurvePoint, curve_on_lines};
 use crate::measure::{Measurement, Measurements, ProfileTest};
-use crate::result::StoppedBecause;
 use crate::sizes::Sizes;
+use crate::stopped::StoppedBecause;
 use crate::strategy::{NextTest, Strategy};
 
 /// Sizes are drawn from each interval, every test is done with each, and a line through them gives the others.

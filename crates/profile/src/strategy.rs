@@ -3,7 +3,7 @@
 use crate::estimate::CurvePoint;
 use crate::findings::Findings;
 use crate::measure::{Measurement, Measurements, ProfileTest};
-use crate::result::StoppedBecause;
+use crate::stopped::StoppedBecause;
 
 /// Part of a test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

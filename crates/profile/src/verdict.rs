@@ -3,8 +3,8 @@
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{seconds, significant};
 
-use crate::adaptive::Cell;
 use crate::findings::{DeviceState, Verdict};
+use crate::measure::Cell;
 use crate::measure::{Burst, ProfileTest};
 use crate::model::f_tail;
 

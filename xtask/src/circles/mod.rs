@@ -33,8 +33,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-flash", 4),
     ("ssdyno-ftl", 21),
     ("ssdyno-papers", 13),
-    ("ssdyno-profile", 19),
-    ("ssdyno-profile", 6),
     ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
     ("ssdyno-ssd", 6),

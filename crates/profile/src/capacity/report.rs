@@ -13,9 +13,10 @@ use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, Medi
 use super::run::CapacityRun;
 use super::state::TestState;
 use crate::findings::Verdict;
-use crate::plan::MethodName;
-use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
-use crate::run::SCHEMA_VERSION;
+use crate::method::MethodName;
+use crate::result::SCHEMA_VERSION;
+use crate::result::{ByTest, ProfileResult, ProfileSummary};
+use crate::stopped::StoppedBecause;
 
 /// Everything that was found so far.
 pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) -> ProfileResult {
@@ -257,7 +258,7 @@ fn facts(result: &ProfileResult, capacity: &CapacityResult) -> Vec<String> {
 
 fn table(text: &mut String, header: &[&str], rows: &[Vec<String>]) {
     let header: Vec<String> = header.iter().map(|cell| (*cell).to_owned()).collect();
-    crate::text::aligned(text, &header, rows);
+    crate::columns::aligned(text, &header, rows);
 }
 
 /// A capacity profile on the terminal, its solutions one after the other.

@@ -35,6 +35,11 @@ impl CapacityResult {
     pub fn figure(&self, figure: Figure) -> Option<&CapacityFigure> {
         self.figures.iter().find(|one| one.figure == figure)
     }
+
+    /// A figure as an integer; files are written only where it is there.
+    pub(super) fn rounded(&self, figure: Figure) -> u64 {
+        self.figure(figure).map_or(1, CapacityFigure::rounded)
+    }
 }
 
 /// One figure.

@@ -16,9 +16,10 @@ use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
 use super::state::{LONG_DEPTH, TestState};
 use crate::error::ProfileError;
+use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
-use crate::result::{ProfileResult, StoppedBecause};
-use crate::run::{Observer, Stage};
+use crate::result::ProfileResult;
+use crate::stopped::StoppedBecause;
 
 /// Rounds of a figure at least.
 pub(crate) const ROUNDS_MIN: usize = 5;

@@ -11,9 +11,10 @@ use super::mesh::{Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
 use super::run::{MapRun, rates};
 use crate::findings::Verdict;
-use crate::plan::MethodName;
-use crate::result::{ByTest, ProfileResult, ProfileSummary, StoppedBecause};
-use crate::run::SCHEMA_VERSION;
+use crate::method::MethodName;
+use crate::result::SCHEMA_VERSION;
+use crate::result::{ByTest, ProfileResult, ProfileSummary};
+use crate::stopped::StoppedBecause;
 
 /// Cells of the table along each side, and of the picture.
 const TABLE: usize = 8;
@@ -267,7 +268,7 @@ pub(crate) fn map_text(result: &ProfileResult, map: &MapResult) -> String {
     );
     let (header, rows) = table(map);
     if !map.points.is_empty() {
-        crate::text::aligned(&mut text, &header, &rows);
+        crate::columns::aligned(&mut text, &header, &rows);
     }
     for line in lines(map).iter().chain(result.notes.iter()) {
         let _ = writeln!(text, "{line}");

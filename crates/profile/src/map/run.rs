@@ -15,12 +15,11 @@ use super::report::result_of;
 use super::result::MapPoint;
 use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
 use crate::error::ProfileError;
+use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
-use crate::result::{ProfileResult, StoppedBecause};
-use crate::run::{Observer, Stage};
+use crate::result::ProfileResult;
+use crate::stopped::StoppedBecause;
 
-/// The least time for a map: its loads cannot be shorter than a few milliseconds.
-pub(crate) const TIME_MIN: Time = Time::from_s(1);
 /// The end of the axis of reads that is not 0: without reads there is no latency.
 const READS_LEAST: f64 = 0.02;
 /// Reads of a point at least, where they fit: the 95th percentile of so many is within 2 % or so.

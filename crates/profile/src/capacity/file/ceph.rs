@@ -1,6 +1,5 @@
 //! Capacity options of Ceph's mClock scheduler (doc/rados/configuration/mclock-config-ref.rst).
 
-use super::rounded;
 use crate::capacity::load::Figure;
 use crate::capacity::result::{CapacityResult, MediaKind};
 
@@ -19,8 +18,8 @@ pub(super) fn file(capacity: &CapacityResult) -> Result<String, String> {
         return Err("it was not measured whether it is a hard disk: allow more --time".to_owned());
     };
     let kind = if media == MediaKind::Hdd { "hdd" } else { "ssd" };
-    let iops = rounded(capacity, Figure::Wrandiops);
-    let bandwidth = rounded(capacity, Figure::Rbps).min(rounded(capacity, Figure::Wbps));
+    let iops = capacity.rounded(Figure::Wrandiops);
+    let bandwidth = capacity.rounded(Figure::Rbps).min(capacity.rounded(Figure::Wbps));
     let options = [
         (format!("osd_mclock_max_capacity_iops_{kind}"), iops),
         (format!("osd_mclock_max_sequential_bandwidth_{kind}"), bandwidth),

@@ -2,10 +2,11 @@
 
 use ssdyno_figures::{rate, seconds};
 
-use super::SchedulerFile;
+use super::kind::SchedulerFile;
 use crate::capacity::report::{burst, percent, shown};
 use crate::capacity::result::{CapacityFigure, CapacityResult, CheckedLoad};
-use crate::result::{ProfileResult, StoppedBecause};
+use crate::result::ProfileResult;
+use crate::stopped::StoppedBecause;
 
 /// Lines that begin with `#`. No dates: the same profile gives the same file.
 pub(super) fn comments(

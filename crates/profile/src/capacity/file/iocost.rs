@@ -1,6 +1,5 @@
 //! `io.cost.model` and `io.cost.qos` of Linux (Documentation/admin-guide/cgroup-v2.rst, block/blk-iocost.c).
 
-use super::rounded;
 use crate::capacity::load::Figure;
 use crate::capacity::result::{CapacityResult, DiskFacts};
 
@@ -39,7 +38,7 @@ fn usage(file: &str) -> String {
 
 /// The six coefficients, as the kernel reads them.
 pub(super) fn coefficients(capacity: &CapacityResult) -> String {
-    let pair = |figure: Figure| format!("{}={}", figure.key(), rounded(capacity, figure));
+    let pair = |figure: Figure| format!("{}={}", figure.key(), capacity.rounded(figure));
     Figure::ALL.map(pair).join(" ")
 }
 

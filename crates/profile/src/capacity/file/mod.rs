@@ -4,47 +4,13 @@ mod ceph;
 mod comments;
 mod hwdb;
 mod iocost;
+mod kind;
 mod seastar;
 
 use crate::result::ProfileResult;
 
-use super::load::Figure;
 use super::result::CapacityResult;
-
-/// A configuration file of a scheduler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SchedulerFile {
-    /// A line for `/sys/fs/cgroup/io.cost.model` of Linux.
-    IoCostModel,
-    /// A line for `/sys/fs/cgroup/io.cost.qos` of Linux.
-    IoCostQos,
-    /// An entry of systemd's hardware database with both.
-    IoCostHwdb,
-    /// `io_properties.yaml` of Seastar.
-    IoProperties,
-    /// Capacity options of Ceph's mClock scheduler.
-    MClock,
-}
-
-impl SchedulerFile {
-    /// What of the figures it needs.
-    fn needs(self) -> &'static [Figure] {
-        match self {
-            SchedulerFile::IoCostModel | SchedulerFile::IoCostQos | SchedulerFile::IoCostHwdb => {
-                &Figure::ALL
-            }
-            SchedulerFile::IoProperties => {
-                &[Figure::Rbps, Figure::Rrandiops, Figure::Wbps, Figure::Wrandiops]
-            }
-            SchedulerFile::MClock => &[Figure::Rbps, Figure::Wbps, Figure::Wrandiops],
-        }
-    }
-
-    /// Whether it has figures of writes: all of them do.
-    pub fn needs_writes(self) -> bool {
-        self.needs().iter().any(|figure| figure.op() == crate::measure::ProfileOp::Write)
-    }
-}
+pub use kind::SchedulerFile;
 
 /// The text of `file` from `result`. `version` is that of the program.
 ///
@@ -103,11 +69,6 @@ fn usable(file: SchedulerFile, result: &ProfileResult) -> Result<&CapacityResult
         }
     }
     Ok(capacity)
-}
-
-/// A figure as an integer; files are written only where it is there.
-fn rounded(capacity: &CapacityResult, figure: Figure) -> u64 {
-    capacity.figure(figure).map_or(1, super::result::CapacityFigure::rounded)
 }
 
 #[cfg(test)]

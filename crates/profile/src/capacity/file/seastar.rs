@@ -1,6 +1,5 @@
 //! `io_properties.yaml` of Seastar (doc/io-properties-file.md).
 
-use super::rounded;
 use crate::capacity::load::Figure;
 use crate::capacity::result::CapacityResult;
 use crate::result::ProfileResult;
@@ -15,7 +14,7 @@ fn rate_factor(capacity: &CapacityResult) -> Option<f64> {
 
 /// A list of one disk.
 pub(super) fn file(result: &ProfileResult, capacity: &CapacityResult) -> String {
-    let value = |figure| rounded(capacity, figure);
+    let value = |figure| capacity.rounded(figure);
     let mut text = format!(
         "# Replace the mount point with that of the file system on {}.\n\
          disks:\n  \

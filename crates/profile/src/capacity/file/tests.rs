@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::capacity::{CapacityFigure, CheckedLoad, DiskFacts, MediaKind, ModerateLatency};
+use crate::capacity::{CapacityFigure, CheckedLoad, DiskFacts, Figure, MediaKind, ModerateLatency};
 use crate::findings::Verdict;
-use crate::plan::MethodName;
-use crate::result::{ByTest, ProfileSummary, StoppedBecause};
+use crate::method::MethodName;
+use crate::result::{ByTest, ProfileSummary};
+use crate::stopped::StoppedBecause;
 
 const VALUES: [f64; 6] = [2.6e9, 412_345.6, 449_000.4, 1.7e9, 180_000.0, 56_000.0];
 

@@ -1,0 +1,26 @@
+//! Who watches a profile.
+
+use ssdyno_figures::{KeepGoing, RunProgress};
+
+use crate::result::ProfileResult;
+
+/// How far a profile is.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    /// What is under way: `random read, 64KiB`.
+    pub what: String,
+    /// Tests done.
+    pub done: u64,
+    /// Tests in all, as far as is known now.
+    pub of: u64,
+}
+
+/// Who watches a profile.
+pub trait Observer {
+    /// Called many times a second; says whether to go on.
+    fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
+
+    /// Called every few seconds with all that has been measured, for whoever wants to keep it in case the machine
+    /// goes down.
+    fn checkpoint(&mut self, result: &ProfileResult);
+}
