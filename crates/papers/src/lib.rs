@@ -35,6 +35,7 @@ mod s3;
 mod s4;
 mod selector;
 mod text;
+mod traces;
 mod vary;
 
 pub use error::PaperError;

@@ -69,25 +69,6 @@ impl PapersOptions {
         }
     }
 
-    /// Adds the trace `NAME=FILE`. Devices are added before: they have traces of their own.
-    ///
-    /// # Errors
-    /// No `=`, or a name that no run needs.
-    pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
-        let mut known = crate::s3::trace_names()?;
-        known.extend(crate::disks::trace_names()?);
-        known.extend(
-            self.devices.keys().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>(),
-        );
-        match text.split_once('=') {
-            Some((name, file)) if known.iter().any(|known| known == name) && !file.is_empty() => {
-                self.traces.insert(name.to_owned(), PathBuf::from(file));
-                Ok(())
-            }
-            _ => Err(PaperError::UnknownTrace { given: text.to_owned(), known: known.join(", ") }),
-        }
-    }
-
     /// The note of a glance: of a report whose `what` a run of full length would have to show.
     pub(crate) fn cut_short(&self, what: &str) -> Option<String> {
         self.requests.map(|_| format!("Runs were cut short by request: {what}."))

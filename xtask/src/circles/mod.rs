@@ -32,7 +32,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-controller-ring", 9),
     ("ssdyno-flash", 4),
     ("ssdyno-ftl", 21),
-    ("ssdyno-papers", 13),
     ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
     ("ssdyno-ssd", 6),

@@ -1,0 +1,26 @@
+//! Which traces may be given: those that some run needs.
+
+use std::path::PathBuf;
+
+use crate::{PaperError, PapersOptions};
+
+impl PapersOptions {
+    /// Adds the trace `NAME=FILE`. Devices are added before: they have traces of their own.
+    ///
+    /// # Errors
+    /// No `=`, or a name that no run needs.
+    pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
+        let mut known = crate::s3::trace_names()?;
+        known.extend(crate::disks::trace_names()?);
+        known.extend(
+            self.devices.keys().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>(),
+        );
+        match text.split_once('=') {
+            Some((name, file)) if known.iter().any(|known| known == name) && !file.is_empty() => {
+                self.traces.insert(name.to_owned(), PathBuf::from(file));
+                Ok(())
+            }
+            _ => Err(PaperError::UnknownTrace { given: text.to_owned(), known: known.join(", ") }),
+        }
+    }
+}
