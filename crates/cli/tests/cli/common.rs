@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::sync::Once;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -15,8 +17,29 @@ pub(crate) struct Place {
     pub(crate) directory: TempDir,
 }
 
+/// Lets programs that the tests start hear the signals that this process ignores.
+///
+/// Under nohup(1), and in the background of a shell without job control, a process begins with hang-ups or interrupts
+/// ignored, and so do its children. A signal with a handler has none in a program that is started (execve(2)).
+#[cfg(unix)]
+fn let_children_hear() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+    for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|s| ignored >> (s - 1) & 1 == 1) {
+        // The handler does as much as ignoring did: nobody looks at the flag.
+        signal_hook::flag::register(signal, std::sync::Arc::default()).unwrap();
+    }
+}
+
 impl Place {
     pub(crate) fn new() -> Place {
+        #[cfg(unix)]
+        static ONCE: Once = Once::new();
+        #[cfg(unix)]
+        ONCE.call_once(let_children_hear);
         Place { directory: TempDir::new().unwrap() }
     }
 
