@@ -16,7 +16,7 @@ use ssdyno_flash::FlashOp;
 
 use crate::ReadOnly;
 use crate::log_blocks::{Place, Policy, Shares, Store};
-use crate::page_map::NONE;
+use crate::map::NONE;
 
 /// The replacement blocks of a plane.
 #[derive(Clone, Debug)]

@@ -6,8 +6,8 @@ use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::blocks::Searches;
 use crate::contract::FtlFacts;
-use crate::log_blocks::LogBlockConfig;
-use crate::page_map::NONE;
+use crate::map::NONE;
+use crate::own_keys::LogBlockConfig;
 use crate::placement::Chooser;
 use crate::reverse::Reverse;
 use crate::{Blocks, Cleaning, FtlConfig, HotCold, Placement, ReadOnly, WearLevelling};

@@ -1,30 +1,8 @@
 //! Which block is cleaned next.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_engine::Rng;
 
-use crate::Blocks;
-
-/// How the victim of a cleaning is chosen among the closed blocks of a plane.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cleaning {
-    /// The block with the fewest valid pages: the best there is when all pages are equally likely
-    /// to be overwritten (Yang, Misra and Rubenstein 2015).
-    Greedy,
-    /// The block that was closed first.
-    Fifo,
-    /// Any block, all equally likely.
-    Random,
-    /// The best of `cleaning_window` blocks drawn at random (Van Houdt 2013); 10 by default.
-    DChoices,
-    /// The block with the most (1 - u) age / 2u, where u is its valid share (Rosenblum and
-    /// Ousterhout 1992).
-    CostBenefit,
-    /// The best of the `cleaning_window` blocks that were closed first; 1/8 of the plane by default.
-    Windowed,
-}
+use crate::{Blocks, Cleaning};
 
 impl Cleaning {
     /// Of a plane with `blocks`, how many of the blocks that were closed first are looked at; 0 =

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use ssdyno_block::ConfigError;
-use ssdyno_flash::Geometry;
 
-use crate::FtlConfig;
-use crate::blocks::Searches;
+use crate::own_keys::{DftlConfig, LogBlockConfig, PageMapConfig, is_default};
 
 /// How planes are chosen for writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -109,150 +108,121 @@ impl Precondition {
     }
 }
 
-/// Numbers that follow from `[ftl]` and the geometry, checked against each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FtlLimits {
-    /// Pages that the host sees.
-    pub logical_pages: u32,
-    /// Pages of the mapping table that are kept in flash behind them.
-    pub mapping_pages: u32,
-    /// Pages of a block that hold data.
-    pub data_pages: u32,
-    /// Cleaning goes on while fewer blocks of a plane are free.
-    pub free_low: u32,
-    /// Background cleaning goes on while fewer blocks of a plane are free.
-    pub free_background: u32,
-    /// Blocks of a plane that are open for writing at a time.
-    pub frontiers: u32,
-    /// Most valid pages a plane may hold so that cleaning always gains something.
-    pub valid_most: u32,
+/// How the victim of a cleaning is chosen among the closed blocks of a plane.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cleaning {
+    /// The block with the fewest valid pages: the best there is when all pages are equally likely
+    /// to be overwritten (Yang, Misra and Rubenstein 2015).
+    Greedy,
+    /// The block that was closed first.
+    Fifo,
+    /// Any block, all equally likely.
+    Random,
+    /// The best of `cleaning_window` blocks drawn at random (Van Houdt 2013); 10 by default.
+    DChoices,
+    /// The block with the most (1 - u) age / 2u, where u is its valid share (Rosenblum and
+    /// Ousterhout 1992).
+    CostBenefit,
+    /// The best of the `cleaning_window` blocks that were closed first; 1/8 of the plane by default.
+    Windowed,
 }
 
-impl FtlConfig {
-    /// Checks the numbers and derives [`FtlLimits`] for an FTL that maps pages; `bad_most` is the
-    /// largest number of bad blocks that a plane starts with.
-    pub fn limits(&self, geometry: &Geometry, bad_most: u32) -> Result<FtlLimits, ConfigError> {
-        self.limits_with_mapping(geometry, bad_most, |_| 0)
-    }
+fn greedy() -> Cleaning {
+    Cleaning::Greedy
+}
+fn order() -> String {
+    "CWDP".into()
+}
+fn five_percent() -> f64 {
+    0.05
+}
+fn hundred() -> u32 {
+    100
+}
 
-    /// As [`limits`](FtlConfig::limits) for an FTL that keeps its mapping table in flash, in
-    /// `mapping_pages(logical pages)` pages and blocks of their own.
-    pub(crate) fn limits_with_mapping(
-        &self,
-        geometry: &Geometry,
-        bad_most: u32,
-        mapping_pages: impl Fn(u32) -> u32,
-    ) -> Result<FtlLimits, ConfigError> {
-        let blocks = geometry.blocks_per_plane;
-        self.check_shares(geometry)?;
-        let logical_pages = self.logical_pages(geometry)?;
-        let data_pages = geometry.pages_per_block.get() - self.summary_pages;
-        // Two: one to open, one to move pages to while its successor is being made.
-        let free_low = ((self.free_blocks_low * f64::from(blocks)).ceil() as u32).max(2);
-        let free_background = (self.free_blocks_background * f64::from(blocks)).ceil() as u32;
-        let with_table = |logical: u32| logical.saturating_add(mapping_pages(logical));
-        let hot_cold = u32::from(self.hot_cold != HotCold::Off);
-        let frontiers = 1 + hot_cold + u32::from(with_table(logical_pages) > logical_pages);
-        let kept = free_low + frontiers + bad_most;
-        let valid_most = u64::from(blocks.saturating_sub(kept)) * u64::from(data_pages);
-        let per_plane = |logical| with_table(logical).div_ceil(geometry.planes());
-        let fits = |logical| u64::from(per_plane(logical)) < valid_most;
-        if !fits(logical_pages) {
-            let problem = format!(
-                "{} is too little: {} pages, mapping table included, fall to each plane, which has \
-                 {blocks} blocks of {data_pages} data pages, {kept} of them kept free, open or bad",
-                self.over_provisioning,
-                per_plane(logical_pages)
-            );
-            return Err(self.cannot_hold(geometry, problem, "lower ftl.free_blocks_low, ", fits));
+/// Makes [`FtlConfig`], in which an FTL with keys of its own has a table for them.
+macro_rules! tables {
+    ($($name:literal: $table:ident as $Table:ty,)*) => {
+        /// The `[ftl]` table: what several FTLs understand, and a table for each that has keys of
+        /// its own.
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct FtlConfig {
+            /// Which FTL; `ssdyno list ftls` shows all.
+            pub name: String,
+            /// Physical / logical - 1.
+            pub over_provisioning: f64,
+            /// Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`,
+            /// `windowed`.
+            #[serde(default = "greedy")]
+            pub cleaning: Cleaning,
+            /// For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
+            /// looked at.
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub cleaning_window: u32,
+            /// Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
+            #[serde(default = "five_percent")]
+            pub free_blocks_low: f64,
+            /// While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
+            /// cleaning in the background.
+            #[serde(default)]
+            pub free_blocks_background: f64,
+            /// How planes are chosen for writes.
+            #[serde(default)]
+            pub placement: Placement,
+            /// For static placement: the order in which channel (C), way (W, the chip on its
+            /// channel), die (D) and plane (P) advance with the logical page; `CWDP` moves the channel
+            /// fastest.
+            #[serde(default = "order")]
+            pub static_order: String,
+            /// Which pages are kept apart from others, in blocks of their own.
+            #[serde(default)]
+            pub hot_cold: HotCold,
+            /// Wear levelling.
+            #[serde(default)]
+            pub wear_levelling: WearLevelling,
+            /// For static wear levelling: tolerated difference of erases within a plane.
+            #[serde(default = "hundred")]
+            pub wear_threshold: u32,
+            /// Pages at the end of each block that hold a summary of the block instead of data; each
+            /// is programmed when the block is full (S3-26).
+            #[serde(default, skip_serializing_if = "is_default")]
+            pub summary_pages: u32,
+            $(
+                #[doc = concat!("Keys of the FTL `", $name, "`.")]
+                #[serde(rename = $name, default, skip_serializing_if = "is_default")]
+                pub $table: $Table,
+            )*
         }
-        Ok(FtlLimits {
-            logical_pages,
-            mapping_pages: with_table(logical_pages) - logical_pages,
-            data_pages,
-            free_low,
-            free_background,
-            frontiers,
-            valid_most: (valid_most - 1) as u32,
-        })
-    }
 
-    /// That summaries leave room for data, and that shares of a plane are shares.
-    pub(crate) fn check_shares(&self, geometry: &Geometry) -> Result<(), ConfigError> {
-        let pages_per_block = geometry.pages_per_block.get();
-        if self.summary_pages >= pages_per_block {
-            return Err(ConfigError::new(
-                "ftl.summary_pages",
-                format!("{} of {pages_per_block} pages leave no room for data", self.summary_pages),
-                "write 0 or 1",
-            ));
-        }
-        for (key, share) in [
-            ("free_blocks_low", self.free_blocks_low),
-            ("free_blocks_background", self.free_blocks_background),
-        ] {
-            if !(0.0..1.0).contains(&share) {
-                return Err(ConfigError::new(
-                    format!("ftl.{key}"),
-                    format!("{share} is outside 0 to 1"),
-                    "write a share of a plane's blocks, such as 0.05",
-                ));
+        impl FtlConfig {
+            /// Empties the tables of FTLs other than the one that is named, but for those that
+            /// `keeps`; the keys that were set in them, such as `ftl.dftl.mapping_cache`.
+            pub fn leave_out_tables(&mut self, keeps: impl Fn(&str) -> bool) -> Vec<String> {
+                let mut left_out = Vec::new();
+                $(
+                    if self.name != $name && !keeps($name) {
+                        left_out.extend(keys_of($name, &std::mem::take(&mut self.$table)));
+                    }
+                )*
+                left_out
             }
         }
-        Ok(())
-    }
+    };
+}
 
-    /// What a page map looks for in planes of `blocks`.
-    pub(crate) fn searches(&self, blocks: u32) -> Searches {
-        let window = self.cleaning.oldest_looked_at(self.cleaning_window, blocks);
-        Searches { window, wear: self.wear_levelling }
-    }
+tables! {
+    "page": page as PageMapConfig,
+    "dftl": dftl as DftlConfig,
+    "bast": bast as LogBlockConfig,
+    "fast": fast as LogBlockConfig,
+}
 
-    /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.
-    pub fn logical_pages(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
-        let op = self.over_provisioning;
-        let pages = (f64::from(geometry.pages()) / (1.0 + op) + 1e-6) as u32;
-        if !op.is_finite() || op < 0.0 || pages < geometry.planes() {
-            return Err(ConfigError::new(
-                "ftl.over_provisioning",
-                format!("{op} leaves no usable logical space"),
-                "write physical / logical - 1, such as 0.07 or 0.28",
-            ));
-        }
-        Ok(pages)
-    }
-
-    /// Too little over-provisioning: names the least, in steps of 0.0001, whose number of logical
-    /// pages `fits`, and what else would help: `or_else`, such as "lower ftl.free_blocks_low, ".
-    pub(crate) fn cannot_hold(
-        &self,
-        geometry: &Geometry,
-        problem: String,
-        or_else: &str,
-        fits: impl Fn(u32) -> bool,
-    ) -> ConfigError {
-        let logical = |steps: u64| {
-            let over_provisioning = steps as f64 / 1e4;
-            FtlConfig { over_provisioning, ..self.clone() }.logical_pages(geometry).ok()
-        };
-        // More over-provisioning means fewer logical pages, down to one a plane.
-        let most = f64::from(geometry.pages() / geometry.planes()) * 1e4;
-        let (mut too_few, mut enough) = (0u64, most as u64);
-        while enough - too_few > 1 {
-            let middle = u64::midpoint(too_few, enough);
-            if logical(middle).is_none_or(&fits) { enough = middle } else { too_few = middle }
-        }
-        let help = match logical(enough) {
-            Some(pages) if fits(pages) => format!(
-                "raise ftl.over_provisioning to at least {:.4}, {or_else}or use more blocks in a \
-                 plane (flash.blocks_per_plane)",
-                enough as f64 / 1e4
-            ),
-            _ => format!(
-                "{or_else}use more blocks in a plane: flash.blocks_per_plane = {} is all reserve",
-                geometry.blocks_per_plane
-            ),
-        };
-        ConfigError::new("ftl.over_provisioning", problem, help)
+/// The keys that are set in `table`, which is that of the FTL `name`.
+fn keys_of(name: &str, table: &impl Serialize) -> Vec<String> {
+    match serde_json::to_value(table) {
+        Ok(Value::Object(keys)) => keys.keys().map(|key| format!("ftl.{name}.{key}")).collect(),
+        _ => Vec::new(),
     }
 }

@@ -26,10 +26,7 @@
 
 use std::collections::VecDeque;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
-use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
@@ -46,15 +43,6 @@ use ssdyno_engine::{Health, PlaneUse, PrepareError};
 const FLASH_ENTRY_BYTES: u32 = 4;
 /// Bytes of an entry in the cache: logical and physical page number.
 const CACHE_ENTRY_BYTES: u64 = 8;
-
-/// The `[ftl.dftl]` table.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DftlConfig {
-    /// RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the table.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mapping_cache: Option<Bytes>,
-}
 
 /// The DFTL.
 #[derive(Clone, Debug)]

@@ -18,8 +18,9 @@ use std::collections::VecDeque;
 
 use ssdyno_flash::FlashOp;
 
-use crate::log_blocks::{LogBlockConfig, Place, Policy, Shares, Store};
-use crate::page_map::NONE;
+use crate::log_blocks::{Place, Policy, Shares, Store};
+use crate::map::NONE;
+use crate::own_keys::LogBlockConfig;
 use crate::{FtlConfig, ReadOnly};
 
 #[derive(Clone, Copy, Debug)]

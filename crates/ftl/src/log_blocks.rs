@@ -13,8 +13,6 @@
 
 use std::fmt::Debug;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
@@ -23,23 +21,14 @@ use ssdyno_flash::FlashOp;
 pub(crate) use crate::block_store::{Place, Shares, Store};
 use crate::blocks::Searches;
 use crate::contract::FtlFacts;
-use crate::page_map::NONE;
+use crate::map::NONE;
+use crate::own_keys::LogBlockConfig;
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
-use crate::registry::is_default;
 use crate::{
     Blocks, Endurance, Fill, Ftl, FtlConfig, Plane, Precondition, PrepareWatch, ReadOnly, sample,
 };
 use ssdyno_engine::{Health, PrepareError};
-
-/// The tables `[ftl.bast]` and `[ftl.fast]`.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LogBlockConfig {
-    /// Share of a plane's blocks that are log blocks, at least two; 0 = 5 %.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub log_blocks: f64,
-}
 
 /// What one plane's policy does; one instance a plane, which knows nothing of the others.
 pub(crate) trait Policy: Clone + Debug + Send {

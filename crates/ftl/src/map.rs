@@ -2,8 +2,10 @@
 
 use ssdyno_flash::{Divisor, Geometry};
 
-use crate::page_map::NONE;
 use crate::tables::{Stamp, Strip, Tables};
+
+/// In a map: this logical page holds no data.
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// The tables, with the narrowest entries that suffice: three bytes for planes of up to 64 GiB with pages
 /// of 4 KiB. Small tables stay in the processor's caches, and 4 TiB in 7 GB.

@@ -1,6 +1,6 @@
 //! The cached mapping table of a DFTL: which entries are in RAM, and which of them are dirty.
 
-use crate::page_map::NONE;
+use crate::map::NONE;
 
 /// Links of a list through the slots.
 #[derive(Clone, Copy, Debug)]

@@ -8,23 +8,12 @@
 //! without one is passed over: with random victims, or FIFO and a few pages a block, that is often,
 //! and write amplification is lower than of whole blocks.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
-use crate::page_map::{NONE, PageMap, Stream};
-
-/// When the pages of a block that is cleaned are moved.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CleaningPace {
-    /// All at once, when room is short: the write that finds it so waits for a block of copies.
-    #[default]
-    Whole,
-    /// A few before each write, so that the block is empty in time.
-    Paced,
-}
+use crate::map::NONE;
+use crate::own_keys::CleaningPace;
+use crate::page_map::{PageMap, Stream};
 
 /// The block of a plane that is being cleaned.
 #[derive(Clone, Copy, Debug)]

@@ -1,38 +1,20 @@
 //! Page mapping: every logical page may live in any physical page.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{Divisor, FlashOp, Geometry};
 
 use crate::contract::FtlFacts;
-use crate::map::Map;
+use crate::map::{Map, NONE};
+use crate::own_keys::CleaningPace;
 use crate::pace::Begun;
 use crate::placement::Chooser;
-use crate::registry::is_default;
 use crate::{
-    Blocks, CleaningPace, Fill, Ftl, FtlConfig, FtlLimits, HotCold, PageClass, Plane, Precondition,
-    PrepareWatch, ReadOnly, sample,
+    Blocks, Fill, Ftl, FtlConfig, FtlLimits, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
+    sample,
 };
 use ssdyno_engine::{Health, PlaneUse, PrepareError};
-
-/// In a map: this logical page holds no data.
-pub(crate) const NONE: u32 = u32::MAX;
-
-/// The `[ftl.page]` table.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PageMapConfig {
-    /// When the pages of a block that is cleaned are moved. Other FTLs clean whole blocks.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub cleaning_pace: CleaningPace,
-    /// For `ftl.hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
-    /// addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub classes: Vec<PageClass>,
-}
 
 /// The open block of a plane.
 #[derive(Clone, Copy, Debug)]

@@ -48,7 +48,7 @@ impl Reverse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_map::NONE;
+    use crate::map::NONE;
 
     #[test]
     fn large_numbers_get_a_fourth_byte() {

@@ -3,7 +3,8 @@
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::FlashOp;
 
-use crate::page_map::{NONE, PageMap, Stream};
+use crate::map::NONE;
+use crate::page_map::{PageMap, Stream};
 use crate::{Cleaning, ReadOnly};
 
 impl PageMap {

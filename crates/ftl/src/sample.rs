@@ -11,7 +11,8 @@
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
 
-use crate::page_map::{Frontier, NONE, PageMap};
+use crate::map::NONE;
+use crate::page_map::{Frontier, PageMap};
 use crate::placement::Chooser;
 use crate::random_writes::RandomWrites;
 use crate::{Blocks, Endurance, Ftl, FtlLimits, Plane, PrepareWatch};

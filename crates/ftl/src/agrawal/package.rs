@@ -3,7 +3,7 @@
 use ssdyno_engine::events::FlashCause;
 use ssdyno_flash::{Divisor, FlashOp};
 
-use crate::page_map::NONE;
+use crate::map::NONE;
 use crate::random_writes::RandomWrites;
 use crate::ranks::Ranks;
 use crate::reverse::Reverse;

@@ -19,7 +19,8 @@ use ssdyno_block::ConfigError;
 use ssdyno_flash::{FlashOp, Geometry, OpKind};
 
 use crate::contract::FtlFacts;
-use crate::page_map::{NONE, PageMap};
+use crate::map::NONE;
+use crate::page_map::PageMap;
 use crate::placement::Chooser;
 use crate::{
     Blocks, Fill, Ftl, FtlConfig, FtlLimits, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
@@ -27,7 +28,6 @@ use crate::{
 };
 use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError};
 
-pub use sharing::PageClass;
 pub(crate) use sharing::check;
 use sharing::{Sharing, of_plane};
 

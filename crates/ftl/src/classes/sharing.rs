@@ -1,32 +1,11 @@
 //! Who gets which part of the logical space, and how many blocks of a plane.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use ssdyno_block::ConfigError;
 use ssdyno_flash::Geometry;
 
 use crate::closed_forms::{self, Class};
+use crate::own_keys::PageClass;
 use crate::{Cleaning, FtlConfig, HotCold};
-
-/// A class of logical pages: those that follow the class before, up to `space` more of the logical
-/// space. What a host calls a stream, or a drive a namespace of its own kind of data.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PageClass {
-    /// Share of the logical space; the classes' add up to 1.
-    pub space: f64,
-    /// Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
-    /// are shared out so that write amplification is least then (form 5 of the closed forms:
-    /// Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
-    /// `spare`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub writes: Option<f64>,
-    /// Share of the spare blocks, which are those of a plane that neither data fill nor
-    /// `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
-    /// `writes`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub spare: Option<f64>,
-}
 
 /// Fewest and most classes.
 const COUNT: std::ops::RangeInclusive<usize> = 2..=8;

@@ -6,7 +6,7 @@ use super::*;
 use crate::blocks::Searches;
 use crate::conformance::{ftl_config, small_flash};
 use crate::contract::FtlFacts;
-use crate::page_map::NONE;
+use crate::map::NONE;
 use crate::{Blocks, Ftl, Plane, Precondition, PrepareWatch};
 
 /// One plane with a hot and a cold class, full and in steady state. Seed 1.
