@@ -6,10 +6,7 @@ use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 use ssdyno_spec::scsi::status;
 
 use crate::Nexus;
-use crate::log::LogRequest;
-use crate::mode::ModeRequest;
-use crate::power::{Condition, SenseRequest};
-use crate::sanitize::Step;
+use crate::pending::{Condition, LogRequest, ModeRequest, SenseRequest, Step};
 use crate::sense::{Refusal, SenseBytes};
 
 /// Whose memory an NVMe command moves.

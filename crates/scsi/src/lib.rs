@@ -89,6 +89,7 @@ mod inquiry;
 mod job;
 mod log;
 mod mode;
+mod pending;
 mod perform;
 mod persistent;
 mod power;

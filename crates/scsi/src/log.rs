@@ -7,6 +7,7 @@ use ssdyno_spec::scsi::{AdditionalSense, mode::log};
 
 use crate::bytes::u16_at;
 use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
+use crate::pending::LogRequest;
 use crate::sense::{Refusal, Sense};
 use crate::target::ScsiTarget;
 
@@ -25,14 +26,6 @@ const SMART_BYTES: usize = 512;
 
 /// A temperature that is not known (SPC-4, 7.3.21).
 const UNKNOWN_CELSIUS: u8 = 0xff;
-
-/// A LOG SENSE whose page is still to be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LogRequest {
-    page: u8,
-    first_parameter: u16,
-    allocation: usize,
-}
 
 impl ScsiTarget {
     /// LOG SENSE.

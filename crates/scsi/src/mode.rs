@@ -8,6 +8,7 @@ use ssdyno_spec::scsi::{AdditionalSense, opcode};
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
+use crate::pending::{Control, ModeRequest};
 use crate::perform::flush;
 use crate::request::ScsiRequest;
 use crate::sense::{Refusal, Sense};
@@ -25,27 +26,6 @@ const PAGES: [u8; 5] = [
     mode::POWER_CONDITION,
     mode::INFORMATIONAL_EXCEPTIONS,
 ];
-
-/// PC: which values (SPC-4, table 148).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Control {
-    Current,
-    Changeable,
-    Default,
-    Saved,
-}
-
-/// A MODE SENSE whose pages are still to be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ModeRequest {
-    unit: usize,
-    ten: bool,
-    block_descriptor: bool,
-    long_lba: bool,
-    control: Control,
-    page: u8,
-    allocation: usize,
-}
 
 impl ScsiTarget {
     /// MODE SENSE (6), (10). Whether the cache is on, the controller is asked first.

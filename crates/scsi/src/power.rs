@@ -6,31 +6,13 @@ use ssdyno_spec::scsi::{AdditionalSense, SenseKey};
 
 use crate::commands::Operation;
 use crate::job::{After, NvmeCommand, ScsiJob, Work};
+use crate::pending::{Condition, SenseRequest};
 use crate::perform::flush;
 use crate::sense::{Refusal, Sense};
 use crate::target::ScsiTarget;
 
 /// Feature identifier of power management (base 2.0c, clause 5.27.1.2).
 const POWER_MANAGEMENT: u32 = 0x02;
-
-/// Power condition that START STOP UNIT has brought about.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) enum Condition {
-    /// Active.
-    #[default]
-    Active,
-    /// Idle or standby: REQUEST SENSE says which.
-    Low(AdditionalSense),
-    /// Stopped: nothing that needs the medium is done.
-    Stopped,
-}
-
-/// A REQUEST SENSE that waits for the health log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SenseRequest {
-    descriptors: bool,
-    allocation: usize,
-}
 
 impl ScsiTarget {
     /// A stopped unit does nothing that needs the medium (SBC-3, 4.20); one in a low power condition

@@ -20,8 +20,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::commands::{Found, Operation};
 use crate::job::{After, DataPlace, NvmeCommand, ScsiData, ScsiJob, Work};
+use crate::pending::{SenseRequest, Step};
 use crate::perform::check_protection;
-use crate::power::SenseRequest;
 use crate::request::{ScsiRequest, lun_field};
 use crate::sense::{Refusal, Sense};
 use crate::target::ScsiTarget;
@@ -35,25 +35,6 @@ const IMMEDIATE: u8 = 0x80;
 const UNRESTRICTED_EXIT: u8 = 0x20;
 /// Bytes of the parameter list of OVERWRITE before the pattern.
 const HEADER: usize = 4;
-
-/// What happens next with a command that has to do with a sanitize operation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
-    /// NVMe Sanitize completes: the operation has begun.
-    Begun { immediate: bool },
-    /// The failure mode is left.
-    Left,
-    /// The log page is there, so many milliseconds after the beginning; SANITIZE ends with the operation.
-    Wait { waited_ms: u32 },
-    /// The log page is there: the command that is kept is done, or refused.
-    Perform,
-    /// The log page is there, for REQUEST SENSE.
-    Sense(SenseRequest),
-    /// The log page is there, for GET LBA STATUS.
-    Blocks { lba: u64, allocation: u32 },
-    /// The log page is there: the controller has refused the command.
-    Refuse,
-}
 
 /// The log page as a command; the caller submits it `wait_ms` later.
 fn log_page(job: &mut ScsiJob, wait_ms: u32) -> NvmeCommand {

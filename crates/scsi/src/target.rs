@@ -11,7 +11,7 @@ use crate::commands::{self, Access, Command, Found, Operation};
 use crate::facts::{CommandSet, ControllerFacts, TranslatorConfig};
 use crate::initiator::Indirections;
 use crate::job::{After, Holds, ScsiJob, Work};
-use crate::power::Condition;
+use crate::pending::Condition;
 use crate::request::{ScsiRequest, lun_number};
 use crate::sense::{Refusal, Sense};
 use crate::server::Disk;

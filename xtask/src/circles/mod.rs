@@ -31,7 +31,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno-controller-nvme", 7),
     ("ssdyno-controller-ring", 9),
     ("ssdyno-flash", 4),
-    ("ssdyno-scsi", 11),
     ("ssdyno-session", 4),
     ("ssdyno-ssd", 6),
 ];

@@ -5,26 +5,19 @@
 //! CDBs - is [`ScsiTarget`].
 
 mod block;
+mod disk;
 mod facts;
 
 use alloc::vec;
 use core::ops::{Deref, DerefMut};
 
 pub use block::{BlockAction, BlockCommand, BlockEnd};
+pub(crate) use disk::Disk;
 pub use facts::{DiskFacts, DiskFactsError, ServerConfig};
 
 use crate::job::ScsiJob;
 use crate::target::{JobProgress, ScsiTarget};
 use crate::unit::Unit;
-
-/// What a unit is that is no namespace, and its state.
-#[derive(Debug)]
-pub(crate) struct Disk {
-    pub(crate) facts: DiskFacts,
-    /// WCE: the write cache is on.
-    pub(crate) cache_on: bool,
-    pub(crate) ordered_tasks: bool,
-}
 
 /// Carries out the SCSI commands for one block device, which is LUN 0.
 ///
