@@ -5,21 +5,16 @@ use ssdyno_pci::BusMaster;
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry};
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::NvmeController;
 use super::commands::Command;
+use super::pipe::Fetch;
 use super::queues::advanced;
 use super::subsystem::NvmCommand;
-use super::{ENTRY_BYTES, NvmeController};
+use super::wire::ENTRY_BYTES;
 use ssdyno_device::Device;
 
 /// Entries that are read at once at most: the limit of `nvme.fetch_entries`.
 const ENTRIES_MAX: usize = 64;
-
-/// A read of a submission queue under way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Fetch {
-    pub(super) queue: u16,
-    pub(super) count: u32,
-}
 
 impl<D: Device> NvmeController<D> {
     /// Begins reads as long as there are entries, room for their commands, and reads to spare.

@@ -81,9 +81,6 @@ use registers::Registers;
 use timers::Timers;
 use wire::Wire;
 
-/// Bytes of a submission queue entry.
-const ENTRY_BYTES: u64 = 64;
-
 /// What the controller has done since it was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ControllerCounters {

@@ -4,8 +4,6 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, Time};
 
-use super::fetch::Fetch;
-
 /// Things on their way, each with its arrival. When the first arrives is always at hand: the
 /// controller is asked for it several times a command.
 #[derive(Clone, Debug)]
@@ -68,6 +66,13 @@ impl<T> Pipe<T> {
     fn look(&mut self) {
         self.due = self.items.front().map_or(Time::MAX, |(at, _)| *at);
     }
+}
+
+/// A read of a submission queue under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fetch {
+    pub(super) queue: u16,
+    pub(super) count: u32,
 }
 
 /// What is on its way between host, controller and device.

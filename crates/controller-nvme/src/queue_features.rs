@@ -5,38 +5,12 @@ use ssdyno_block::Time;
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, feature};
 
 use super::NvmeController;
-use super::arbiter::Arbiter;
 use super::pages::HostPages;
+use super::queues::QueueFeatures;
 use super::subsystem::{AdminOutcome, FeatureValue};
 use super::timers::Timer;
 use ssdyno_device::Device;
-use ssdyno_device::nvme::NvmeControllerConfig;
 use ssdyno_pci::BusMaster;
-
-/// Values of the features that act on queues and interrupts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct QueueFeatures {
-    arbitration: u32,
-    /// I/O queues less one: submission and completion.
-    queues: u32,
-    coalescing: u32,
-}
-
-impl QueueFeatures {
-    /// The values after a reset.
-    pub(super) fn new(config: &NvmeControllerConfig) -> QueueFeatures {
-        let queues = u32::from(config.io_queues - 1);
-        QueueFeatures {
-            arbitration: Arbiter::feature(config.arbitration_burst),
-            queues: queues << 16 | queues,
-            coalescing: 0,
-        }
-    }
-    /// I/O submission and completion queues that the host may create.
-    pub(super) fn queues_granted(&self) -> (u32, u32) {
-        ((self.queues & 0xffff) + 1, (self.queues >> 16) + 1)
-    }
-}
 
 impl<D: Device> NvmeController<D> {
     /// Puts the values after a reset into force.

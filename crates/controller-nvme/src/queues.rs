@@ -1,6 +1,6 @@
 //! Submission and completion queues in host memory (base 2.0c, clause 3.3).
 
-use super::queue_features::QueueFeatures;
+use super::arbiter::Arbiter;
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// A submission queue as the controller sees it.
@@ -151,6 +151,31 @@ impl CompletionQueue {
             self.phase = !self.phase;
         }
         place
+    }
+}
+
+/// Values of the features that act on queues and interrupts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct QueueFeatures {
+    pub(super) arbitration: u32,
+    /// I/O queues less one: submission and completion.
+    pub(super) queues: u32,
+    pub(super) coalescing: u32,
+}
+
+impl QueueFeatures {
+    /// The values after a reset.
+    pub(super) fn new(config: &NvmeControllerConfig) -> QueueFeatures {
+        let queues = u32::from(config.io_queues - 1);
+        QueueFeatures {
+            arbitration: Arbiter::feature(config.arbitration_burst),
+            queues: queues << 16 | queues,
+            coalescing: 0,
+        }
+    }
+    /// I/O submission and completion queues that the host may create.
+    pub(super) fn queues_granted(&self) -> (u32, u32) {
+        ((self.queues & 0xffff) + 1, (self.queues >> 16) + 1)
     }
 }
 

@@ -3,8 +3,10 @@
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::FifoResource;
 
-use super::ENTRY_BYTES;
 use ssdyno_device::{HostLink, LinkConfig};
+
+/// Bytes of a submission queue entry.
+pub(super) const ENTRY_BYTES: u64 = 64;
 
 /// Times on the wire of what is not data.
 #[derive(Clone, Debug)]

@@ -27,8 +27,6 @@ const FILES_MAX: usize = 3;
 const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno", 19),
     ("ssdyno", 4),
-    ("ssdyno-controller-nvme", 11),
-    ("ssdyno-controller-nvme", 7),
     ("ssdyno-controller-ring", 9),
     ("ssdyno-flash", 4),
     ("ssdyno-session", 4),

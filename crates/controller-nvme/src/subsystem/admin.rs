@@ -5,7 +5,7 @@ use std::ops::Range;
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::{AsynchronousEvent, NvmeStatus, SubmissionEntry, admin};
 
-use super::sanitize::SanitizeOrder;
+use super::sanitizing::SanitizeOrder;
 use super::versions::Part;
 use super::{HostData, NvmeSubsystem};
 use ssdyno_device::Device;

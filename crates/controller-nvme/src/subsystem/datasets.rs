@@ -7,42 +7,12 @@ use ssdyno_spec::nvme::{DatasetRange, NvmeStatus, SubmissionEntry, dataset};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::io::{Force, Kind, NvmCommand, NvmStep};
+use super::ranges::{DATASET_RANGES_MAX, NO_DATASET};
 use super::{HostData, NvmeSubsystem};
 use ssdyno_device::Device;
 
 /// Longest range that the device deallocates in one piece.
 const DEALLOCATE_BYTES_MAX: u64 = 1 << 30;
-/// No dataset, but one range.
-pub(crate) const NO_DATASET: u32 = u32::MAX;
-/// Ranges of a dataset command at most.
-const DATASET_RANGES_MAX: usize = 256;
-
-/// Ranges of bytes that deallocating commands still have before them.
-#[derive(Debug, Default)]
-pub(crate) struct Datasets {
-    all: Vec<Vec<(u64, u64)>>,
-    free: Vec<usize>,
-}
-
-impl Datasets {
-    /// An empty list.
-    fn take(&mut self) -> u32 {
-        let at = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Vec::with_capacity(DATASET_RANGES_MAX));
-            self.all.len() - 1
-        });
-        at as u32
-    }
-    pub(crate) fn give_back(&mut self, at: u32) {
-        if at != NO_DATASET {
-            self.all[at as usize].clear();
-            self.free.push(at as usize);
-        }
-    }
-    fn pop(&mut self, at: u32) -> Option<(u64, u64)> {
-        self.all.get_mut(at as usize)?.pop()
-    }
-}
 
 impl<D: Device> NvmeSubsystem<D> {
     pub(crate) fn decode_dataset(

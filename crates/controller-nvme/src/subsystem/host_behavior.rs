@@ -14,15 +14,6 @@ const KEEP_ALIVE_MS: u32 = KEEP_ALIVE_UNITS as u32 * 100;
 /// Size of the host behaviour support structure.
 const BEHAVIOR_BYTES: usize = 512;
 
-/// What the host has said.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct HostBehavior {
-    /// Longest time without a Keep Alive command; 0: it sends none.
-    pub(crate) keep_alive_ms: u32,
-    /// ACRE: it knows delays of a retry, which no status here asks for.
-    retries_later: bool,
-}
-
 impl<D: Device> NvmeSubsystem<D> {
     /// Set Features, keep alive timer: rounded up to what KAS says.
     pub(crate) fn set_keep_alive(&mut self, ms: u32) {

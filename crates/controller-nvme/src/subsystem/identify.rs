@@ -6,7 +6,8 @@ use ssdyno_spec::nvme::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-use super::namespaces::Namespace;
+use super::namespaces::{FORMAT_SHIFTS, Namespace};
+use super::text::padded;
 use super::versions::{Field, Part};
 use super::{NvmeSubsystem, events, host_behavior, logs};
 use ssdyno_device::{Device, DeviceReport};
@@ -17,8 +18,6 @@ const BYTES: usize = 4096;
 pub(crate) const CONTROLLER_ID: u16 = 1;
 /// Aborts outstanding at most.
 pub(crate) const ABORTS_MAX: u8 = 4;
-/// Block formats: 2^shift bytes, without metadata.
-pub(crate) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
 
 /// What the bits of ONCS stand for.
 pub(crate) const OPTIONAL: [(Part, u16); 6] = [
@@ -29,14 +28,6 @@ pub(crate) const OPTIONAL: [(Part, u16); 6] = [
     (Part::Field(Field::SaveAndSelect), oncs::SAVE_AND_SELECT),
     (Part::Io(nvm::VERIFY), oncs::VERIFY),
 ];
-
-/// `text` with spaces behind it.
-pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
-    let mut field = [b' '; N];
-    let length = text.len().min(N);
-    field[..length].copy_from_slice(&text.as_bytes()[..length]);
-    field
-}
 
 /// Microseconds, rounded up.
 fn us(time: ssdyno_block::Time) -> u32 {

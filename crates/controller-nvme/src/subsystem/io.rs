@@ -5,7 +5,7 @@ use std::ops::Range;
 use ssdyno_block::{Op, Request, Status as DeviceStatus, SubmitError, Time, Token};
 use ssdyno_spec::nvme::{NvmeStatus, SubmissionEntry, nvm};
 
-use super::datasets::NO_DATASET;
+use super::ranges::NO_DATASET;
 use super::versions::Part;
 use super::{HostData, NvmeSubsystem};
 use ssdyno_device::Device;

@@ -9,16 +9,16 @@ use ssdyno_spec::nvme::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
+use super::feature_values::TEMPERATURE_KELVIN;
 use super::io::{Kind, NvmCommand};
 use super::namespaces::Namespaces;
+use super::text::padded;
 use super::versions::{Field, Part};
 use super::{HostData, NvmeSubsystem};
 use ssdyno_device::{Device, DeviceReport};
 
 /// Entries of the error log (ELPE + 1).
 pub(crate) const ERROR_ENTRIES: usize = 64;
-/// Temperature of a model that has none, in kelvin: 40 °C.
-pub(crate) const TEMPERATURE_KELVIN: u16 = 313;
 /// Namespaces that the changed namespace list names.
 const CHANGED_MAX: usize = 1024;
 
@@ -151,7 +151,7 @@ impl Logs {
             page::FIRMWARE_SLOT => {
                 let mut log = FirmwareSlotLog::new_zeroed();
                 log.active = 1;
-                log.revision[0] = super::identify::padded(firmware);
+                log.revision[0] = padded(firmware);
                 log.as_bytes().to_vec()
             }
             page::CHANGED_NAMESPACES => {

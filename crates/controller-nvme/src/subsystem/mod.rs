@@ -12,6 +12,7 @@
 mod admin;
 mod datasets;
 mod events;
+mod feature_values;
 mod features;
 mod host_behavior;
 mod identify;
@@ -21,7 +22,10 @@ mod media;
 mod namespace_commands;
 mod namespaces;
 mod offered;
+mod ranges;
 mod sanitize;
+mod sanitizing;
+mod text;
 mod versions;
 
 use ssdyno_block::{ConfigError, Time};
@@ -37,16 +41,16 @@ pub(crate) use identify::{ABORTS_MAX, OPTIONAL};
 pub(crate) use io::Kind;
 pub use io::{NvmCommand, NvmStep};
 pub use logs::FailedCommand;
-pub use sanitize::SanitizeOrder;
+pub use sanitizing::SanitizeOrder;
 pub(crate) use versions::{Field, Part, Version};
 
-use datasets::Datasets;
 use events::Events;
-use features::Features;
+use feature_values::Features;
 use logs::Logs;
 use media::Media;
 use namespaces::Namespaces;
-use sanitize::Sanitizing;
+use ranges::Datasets;
+use sanitizing::Sanitizing;
 
 /// Moves the data of one command between the subsystem and its host.
 pub trait HostData {

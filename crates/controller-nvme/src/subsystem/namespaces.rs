@@ -7,10 +7,10 @@ use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 
 use ssdyno_device::nvme::NvmeControllerConfig;
 
-use super::identify::FORMAT_SHIFTS;
-
 /// Namespaces start at multiples of this: no flash page belongs to two.
 const GRANULE_BYTES: u64 = 1 << 20;
+/// Block formats: 2^shift bytes, without metadata.
+pub(crate) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
 /// Hints that are kept of a namespace.
 const HINTS_MAX: usize = 256;
 /// Ranges of the LBA range type feature: 64 of 64 bytes.

@@ -1,5 +1,5 @@
-//! Log pages about what the controller offers: pages, commands, features (base 2.0c, clauses 5.16.1.1,
-//! 5.16.1.6 and 5.16.1.18).
+//! What the controller offers, and the log pages about it: pages, commands, features (base 2.0c, clauses
+//! 5.16.1.1, 5.16.1.6 and 5.16.1.18).
 
 use ssdyno_spec::nvme::{admin, effects, feature, nvm, page};
 
@@ -81,6 +81,24 @@ const FEATURES: [(u8, u32); 14] = [
 ];
 
 impl<D: Device> NvmeSubsystem<D> {
+    /// Whether this controller has `part`: its version does, and so does its device.
+    pub(crate) fn has(&self, part: Part) -> bool {
+        let fits = match part {
+            Part::Io(nvm::COMPARE) => self.media.contents.is_some(),
+            Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.limits.has_cache,
+            Part::Feature(feature::AUTONOMOUS_POWER) => !self.limits.low_power_states.is_empty(),
+            Part::Admin(admin::SANITIZE) | Part::Log(page::SANITIZE) => {
+                self.sanitize_capabilities() != 0
+            }
+            _ => true,
+        };
+        fits && self.version.has(part)
+    }
+    /// Whether this controller's version has `field`.
+    pub(crate) fn has_field(&self, field: Field) -> bool {
+        self.version.has(Part::Field(field))
+    }
+
     /// LPA of Identify: the page of command effects, offsets, the pages of version 2.0 with the scopes of
     /// commands.
     pub(crate) fn log_attributes(&self) -> u8 {

@@ -16,6 +16,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::NvmeSubsystem;
 use super::admin::AdminOutcome;
+use super::sanitizing::{Phase, SanitizeOrder, Sanitizing, passes};
 use super::versions::Field;
 use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 
@@ -23,100 +24,6 @@ use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 const PASSES_TOLD: u8 = 16;
 /// Log pages that can be read while an operation is in progress or has failed (base 2.0c, clause 8.21.4).
 const PAGES_ALLOWED: [u8; 4] = [page::ERROR, page::SMART, page::CHANGED_NAMESPACES, page::SANITIZE];
-
-/// States of the sanitize operation (base 2.0c, clause 8.21).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Phase {
-    /// Nothing is in progress, nothing is to be mended.
-    #[default]
-    Idle,
-    Processing,
-    Failed,
-}
-
-/// A sanitize operation that was accepted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SanitizeOrder {
-    device: Sanitize,
-    /// Of the command; the log page tells it.
-    dword10: u32,
-    /// What an overwrite leaves (dword 11).
-    pattern: u32,
-}
-
-/// The sanitize operation of the subsystem.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sanitizing {
-    phase: Phase,
-    /// What the log tells of the most recent operation.
-    status: u16,
-    dword10: u32,
-    began: Time,
-    ends: Time,
-    /// It will fail.
-    fails: bool,
-    /// Nothing was written since the last successful one.
-    erased: bool,
-}
-
-impl Sanitizing {
-    /// Most commands are refused.
-    #[inline]
-    pub(crate) fn restricts(&self) -> bool {
-        self.phase != Phase::Idle
-    }
-    pub(crate) fn is_processing(&self) -> bool {
-        self.phase == Phase::Processing
-    }
-    /// The host writes.
-    #[inline]
-    pub(crate) fn written(&mut self) {
-        self.erased = false;
-    }
-    /// A failure mode can be left by command.
-    fn is_unrestricted(&self) -> bool {
-        self.dword10 & sanitize::UNRESTRICTED_EXIT != 0
-    }
-    fn refusal(&self) -> NvmeStatus {
-        match self.phase {
-            Phase::Failed => NvmeStatus::SANITIZE_FAILED.with_do_not_retry(),
-            _ => NvmeStatus::SANITIZE_IN_PROGRESS,
-        }
-    }
-
-    /// How much is done at `at`, in 65536ths.
-    fn progress(&self, at: Time) -> u16 {
-        if self.phase != Phase::Processing {
-            return SanitizeLog::NO_PROGRESS;
-        }
-        let (done, all) = (at.saturating_sub(self.began), self.ends - self.began);
-        let done = u128::from(done.as_ps()) << 16;
-        let share = done / u128::from(all.as_ps().max(1));
-        share.min(u128::from(SanitizeLog::NO_PROGRESS - 1)) as u16
-    }
-
-    /// SSTAT at `at`.
-    fn told(&self, at: Time) -> u16 {
-        let (passes, all) = (u32::from(passes(self.dword10)), u32::from(SanitizeLog::NO_PROGRESS));
-        let overwrites = self.dword10 & 7 == sanitize::OVERWRITE;
-        // Completed passes, of which 5 bits are told.
-        let completed = match self.status & SanitizeLog::STATUS {
-            SanitizeLog::IN_PROGRESS => u32::from(self.progress(at)) * passes / all,
-            SanitizeLog::SANITIZED => passes,
-            _ => 0,
-        };
-        let completed = if overwrites { completed as u16 & 0x1f } else { 0 };
-        self.status | completed << 3 | if self.erased { SanitizeLog::ERASED } else { 0 }
-    }
-}
-
-/// OWPASS: 0 stands for 16.
-fn passes(dword10: u32) -> u8 {
-    match (dword10 >> sanitize::PASSES_SHIFT & 0xf) as u8 {
-        0 => 16,
-        passes => passes,
-    }
-}
 
 /// What the device is to do; `None` for an action that is none, or erases nothing.
 fn order(dword10: u32) -> Option<Sanitize> {

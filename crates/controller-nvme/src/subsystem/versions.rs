@@ -7,9 +7,6 @@
 
 use ssdyno_spec::nvme::{NvmeStatus, admin, cns, feature, nvm, page};
 
-use super::NvmeSubsystem;
-use ssdyno_device::Device;
-
 /// A version of NVM Express, as register VS has it (base 2.0c, clause 3.1.3.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Version(u32);
@@ -238,26 +235,6 @@ const CODES: [(NvmeStatus, Version); 3] = [
     (NvmeStatus::FEATURE_NOT_NAMESPACE_SPECIFIC, V1_1),
     (NvmeStatus::OVERLAPPING_RANGE, V1_2),
 ];
-
-impl<D: Device> NvmeSubsystem<D> {
-    /// Whether this controller has `part`: its version does, and so does its device.
-    pub(crate) fn has(&self, part: Part) -> bool {
-        let fits = match part {
-            Part::Io(nvm::COMPARE) => self.media.contents.is_some(),
-            Part::Feature(feature::VOLATILE_WRITE_CACHE) => self.limits.has_cache,
-            Part::Feature(feature::AUTONOMOUS_POWER) => !self.limits.low_power_states.is_empty(),
-            Part::Admin(admin::SANITIZE) | Part::Log(page::SANITIZE) => {
-                self.sanitize_capabilities() != 0
-            }
-            _ => true,
-        };
-        fits && self.version.has(part)
-    }
-    /// Whether this controller's version has `field`.
-    pub(crate) fn has_field(&self, field: Field) -> bool {
-        self.version.has(Part::Field(field))
-    }
-}
 
 #[cfg(test)]
 mod tests {
