@@ -7,7 +7,7 @@ use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_spec::ring::{Descriptor, ErrorKind, RingFault};
 use zerocopy::FromZeros;
 
-use super::log_part;
+use super::event::log_part;
 use super::registers::Setup;
 
 /// Where a command stands.
@@ -218,5 +218,25 @@ impl Block {
         let number = self.next_command;
         self.next_command = number.wrapping_add(1);
         (number, self.next_command == self.end && self.outstanding)
+    }
+}
+
+/// The prefetch that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prefetch {
+    /// Pieces that are still to come.
+    pub(super) pieces: u32,
+    /// A doorbell that came before it was through.
+    pub(super) early_doorbell: Option<(u32, u32)>,
+}
+
+impl Prefetch {
+    pub(super) fn is_under_way(&self) -> bool {
+        self.pieces > 0
+    }
+
+    /// The doorbell that waited, once the prefetch is through.
+    pub(super) fn take_doorbell(&mut self) -> Option<(u32, u32)> {
+        if self.is_under_way() { None } else { self.early_doorbell.take() }
     }
 }

@@ -5,10 +5,11 @@ use ssdyno_pci::{BusMaster, DmaDirection};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Descriptor, ErrorKind, RingCommandKind};
 
+use super::RingCard;
 use super::block::Local;
 use super::dma::Work;
+use super::event::Event;
 use super::media::Access;
-use super::{Event, RingCard};
 
 impl RingCard {
     /// The microprocessor has understood command `number`.

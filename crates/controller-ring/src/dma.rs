@@ -7,14 +7,12 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::EventQueue;
-use ssdyno_engine::events::{Activity, PartKind};
-use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 
 use super::config::{DescriptorEngine, RingConfig};
+use super::event::Event;
 use super::registers::Setup;
 use super::tlp::TlpLink;
-use super::{Event, RingCard, log_part};
 
 /// What a transfer is for. Descriptors by number and count, pages by slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,39 +30,35 @@ pub(super) enum Work {
 }
 
 impl Work {
-    fn is_to_host(self) -> bool {
+    pub(super) fn is_to_host(self) -> bool {
         matches!(self, Work::Return(..) | Work::Read(_))
     }
-    fn is_data(self) -> bool {
+    pub(super) fn is_data(self) -> bool {
         matches!(self, Work::Read(_) | Work::Write(_))
     }
 }
 
 /// A transfer.
 #[derive(Clone, Copy, Debug)]
-struct Transfer {
-    work: Work,
-    address: u64,
-    bytes: u64,
+pub(super) struct Transfer {
+    pub(super) work: Work,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
 }
 
 /// An engine.
 #[derive(Clone, Copy, Debug, Default)]
-struct Engine {
+pub(super) struct Engine {
     moves_data: bool,
     moves_descriptors: bool,
-    transfer: Option<Transfer>,
+    pub(super) transfer: Option<Transfer>,
 }
-
-/// The link's directions in device events.
-const TO_DEVICE: (PartKind, u16) = (PartKind::HostLink, 0);
-const TO_HOST: (PartKind, u16) = (PartKind::HostLink, 1);
 
 /// The engines, what waits for them, and the link they use.
 #[derive(Debug)]
 pub(super) struct Dma {
     pub(super) link: TlpLink,
-    engines: Vec<Engine>,
+    pub(super) engines: Vec<Engine>,
     /// Engines that move data.
     data_engines: usize,
     /// From the start of a transfer to its first packet, and what its end takes, together.
@@ -150,58 +144,6 @@ impl Dma {
                 self.engines[at].transfer = next;
                 queue.schedule(now + self.setup_time, Event::Start(at as u32));
             }
-        }
-    }
-}
-
-impl RingCard {
-    /// Engine `at` is set up.
-    pub(super) fn start_transfer(&mut self, now: Time, at: usize) {
-        let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
-        if !work.is_to_host() {
-            let (sent, first) = self.dma.link.request(now, address, bytes);
-            log_part(&mut self.log, TO_HOST, Activity::Transfer, sent);
-            return self.queue.schedule(first, Event::Arrive(at as u32));
-        }
-        let (wire, traffic) = self.dma.link.write(now, address, bytes);
-        log_part(&mut self.log, TO_HOST, Activity::Transfer, wire);
-        let medium =
-            if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
-        match work {
-            Work::Read(_) => self.traffic.data_to_host += traffic,
-            _ => self.traffic.returns += traffic,
-        }
-        self.queue.schedule(wire.1.max(medium), Event::Sent(at as u32));
-    }
-
-    /// The first completion of engine `at`'s read is there.
-    pub(super) fn receive(&mut self, now: Time, at: usize) {
-        let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
-        let (wire, slowest) = self.dma.link.receive(now, address, bytes);
-        log_part(&mut self.log, TO_DEVICE, Activity::Transfer, wire);
-        let medium =
-            if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
-        let traffic = self.dma.link.read_traffic(address, bytes);
-        match work {
-            Work::Write(_) => self.traffic.data_from_host += traffic,
-            _ => self.traffic.fetches += traffic,
-        }
-        self.queue.schedule(wire.1.max(medium).max(slowest), Event::Sent(at as u32));
-    }
-
-    /// Engine `at` is done.
-    pub(super) fn transfer_done(&mut self, now: Time, at: usize, bus: &mut dyn BusMaster) {
-        let Some(Transfer { work, .. }) = self.dma.engines[at].transfer.take() else { return };
-        match work {
-            Work::Fetch(..) | Work::Prefetch(..) => {
-                self.fetched(work, bus);
-                self.after_fetch(now);
-            }
-            Work::Return(first, count) => {
-                let slot = self.block.slot(first) as u32;
-                self.queue.schedule(now + self.dma.link.latency(), Event::Landed(slot, count));
-            }
-            Work::Read(_) | Work::Write(_) => self.data_done(now, work, bus),
         }
     }
 }

@@ -1,14 +1,11 @@
 //! Faults that the card is told to have.
 
 use ssdyno_block::{Fault, FaultPlan, FaultSite};
-use ssdyno_pci::FaultyDevice;
-
-use super::RingCard;
 
 /// The plan, and where the card stands in it.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
-    plan: Option<Box<FaultPlan>>,
+    pub(super) plan: Option<Box<FaultPlan>>,
     /// The card begins nothing more, until it is reset.
     pub(super) hangs: bool,
     /// Commands started so far.
@@ -39,24 +36,5 @@ impl Faults {
     #[inline]
     pub(super) fn lose_interrupt(&mut self, ordinal: u64) -> bool {
         self.plan.as_mut().is_some_and(|plan| plan.meets(FaultSite::Interrupt, ordinal).is_some())
-    }
-}
-
-/// The plan hits commands, counted from 0 in the order of starting, and interrupts, in that of sending.
-impl FaultyDevice for RingCard {
-    fn arm(&mut self, plan: FaultPlan) {
-        self.faults.plan = Some(Box::new(plan));
-    }
-
-    fn fault_plan(&self) -> Option<&FaultPlan> {
-        self.faults.plan.as_deref()
-    }
-
-    fn fault_plan_mut(&mut self) -> &mut FaultPlan {
-        self.faults.plan.get_or_insert_with(|| Box::new(FaultPlan::new(0)))
-    }
-
-    fn hang_until_reset(&mut self) {
-        self.faults.hangs = true;
     }
 }

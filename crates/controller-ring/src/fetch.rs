@@ -8,26 +8,6 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::RingCard;
 use super::dma::Work;
 
-/// The prefetch that is under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Prefetch {
-    /// Pieces that are still to come.
-    pieces: u32,
-    /// A doorbell that came before it was through.
-    early_doorbell: Option<(u32, u32)>,
-}
-
-impl Prefetch {
-    pub(super) fn is_under_way(&self) -> bool {
-        self.pieces > 0
-    }
-
-    /// The doorbell that waited, once the prefetch is through.
-    fn take_doorbell(&mut self) -> Option<(u32, u32)> {
-        if self.is_under_way() { None } else { self.early_doorbell.take() }
-    }
-}
-
 impl RingCard {
     /// The host gives a block (S0-13).
     pub(super) fn doorbell(&mut self, now: Time, (offset, size): (u32, u32)) {

@@ -4,7 +4,8 @@
 use ssdyno_block::Time;
 use ssdyno_pci::BusMaster;
 
-use super::{Event, RingCard};
+use super::RingCard;
+use super::event::{Event, REST};
 
 /// Bytes of the posted write that is a message signalled interrupt, with its overhead.
 const MESSAGE_BYTES: u64 = 4;
@@ -27,7 +28,7 @@ impl Interrupts {
         self.unreported = 0;
         self.timed = false;
         self.pending = false;
-        self.batch = self.batch.wrapping_add(1) & super::REST;
+        self.batch = self.batch.wrapping_add(1) & REST;
     }
 
     /// `count` more descriptors are unreported; true if they make a batch of `batch_size` full, where

@@ -4,10 +4,10 @@
 //! block's descriptors; it works on one command after another, starting the next while the transfer
 //! of the last one runs (S0-21); what is done goes back as the response mode says, then an interrupt.
 //!
-//! Here is the card's life; each part has its own module: `registers` (what the host sees), `block` (the
+//! Here is the card's life; each part has its own module: `function` and `registers` (what the host sees), `block` (the
 //! descriptors of a block), `fetch` and `returns` (their way in and out), `processors` and `commands`
-//! (what is done with them), `dma` (the engines), `tlp` (the link), `storage` and `media` (what stores the
-//! data), `interrupt`, `faults`.
+//! (what is done with them), `dma` and `transfers` (the engines and what they do), `tlp` (the link), `storage` and
+//! `media` (what stores the data), `interrupt`, `faults`, `event`.
 //!
 //! Key types: [`RingConfig`] (the file of a card), [`RingCard`] (the card, a
 //! [`PciDevice`](ssdyno_pci::PciDevice)), [`TlpLink`] (its link, packet by packet), [`presets`].
@@ -22,8 +22,10 @@ mod block;
 mod commands;
 mod config;
 mod dma;
+mod event;
 mod faults;
 mod fetch;
+mod function;
 mod interrupt;
 mod media;
 pub mod presets;
@@ -32,99 +34,28 @@ mod registers;
 mod returns;
 mod storage;
 mod tlp;
+mod transfers;
 
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::EventQueue;
 use ssdyno_engine::PrepareError;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::EventLog;
 use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::RingFault;
 
-use block::Block;
+use block::{Block, Prefetch};
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::Dma;
+use event::{Event, SLOT_BITS};
 use faults::Faults;
-use fetch::Prefetch;
 use interrupt::Interrupts;
 use processors::Processors;
 use registers::Registers;
 use ssdyno_device::{DeviceConfig, DeviceFacts, DeviceReport};
 use storage::Storage;
 pub use tlp::{Direction as TlpDirection, TlpConfig, TlpLink, Traffic};
-
-/// What can happen inside the card.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Event {
-    /// [`layout::CONTROL`] was written.
-    Control(bool),
-    /// [`layout::NEXT_SIZE`] was written; the values wait in a queue.
-    Doorbell,
-    /// [`layout::INTERRUPT_MASK`] was written.
-    Mask(bool),
-    /// [`layout::INTERRUPT_ACKNOWLEDGE`] was written.
-    Acknowledge,
-    /// A microprocessor has done its job.
-    Processor(u32),
-    /// An engine is set up: its first packet may go.
-    Start(u32),
-    /// The first completion of an engine's read is there.
-    Arrive(u32),
-    /// An engine has done its transfer.
-    Sent(u32),
-    /// Descriptors are in host memory: first slot, how many.
-    Landed(u32, u32),
-    /// The medium has done its part of the command in a slot.
-    Medium(u32),
-    /// Returned descriptors have waited long enough for their interrupt.
-    Timeout(u32),
-    /// The command in a slot, which a fault held up, begins.
-    Begin(u32),
-}
-
-/// Bits of a slot, and of a number of descriptors.
-const SLOT_BITS: u32 = 13;
-
-/// Four bits for the kind, 28 for the rest.
-impl ssdyno_engine::Event for Event {
-    fn pack(self) -> u32 {
-        let (kind, rest) = match self {
-            Event::Control(on) => (0, u32::from(on)),
-            Event::Doorbell => (1, 0),
-            Event::Mask(on) => (2, u32::from(on)),
-            Event::Acknowledge => (3, 0),
-            Event::Processor(at) => (4, at),
-            Event::Start(at) => (5, at),
-            Event::Arrive(at) => (6, at),
-            Event::Sent(at) => (7, at),
-            Event::Landed(slot, count) => (8, slot | count << SLOT_BITS),
-            Event::Medium(slot) => (9, slot),
-            Event::Timeout(number) => (10, number & REST),
-            Event::Begin(slot) => (11, slot),
-        };
-        kind << 28 | rest
-    }
-    fn unpack(code: u32) -> Event {
-        let rest = code & REST;
-        match code >> 28 {
-            0 => Event::Control(rest != 0),
-            1 => Event::Doorbell,
-            2 => Event::Mask(rest != 0),
-            3 => Event::Acknowledge,
-            4 => Event::Processor(rest),
-            5 => Event::Start(rest),
-            6 => Event::Arrive(rest),
-            7 => Event::Sent(rest),
-            8 => Event::Landed(rest & ((1 << SLOT_BITS) - 1), rest >> SLOT_BITS),
-            9 => Event::Medium(rest),
-            10 => Event::Timeout(rest),
-            _ => Event::Begin(rest),
-        }
-    }
-}
-
-const REST: u32 = (1 << 28) - 1;
 
 /// What crossed the link, by purpose (S0-24).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -170,17 +101,6 @@ pub struct RingCard {
     interrupts: Interrupts,
     faults: Faults,
     traffic: RingTraffic,
-}
-
-/// Reports that a part of the card was busy.
-fn log_part(
-    log: &mut EventLog,
-    part: (PartKind, u16),
-    activity: Activity,
-    (from, to): (Time, Time),
-) {
-    let part = PartEvent::new(part.0, part.1);
-    log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
 }
 
 impl RingCard {

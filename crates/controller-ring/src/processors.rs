@@ -4,9 +4,10 @@ use ssdyno_block::Time;
 use ssdyno_engine::events::{Activity, PartKind};
 use ssdyno_pci::BusMaster;
 
+use super::RingCard;
 use super::config::CardConfig;
 use super::dma::Work;
-use super::{Event, RingCard, log_part};
+use super::event::{Event, log_part};
 
 /// What a microprocessor does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,13 +1,11 @@
-//! What the host sees: configuration space and BAR 0.
+//! The registers of BAR 0.
 
 use std::collections::VecDeque;
 
-use ssdyno_block::Time;
-use ssdyno_pci::{BusMaster, Identity, PciDevice};
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{ResponseMode, RingFault};
 
-use super::{Event, RingCard};
+use super::event::Event;
 
 /// What was set up when the card was switched on.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +104,7 @@ impl Registers {
         self.doorbells.pop_front()
     }
 
-    fn status(&self, outstanding: bool) -> u32 {
+    pub(super) fn status(&self, outstanding: bool) -> u32 {
         let flag = |is: bool, bit| if is { bit } else { 0 };
         flag(self.values.enabled && self.setup.is_some(), layout::STATUS_ENABLED)
             | flag(outstanding, layout::STATUS_BUSY)
@@ -114,7 +112,7 @@ impl Registers {
     }
 
     /// The register at `offset` that the host can write; others read as zero.
-    fn read(&self, offset: u32) -> u32 {
+    pub(super) fn read(&self, offset: u32) -> u32 {
         let values = &self.values;
         match offset {
             layout::CONTROL => u32::from(values.enabled),
@@ -132,7 +130,7 @@ impl Registers {
     }
 
     /// The host writes `value` at `offset`; gives what the card has to do then.
-    fn write(&mut self, offset: u32, value: u32) -> Option<Event> {
+    pub(super) fn write(&mut self, offset: u32, value: u32) -> Option<Event> {
         let values = &mut self.values;
         match offset {
             layout::CONTROL => {
@@ -159,81 +157,5 @@ impl Registers {
             _ => {}
         }
         None
-    }
-}
-
-impl PciDevice for RingCard {
-    fn identity(&self) -> Identity {
-        Identity {
-            vendor: layout::VENDOR,
-            device: layout::DEVICE,
-            class: layout::CLASS,
-            revision: 1,
-            bar_bytes: [u64::from(layout::BAR_BYTES), 0, 0],
-            msix_vectors: 1,
-            msi_vectors: 1,
-            interrupt_pin: 1,
-        }
-    }
-
-    fn bar_read(&mut self, _now: Time, bar: u8, offset: u32) -> u32 {
-        if bar != 0 {
-            return 0;
-        }
-        let ns = |time: Time| u32::try_from(time.as_ns()).unwrap_or(u32::MAX);
-        match offset {
-            layout::IDENTIFIER => layout::IDENTIFIER_VALUE,
-            layout::VERSION => 1,
-            layout::CAPACITY_LOW => self.storage.media.pages as u32,
-            layout::CAPACITY_HIGH => (self.storage.media.pages >> 32) as u32,
-            layout::TECHNOLOGY => self.storage.media.technology as u32,
-            layout::CHANNELS => self.storage.media.channels,
-            layout::READ_TIME => ns(self.storage.media.read_time),
-            layout::WRITE_TIME => ns(self.storage.media.write_time),
-            layout::MAX_BLOCK => self.config.card.max_block,
-            layout::FEATURES => {
-                let most = self.config.card.prefetch;
-                let prefetch = if most > 0 { layout::FEATURE_PREFETCH | most << 8 } else { 0 };
-                layout::FEATURE_CALIBRATED | prefetch
-            }
-            layout::STATUS => self.registers.status(self.block.outstanding),
-            _ => self.registers.read(offset),
-        }
-    }
-
-    fn bar_write(&mut self, now: Time, bar: u8, offset: u32, value: u32) {
-        if bar != 0 {
-            return;
-        }
-        if let Some(event) = self.registers.write(offset, value) {
-            self.queue.schedule(now, event);
-        }
-    }
-
-    fn reset(&mut self, now: Time) {
-        self.control(now, false);
-        self.registers = Registers::default();
-    }
-
-    fn advance(&mut self, now: Time, bus: &mut dyn BusMaster) {
-        loop {
-            let flash = self.storage.media.next_event().filter(|at| *at <= now);
-            let own = self.queue.next_time().filter(|at| *at <= now);
-            match (own, flash) {
-                // Late events (the card stood still) happen now.
-                (Some(at), flash) if flash.is_none_or(|flash| at <= flash) => {
-                    if let Some((_, event)) = self.queue.pop_due(at) {
-                        self.handle(now, event, bus);
-                    }
-                }
-                (_, Some(_)) => self.flash(now, bus),
-                (_, None) => return,
-            }
-        }
-    }
-
-    fn next_event(&self) -> Option<Time> {
-        let (own, flash) = (self.queue.next_time(), self.storage.media.next_event());
-        own.into_iter().chain(flash).min()
     }
 }

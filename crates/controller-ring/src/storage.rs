@@ -8,8 +8,8 @@ use ssdyno_pci::BusMaster;
 use ssdyno_spec::ring as layout;
 use ssdyno_spec::ring::{Descriptor, ErrorKind};
 
-use super::SLOT_BITS;
 use super::config::RingConfig;
+use super::event::SLOT_BITS;
 use super::media::{Access, Media};
 
 /// Where the sectors of a command are: in the medium, and in host memory.
