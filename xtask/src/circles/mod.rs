@@ -29,7 +29,6 @@ const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno", 4),
     ("ssdyno-flash", 4),
     ("ssdyno-session", 4),
-    ("ssdyno-ssd", 6),
 ];
 
 /// One circle.

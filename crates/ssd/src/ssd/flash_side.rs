@@ -6,8 +6,9 @@ use ssdyno_engine::events::{EventLog, FlashCause};
 use ssdyno_flash::{FlashArray, FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
 use ssdyno_ftl::{Ftl, FtlConfig, Placement, Plane, ReadOnly};
 
+use super::Ssd;
 use super::contents::Contents;
-use super::{Event, Ssd};
+use super::event::Event;
 use crate::task::{Goal, Owner};
 
 /// Whose turn it is to be written among dies that are equally busy, and among the planes of a die.
@@ -296,6 +297,45 @@ impl Ssd {
             }
             Goal::WrittenBack { page } => self.written_back(now, page),
         }
+    }
+}
+
+impl FlashSide {
+    /// See [`Ssd::check_contents`].
+    fn check_contents(&mut self) {
+        let pages = self.ftl.logical_pages();
+        self.array.keep_contents();
+        self.contents.newest = vec![1; pages as usize];
+        self.contents.stored = vec![1; pages as usize];
+        for page in 0..pages {
+            if let Some(physical) = self.ftl.locate(page) {
+                self.contents.at(page);
+                self.array.set_content(physical, self.contents.tag());
+            }
+        }
+    }
+
+    /// After everything was erased behind the FTL's back: what the flash holds now is right.
+    pub(super) fn contents_start_anew(&mut self) {
+        if cfg!(debug_assertions) && !self.contents.newest.is_empty() {
+            self.check_contents();
+        }
+    }
+}
+
+impl Ssd {
+    /// From now on every read of the host that reaches the flash is compared, at the end of its
+    /// array phase, with the last data of that page that the FTL had been given when the read was
+    /// queued - whatever was cleaned, suspended, joined or overtaken meanwhile - and none newer may
+    /// wait in the buffer. A difference panics. For tests: it works only in
+    /// builds with debug assertions, and is to be called before the first request.
+    pub fn check_contents(&mut self) {
+        self.flash.check_contents();
+    }
+
+    /// Reads compared since [`check_contents`](Ssd::check_contents).
+    pub fn contents_compared(&self) -> u64 {
+        self.flash.array.contents_compared()
     }
 }
 

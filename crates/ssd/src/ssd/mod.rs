@@ -8,6 +8,7 @@
 mod ahead;
 mod buffered;
 mod contents;
+mod event;
 mod flash_side;
 mod limited;
 mod pages;
@@ -20,64 +21,21 @@ mod target;
 
 use ssdyno_block::{ConfigError, Op, Request, Status, Time};
 use ssdyno_device::Device;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{EventQueue, PrepareError};
-use ssdyno_flash::{FlashArray, FlashEvent};
+use ssdyno_flash::FlashArray;
 use ssdyno_ftl::buffer::WriteBuffer;
 
 use crate::task::{Goal, Owner, Tasks};
 use crate::{Config, PartialPage};
 
 use buffered::Buffer;
+use event::{Event, log_part};
 use flash_side::FlashSide;
 use pages::Pages;
 use path::DataPath;
 use power::Power;
 use requests::Requests;
-
-/// What can happen inside the device.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Flash(FlashEvent),
-    /// The command (and the data of a write) is in the controller.
-    Dispatch(u32),
-    /// The answer is at the host.
-    Complete(u32),
-    /// The request's data has crossed the sector bus.
-    BusFree(u32),
-}
-
-impl From<FlashEvent> for Event {
-    #[inline]
-    fn from(event: FlashEvent) -> Event {
-        Event::Flash(event)
-    }
-}
-
-/// Two bits for the kind, thirty for the rest.
-impl ssdyno_engine::Event for Event {
-    #[inline]
-    fn pack(self) -> u32 {
-        match self {
-            Event::Flash(event) => event.pack(),
-            Event::Dispatch(slot) => slot | 1 << 30,
-            Event::Complete(slot) => slot | 2 << 30,
-            Event::BusFree(slot) => slot | 3 << 30,
-        }
-    }
-    #[inline]
-    fn unpack(code: u32) -> Event {
-        let rest = code & !(3 << 30);
-        match code >> 30 {
-            0 => Event::Flash(FlashEvent::unpack(rest)),
-            1 => Event::Dispatch(rest),
-            2 => Event::Complete(rest),
-            _ => Event::BusFree(rest),
-        }
-    }
-}
-
-const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind");
 
 /// Events after which [`Ssd::run_until_completion`](Device::run_until_completion) lets its caller look after
 /// other things.
@@ -98,12 +56,6 @@ pub struct Ssd {
     buffer: Buffer,
     flash: FlashSide,
     power: Power,
-}
-
-/// Reports that a part of the controller was busy.
-fn log_part(log: &mut EventLog, part: (PartKind, u16), activity: Activity, from: Time, to: Time) {
-    let part = PartEvent::new(part.0, part.1);
-    log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
 }
 
 impl Ssd {

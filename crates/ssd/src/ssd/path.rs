@@ -1,14 +1,41 @@
 //! What lies between the host and the FTL: link, firmware, DRAM.
 
+use std::collections::VecDeque;
+
 use ssdyno_block::units::Bandwidth;
 use ssdyno_block::{ConfigError, Time};
+use ssdyno_device::LinkConfig;
 use ssdyno_device::link::{Direction, HostLink};
 use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{FifoResource, LastTransferTime};
 
-use super::log_part;
-use super::sector_bus::SectorBus;
+use super::event::log_part;
 use crate::Config;
+
+/// Who waits for the bus.
+#[derive(Debug, Default)]
+pub(super) struct SectorBus {
+    /// A transfer is under way, or the queues are being worked on.
+    pub(super) busy: bool,
+    /// Requests whose flash work is done.
+    pub(super) finished: VecDeque<u32>,
+    /// Requests that the device has accepted.
+    pub(super) commands: VecDeque<u32>,
+}
+
+impl SectorBus {
+    pub(super) fn new(config: &LinkConfig) -> Option<SectorBus> {
+        matches!(config, LinkConfig::SectorBus { .. }).then(SectorBus::default)
+    }
+
+    /// The next request, and whether it is finished.
+    pub(super) fn next(&mut self) -> Option<(u32, bool)> {
+        match self.finished.pop_front() {
+            Some(slot) => Some((slot, true)),
+            None => self.commands.pop_front().map(|slot| (slot, false)),
+        }
+    }
+}
 
 /// The way of commands and data through the controller.
 #[derive(Debug)]

@@ -23,7 +23,8 @@ use ssdyno_flash::{FlashTiming, Geometry, MultiPlane, NO_OWNER};
 use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Ftl, FtlFacts, Plane};
 
-use super::{Ssd, log_part};
+use super::Ssd;
+use super::event::log_part;
 
 /// A new key for the data, and all tables without entries: *assumed*; drives take from milliseconds to
 /// seconds.

@@ -1,37 +1,11 @@
 //! The half-duplex bus of S3, where answers go before commands.
 
-use std::collections::VecDeque;
-
 use ssdyno_block::{Op, Time};
-use ssdyno_device::LinkConfig;
 use ssdyno_device::link::Direction;
 
-use super::{Event, Ssd};
-
-/// Who waits for the bus.
-#[derive(Debug, Default)]
-pub(super) struct SectorBus {
-    /// A transfer is under way, or the queues are being worked on.
-    busy: bool,
-    /// Requests whose flash work is done.
-    pub(super) finished: VecDeque<u32>,
-    /// Requests that the device has accepted.
-    pub(super) commands: VecDeque<u32>,
-}
-
-impl SectorBus {
-    pub(super) fn new(config: &LinkConfig) -> Option<SectorBus> {
-        matches!(config, LinkConfig::SectorBus { .. }).then(SectorBus::default)
-    }
-
-    /// The next request, and whether it is finished.
-    fn next(&mut self) -> Option<(u32, bool)> {
-        match self.finished.pop_front() {
-            Some(slot) => Some((slot, true)),
-            None => self.commands.pop_front().map(|slot| (slot, false)),
-        }
-    }
-}
+use super::Ssd;
+use super::event::Event;
+use super::path::SectorBus;
 
 impl Ssd {
     /// Lets requests pass until one has data to transfer.
