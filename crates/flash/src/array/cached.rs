@@ -17,8 +17,9 @@ use ssdyno_block::Time;
 use ssdyno_engine::Event;
 use ssdyno_engine::events::FlashCause;
 
-use super::channel::{Step, Transfer};
-use super::{FlashArray, FlashEvent, Other, PlanePort};
+use super::FlashArray;
+use super::event::{FlashEvent, Other, PlanePort};
+use super::line::{Step, Transfer};
 use crate::OpKind;
 use crate::die::{Group, NIL, Phase};
 

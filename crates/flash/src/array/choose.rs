@@ -3,7 +3,8 @@
 use ssdyno_engine::Event;
 use ssdyno_engine::events::FlashCause;
 
-use super::{FlashArray, FlashEvent, Other, PlanePort};
+use super::FlashArray;
+use super::event::{FlashEvent, Other, PlanePort};
 use crate::die::{Group, NIL, Phase, Queued};
 use crate::{CopyMode, MultiPlane, OpKind};
 

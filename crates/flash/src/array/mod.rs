@@ -3,22 +3,27 @@
 //! Each plane has one queue, served in order; with read priority each die has a second one for
 //! reads. A die that falls idle takes, in this order: reads that may overtake, what it suspended,
 //! the oldest head of its planes' queues together with the heads that may join it. Which transfer of a
-//! channel goes next is in [`channel`], what dies with cache registers do in [`cached`].
+//! channel goes next is in [`channel`] and [`line`], what dies with cache registers do in [`cached`].
 
 mod cached;
 mod channel;
 mod choose;
+mod event;
+mod line;
 mod operate;
 mod shadow;
 mod suspend;
 mod written;
 
-use ssdyno_block::{ConfigError, Time};
-use ssdyno_engine::events::{EventLog, FlashCause};
-use ssdyno_engine::{Event, EventQueue, FifoResource};
+use ssdyno_block::ConfigError;
+use ssdyno_engine::events::FlashCause;
+use ssdyno_engine::{Event, FifoResource};
+
+pub use event::{FlashEvent, PlanePort};
 
 use cached::Registers;
-use channel::Line;
+use event::{Kind, Other};
+use line::Line;
 use written::Written;
 
 use crate::die::{Die, Fifo, NIL, Phase, Queued, Slab};
@@ -26,101 +31,6 @@ use crate::{
     ChannelOrder, CopyMode, FlashConfig, FlashOp, FlashTiming, Geometry, MultiPlane, NO_OWNER,
     OpKind,
 };
-
-/// Something that happens to a die or a channel; packs into 26 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FlashEvent {
-    kind: Kind,
-    /// The die's generation when an event that can be overtaken was scheduled: older ones are
-    /// void. Eight bits suffice, since no event outlives 256 suspensions of its die. Of
-    /// [`Kind::Other`], which cannot be overtaken: which of them.
-    generation: u8,
-    die: u16,
-}
-
-/// What nearly every operation has, and the rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// The array phase of the current operation ends.
-    ArrayDone,
-    /// The next page of a read left the die.
-    PageOut,
-    /// A program or erase enters its array phase with reads waiting: suspend it now.
-    Suspend,
-    /// See [`Other`].
-    Other,
-}
-
-/// What only some devices have.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Other {
-    /// The die has suspended and is free for reads.
-    Suspended,
-    /// A channel falls free for which transfers wait; its number stands where others have a die.
-    Free,
-    /// All that became ready at this time is in the channel's line: choose.
-    Choose,
-    /// What was read is in the cache registers.
-    Moved,
-    /// The next page in the cache registers left the die.
-    CachedPageOut,
-    /// The data of a program is in the cache registers.
-    Loaded,
-    /// Data of a program has left the cache registers for the page registers.
-    RegistersFree,
-}
-
-impl Other {
-    const ALL: [Other; 7] = [
-        Other::Suspended,
-        Other::Free,
-        Other::Choose,
-        Other::Moved,
-        Other::CachedPageOut,
-        Other::Loaded,
-        Other::RegistersFree,
-    ];
-}
-
-impl FlashEvent {
-    /// Bits that [`pack`](FlashEvent::pack) needs.
-    pub const BITS: u32 = 26;
-
-    /// `other`, of die or channel `number`.
-    fn other(other: Other, number: u16) -> FlashEvent {
-        FlashEvent { kind: Kind::Other, generation: other as u8, die: number }
-    }
-
-    /// The event as a number.
-    #[inline]
-    pub fn pack(self) -> u32 {
-        u32::from(self.die) | u32::from(self.generation) << 16 | (self.kind as u32) << 24
-    }
-
-    /// The event that was packed into `code`.
-    #[inline]
-    pub fn unpack(code: u32) -> FlashEvent {
-        let kind = match code >> 24 & 3 {
-            0 => Kind::ArrayDone,
-            1 => Kind::PageOut,
-            2 => Kind::Suspend,
-            _ => Kind::Other,
-        };
-        FlashEvent { kind, generation: (code >> 16) as u8, die: code as u16 }
-    }
-}
-
-/// What the array needs of its device at one moment.
-pub struct PlanePort<'a, E> {
-    /// The moment.
-    pub now: Time,
-    /// Where the array's events go.
-    pub queue: &'a mut EventQueue<E>,
-    /// Where the array reports what is busy.
-    pub log: &'a mut EventLog,
-    /// Owners of the operations that completed, in order; one entry an operation.
-    pub done: &'a mut Vec<u32>,
-}
 
 /// A block's contents are told apart by the erases before them. An FTL may give out a block again as
 /// soon as its erase is queued; a read that overtakes must not find what lies there until then.

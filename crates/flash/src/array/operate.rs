@@ -4,8 +4,9 @@ use ssdyno_block::Time;
 use ssdyno_engine::Event;
 use ssdyno_engine::events::{Activity, Busy, FlashCause, PartEvent, PartKind};
 
-use super::channel::{Step, Transfer};
-use super::{FlashArray, FlashEvent, Kind, PlanePort};
+use super::FlashArray;
+use super::event::{FlashEvent, Kind, PlanePort};
+use super::line::{Step, Transfer};
 use crate::die::{Die, Group, NIL, Phase, Queued};
 use crate::{CopyMode, OpKind};
 

@@ -3,7 +3,8 @@
 use ssdyno_engine::Event;
 use ssdyno_engine::events::Activity;
 
-use super::{FlashArray, FlashEvent, Kind, Other, PlanePort};
+use super::FlashArray;
+use super::event::{FlashEvent, Kind, Other, PlanePort};
 use crate::OpKind;
 use crate::die::{Die, Phase, Suspended};
 
