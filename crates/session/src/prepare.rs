@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ssdyno_bench::{BenchError, RowsPlace};
-use ssdyno_block::{Time, counted};
+use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{RunResult, Supervisor};
 use ssdyno_record::Recording;
@@ -201,13 +201,6 @@ fn found(mut spec: RunSpec, result: &RunResult) -> RunSpec {
         spec.real.found(method);
     }
     spec
-}
-
-/// Length of the points of the series: at nothing one that no run fills (S4-15).
-pub(crate) fn series_interval(spec: &RunSpec) -> Option<Time> {
-    const WHOLE_RUN: Time = Time::from_s(10_000_000);
-    let interval = spec.interval?.0;
-    Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
 }
 
 /// What of its own figures keeps a finished run from being a success.

@@ -22,10 +22,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::fio;
 use crate::named;
 use crate::overlay::{WORKLOAD, settings};
-use crate::prepare::series_interval;
 use crate::prompt::Prompt;
 use crate::source::LoadedSource;
-use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, option_of};
+use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, option_of, series_interval};
 
 /// Why `option` is refused for a simulated target; `instead` says what to name for it.
 fn for_real_targets(key: &str, instead: &str) -> Failure {

@@ -9,10 +9,9 @@ use crate::failure::{Failure, FailureKind};
 use crate::kinds::DEVICE_KINDS;
 use crate::named;
 use crate::overlay::settings;
-use crate::prepare::series_interval;
 use crate::real::refuse_real;
 use crate::source::LoadedSource;
-use crate::spec::{FileContents, RunSpec};
+use crate::spec::{FileContents, RunSpec, series_interval};
 
 /// A run in virtual time, and where its parts come from.
 #[derive(Debug)]

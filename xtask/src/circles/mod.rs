@@ -27,7 +27,6 @@ const FILES_MAX: usize = 3;
 const NOT_YET: &[(&str, usize)] = &[
     ("ssdyno", 19),
     ("ssdyno", 4),
-    ("ssdyno-session", 4),
 ];
 
 /// One circle.

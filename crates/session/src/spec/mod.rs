@@ -8,6 +8,7 @@ pub(crate) mod words;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_bench::{EngineKind, Method};
+use ssdyno_block::Time;
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_figures::{Keep, Until};
 use ssdyno_host::{CompletionWait, ThreadMode};
@@ -405,6 +406,13 @@ impl RunSpec {
     pub(crate) fn is_real(&self, target: &str) -> bool {
         self.contents.device.is_none() && named::is_real(target)
     }
+}
+
+/// Length of the points of the series: at nothing one that no run fills (S4-15).
+pub(crate) fn series_interval(spec: &RunSpec) -> Option<Time> {
+    const WHOLE_RUN: Time = Time::from_s(10_000_000);
+    let interval = spec.interval?.0;
+    Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
 }
 
 /// Whether writing to `target` harms nobody.
