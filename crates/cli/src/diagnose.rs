@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_session::{ErrorBody, Failure, FailureKind, FailurePlace};
 
+use crate::options::in_failure;
+
 /// The exit code of the program.
 pub(crate) fn exit_code(kind: FailureKind) -> u8 {
     match kind {
@@ -24,9 +26,15 @@ pub(crate) struct ErrorObject {
     pub(crate) error: ErrorBody,
 }
 
+/// A failure for programs.
+pub(crate) fn body(failure: &Failure) -> ErrorBody {
+    in_failure(failure).body()
+}
+
 /// A failure for people: with the lines in question. What comes from files and arguments may hold
 /// control characters, which a terminal would obey.
 pub(crate) fn render(failure: &Failure) -> String {
+    let failure = &in_failure(failure);
     let message = printable(&failure.message);
     let help = failure.help.as_deref().map(printable);
     let mut group = Group::with_title(Level::ERROR.primary_title(message));

@@ -2,8 +2,8 @@
 //!
 //! Key parts: `args` (all verbs, and what several take: each group of options gives its part of a
 //! [`RunSpec`](ssdyno_session::RunSpec)), `commands` (a file for each verb, with its arguments), `replay` (the
-//! command of a spec), `task` (one way to carry out what is no run), `memory` (the allocator, and what is said when it has nothing left), `diagnose`
-//! (errors with their place and the exit codes).
+//! command of a spec), `options` (keys in texts become options), `task` (one way to carry out what is no run), `memory`
+//! (the allocator, and what is said when it has nothing left), `diagnose` (errors with their place and the exit codes).
 //!
 //! Errors: every `Failure` has one message, a place where there is one, help and an exit code; with
 //! `--json` it is an object on standard output.
@@ -18,6 +18,7 @@ mod diagnose;
 mod host;
 mod hosts;
 mod memory;
+mod options;
 mod output;
 mod progress;
 mod real;
@@ -88,7 +89,7 @@ fn report(failure: &Failure, output: Output) -> ExitCode {
         output::tell(&diagnose::render(failure));
     } else if !output::is_told() {
         // If not even this can be printed, the exit code still tells.
-        let _ = output.object(&ErrorObject { error: failure.body() });
+        let _ = output.object(&ErrorObject { error: diagnose::body(failure) });
     }
     ExitCode::from(exit_code(failure.kind))
 }

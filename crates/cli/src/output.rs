@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 use ssdyno_session::{Failure, FailureKind};
 
-use crate::diagnose::{ErrorObject, exit_code};
+use crate::diagnose::{ErrorObject, body, exit_code};
 
 /// Something is on standard output, or is being written there.
 static BEGUN: AtomicBool = AtomicBool::new(false);
@@ -63,7 +63,7 @@ pub(crate) fn is_told() -> bool {
 /// Ends the program at once, from any thread. With `--json` standard output has one object even then.
 pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
     let begun = || BEGUN.load(Ordering::SeqCst);
-    let text = ssdyno_report::to_json(&ErrorObject { error: failure.body() });
+    let text = ssdyno_report::to_json(&ErrorObject { error: body(failure) });
     // Held to the end, so that nothing follows. Who prints at this moment may wait for a reader.
     let mut out = (output.json && !begun()).then(|| std::io::stdout().lock());
     if let (Some(out), Ok(text), false) = (&mut out, text, begun()) {

@@ -3,10 +3,11 @@
 use clap::{Command, CommandFactory};
 use serde_json::Value;
 use ssdyno_figures::Keep;
-use ssdyno_session::{RunSpec, given, option_of};
+use ssdyno_session::{RunSpec, given};
 
 use crate::args::Cli;
 use crate::commands::run::RunArgs;
+use crate::options::option_of;
 use crate::results;
 
 /// `ssdyno run` with everything that decides the run, which is `spec`, what is kept and where. Not the name
@@ -101,6 +102,7 @@ mod tests {
 
     use super::*;
     use crate::args::Verb;
+    use crate::options::is_key;
 
     /// Options that a replay leaves out on purpose.
     const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
@@ -293,6 +295,7 @@ mod tests {
         keys.retain(|key| !other(key));
         assert!(keys.len() > 45, "{keys:?}");
         for key in keys {
+            assert!(is_key(&key), "{key} is new: name it in `options`");
             assert!(options.contains(&option_of(&key)), "{key}: {}", option_of(&key));
         }
         assert_eq!(given("", &spec).len(), 1, "a default is not repeated, but the seed");

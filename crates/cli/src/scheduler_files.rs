@@ -9,6 +9,7 @@ use ssdyno_profile::{
 };
 use ssdyno_session::{Failure, FailureKind};
 
+use crate::options::in_text_of_task;
 use crate::output::Output;
 
 /// Stands for standard output.
@@ -154,6 +155,7 @@ impl SchedulerFiles {
                 Ok(text) => texts.push(text),
                 Err(reason) => {
                     self.remove_new();
+                    let reason = in_text_of_task(&reason);
                     let what = format!("`{}` is not written: {reason}", wanted.option);
                     let help = "the figures are in the result; no scheduler file was written";
                     return Err(Failure::new(FailureKind::Failed, what).with_help(help));

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::named;
 use crate::overlay::{NETWORK, Setting};
 use crate::spec::{
-    DEFAULT_HOST, Doorbell, DriverSpec, FileContents, HostSpec, Queues, StackKind, given, option_of,
+    DEFAULT_HOST, Doorbell, DriverSpec, FileContents, HostSpec, Queues, StackKind, given,
 };
 
 impl Queues {
@@ -67,17 +67,17 @@ impl HostRequest<'_> {
             () => DriverSpec::Direct,
         });
         if let Some(ring) = spec.ring.as_ref().filter(|_| driver != DriverSpec::Ring) {
-            let what = format!("`--ring {}` is for the ring driver", ring.typed);
+            let what = format!("`host.ring={}` is for the ring driver", ring.typed);
             return Err(about("ring", what, "leave it out, or run sim:zc706-ring"));
         }
         if driver != DriverSpec::Network && spec.network.is_some() {
-            let what = "`--network` needs the driver `network`";
-            return Err(about("network", what, "leave --driver out, or --network"));
+            let what = "`host.network` needs the driver `network`";
+            return Err(about("network", what, "leave `host.driver` out, or `host.network`"));
         }
         let of_network = self.settings.iter().find(|setting| setting.key.starts_with(NETWORK));
         if let Some(setting) = of_network.filter(|_| driver != DriverSpec::Network) {
             return Err(Failure::usage(format!("there is no network for `{}`", setting.key))
-                .with_help("add --network s4-iscsi, or leave the setting out")
+                .with_help("add `host.network=s4-iscsi`, or leave the setting out")
                 .with_key(&setting.key)
                 .at(Some(setting.place(true, "no effect here"))));
         }
@@ -164,9 +164,9 @@ impl HostRequest<'_> {
     fn plan(&self) -> Result<HostPlan, Failure> {
         let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
         if self.spec.namespaces.len() > 1 && !matches!(self.source, Source::Generator(_)) {
-            let what = "several `--namespaces` are for threads of a generator: the requests of a trace \
+            let what = "several `host.namespaces` are for threads of a generator: the requests of a trace \
                         or a job file are dealt out to threads as they come";
-            return Err(about("namespaces", what, "choose one namespace, or use --workload"));
+            return Err(about("namespaces", what, "choose one namespace, or a generated workload"));
         }
         let threads = match self.source {
             Source::Generator(config) => {
@@ -189,23 +189,23 @@ impl HostRequest<'_> {
         let by_class = matches!(spec.queues, Some(Queues::Weighted | Queues::MoreQueues));
         let ssd = "leave it out, or run an SSD such as sim:p3600";
         let (key, what, help) = if other && spec.queues.is_some() {
-            ("queues", "`--queues` is for the NVMe driver", ssd)
+            ("queues", "`host.queues` is for the NVMe driver", ssd)
         } else if other && !spec.namespaces.is_empty() {
-            ("namespaces", "`--namespaces` is for the NVMe driver", ssd)
+            ("namespaces", "`host.namespaces` is for the NVMe driver", ssd)
         } else if other && spec.power_state.is_some() {
             let help = "leave it out, or run an SSD such as sim:gen4-consumer";
-            ("power_state", "`--power-state` is for the NVMe driver", help)
+            ("power_state", "`host.power_state` is for the NVMe driver", help)
         } else if other && spec.time_limit.is_some() {
-            let help = "leave it out; a ring card has --ring timeout=1s";
-            ("time_limit", "`--time-limit` is for the NVMe driver", help)
+            let help = "leave it out; a ring card has `host.ring=timeout=1s`";
+            ("time_limit", "`host.time_limit` is for the NVMe driver", help)
         } else if other && spec.retries.is_some() {
-            ("retries", "`--retries` is for the NVMe driver", ssd)
+            ("retries", "`host.retries` is for the NVMe driver", ssd)
         } else if driver == DriverSpec::Ring && spec.stack == Some(StackKind::Scsi) {
             let what = "the ring card takes no SCSI commands: the translation makes NVMe commands";
-            ("stack", what, "leave --stack out, or run an SSD such as sim:p3600")
+            ("stack", what, "leave `host.stack` out, or run an SSD such as sim:p3600")
         } else if !spec.classes.is_empty() && driver != DriverSpec::Direct && !by_class {
-            let what = "`--classes` has no effect with these queues";
-            ("classes", what, "add --queues weighted or more-queues")
+            let what = "`host.classes` has no effect with these queues";
+            ("classes", what, "add `host.queues=weighted` or `host.queues=more-queues`")
         } else {
             return Ok(());
         };
@@ -220,8 +220,8 @@ impl HostRequest<'_> {
             Some(key) => {
                 let is_ssd = device.get::<Config>().is_some();
                 let driver = if is_ssd { "nvme" } else { "adapter" };
-                let help = format!("add --driver {driver}, or leave the option out");
-                let what = format!("`{}` needs a driver", option_of(&key));
+                let help = format!("add `host.driver={driver}`, or leave it out");
+                let what = format!("`{key}` needs a driver");
                 Err(Failure::usage(what).with_help(help).with_key(key))
             }
         }
@@ -268,5 +268,5 @@ impl HostRequest<'_> {
 
 fn cannot(driver: DriverSpec, device: &str) -> Failure {
     let what = format!("the driver `{}` cannot drive {device}", driver.name());
-    about("driver", what, "leave --driver out to use the one that can")
+    about("driver", what, "leave `host.driver` out to use the one that can")
 }

@@ -73,11 +73,11 @@ fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Acces
         );
     }
     let Some(size) = spec.size else {
-        return Err(missing().with_help("check the path, or make a file with --size 1GiB"));
+        return Err(missing().with_help("check the path, or make a file with `write.size=1GiB`"));
     };
     if size.0 < u64::from(SECTOR_BYTES) {
-        return Err(Failure::usage(format!("--size {size} is less than one block"))
-            .with_help("make the file larger, such as --size 1GiB"));
+        return Err(Failure::usage(format!("`write.size={size}` is less than one block"))
+            .with_help("make the file larger, such as `write.size=1GiB`"));
     }
     prompt.tell(&format!("making {target}, {size}\n"));
     let permit = safety::create(target, size.0).map_err(|error| explain(&error))?;

@@ -41,14 +41,14 @@ pub(crate) fn targets(spec: &RunSpec) -> Result<(String, Vec<String>), Failure> 
 fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
     let nameless = |job: &&FioJob| job.files.is_empty() && job.engine != FioEngine::Null;
     let Some(job) = jobs.iter().find(nameless) else { return Ok(()) };
-    let (file, made) = (path.display(), format!("./{}.0.0", job.name));
+    let made = format!("./{}.0.0", job.name);
     let size = job.file_size_bytes.unwrap_or(1 << 30);
-    let writes = if job.changes_data() { " --write" } else { "" };
-    let message = format!("{file}: the job [{}] names no file or device to load", job.name);
+    let writes = if job.changes_data() { " and `write.allowed=true`" } else { "" };
+    let message =
+        format!("{}: the job [{}] names no file or device to load", path.display(), job.name);
     Err(Failure::usage(message).with_help(format!(
-        "name the target: `ssdyno run /dev/nvme0n1 --fio {file}{writes}`, a simulated one: `ssdyno run \
-         sim:nvme-tlc --fio {file}`, or a file such as fio would make: `ssdyno run {made} --fio {file} \
-         --size {size}B{writes}`; or add `filename` to the job"
+        "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or a file such \
+         as fio would make, {made} with `write.size={size}B`{writes}; or add `filename` to the job"
     )))
 }
 
@@ -61,7 +61,7 @@ fn simulated(job: &mut FioJob) {
         (
             job.batch.take().is_some(),
             "iodepth_batch …",
-            "requests go to it one by one (--doorbell, --threads and --completion set the driver's ways)",
+            "requests go to it one by one (`host.doorbell`, `host.threads` and `host.completion` set the driver's ways)",
         ),
         (
             job.engine == FioEngine::Passthrough,
@@ -113,7 +113,7 @@ pub(crate) fn changes(jobs: &[FioJob], name: &String) -> bool {
 #[cfg(target_os = "linux")]
 fn make_help(jobs: &[FioJob]) -> String {
     let size = jobs.iter().filter_map(|job| job.file_size_bytes).max().unwrap_or(1 << 30);
-    format!("check the path, or make a file as large as the jobs ask for with --size {size}B")
+    format!("check the path, or make a file as large as the jobs ask for with `write.size={size}B`")
 }
 
 /// The jobs of the file at `path` as a load for `target` with the files `more` behind it; each ends after
@@ -250,7 +250,7 @@ mod tests {
         };
         let text = refused("[a]\nrw=write\nsize=1m\n").unwrap();
         assert!(text.contains("[a] names no file") && text.contains("./a.0.0"), "{text}");
-        assert!(text.contains("--size 1048576B --write"), "{text}");
+        assert!(text.contains("`write.size=1048576B` and `write.allowed=true`"), "{text}");
         // Others name theirs: fio would make one for this one all the same.
         assert!(refused("[b]\nfilename=/dev/x\n[a]\nrw=read\n").unwrap().contains("[a]"));
         assert_eq!(refused("[a]\nfilename=/dev/x\n"), None);

@@ -63,6 +63,5 @@ pub use ring::RingSpec;
 pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{
     Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Queues,
-    RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit,
-    option_of, timing,
+    RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, timing,
 };

@@ -220,7 +220,7 @@ pub(crate) fn workload_or(
 fn unknown_workload(name: &str) -> Failure {
     if name == "pts" {
         return Failure::usage("`pts` is a test of many loads, not one")
-            .with_help("`ssdyno pts TARGET` runs it; `ssdyno pts --help` tells more");
+            .with_help("`ssdyno pts TARGET` runs it");
     }
     if name.contains(['/', '\\', '.']) {
         return files::cannot(

@@ -35,8 +35,8 @@ impl Setting {
         let parts = argument.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
         let Some((key, value)) = parts.filter(|(key, _)| key.split('.').all(|p| !p.is_empty()))
         else {
-            return Err(Failure::usage(format!("`--set {argument}` is not KEY=VALUE"))
-                .with_help("write it as `--set flash.channels=4` or `--set workload.depth=8`")
+            return Err(Failure::usage(format!("the setting `{argument}` is not KEY=VALUE"))
+                .with_help("write it as flash.channels=4 or workload.depth=8")
                 .with_key(argument.split('=').next().unwrap_or_default()));
         };
         Ok(Setting { argument: argument.to_owned(), key: key.to_owned(), value: read(value) })
@@ -47,7 +47,7 @@ impl Setting {
         let equals = self.argument.find('=').unwrap_or(self.argument.len());
         let span = if of_key { 0..equals } else { equals + 1..self.argument.len() };
         FailurePlace {
-            name: "--set".to_owned(),
+            name: "set".to_owned(),
             text: self.argument.clone(),
             span,
             first_line: 1,

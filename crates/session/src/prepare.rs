@@ -210,7 +210,7 @@ fn judge(result: &RunResult) -> Option<Failure> {
     if let Some(stall) = broken().find(|invariant| invariant.name == "ring_goes_on") {
         let message = format!("the driver is stalled: {}", stall.detail);
         let help = "run a number of requests that fills the blocks, with a depth of a block or more; \
-                    or give --ring partial-after=100us, or block=dynamic";
+                    or give `host.ring=partial-after=100us`, or `host.ring=block=dynamic`";
         return Some(Failure::new(FailureKind::Failed, message).with_help(help));
     }
     let broken: Vec<String> =

@@ -24,17 +24,16 @@ use crate::named;
 use crate::overlay::{WORKLOAD, settings};
 use crate::prompt::Prompt;
 use crate::source::LoadedSource;
-use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, option_of, series_interval};
+use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, series_interval};
 
-/// Why `option` is refused for a simulated target; `instead` says what to name for it.
+/// Why `key` is refused for a simulated target; `instead` says what to name for it.
 fn for_real_targets(key: &str, instead: &str) -> Failure {
-    let option = option_of(key);
     let mut help = format!("leave it out, or name {instead}");
     if matches!(key, "write.allowed" | "write.size") {
         // Without a slash it is taken for the name of a simulated device.
         help += "; a file that is to be made is named with its path, such as ./NAME";
     }
-    Failure::usage(format!("`{option}` is for real targets")).with_help(help).with_key(key)
+    Failure::usage(format!("`{key}` is for real targets")).with_help(help).with_key(key)
 }
 
 /// Refuses what is for real targets, for a simulated one, where it would mean nothing. `instead` says what to
@@ -52,7 +51,7 @@ pub(crate) fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
     match given("host", host).into_iter().next() {
         None => Ok(()),
         Some((key, _)) => {
-            let what = format!("`{}` is for simulated targets", option_of(&key));
+            let what = format!("`{key}` is for simulated targets");
             let help = "leave it out: here this machine is the host";
             Err(Failure::usage(what).with_help(help).with_key(key))
         }

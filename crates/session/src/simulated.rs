@@ -86,9 +86,9 @@ impl SimulatedRun {
                 Failure::usage(message).with_help(error.help.as_str()).with_key(&error.key)
             }
             RunError::Ring(RingError::BadOption { .. }) => Failure::usage(error.to_string())
-                .with_help("change it in --ring; the keys are in `ssdyno run --help`"),
+                .with_help("change it in `host.ring`; the help of `ssdyno run` lists its keys"),
             RunError::Stack { .. } => {
-                Failure::usage(error.to_string()).with_help("leave --stack out")
+                Failure::usage(error.to_string()).with_help("leave `host.stack` out")
             }
             RunError::Namespaces { help, .. } => {
                 Failure::usage(error.to_string()).with_help(help.as_str())
@@ -109,13 +109,13 @@ impl SimulatedRun {
                 .with_help("nothing was measured, and nothing is kept"),
             RunError::Gone { .. } => Failure::new(FailureKind::Failed, error.to_string())
                 .with_help("the figures are those of the requests before it; `faults` of the device \
-                            file, or --set, has what was asked for"),
+                            has what was asked for"),
             RunError::GivenUp { .. } => Failure::new(FailureKind::Failed, error.to_string()).with_help(
                 "the figures are those of the requests before it; where no faults were asked for, the \
-                 driver's time limit is shorter than what the device takes: raise --time-limit",
+                 driver's time limit is shorter than what the device takes: raise `host.time_limit`",
             ),
             RunError::Memory => Failure::new(FailureKind::Failed, error.to_string()).with_help(
-                "the figures are those of the requests until then; --keep summary takes the same for \
+                "the figures are those of the requests until then; `keep=summary` takes the same for \
                  any number of requests",
             ),
             RunError::Interrupted => Failure::new(FailureKind::Interrupted, "interrupted")

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::file_mark::FileMark;
 use crate::overlay::{Setting, refuse_workload_keys};
 use crate::spec::words::FAST_DEPTH;
-use crate::spec::{RunSpec, TraceSpec, given, option_of};
+use crate::spec::{RunSpec, TraceSpec, given};
 use crate::{fio, named};
 
 /// Where `until` gives up if nothing else is said: long enough for what can be known at all,
@@ -67,7 +67,7 @@ impl LoadedSource {
             let (document, contents) = (Some(generator.document), Some(contents));
             return Ok(LoadedSource { source, document, contents, files: Vec::new() });
         }
-        let help = "traces are played as --timing, --trace-depth and --beyond-end say";
+        let help = "traces are played as `trace.timing`, `trace.depth` and `trace.beyond_end` say";
         refuse_workload_keys(settings, "a trace", help)?;
         let options = spec.trace.options(spec.requests, spec.duration);
         Ok(LoadedSource::of_file(name, Source::Trace { path: PathBuf::from(name), options }))
@@ -87,8 +87,8 @@ fn limit(config: &mut WorkloadConfig, spec: &RunSpec) {
 fn refuse_trace_options(trace: &TraceSpec) -> Result<(), Failure> {
     match given("trace", trace).into_iter().next() {
         None => Ok(()),
-        Some((key, _)) => Err(Failure::usage(format!("`{}` needs a trace", option_of(&key)))
-            .with_help("name a trace file with --workload, or leave the option out")
+        Some((key, _)) => Err(Failure::usage(format!("`{key}` needs a trace"))
+            .with_help("name a trace file as the workload, or leave it out")
             .with_key(key)),
     }
 }

@@ -16,6 +16,8 @@ use ssdyno_session::{
 
 use crate::args::LoadArgs;
 use crate::consent::Terminal;
+use crate::diagnose;
+use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::progress::{Board, Meter, flow};
 use crate::real::RealArgs;
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         Ok(place) => compared.results_directory = place,
         Err(error) => failure = Some(unwritable(&error)),
     }
-    compared.error = failure.as_ref().map(Failure::body);
+    compared.error = failure.as_ref().map(diagnose::body);
     let place = compared.results_directory.clone();
     let place = place.map(|place| format!("\nResults  {place} (open report.html)\n"));
     let told = output.either(|| text + &place.unwrap_or_default(), || compared);
@@ -243,7 +245,7 @@ fn comparison_text(comparison: &Comparison) -> String {
     };
     text.push_str(&format!("\nVerdict  {verdict} (intervals of ratios at 99 %)\n"));
     for note in &comparison.notes {
-        text.push_str(&format!("Note: {note}\n"));
+        text.push_str(&format!("Note: {}\n", in_text(note)));
     }
     text
 }

@@ -13,6 +13,7 @@ use ssdyno_report::{ResultError, RunDirectory, to_json};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
 
 use crate::args::requests;
+use crate::diagnose;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::results::{HEADING, ResultsArgs, keep};
@@ -139,7 +140,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     let told = output.either(text, || PapersOutput {
         report: &report,
         results_directory: place.clone(),
-        error: failure.as_ref().map(Failure::body),
+        error: failure.as_ref().map(diagnose::body),
     });
     end(told, failure)
 }

@@ -18,7 +18,9 @@ use ssdyno_session::{
 };
 
 use crate::args::positive_span;
+use crate::diagnose;
 use crate::hosts::ReachArgs;
+use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::progress::{HostsWatch, Watch, flow, interrupted};
 use crate::results::{HEADING, ResultsArgs, keep};
@@ -187,7 +189,7 @@ fn conclude(progress: Progress<'_>, output: Output) -> Result<(), Failure> {
     let place = place.map(|folder| folder.path().display().to_string());
     let mut text = table_text(&result);
     for complaint in result.complaints() {
-        text.push_str(&format!("{complaint}\n"));
+        text.push_str(&format!("{}\n", in_text(&complaint)));
     }
     if let Some(place) = &place {
         text.push_str(&format!("\nResults  {place} (open report.html; steps.csv has the table)\n"));
@@ -197,7 +199,7 @@ fn conclude(progress: Progress<'_>, output: Output) -> Result<(), Failure> {
         || PlanOutput {
             result,
             results_directory: place.clone(),
-            error: failure.as_ref().map(Failure::body),
+            error: failure.as_ref().map(diagnose::body),
         },
     );
     end(told, failure)

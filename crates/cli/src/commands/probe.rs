@@ -10,6 +10,7 @@ use ssdyno_session::{ErrorBody, Failure};
 use ssdyno_task::{ProbeTask, Task, TaskOutcome, TaskResult};
 
 use crate::args::positive_span;
+use crate::diagnose;
 use crate::output::{Output, end};
 use crate::task::{self, TakePartial};
 
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &ProbeArgs, output: Output) -> Result<(), Failure> {
     let TaskOutcome { result: TaskResult::Probe(samples), failure } = outcome else {
         return Err(task::other_result());
     };
-    let error = failure.as_ref().map(Failure::body);
+    let error = failure.as_ref().map(diagnose::body);
     let told = match output.json {
         true => output.object(&ProbeOutput { samples, partial: failure.is_some(), error }),
         false => Ok(()),

@@ -13,7 +13,9 @@ use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
 use ssdyno_task::{ProfileTask, Task, TaskOutcome, TaskResult, stored_profile};
 
 use crate::args::{positive_span, seed};
+use crate::diagnose;
 use crate::host::HostArgs;
+use crate::options::{in_failure_of_task, in_text_of_task};
 use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
@@ -201,7 +203,7 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
         return merge(args, output);
     }
     let asked = args.task();
-    let outline = asked.outline().map_err(task::with_options)?;
+    let outline = asked.outline().map_err(in_failure_of_task)?;
     if let Some(finished) = outline.finished() {
         return nothing_left(&finished, output);
     }
@@ -233,7 +235,7 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
 /// Prints the finished profile `result`, which stays where it is.
 fn nothing_left(result: &ProfileResult, output: Output) -> Result<(), Failure> {
     let told = output.either(
-        || ssdyno_profile::text(result),
+        || in_text_of_task(&ssdyno_profile::text(result)),
         || ProfileOutput { result, results_directory: None, error: None },
     );
     end(told, None)
@@ -257,12 +259,12 @@ fn report(
         Vec::new()
     });
     if files.takes_output() {
-        tell(&ssdyno_profile::text(result));
+        tell(&in_text_of_task(&ssdyno_profile::text(result)));
         return end(Ok(()), failure);
     }
     let told = output.either(
         || {
-            let mut text = ssdyno_profile::text(result);
+            let mut text = in_text_of_task(&ssdyno_profile::text(result));
             for name in &made {
                 text.push_str(&format!("\nWritten  {name}"));
             }
@@ -274,7 +276,7 @@ fn report(
         || ProfileOutput {
             result,
             results_directory: place.clone(),
-            error: failure.as_ref().map(Failure::body),
+            error: failure.as_ref().map(diagnose::body),
         },
     );
     end(told, failure)
@@ -285,9 +287,10 @@ fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let profiles =
         args.merge.iter().map(|name| stored_profile(name)).collect::<Result<Vec<_>, _>>()?;
     let merged = ssdyno_profile::merge(&profiles);
-    let merged =
-        merged.map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
-    let mut plan = args.task().outline().map_err(task::with_options)?.plan;
+    let merged = merged.map_err(|error| {
+        in_failure_of_task(Failure::usage(error.to_string()).with_help(error.help()))
+    })?;
+    let mut plan = args.task().outline().map_err(in_failure_of_task)?.plan;
     plan.target.clone_from(&merged.target);
     if let Some(capacity) = &merged.capacity {
         // What scheduler files can be made of.

@@ -13,7 +13,9 @@ use ssdyno_session::{ErrorBody, Failure, ResultFolder, unwritable};
 use ssdyno_task::{PtsTask, Task, TaskOutcome, TaskResult};
 
 use crate::args::positive_span;
+use crate::diagnose;
 use crate::host::HostArgs;
+use crate::options::in_text_of_task;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
@@ -142,7 +144,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let place = written.ok().flatten();
     let told = output.either(
         || {
-            let mut text = ssdyno_pts::text(&result);
+            let mut text = in_text_of_task(&ssdyno_pts::text(&result));
             if let Some(place) = &place {
                 text.push_str(&format!("\nResults  {place} (open report.html)\n"));
             }
@@ -151,7 +153,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
         || PtsOutput {
             result: &result,
             results_directory: place.clone(),
-            error: failure.as_ref().map(Failure::body),
+            error: failure.as_ref().map(diagnose::body),
         },
     );
     end(told, failure)

@@ -9,6 +9,7 @@ use ssdyno_report::{RunDirectory, summary_text};
 use ssdyno_session::{Failure, FailureKind, unwritable};
 
 use super::run::RunOutput;
+use crate::options::in_text;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ pub(crate) fn run(args: &RecoverArgs, output: Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&RunOutput::of(result, Some(place)));
     }
-    let mut text = summary_text(result);
+    let mut text = in_text(&summary_text(result));
     text.push_str(&format!("\nResults  {place} (open report.html)\n"));
     output.text(&text)
 }

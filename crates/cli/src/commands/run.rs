@@ -11,13 +11,15 @@ use ssdyno_figures::{Keep, RunResult};
 use ssdyno_report::{RunDirectory, series_csv, summary_text};
 use ssdyno_session::{
     ErrorBody, Failure, Measured, Prepared, RealSpec, ResultFolder, RunSpec, given, is_real,
-    lost_rows, option_of, resolve, unwritable,
+    lost_rows, resolve, unwritable,
 };
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::consent::Terminal;
+use crate::diagnose;
 use crate::hosts::HostsArgs;
 use crate::memory;
+use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
 use crate::progress::{HostsWatch, Watch};
 use crate::real::RealArgs;
@@ -86,7 +88,7 @@ impl RunArgs {
                 format!("`{}`", option_of(&key))
             };
             return Err(Failure::usage(format!("{option} has no place beside `--spec {file}`"))
-                .with_help(format!("leave it out, or write `{key}` into a copy of the file"))
+                .with_help(format!("leave it out, or write the key {key} into a copy of the file"))
                 .with_key(key));
         }
         let spec = RunSpec::read(file)?;
@@ -275,10 +277,10 @@ fn tell(
             results_directory: place,
             timeline: timeline.map(|(path, _)| path),
             replay: Some(replay),
-            error: failure.map(Failure::body),
+            error: failure.map(diagnose::body),
         });
     }
-    let mut text = summary_text(result);
+    let mut text = in_text(&summary_text(result));
     if let Some(place) = place {
         text.push_str(&format!("\nResults  {place} (open report.html)"));
     }

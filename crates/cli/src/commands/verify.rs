@@ -14,6 +14,7 @@ use ssdyno_workload::read_fio_verify;
 
 use crate::args::positive_span;
 use crate::consent::WriteArgs;
+use crate::diagnose;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::task;
@@ -143,7 +144,7 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
             target: args.target(),
             seed: args.resume.is_none().then_some(args.seed),
             report: &report,
-            error: failure.as_ref().map(Failure::body),
+            error: failure.as_ref().map(diagnose::body),
         },
     );
     end(told, failure)

@@ -2,7 +2,7 @@
 
 mod check;
 mod file;
-mod option;
+mod given;
 pub(crate) mod words;
 
 use schemars::JsonSchema;
@@ -16,7 +16,7 @@ use ssdyno_workload::{BeyondEnd, Format, ObjectIds, TraceOrigin, TraceTiming};
 use toml::Table;
 
 pub use check::is_time_limit;
-pub use option::{given, option_of};
+pub use given::given;
 pub use words::{Batch, timing};
 
 use crate::file_mark::FileMark;

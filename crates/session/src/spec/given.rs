@@ -1,4 +1,4 @@
-//! What is asked for in a spec, key by key, and what the command line calls it.
+//! What is asked for in a spec, key by key.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -27,19 +27,6 @@ fn collect(key: &str, value: Value, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The option of the command line that stands for `key`, such as `--queues` for `host.queues`.
-pub fn option_of(key: &str) -> String {
-    let (table, last) = key.rsplit_once('.').unwrap_or(("", key));
-    let name = match (table, last) {
-        ("host", "name") => "host".to_owned(),
-        ("write", "allowed") => "write".to_owned(),
-        ("trace", "timing" | "beyond_end") => last.to_owned(),
-        ("trace", _) => format!("trace-{last}"),
-        _ => last.to_owned(),
-    };
-    format!("--{}", name.replace('_', "-"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,20 +43,5 @@ mod tests {
         assert_eq!(all, ["seed=1", "host.cores=4", "host.namespaces=[2,1]"]);
         assert_eq!(given("host", &spec.host)[0].0, "host.cores");
         assert!(given("real", &spec.real).is_empty());
-    }
-
-    #[test]
-    fn keys_have_the_names_of_options() {
-        for (key, option) in [
-            ("seed", "--seed"),
-            ("host.name", "--host"),
-            ("host.time_limit", "--time-limit"),
-            ("trace.timing", "--timing"),
-            ("trace.slot", "--trace-slot"),
-            ("trace.beyond_end", "--beyond-end"),
-            ("write.allowed", "--write"),
-        ] {
-            assert_eq!(option_of(key), option);
-        }
     }
 }
