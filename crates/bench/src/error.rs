@@ -196,7 +196,7 @@ impl BenchError {
             BenchError::Geometry { .. } => "the device may be gone or have no medium",
             BenchError::TooSmall { .. } => "use a larger file or device",
             BenchError::ReadOnly { .. } | BenchError::ReadOnlyJob { .. } => {
-                "allow it with `--write`, after a look at what is on the target, or use a workload \
+                "allow it with `write.allowed`, after a look at what is on the target, or use a workload \
                  that only reads (`ssdyno list workloads`)"
             }
             BenchError::Permit { .. } => "check the target and start again",
@@ -235,7 +235,7 @@ impl BenchError {
             BenchError::Unprepared => "nothing was measured, and nothing is kept",
             BenchError::Lost { .. } => "please report this with the command that did it",
             BenchError::Memory => {
-                "the figures are those of the requests until then; --keep summary takes the same for \
+                "the figures are those of the requests until then; `keep=summary` takes the same for \
                  any number of requests"
             }
             BenchError::Interrupted => "the figures are those of the requests until then",

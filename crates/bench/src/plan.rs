@@ -356,7 +356,7 @@ fn generator(
         let depth = share::outstanding(share).unwrap_or(u64::from(OPEN_SLOTS));
         if closed && depth > u64::from(SLOTS_MAX) {
             let what = format!("{depth} requests outstanding; a job can have {SLOTS_MAX}");
-            let help = "lower it, or share it among more --jobs";
+            let help = "lower it, or share it among more `real.jobs`";
             return Err(BenchError::Workload(WorkloadError::of_key("depth", what, help)));
         }
         let slots = if means == Means::Threads { 1 } else { depth.min(u64::from(SLOTS_MAX)) };

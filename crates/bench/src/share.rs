@@ -106,7 +106,7 @@ fn share(
         let each = length_of(&writes.address, facts) / u64::from(jobs) / block * block;
         if each < block {
             let what = format!("{jobs} streams of sequential writes do not fit in their range");
-            let help = "make writes.address.length longer, or take fewer --jobs";
+            let help = "make writes.address.length longer, or take fewer `real.jobs`";
             return Err(WorkloadError::of_key("writes.address.length", what, help).into());
         }
         writes.address.start = Bytes(from + u64::from(job) * each);

@@ -192,7 +192,7 @@ impl Reader<'_> {
                     return self.refuse(
                         &key("host"),
                         error,
-                        "name a host that `run --hosts` takes",
+                        "write USER@HOST, HOST, HOST:PORT or tls://HOST:PORT",
                     );
                 }
             };

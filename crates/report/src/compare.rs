@@ -109,8 +109,8 @@ fn too_short(which: &str, result: &RunResult) -> Option<String> {
         false => format!("{has}, too few for each of the jobs that issued them"),
     };
     Some(format!(
-        "the {which} run is too short for an interval of {of} ({has}): give it --requests 10000 or \
-         more, or say with --until 1% how precise it is to be"
+        "the {which} run is too short for an interval of {of} ({has}): give it `requests=10000` or \
+         more, or say with `until=1%` how precise it is to be"
     ))
 }
 
@@ -354,7 +354,7 @@ mod tests {
         ] {
             let told = notes(&run);
             assert!(told.starts_with(&format!("{short}{why}")), "{told}");
-            assert!(told.contains("--requests 10000") && told.contains("--until 1%"), "{told}");
+            assert!(told.contains("`requests=10000`") && told.contains("`until=1%`"), "{told}");
         }
         let first = compare(&with(100, false, false), &long).notes.join("");
         assert!(first.starts_with("the first run is too short"), "{first}");

@@ -46,10 +46,10 @@ impl ResultError {
     pub(crate) fn write(path: &Path, source: io::Error) -> ResultError {
         let advice = match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "free some space, choose another results directory, or keep less (`--keep summary`)"
+                "free some space, choose another results directory, or keep less (`keep=summary`)"
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "choose a results directory that you may write to, or keep nothing (`--keep none`)"
+                "choose a results directory that you may write to, or keep nothing (`keep=none`)"
             }
             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
                 "a file is in the way: choose another results directory"

@@ -87,7 +87,7 @@ fn a_spec_allows_no_more_than_was_typed() {
     let place = Place::new();
     place.write("target", vec![0x5A; 1 << 20]);
     place.write("s.toml", "target = \"./target\"\nworkload = \"randwrite\"\nrequests = 10\n");
-    assert!(place.fails(2, &["run", "--spec", "s.toml"]).contains("--write"));
+    assert!(place.fails(2, &["run", "--spec", "s.toml"]).contains("`write.allowed`"));
     let allowed =
         "target = \"./target\"\nworkload = \"randwrite\"\nrequests = 10\n[write]\nallowed = true\n";
     place.write("s.toml", allowed);

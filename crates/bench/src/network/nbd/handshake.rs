@@ -237,7 +237,7 @@ fn failed(error: &io::Error) -> Trouble {
         io::ErrorKind::TimedOut => Trouble::new(
             "the server does not answer in the handshake".to_owned(),
             "check that it is an NBD server; one that serves a single client at a time lets others \
-             wait: close the other connection, or use --jobs 1",
+             wait: close the other connection, or use `real.jobs=1`",
         ),
         io::ErrorKind::UnexpectedEof => Trouble::new(
             "the server closed the connection in the handshake".to_owned(),
