@@ -70,7 +70,7 @@ impl WriteTrack {
             format!(
                 "write amplification drifts: {first:.2} in the first tenth of the run, {last:.2} in the \
                  last; the figures are of no steady state: run longer, and leave the beginning out \
-                 with --set workload.ramp_up=N (requests)"
+                 with `workload.ramp_up=N` (requests)"
             )
         })
     }

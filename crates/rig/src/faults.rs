@@ -122,7 +122,7 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
     match &attach.host {
         Some(HostSide { plan, path: DevicePath::Nvme(_) }) => {
             let polled = plan.plan.waiting != CompletionWait::Interrupt;
-            with_interrupts(faults, polled, "leave --completion out")
+            with_interrupts(faults, polled, "leave `host.completion` out")
         }
         Some(HostSide { path: DevicePath::Ring(driver), .. }) => {
             if faults.slow_by > 0.0 {
@@ -132,7 +132,7 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
                 return Err(ConfigError::new("faults.slow_by", problem, help));
             }
             let polled = matches!(driver.completion, CompletionPolicy::HybridPolling { .. });
-            with_interrupts(faults, polled, "choose another completion in --ring")
+            with_interrupts(faults, polled, "choose another completion in `host.ring`")
         }
         _ => without_driver(faults, attach.driver_name()),
     }
@@ -150,7 +150,7 @@ fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError>
         return Ok(());
     };
     let problem = format!("the driver `{driver}` has no timeout and sends no reset: {what}");
-    let help = "run an SSD with --driver nvme, or a ring card; or leave the key out";
+    let help = "run an SSD with `host.driver=nvme`, or a ring card; or leave the key out";
     Err(ConfigError::new(format!("faults.{key}"), problem, help))
 }
 

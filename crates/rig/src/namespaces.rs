@@ -32,7 +32,7 @@ pub(crate) fn check(host: &HostPlan) -> Result<(), RunError> {
     match host.processes {
         None => error(
             format!("{named} namespaces, and the number of threads is open: each request is one"),
-            "take --threads async, or a single namespace",
+            "take `host.threads=async`, or a single namespace",
         ),
         Some(threads) if threads as usize != named => {
             error(format!("{named} namespaces for {threads} threads"), help)
@@ -50,7 +50,7 @@ pub(crate) fn chosen(driver: &NvmeDriver, wanted: &[u32]) -> Result<Vec<Namespac
             None => Ok(*namespace),
             Some(why) => error(
                 format!("namespace {id} cannot be used: {why:?}"),
-                "choose another with --namespaces",
+                "choose another with `host.namespaces`",
             ),
         },
         None => {
@@ -58,7 +58,7 @@ pub(crate) fn chosen(driver: &NvmeDriver, wanted: &[u32]) -> Result<Vec<Namespac
             let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             error(
                 format!("the device has no namespace {id}; there is: {there}"),
-                "choose with --namespaces, or add it to nvme.namespaces of the device file",
+                "choose with `host.namespaces`, or add it to nvme.namespaces of the device file",
             )
         }
     };

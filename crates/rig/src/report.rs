@@ -393,9 +393,13 @@ impl Parts<'_> {
 
     /// Without faults it is the load that a timeout is too short for.
     fn describe_time_limit(&self, result: &mut RunResult) {
-        let (driver, limit, option) = match self.run.device.path() {
-            Some(DevicePath::Nvme(driver)) => ("NVMe driver", driver.io_timeout, "--time-limit"),
-            Some(DevicePath::Ring(driver)) => ("ring driver", driver.timeout, "--ring timeout="),
+        let (driver, limit, key) = match self.run.device.path() {
+            Some(DevicePath::Nvme(driver)) => {
+                ("NVMe driver", driver.io_timeout, "`host.time_limit`")
+            }
+            Some(DevicePath::Ring(driver)) => {
+                ("ring driver", driver.timeout, "the `timeout` of `host.ring`")
+            }
             _ => return,
         };
         if !self.run.device.device.faults().is_none() {
@@ -404,7 +408,7 @@ impl Parts<'_> {
         let Some(did) = result.faults.as_ref().and_then(FaultsResult::driver_did) else { return };
         result.notes.push(format!(
             "The {driver}'s time limit of {limit} expired before the device had completed what it was \
-             given ({did}): raise {option}, or lower the depth, the request size or the device's times."
+             given ({did}): raise {key}, or lower the depth, the request size or the device's times."
         ));
     }
 

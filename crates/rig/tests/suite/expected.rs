@@ -216,8 +216,8 @@ fn other_hot_pages_than_the_classes_have_no_closed_form() {
             hot_load(30.0, 80.0, 20_000),
             "make workload.address.hot_space_percent the end of a class",
         ),
-        (scattered.clone(), "add --set workload.address.scatter=false"),
-        (scattered.replace("hot-cold", "zipf"), "add --set workload.address.scatter=false"),
+        (scattered.clone(), "add `workload.address.scatter=false`"),
+        (scattered.replace("hot-cold", "zipf"), "add `workload.address.scatter=false`"),
     ] {
         // What the run is otherwise like does not matter: no form holds with static wear levelling.
         let wear_levelling = match load == scattered {

@@ -68,7 +68,7 @@ fn a_load_slower_than_the_time_limit_is_aborted_and_goes_on() {
     assert!(faults.device.is_none() && faults.network.is_none());
     let notes = told(&result);
     assert!(notes.contains("time limit of 2 ms expired"), "{notes}");
-    assert!(notes.contains("raise --time-limit"), "{notes}");
+    assert!(notes.contains("raise `host.time_limit`"), "{notes}");
     // With time enough nothing is told.
     let calm =
         common::run(drive("nvme-tlc"), NvmeConfig::default(), ("server", &options), &load, 1);
