@@ -54,10 +54,10 @@ impl Addresses {
                     record.length_bytes,
                 );
                 let help = if record.object {
-                    "use a larger target, `--beyond-end wrap` or `skip`; or, where objects are no \
-                     sectors, `--trace-ids byte` or `hash`"
+                    "use a larger target, `trace.beyond_end=wrap` or `trace.beyond_end=skip`; or, where objects are no \
+                     sectors, `trace.ids=byte` or `trace.ids=hash`"
                 } else {
-                    "use a larger target, or `--beyond-end wrap` or `skip`"
+                    "use a larger target, `trace.beyond_end=wrap` or `trace.beyond_end=skip`"
                 };
                 return Err(Fault::new(what, help));
             }
@@ -105,6 +105,6 @@ impl Addresses {
             record.length_bytes,
             record.offset_bytes,
         );
-        Err(Fault::new(what, "give devices more with `--trace-slot`, or `--beyond-end skip`"))
+        Err(Fault::new(what, "give devices more with `trace.slot`, or `trace.beyond_end=skip`"))
     }
 }

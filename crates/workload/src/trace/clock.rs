@@ -49,7 +49,7 @@ impl Clock {
             let help = match self.origin {
                 TraceOrigin::First => "correct the line, or scale the times",
                 TraceOrigin::Absolute => {
-                    "count times from the first request (`--trace-origin first`), or scale them"
+                    "count times from the first request (`trace.origin=first`), or scale them"
                 }
             };
             let what = format!("the time lies {days} days after the start; a run has 213 at most");
@@ -69,11 +69,11 @@ impl Clock {
         Some(match self.origin {
             TraceOrigin::First => format!(
                 "time 0 is that of the first request replayed: {first} s on the trace's clock \
-                 (--trace-origin first)"
+                 (`trace.origin=first`)"
             ),
             TraceOrigin::Absolute => format!(
                 "time 0 is that of the trace's own clock, where the first request replayed is at \
-                 {first} s (--trace-origin absolute)"
+                 {first} s (`trace.origin=absolute`)"
             ),
         })
     }

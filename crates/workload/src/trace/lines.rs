@@ -70,7 +70,7 @@ fn not_text(number: u64, line: &[u8]) -> Fault {
     if number == 1 && line.starts_with(b"PAR1") {
         return Fault::new(
             "this is a Parquet file",
-            "record with `ssdyno run --csv`, or write the rows out as CSV in the order of issue_ns",
+            "record the run with its rows as CSV, or write the rows out as CSV in the order of issue_ns",
         );
     }
     Fault::new(

@@ -319,7 +319,7 @@ fn check_columns(options: &TraceOptions, format: Format) -> Result<(), WorkloadE
         return Ok(());
     }
     let what = format!("a trace of the format {format} has its own columns");
-    Err(WorkloadError::of_key("columns", what, "leave `--trace-columns` out"))
+    Err(WorkloadError::of_key("columns", what, "leave `trace.columns` out"))
 }
 
 /// Which event of `blkparse` starts a request.
@@ -358,7 +358,7 @@ fn detection_remark(format: Format, doubtful: bool) -> String {
     if doubtful {
         format!(
             "the trace was read as {format} (times in ns); whole milliseconds of DiskSim look the \
-             same: if it is that, say `--trace-format disksim`"
+             same: if it is that, say `trace.format=disksim`"
         )
     } else {
         format!("the trace was read as {format}, told from its content")
@@ -369,7 +369,7 @@ fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
     // The first line of content, or what keeps it from being read, tells most.
     let mut what = "the format of the trace is not known".to_owned();
     let names = Format::ALL.map(Format::name).join(", ");
-    let mut help = format!("name the format: `--trace-format` with one of {names}");
+    let mut help = format!("name the format: `trace.format` with one of {names}");
     loop {
         match lines.next_line() {
             Ok(Some(line)) if line.trim().is_empty() || line.starts_with('#') => {}

@@ -162,11 +162,11 @@ fn objects_are_sectors_bytes_or_names() {
     // Names that are hashes already are no addresses: that shows at once.
     let names: Vec<Use> = (0..10).map(|at| (at, u64::MAX - u64::from(at), 4096)).collect();
     let error = refused(&oracle_general(&names), &TraceOptions::default());
-    assert!(error.to_string().contains("--trace-ids hash"), "{error}");
+    assert!(error.to_string().contains("trace.ids=hash"), "{error}");
     let far: Vec<Use> =
         (0..10).map(|at| (at, DEVICE.capacity_bytes + u64::from(at), 4096)).collect();
     let error = refused(&oracle_general(&far), &TraceOptions::default());
-    assert!(error.to_string().contains("--trace-ids byte"), "{error}");
+    assert!(error.to_string().contains("trace.ids=byte"), "{error}");
     assert_eq!(good(&oracle_general(&names), &with(ObjectIds::Hash)).0.len(), 10);
 }
 
@@ -308,7 +308,7 @@ fn a_doubtful_file_is_not_read() {
     for bytes in [&oracle[..24 * 7], &broken, &backwards, &oracle[24..], &vscsi_1(&commands())[1..]]
     {
         let error = refused(bytes, &TraceOptions::default());
-        assert!(error.to_string().contains("--trace-format"), "{error}");
+        assert!(error.to_string().contains("`trace.format`"), "{error}");
         assert!(error.help.unwrap().contains("oraclegeneral"));
     }
     // Who names it is believed.
@@ -322,7 +322,7 @@ fn a_doubtful_file_is_not_read() {
         "1,100,4096\n2,200,4096\n",
     ] {
         let error = refused(text.as_bytes(), &TraceOptions::default());
-        assert!(error.to_string().contains("--trace-format"), "{text}: {error}");
+        assert!(error.to_string().contains("`trace.format`"), "{text}: {error}");
     }
     let lcs = [0xF0, 0xDE, 0xBC, 0x9A, 0x78, 0x56, 0x34, 0x12].repeat(200);
     assert!(refused(&lcs, &TraceOptions::default()).to_string().contains("traceConv"));

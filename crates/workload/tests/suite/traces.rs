@@ -102,7 +102,7 @@ fn all_formats_say_the_same() {
         let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..TraceOptions::default() };
         let (all, error, notes) = run(text, &absolute);
         if matches!(format, Format::Msr) {
-            assert!(error.unwrap().to_string().contains("--trace-origin first"));
+            assert!(error.unwrap().to_string().contains("`trace.origin=first`"));
         } else {
             assert_eq!((times_us(&all), error), (vec![1000, 3000], None), "{format}");
             assert!(notes.contains("the first request replayed is at 0.001 s"), "{notes}");
@@ -201,7 +201,7 @@ fn csv_columns_have_any_order_and_units() {
     let parquet = b"PAR1\x15\x00\xff\xfe\n\x00PAR1".as_slice();
     let error = refused(parquet, &TraceOptions::default());
     assert!(error.to_string().contains("Parquet"), "{error}");
-    assert!(error.help.is_some_and(|help| help.contains("--csv")));
+    assert!(error.help.is_some_and(|help| help.contains("rows as CSV")));
     let tabs = "op\toffset_bytes\tlength_bytes\nread\t0\t512\nflush\t\t\n";
     let expected = [Request::read(0, 512), Request::flush()];
     assert_eq!(requests(&good(tabs, &TraceOptions::default())), expected);

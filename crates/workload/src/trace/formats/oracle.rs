@@ -63,13 +63,13 @@ impl RecordReader for OracleGeneral {
         if let Some(next) = access.next.filter(|&next| next < 0) {
             return Err(Fault::new(
                 format!("the next use of the object {} is at position {next}", access.object),
-                "the file is damaged here, or of another format: name it with `--trace-format`",
+                "the file is damaged here, or of another format: name it with `trace.format`",
             ));
         }
         if access.seconds.abs_diff(self.seconds) > YEARS_100 && self.count > 1 {
             return Err(Fault::new(
                 format!("the time goes from {} s to {} s", self.seconds, access.seconds),
-                "the file is damaged here, or of another format: name it with `--trace-format`",
+                "the file is damaged here, or of another format: name it with `trace.format`",
             ));
         }
         self.seconds = access.seconds;

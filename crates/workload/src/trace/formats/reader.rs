@@ -67,7 +67,7 @@ pub(crate) trait RecordReader: Send {
 
 /// The times of a trace are whole seconds.
 pub(super) const WHOLE_SECONDS: &str = "the trace's times are whole seconds: all requests of a second start \
-    together (`--timing fast` starts each as another completes)";
+    together (`trace.timing=fast` starts each as another completes)";
 
 /// The trace does not say what was done.
 pub(super) const NO_OPERATIONS: &str =
