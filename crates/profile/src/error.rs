@@ -46,10 +46,10 @@ impl ProfileError {
             ProfileError::Plan { help, .. } => help.clone(),
             ProfileError::Target(failure) => failure.help.clone().unwrap_or_default(),
             ProfileError::Requests { .. } => {
-                "look at the kernel's log (dmesg); --method adaptive leaves slices with failed requests out"
+                "look at the kernel's log (dmesg); `method=adaptive` leaves slices with failed requests out"
                     .to_owned()
             }
-            ProfileError::Interrupted => "the tests that were done are in the result; --resume goes on with them".to_owned(),
+            ProfileError::Interrupted => "the tests that were done are in the result; `resume` goes on with them".to_owned(),
         }
     }
 

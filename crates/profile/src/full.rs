@@ -102,7 +102,7 @@ impl Strategy for Full {
         let (test, size) = self.pair(*first);
         vec![format!(
             "{} tests have a {} % interval wider than {} % of the mean after {REPETITIONS_MAX} repetitions, \
-             the first one {test} of {size} bytes; the device is less steady than --error asks for",
+             the first one {test} of {size} bytes; the device is less steady than `error` asks for",
             unknown.len(),
             LEVEL * 100.0,
             self.error * 100.0,

@@ -395,13 +395,13 @@ impl Lane {
         if cut > 0 {
             result.notes.push(format!(
                 "the time limit ended {cut} of {tests} tests before their last record: their access times are those \
-                 of the records until then (--time; `whole` in `measurements`)"
+                 of the records until then (`time`; `whole` in `measurements`)"
             ));
         }
         if dropped > 0 {
             result.notes.push(format!(
                 "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests: they do not \
-                 count; a longer --time measures them"
+                 count; a longer `time` measures them"
             ));
         }
         if result.sessions.len() > 1 {

@@ -107,7 +107,7 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
         return Err(ProfileError::plan("one profile cannot be merged", "name two or more results"));
     }
     if profiles.iter().any(|one| one.map.is_some()) {
-        let help = "measure one map with a longer --time, or a smaller --error";
+        let help = "measure one map with a longer `time`, or a smaller `error`";
         return Err(ProfileError::plan("maps cannot be merged: each chose its own points", help));
     }
     // Each with the number of its argument: a merged one may have several solutions.
@@ -162,7 +162,7 @@ fn one_device(
         })
     };
     let refused = |what: String, help: &str| Err(ProfileError::plan(what, help));
-    let help = "merge profiles of one device, or give all of them the same --solution";
+    let help = "merge profiles of one device, or give all of them the same `solution`";
     match (device(first), device(other)) {
         (Some(one), Some(two)) if one != two => refused(
             format!(
@@ -173,7 +173,7 @@ fn one_device(
         (Some(_), Some(_)) => Ok(()),
         _ => refused(
             format!("profile {number} or profile 1 has no capacity, and their solutions differ"),
-            "solutions are for --method capacity",
+            "solutions are for `method=capacity`",
         ),
     }
 }

@@ -78,7 +78,7 @@ impl ProfilePlan {
     pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
         // Before a file is made, or somebody is asked for a serial number.
         self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
-        let help = "its tests are fixed; --sizes, --span and --depth set them";
+        let help = "its tests are fixed; `sizes`, `span` and `depth` set them";
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
         // It decides how many threads the host has.
         let depth = match self.method {
@@ -102,7 +102,7 @@ impl ProfilePlan {
         };
         if is_real(&spec)? {
             if writes && !spec.write.allowed && self.target != NULL {
-                let help = "add --ops read to measure reads alone, which writes nothing; or add --write: \
+                let help = "add `ops=read` to measure reads alone, which writes nothing; or add `write.allowed`: \
                             everything in the span on the target will be lost";
                 return Err(Failure::usage("the write tests write over the target")
                     .with_help(help)
@@ -127,12 +127,12 @@ impl ProfilePlan {
         let capacity = facts.capacity_bytes / sector * sector;
         let span = match self.span {
             Some(span) if span.0 > capacity => {
-                let what = format!("--span {span} is larger than the target, {capacity} bytes");
-                let help = "make the span smaller, or leave --span out to use the whole target";
+                let what = format!("`span={span}` is larger than the target, {capacity} bytes");
+                let help = "make the span smaller, or leave `span` out to use the whole target";
                 return Err(ProfileError::plan(what, help));
             }
             Some(span) if !span.0.is_multiple_of(sector) || span.0 == 0 => {
-                let what = format!("--span {span} is not a positive multiple of the sector");
+                let what = format!("`span={span}` is not a positive multiple of the sector");
                 return Err(ProfileError::plan(what, format!("the sector has {sector} bytes")));
             }
             Some(span) => span.0,
@@ -151,7 +151,7 @@ impl ProfilePlan {
             for size in interval.sizes() {
                 if !size.is_multiple_of(sector) {
                     let what = format!(
-                        "--sizes {interval} has requests of {}, which is not a multiple of the sector",
+                        "`sizes={interval}` has requests of {}, which is not a multiple of the sector",
                         Bytes(size)
                     );
                     let help = format!("use multiples of {} B, for the gap too", sector);
@@ -159,11 +159,11 @@ impl ProfilePlan {
                 }
                 if size > span {
                     let what = format!(
-                        "--sizes {interval} has requests of {}, larger than the span of {}",
+                        "`sizes={interval}` has requests of {}, larger than the span of {}",
                         Bytes(size),
                         Bytes(span)
                     );
-                    let help = "end the interval at a smaller size, or make --span larger";
+                    let help = "end the interval at a smaller size, or make `span` larger";
                     return Err(ProfileError::plan(what, help));
                 }
             }
@@ -173,12 +173,12 @@ impl ProfilePlan {
             && u64::from(depth) > span / largest
         {
             let what = format!(
-                "--depth {depth} is more than the {} requests of {} that the span of {} has",
+                "`depth={depth}` is more than the {} requests of {} that the span of {} has",
                 span / largest,
                 Bytes(largest),
                 Bytes(span)
             );
-            let help = "write a smaller depth, leave large --sizes out, or make --span larger";
+            let help = "write a smaller depth, leave large `sizes` out, or make `span` larger";
             return Err(ProfileError::plan(what, help));
         }
         Ok(span)
@@ -188,64 +188,64 @@ impl ProfilePlan {
         let refuse = |what: &str, help: &str| Err(ProfileError::plan(what, help));
         match self.method {
             Method::Serra { points, .. } if points < 2 => {
-                return refuse("--points is below 2", "a line needs two points: write 2 or more");
+                return refuse("`points` is below 2", "a line needs two points: write 2 or more");
             }
             Method::Serra { repeat: 0, .. } => {
-                return refuse("--repeat is 0", "measure each test once or more");
+                return refuse("`repeat` is 0", "measure each test once or more");
             }
             Method::Full { error } | Method::Adaptive { error } | Method::Capacity { error }
                 if !(error > 0.0 && error < 1.0) =>
             {
                 let help = "write a percentage above 0 and below 100, such as 10%";
-                return refuse("--error is not between 0 % and 100 %", help);
+                return refuse("`error` is not between 0 % and 100 %", help);
             }
             Method::Map { error } if !(MAP_ERROR.0..=MAP_ERROR.1).contains(&error) => {
                 let help = "write a percentage of 1 or more, and 50 at most, such as 10%";
-                return refuse("--error of a map is not between 1 % and 50 %", help);
+                return refuse("`error` of a map is not between 1 % and 50 %", help);
             }
             Method::Map { .. } if self.ops.len() < 2 => {
-                let help =
-                    "leave --ops out; it writes over the span, so a real target needs --write";
-                return refuse("--map needs reads and writes", help);
+                let help = "leave `ops` out; it writes over the span, so a real target needs \
+                            `write.allowed`";
+                return refuse("`method=map` needs reads and writes", help);
             }
             Method::Map { .. } if self.time.is_some_and(|time| time < map::TIME_MIN) => {
                 let help = "allow 1s or more; 3min is the default";
-                return refuse("--time is too short for a map", help);
+                return refuse("`time` is too short for a map", help);
             }
             _ => {}
         }
         if self.ops.is_empty() {
-            return refuse("--ops is empty", "write read, write or read,write");
+            return refuse("`ops` is empty", "write read, write or read,write");
         }
         let capacity = matches!(self.method, Method::Capacity { .. });
         let map = matches!(self.method, Method::Map { .. });
         if capacity && !self.ops.contains(&ProfileOp::Read) {
-            let help = "write --ops read, or leave it out";
-            return refuse("--method capacity without reads has too few figures", help);
+            let help = "write `ops=read`, or leave it out";
+            return refuse("`method=capacity` without reads has too few figures", help);
         }
         if let Some(name) = &self.solution {
             if !capacity {
-                let help = "leave it out, or profile with --method capacity";
-                return refuse("--solution is for --method capacity", help);
+                let help = "leave it out, or profile with `method=capacity`";
+                return refuse("`solution` is for `method=capacity`", help);
             }
             solution::check(name)?;
         }
         if self.sizes.is_empty() && !capacity && !map {
-            return refuse("--sizes is empty", "write an interval, such as 8KiB..64KiB/8KiB");
+            return refuse("`sizes` is empty", "write an interval, such as 8KiB..64KiB/8KiB");
         }
         let depths = self.depths();
         if depths.contains(&0) {
-            return refuse("--depth is 0", "depth must be at least 1");
+            return refuse("`depth` is 0", "depth must be at least 1");
         }
         if let Some(depth) = (1..depths.len()).find(|at| depths[..*at].contains(&depths[*at])) {
-            let what = format!("--depth has {} twice", depths[depth]);
+            let what = format!("`depth` has {} twice", depths[depth]);
             return refuse(&what, "write each depth once, such as 1,8");
         }
         if self.time == Some(Time::ZERO) {
-            return refuse("--time is 0", "allow some time, such as 3min");
+            return refuse("`time` is 0", "allow some time, such as 3min");
         }
         if self.threshold.is_some_and(|ratio| !(ratio > 0.0 && ratio.is_finite())) {
-            return refuse("--threshold is not a ratio", "write a number above 0, such as 1.5");
+            return refuse("`threshold` is not a ratio", "write a number above 0, such as 1.5");
         }
         Ok(())
     }
@@ -358,25 +358,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_impossible_is_said_with_its_option() {
+    fn what_is_impossible_is_said_with_its_key() {
         let sizes = |text: &str| vec![text.parse().unwrap()];
         let cases = [
-            (ProfilePlan { span: Some(Bytes(1 << 30)), ..plan() }, "--span 1GiB is larger"),
-            (ProfilePlan { span: Some(Bytes(5000)), ..plan() }, "--span 5000B is not a positive"),
-            (ProfilePlan { span: Some(Bytes(0)), ..plan() }, "--span 0B is not a positive"),
+            (ProfilePlan { span: Some(Bytes(1 << 30)), ..plan() }, "`span=1GiB` is larger"),
+            (ProfilePlan { span: Some(Bytes(5000)), ..plan() }, "`span=5000B` is not a positive"),
+            (ProfilePlan { span: Some(Bytes(0)), ..plan() }, "`span=0B` is not a positive"),
             (ProfilePlan { span: Some(Bytes(1 << 20)), ..plan() }, "larger than the span of 1MiB"),
             (ProfilePlan { sizes: sizes("1KiB..4KiB/1KiB"), ..plan() }, "multiple of the sector"),
-            (ProfilePlan { sizes: Vec::new(), ..plan() }, "--sizes"),
-            (ProfilePlan { ops: Vec::new(), ..plan() }, "--ops"),
-            (ProfilePlan { depth: 0, ..plan() }, "--depth"),
-            (ProfilePlan { more_depths: vec![0], ..plan() }, "--depth is 0"),
-            (ProfilePlan { more_depths: vec![8, 8], ..plan() }, "--depth has 8 twice"),
-            (ProfilePlan { time: Some(Time::ZERO), ..plan() }, "--time"),
-            (ProfilePlan { threshold: Some(f64::NAN), ..plan() }, "--threshold"),
-            (ProfilePlan { method: Method::Serra { points: 1, repeat: 1 }, ..plan() }, "--points"),
-            (ProfilePlan { method: Method::Serra { points: 2, repeat: 0 }, ..plan() }, "--repeat"),
-            (ProfilePlan { method: Method::Full { error: 0.0 }, ..plan() }, "--error"),
-            (ProfilePlan { method: Method::Full { error: 1.0 }, ..plan() }, "--error"),
+            (ProfilePlan { sizes: Vec::new(), ..plan() }, "`sizes`"),
+            (ProfilePlan { ops: Vec::new(), ..plan() }, "`ops`"),
+            (ProfilePlan { depth: 0, ..plan() }, "`depth`"),
+            (ProfilePlan { more_depths: vec![0], ..plan() }, "`depth` is 0"),
+            (ProfilePlan { more_depths: vec![8, 8], ..plan() }, "`depth` has 8 twice"),
+            (ProfilePlan { time: Some(Time::ZERO), ..plan() }, "`time`"),
+            (ProfilePlan { threshold: Some(f64::NAN), ..plan() }, "`threshold`"),
+            (ProfilePlan { method: Method::Serra { points: 1, repeat: 1 }, ..plan() }, "`points`"),
+            (ProfilePlan { method: Method::Serra { points: 2, repeat: 0 }, ..plan() }, "`repeat`"),
+            (ProfilePlan { method: Method::Full { error: 0.0 }, ..plan() }, "`error`"),
+            (ProfilePlan { method: Method::Full { error: 1.0 }, ..plan() }, "`error`"),
         ];
         for (plan, said) in cases {
             let error = plan.span_on(&FACTS, &mut Vec::new()).unwrap_err();

@@ -55,11 +55,11 @@ fn same<T: PartialEq>(
     let (file, now) = (text(file), text(now));
     let what = format!("`{key}` is {file} in the profile to resume, and {now} now");
     let help = match key {
-        "target" => format!("name {file}, or leave --resume out to begin a new profile"),
+        "target" => format!("name {file}, or leave `resume` out to begin a new profile"),
         "capacity" | "sector" | "serial" => {
-            "this is another device: leave --resume out to begin a new profile".to_owned()
+            "this is another device: leave `resume` out to begin a new profile".to_owned()
         }
-        _ => "leave the option out, which takes the value of the file, or leave --resume out to begin a \
+        _ => "leave it out, which takes the value of the file, or leave `resume` out to begin a \
               new profile"
             .to_owned(),
     };
@@ -67,14 +67,14 @@ fn same<T: PartialEq>(
 }
 
 fn damaged(what: &str) -> ProfileError {
-    let help = "resume another copy of the result, or leave --resume out to begin a new profile";
+    let help = "resume another copy of the result, or leave `resume` out to begin a new profile";
     ProfileError::plan(format!("the profile to resume is damaged: {what}"), help)
 }
 
 /// The record of the plan in `before`.
 fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
     if before.method == MethodName::Capacity {
-        let help = "measure again with another --seed, and make one of both with --merge";
+        let help = "measure again with another `seed`, and merge both profiles";
         let what = "a profile by capacity cannot be resumed: its depths, bursts and rounds must follow each other \
                     without a break";
         return Err(ProfileError::plan(what, help));
@@ -82,11 +82,11 @@ fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
     if before.method == MethodName::Map {
         let what = "a map cannot be resumed: where its next point lies follows from all points before it, and the device \
                     is in another state than at the end of the long writes";
-        return Err(ProfileError::plan(what, "measure again with a longer --time"));
+        return Err(ProfileError::plan(what, "measure again with a longer `time`"));
     }
     before.plan.as_ref().ok_or_else(|| {
         let what = "the profile to resume has no `plan`: it was merged, or an older version of ssdyno wrote it";
-        ProfileError::plan(what, "leave --resume out to begin a new profile")
+        ProfileError::plan(what, "leave `resume` out to begin a new profile")
     })
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn check(name: &str) -> Result<(), ProfileError> {
         return Ok(());
     }
     let help = "write letters (a to z), digits, - and _, such as isolated-bandwidth";
-    Err(ProfileError::plan(format!("--solution {name:?} is not a valid name"), help))
+    Err(ProfileError::plan(format!("`solution` {name:?} is not a valid name"), help))
 }
 
 /// Refuses names that are not valid, and two that give the same key.

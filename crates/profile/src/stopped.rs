@@ -26,11 +26,11 @@ impl StoppedBecause {
     pub(crate) fn words(self) -> &'static str {
         match self {
             StoppedBecause::Done => "every test was done",
-            StoppedBecause::WithinError => "every ratio is within --error",
+            StoppedBecause::WithinError => "every ratio is within `error`",
             StoppedBecause::NoiseFloor => {
                 "more measurements would not narrow the ratios (noise floor)"
             }
-            StoppedBecause::TimeLimit => "the time limit was reached (--time)",
+            StoppedBecause::TimeLimit => "the time limit was reached (`time`)",
             StoppedBecause::Interrupted => "it was interrupted",
             StoppedBecause::Failed => "the target failed",
         }

@@ -47,7 +47,11 @@ pub fn text(result: &ProfileResult) -> String {
     }
     let all = result.of_depths().into_iter().map(|one| sizes(one).len()).max().unwrap_or(0);
     if all > ROWS_MAX {
-        let _ = writeln!(text, "  {} of {all} sizes; --json prints all of them", rows.len() - 1);
+        let _ = writeln!(
+            text,
+            "  {} of {all} sizes; the result as JSON has all of them",
+            rows.len() - 1
+        );
     }
     let curves = result.of_depths().into_iter().map(|one| &one.curves);
     let points =

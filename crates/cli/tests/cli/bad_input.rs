@@ -414,7 +414,7 @@ fn names_of_solutions() {
         );
     }
     let ratios = ["profile", "sim:delay-10us", "--solution", "naive"];
-    assert!(place.fails(2, &ratios).contains("--solution is for --method capacity"));
+    assert!(place.fails(2, &ratios).contains("`--solution` is for `--method capacity`"));
     assert!(!place.path().join("results").exists());
     let stored = |name: &str, solution: &str, seed: &str| {
         let args = ["--solution", solution, "--name", name, "--seed", seed, "--ops", "read"];

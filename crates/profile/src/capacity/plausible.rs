@@ -83,7 +83,7 @@ pub(crate) fn warnings(result: &CapacityResult) -> Vec<String> {
             false => format!("CPU {}", cores.join(", ")),
         };
         warnings.push(format!(
-            "{which} limits {}: each of {} jobs used {} % of a CPU; the device may be faster: use more --jobs",
+            "{which} limits {}: each of {} jobs used {} % of a CPU; the device may be faster: use more `real.jobs`",
             cpu.load,
             cpu.jobs,
             significant(cpu.share * 100.0, 2)
@@ -115,7 +115,7 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
         if let Some(half) = one.relative_half_width().filter(|half| *half > result.error) {
             let (half, error) =
                 (significant(half * 100.0, 2), significant(result.error * 100.0, 2));
-            warnings.push(format!("{key} is known to ± {half} % only, not to {error} % (--time)"));
+            warnings.push(format!("{key} is known to ± {half} % only, not to {error} % (`time`)"));
         }
         let half = one.relative_half_width().unwrap_or(0.0);
         if one.drift.abs() > (2.0 * half).max(0.05) {

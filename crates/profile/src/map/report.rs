@@ -49,7 +49,7 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     }
     if !run.mesh.has_frame() {
         notes.push(
-            "the time did not suffice for the coarse frame of the map: a part of it is empty; allow more --time"
+            "the time did not suffice for the coarse frame of the map: a part of it is empty; allow more `time`"
                 .to_owned(),
         );
     }

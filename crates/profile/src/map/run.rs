@@ -178,7 +178,7 @@ impl MapRun<'_> {
         if crate::capacity::still_falls(&slice.rates(BINS)) {
             self.notes.push(
                 "the rate of writes still fell when their greatest rate was taken: points near it may be overloaded when \
-                 they last longer; a longer --time writes longer"
+                 they last longer; a longer `time` writes longer"
                     .to_owned(),
             );
         }

@@ -131,12 +131,15 @@ fn what_has_no_map_is_said() {
     let (_dir, name) = volume();
     let usual = || plan(&name, Time::from_s(120));
     for (plan, said) in [
-        (ProfilePlan { ops: vec![ProfileOp::Read], ..usual() }, "--map needs reads and writes"),
+        (
+            ProfilePlan { ops: vec![ProfileOp::Read], ..usual() },
+            "`method=map` needs reads and writes",
+        ),
         (
             ProfilePlan { time: Some(Time::from_ms(500)), ..usual() },
-            "--time is too short for a map",
+            "`time` is too short for a map",
         ),
-        (ProfilePlan { method: Method::Map { error: 0.001 }, ..usual() }, "--error of a map"),
+        (ProfilePlan { method: Method::Map { error: 0.001 }, ..usual() }, "`error` of a map"),
     ] {
         let refused = plan.open(&RunSpec::default(), &mut Unattended).err().unwrap();
         assert!(refused.to_string().contains(said), "{refused}");

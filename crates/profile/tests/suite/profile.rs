@@ -120,7 +120,7 @@ fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     assert_eq!(result.stopped_because, StoppedBecause::Done);
     assert!(result.seconds_spent <= 0.1002, "{}", result.seconds_spent);
     assert!(result.measurements.iter().any(|one| !one.whole));
-    assert!(result.notes.iter().any(|note| note.contains("--time")), "{:?}", result.notes);
+    assert!(result.notes.iter().any(|note| note.contains("`time`")), "{:?}", result.notes);
     // What was cut has the same access time.
     assert!(result.read_ratio.iter().all(|ratio| (ratio.estimate - 1.0).abs() < 0.01));
     // A complete profile does not share: it ends where the time does.
@@ -154,7 +154,7 @@ fn a_file_is_written_with_permission_and_never_by_reads() {
     let mut spec = RunSpec::default();
     spec.write.size = "4MiB".parse().ok();
     let refused = writes.open(&spec, &mut Unattended).err().unwrap();
-    assert!(refused.help.unwrap().contains("--ops read"));
+    assert!(refused.help.unwrap().contains("`ops=read`"));
     assert!(!place.exists());
     spec.write.allowed = true;
     let result = finished(&writes, &spec);

@@ -18,11 +18,11 @@ pub(super) fn comments(
     let solution = result.solution.as_ref();
     let mut lines = vec![
         format!(
-            "ssdyno {version} profile {} --method capacity --seed {} --error {}%{}",
+            "ssdyno {version}, profile of {}: method capacity, seed {}, error {} %{}",
             result.target,
             result.seed,
             percent(capacity.error),
-            solution.map_or(String::new(), |name| format!(" --solution {name}")),
+            solution.map_or(String::new(), |name| format!(", solution {name}")),
         ),
         format!(
             "{} of tests over {}B; {}",

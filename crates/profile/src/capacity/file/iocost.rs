@@ -53,7 +53,7 @@ pub(super) fn model_file(capacity: &CapacityResult) -> String {
 /// The keys of `io.cost.qos` but `enable` and `ctrl`.
 pub(super) fn qos(capacity: &CapacityResult) -> Result<String, String> {
     let Some(moderate) = capacity.moderate else {
-        return Err("latencies at a moderate load were not measured: allow more --time".to_owned());
+        return Err("latencies at a moderate load were not measured: allow more `time`".to_owned());
     };
     let Some(write) = moderate.write_p99_us else {
         return Err("latencies of writes at a moderate load were not measured".to_owned());

@@ -54,7 +54,7 @@ pub fn scheduler_file(
 /// The capacity of `result`, of which `file` can be made.
 fn usable(file: SchedulerFile, result: &ProfileResult) -> Result<&CapacityResult, String> {
     let Some(capacity) = &result.capacity else {
-        return Err("the profile has no capacity (--method capacity)".to_owned());
+        return Err("the profile has no capacity (`method=capacity`)".to_owned());
     };
     if let Some(reason) = capacity.implausible.first() {
         return Err(reason.clone());
@@ -63,7 +63,7 @@ fn usable(file: SchedulerFile, result: &ProfileResult) -> Result<&CapacityResult
         // One round says nothing of how far another would be off.
         if capacity.figure(*figure).is_none_or(|one| one.low.is_none()) {
             return Err(format!(
-                "{} was not measured twice: allow more time (--time)",
+                "{} was not measured twice: allow more time (`time`)",
                 figure.key()
             ));
         }

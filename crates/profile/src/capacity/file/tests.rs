@@ -156,7 +156,7 @@ fn the_kernel_reads_its_lines() {
 fn comments_say_where_figures_come_from() {
     let model = text(SchedulerFile::IoCostModel, &result());
     for part in [
-        "profile /dev/nvme0n1 --method capacity --seed 3",
+        "profile of /dev/nvme0n1: method capacity, seed 3",
         "rbps        2.600 GB/s   2.548 GB/s to 2.652 GB/s",
         "a mix: measured 60.00, io.cost.model says 100.0, error +66.7 %",
         "no burst within 15.00 s",
@@ -220,7 +220,7 @@ fn the_hardware_database_has_all_solutions() {
     assert!(found[1].1.starts_with("rbps=260000000 "), "{entry}");
     assert!(entry.contains(" IOCOST_MODEL_ISOLATED_BANDWIDTH=rbps="), "{entry}");
     assert!(entry.contains(" IOCOST_QOS_ISOLATED_BANDWIDTH=rpct="), "{entry}");
-    assert!(entry.contains("--error 5% --solution isolated-bandwidth\n"), "{entry}");
+    assert!(entry.contains("error 5 %, solution isolated-bandwidth\n"), "{entry}");
     assert_eq!(entry.matches("block:*:name:").count(), 1);
 
     let refused = |file, change: &dyn Fn(&mut ProfileResult)| {
