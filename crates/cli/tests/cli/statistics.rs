@@ -164,7 +164,7 @@ fn several_depths_are_profiled_in_one_go() {
 fn an_impossible_profile_is_refused_with_its_option() {
     let place = Place::new();
     let cases: [(&[&str], &str); 16] = [
-        (&["--span", "1TiB"], "--span 1TiB is larger than the target"),
+        (&["--span", "1TiB"], "`--span 1TiB` is larger than the target"),
         (&["--span", "1MiB"], "larger than the span of 1MiB"),
         (&["--sizes", "8KiB..64KiB/1000B"], "not a multiple of the sector"),
         (&["--sizes", "64KiB..8KiB/8KiB"], "the interval is reversed"),
@@ -181,8 +181,11 @@ fn an_impossible_profile_is_refused_with_its_option() {
         (&["--depth", "0"], "0 is not in 1.."),
         (&["--depth", "1,x"], "invalid value 'x'"),
         (&["--depth", "1,"], "invalid value ''"),
-        (&["--depth", "1,8,1"], "--depth has 1 twice"),
-        (&["--depth", "1,301"], "--depth 301 is more than the 300 requests of 4MiB that the span"),
+        (&["--depth", "1,8,1"], "`--depth` has 1 twice"),
+        (
+            &["--depth", "1,301"],
+            "`--depth 301` is more than the 300 requests of 4MiB that the span",
+        ),
     ];
     for (args, said) in cases {
         let text = place.fails(2, &[&["profile", "sim:delay-10us"], args].concat());
@@ -207,9 +210,9 @@ fn the_map_of_a_device() {
     assert!(place.fails(2, &go_on).contains("a map cannot be resumed"));
     for (args, said) in [
         (&["--method", "serra"][..], "cannot be used with"),
-        (&["--ops", "read"], "--map needs reads and writes"),
-        (&["--time", "100ms"], "--time is too short for a map"),
-        (&["--error", "0.5%"], "--error of a map is not between"),
+        (&["--ops", "read"], "`--map` needs reads and writes"),
+        (&["--time", "100ms"], "`--time` is too short for a map"),
+        (&["--error", "0.5%"], "`--error` of a map is not between"),
         (&["--depth", "8"], "cannot be used with"),
         (&["--span", "256KiB"], "is too small for its loads"),
         (&["--io-cost-model", "f"], "`--io-cost-model` is for --method capacity"),
