@@ -18,7 +18,7 @@ impl Extent {
         Extent { start, end: start + u64::from(blocks) }
     }
 
-    /// Without a branch: of extents in any order, each branch would be taken every other time.
+    /// The comparison has no branch: between extents in any order the processor would predict every other one wrong.
     pub(crate) fn contains(&self, other: &Extent) -> bool {
         (self.start <= other.start) & (other.end <= self.end)
     }

@@ -29,7 +29,7 @@ fn let_children_hear() {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.map_or(0, |mask| u64::from_str_radix(mask.trim(), 16).unwrap());
     for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|s| ignored >> (s - 1) & 1 == 1) {
-        // The handler does as much as ignoring did: nobody looks at the flag.
+        // The handler has no effect, as before: no code reads the flag.
         signal_hook::flag::register(signal, std::sync::Arc::default()).unwrap();
     }
 }

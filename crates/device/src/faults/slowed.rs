@@ -87,7 +87,7 @@ impl SlowClock {
     }
 
     fn last(&self) -> Period {
-        // The first period is there from the beginning, and the last one is never dropped.
+        // `new` adds the first period, and the last one is never dropped.
         self.periods.back().copied().unwrap_or(Period {
             number: 0,
             begins: Time::ZERO,
@@ -199,7 +199,7 @@ impl BlockTarget for Slowed {
         let mut batch = std::mem::take(&mut self.batch);
         self.inner.reap(own, &mut batch);
         for done in batch.drain(..) {
-            // The clock of the device is the coarser one: what it took at once it may seem to have taken before it came.
+            // The clock of the device is coarser: a request that is accepted at once would seem older than its submission.
             let submitted = self.inside.remove(&done.token.0).unwrap_or(Time::ZERO);
             let accepted = self.clock.outside(done.accepted).max(submitted);
             let completed = self.clock.outside(done.completed).max(accepted);
@@ -249,7 +249,7 @@ impl Device for Slowed {
     }
 
     fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        // Nobody says when it begins: as slow as the device is on average.
+        // The beginning is not known, so the mean slowness stands for that of its periods.
         let own = self.inner.sanitize_time(order)?;
         Some(Time::from_s_f64(own.as_s_f64() * (1.0 + self.clock.faults.slow_by)))
     }
