@@ -4,20 +4,13 @@ use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, FigureComparison, Interval, RunResult, Verdict, significant};
 use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
 
-/// How a figure counts, and the words for more and less of its goodness.
-#[derive(Clone, Copy)]
-enum Kind {
-    Rate,
-    Latency,
-    Cost,
-}
+use crate::headline::{FigureKind, headline_figures};
 
-impl Kind {
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Kind::Rate | Kind::Latency => ("faster", "slower"),
-            Kind::Cost => ("less", "more"),
-        }
+/// What more and less of a figure is called, where more of its goodness comes first.
+fn words_of(kind: FigureKind) -> (&'static str, &'static str) {
+    match kind {
+        FigureKind::Rate | FigureKind::Latency => ("faster", "slower"),
+        FigureKind::Cost => ("less", "more"),
     }
 }
 
@@ -28,29 +21,14 @@ impl Kind {
 /// runs of the same thing with different seeds *all* figures together get the verdict *cannot
 /// tell* more than nine times of ten. The verdict is that where the interval holds 1.
 pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
-    let mut figures = Vec::new();
-    let mut add = |name: &str, kind, pick: &dyn Fn(&RunResult) -> Option<Measured>| {
-        if let (Some(a), Some(b)) = (pick(first), pick(second)) {
-            figures.extend(figure(name, kind, a, b));
-        }
-    };
-    add("iops", Kind::Rate, &|r| Some((r.iops, r.confidence.as_ref().and_then(|c| c.iops))));
-    add("throughput_bytes_per_second", Kind::Rate, &|r| {
-        let interval = r.confidence.as_ref().and_then(|c| c.throughput_bytes_per_second);
-        Some((r.throughput_bytes_per_second, interval))
-    });
-    for (i, name) in ["mean", "p50", "p95", "p99", "p99_9"].into_iter().enumerate() {
-        let key = format!("latency_ns.{name}");
-        add(&key, Kind::Latency, &|r| {
-            let l = r.latency_ns.as_ref()?.all;
-            let c = r.confidence.as_ref().map(|c| c.latency_ns.all).unwrap_or_default();
-            let value = [l.mean, l.p50, l.p95, l.p99, l.p99_9][i];
-            Some((value, c.list()[i]))
-        });
-    }
-    add("energy_joules.per_request", Kind::Cost, &|r| Some((r.energy_joules?.per_request?, None)));
-    add("energy_delay_joule_seconds", Kind::Cost, &|r| Some((r.energy_delay_joule_seconds?, None)));
-    add("write_amplification", Kind::Cost, &|r| Some((r.write_amplification?, None)));
+    let others = headline_figures(second);
+    let figures: Vec<FigureComparison> = headline_figures(first)
+        .iter()
+        .filter_map(|one| {
+            let other = others.iter().find(|other| other.name == one.name)?;
+            figure(one.name, one.kind, (one.value, one.interval), (other.value, other.interval))
+        })
+        .collect();
     let (names, notes) = ((title(first), title(second)), notes(first, second));
     let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {
         let figure = figures.iter().find(|figure| figure.figure == name)?;
@@ -114,17 +92,22 @@ fn too_short(which: &str, result: &RunResult) -> Option<String> {
     ))
 }
 
-fn figure(name: &str, kind: Kind, first: Measured, second: Measured) -> Option<FigureComparison> {
+fn figure(
+    name: &str,
+    kind: FigureKind,
+    first: Measured,
+    second: Measured,
+) -> Option<FigureComparison> {
     let ratio = match kind {
-        Kind::Rate => second.0 / first.0,
-        Kind::Latency | Kind::Cost => first.0 / second.0,
+        FigureKind::Rate => second.0 / first.0,
+        FigureKind::Latency | FigureKind::Cost => first.0 / second.0,
     };
     if !(ratio.is_finite() && ratio > 0.0) {
         return None;
     }
     let (above, below) = match kind {
-        Kind::Rate => (second, first),
-        Kind::Latency | Kind::Cost => (first, second),
+        FigureKind::Rate => (second, first),
+        FigureKind::Latency | FigureKind::Cost => (first, second),
     };
     let bounds = ratio_bounds(ratio, above, below, name.starts_with("latency_ns.p"));
     let verdict = match bounds {
@@ -177,13 +160,13 @@ fn ratio_bounds(
 /// Half widths above this share of the factor are shown as an interval.
 const WIDE: f64 = 0.15;
 
-fn words(kind: Kind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
-    let (better, worse) = kind.words();
+fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
+    let (better, worse) = words_of(kind);
     let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
     let Some((low, high)) = bounds else {
         let why = match kind {
-            Kind::Rate | Kind::Latency => ": cannot tell (too few requests)",
-            Kind::Cost => " (no interval)",
+            FigureKind::Rate | FigureKind::Latency => ": cannot tell (too few requests)",
+            FigureKind::Cost => " (no interval)",
         };
         return format!("{}x {word}{why}", significant(factor, 3));
     };

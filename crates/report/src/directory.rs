@@ -179,7 +179,11 @@ impl RunDirectory {
         })
     }
 
-    fn write_file(
+    /// Writes a file that `fill` fills, whole or not at all; what was there under the name is replaced.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`]; what was there is kept then.
+    pub fn write_file(
         &self,
         name: &str,
         fill: impl FnOnce(File) -> io::Result<()>,

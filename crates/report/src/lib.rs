@@ -2,7 +2,7 @@
 //!
 //! From a [`RunResult`](ssdyno_figures::RunResult) alone come the text for the terminal ([`summary_text`]), the page
 //! ([`report_html`]), JSON that has no figure which is not finite ([`to_json`]), the series as CSV ([`series_csv`]) and
-//! comparisons ([`compare`]); a [`RunDirectory`] writes them and the rows. Other kinds of runs make their pages of
+//! comparisons ([`compare`], by the figures of [`headline_figures`]); a [`RunDirectory`] writes them and the rows. Other kinds of runs make their pages of
 //! [`Page`], [`Plot`] and [`html_table`].
 //!
 //! `lines` has what the terminal and the page share: the rows about jobs, hosts and faults. What is on the terminal only
@@ -18,6 +18,7 @@ mod compare;
 mod directory;
 mod error;
 mod finite;
+mod headline;
 mod html;
 mod lines;
 mod series_csv;
@@ -27,7 +28,8 @@ pub use compare::compare;
 pub use directory::RunDirectory;
 pub use error::ResultError;
 pub use finite::to_json;
+pub use headline::{FigureKind, HEADLINES, HeadlineFigure, figure_format, headline_figures};
 pub use html::{Axis, Page, Plot, table as html_table};
-pub use html::{comparison_html, figure_text, report_html};
+pub use html::{comparison_html, report_html};
 pub use series_csv::series_csv;
 pub use text::summary_text;

@@ -8,7 +8,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_figures::{Comparison, Keep, RunResult, Verdict};
-use ssdyno_report::{RunDirectory, comparison_html, figure_text};
+use ssdyno_report::{RunDirectory, comparison_html, figure_format};
 use ssdyno_session::{
     ErrorBody, Failure, FailureKind, Measured, Prepared, ResultFolder, RunList, RunListProgress,
     RunPhase, RunSpec, files, named, refuse_real, resolve, unwritable,
@@ -227,8 +227,8 @@ fn comparison_text(comparison: &Comparison) -> String {
         };
         table.add_row([
             figure.figure.clone(),
-            figure_text(figure, figure.first),
-            figure_text(figure, figure.second),
+            figure_format(&figure.figure)(figure.first),
+            figure_format(&figure.figure)(figure.second),
             mark.to_owned(),
             figure.text.clone(),
         ]);

@@ -1,12 +1,13 @@
 //! Results side by side, as a page.
 
 use ssdyno_figures::{
-    Comparison, FigureComparison, RunResult, SeriesPoint, Verdict, bytes_per_second, joule_seconds,
-    joules, nanoseconds, rate, seconds, significant,
+    Comparison, FigureComparison, RunResult, SeriesPoint, Verdict, nanoseconds, rate, seconds,
+    significant,
 };
 
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
+use crate::headline::figure_format;
 use crate::text::requests;
 
 /// Colours of the lines, by side; more are not drawn.
@@ -37,8 +38,8 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
             });
             vec![
                 f.figure.clone(),
-                figure_text(f, f.first),
-                figure_text(f, f.second),
+                figure_format(&f.figure)(f.first),
+                figure_format(&f.figure)(f.second),
                 significant(f.ratio, 4),
                 interval.unwrap_or_else(|| "-".to_owned()),
                 verdict.to_owned(),
@@ -57,18 +58,6 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
     ];
     page.section("Over time", &[format!("<div class=\"pair\">{}</div>\n", pictures.concat())]);
     page.finish()
-}
-
-/// A value of a figure with its unit.
-pub fn figure_text(figure: &FigureComparison, value: f64) -> String {
-    match figure.figure.as_str() {
-        "iops" => rate(value),
-        "throughput_bytes_per_second" => bytes_per_second(value),
-        name if name.starts_with("latency_ns") => nanoseconds(value),
-        name if name.starts_with("energy_joules") => joules(value),
-        "energy_delay_joule_seconds" => joule_seconds(value),
-        _ => significant(value, 4),
-    }
 }
 
 fn over_time(

@@ -22,7 +22,7 @@ use ssdyno_figures::{
 
 use crate::lines;
 use crate::text::{self, either_side, plus_minus};
-pub use comparison::{comparison_html, figure_text};
+pub use comparison::comparison_html;
 pub use page::{Page, table};
 pub use plot::{Axis, Plot};
 
