@@ -11,7 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["ssdyno-web"],
     // Everything that a front end can start.
     &["ssdyno-task"],
-    &["ssdyno-papers", "ssdyno-pts"],
+    &["ssdyno-papers", "ssdyno-pts", "ssdyno-sweep"],
     // Under the papers: one of them is about profiles.
     &["ssdyno-cluster", "ssdyno-profile"],
     &["ssdyno-session"],

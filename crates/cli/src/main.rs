@@ -1,6 +1,6 @@
 //! The command line of SSDyno: arguments, progress and printing around the libraries.
 //!
-//! Key parts: `args` (all verbs, and what several take: each group of options gives its part of a
+//! Key parts: `verbs` (all verbs), `args` (what several of them take: each group of options gives its part of a
 //! [`RunSpec`](ssdyno_session::RunSpec)), `commands` (a file for each verb, with its arguments), `replay` (the
 //! command of a spec), `options` (keys in texts become options), `task` (one way to carry out what is no run), `memory`
 //! (the allocator, and what is said when it has nothing left), `diagnose` (errors with their place and the exit codes).
@@ -30,18 +30,19 @@ mod suggest;
 mod task;
 mod timeline;
 mod trace_args;
+mod verbs;
 mod words;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
-use args::{Cli, Verb};
-use diagnose::{ErrorObject, exit_code};
-use output::Output;
+use diagnose::exit_code;
+use output::{Output, report};
 use ssdyno_session::{Failure, FailureKind};
+use verbs::{Cli, Verb};
 
 #[global_allocator]
 static MEMORY: memory::OrEnd = memory::OrEnd;
@@ -59,6 +60,7 @@ fn main() -> ExitCode {
     let done = match &cli.verb {
         Verb::Run(args) => commands::run::run(args, output),
         Verb::Compare(args) => commands::compare::run(args, output),
+        Verb::Sweep(args) => commands::sweep::run(args, output),
         Verb::Pts(args) => commands::pts::run(args, output),
         Verb::Profile(args) => commands::profile::run(args, output),
         Verb::Papers(args) => commands::papers::run(args, output),
@@ -75,23 +77,13 @@ fn main() -> ExitCode {
         Verb::List(args) => commands::list::run(args, output),
         Verb::Show(args) => commands::show::run(args, output),
         Verb::Schema(args) => commands::schema::run(args, output),
-        Verb::Completion(args) => commands::completion::run(args, output),
-        Verb::Man(args) => commands::man::run(args, output),
+        Verb::Completion(args) => commands::completion::run(args, Cli::command(), output),
+        Verb::Man(args) => commands::man::run(args, Cli::command(), output),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure, output),
     }
-}
-
-fn report(failure: &Failure, output: Output) -> ExitCode {
-    if !output.json {
-        output::tell(&diagnose::render(failure));
-    } else if !output::is_told() {
-        // If not even this can be printed, the exit code still tells.
-        let _ = output.object(&ErrorObject { error: diagnose::body(failure) });
-    }
-    ExitCode::from(exit_code(failure.kind))
 }
 
 /// What clap tells in a way that does not help: values with a minus sign, which it takes for options,

@@ -56,7 +56,7 @@ const AT_TOP: [&str; 9] =
     ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval"];
 
 /// Keys of tasks that failures and results of tasks name.
-const OF_TASKS: [&str; 16] = [
+const OF_TASKS: [&str; 21] = [
     "active_range_percent",
     "journal",
     "resume",
@@ -73,6 +73,11 @@ const OF_TASKS: [&str; 16] = [
     "threshold",
     "time",
     "solution",
+    "vary",
+    "sampling",
+    "designs",
+    "objectives",
+    "require",
 ];
 
 /// Tables whose keys `--set` takes, in texts that give such a key a value.
@@ -86,6 +91,7 @@ pub(crate) fn option_of(key: &str) -> String {
         ("write", "allowed") => "write".to_owned(),
         ("trace", "timing" | "beyond_end") => last.to_owned(),
         ("trace", _) => format!("trace-{last}"),
+        ("", "objectives") => "objective".to_owned(),
         ("", "active_range_percent") => "active-range".to_owned(),
         _ => last.to_owned(),
     };
@@ -208,7 +214,7 @@ mod tests {
     use ssdyno_session::FailurePlace;
 
     use super::*;
-    use crate::args::Cli;
+    use crate::verbs::Cli;
 
     fn takes(command: &Command, verbs: &[&str], option: &str) -> bool {
         let mut verbs = verbs.iter().filter_map(|verb| command.find_subcommand(verb));
@@ -222,7 +228,7 @@ mod tests {
         for key in IN_TABLES.iter().chain(&AT_TOP) {
             assert!(takes(&command, &["run"], &option_of(key)), "{key}: {}", option_of(key));
         }
-        let verbs = ["pts", "profile", "verify", "probe"];
+        let verbs = ["pts", "profile", "sweep", "verify", "probe"];
         for key in OF_TASKS {
             assert!(takes(&command, &verbs, &option_of(key)), "{key}: {}", option_of(key));
         }

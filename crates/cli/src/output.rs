@@ -1,12 +1,24 @@
 //! Standard output: text or one JSON object.
 
 use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 use ssdyno_session::{Failure, FailureKind};
 
-use crate::diagnose::{ErrorObject, body, exit_code};
+use crate::diagnose::{ErrorObject, body, exit_code, render};
+
+/// Shows `failure`; gives the exit code.
+pub(crate) fn report(failure: &Failure, output: Output) -> ExitCode {
+    if !output.json {
+        tell(&render(failure));
+    } else if !is_told() {
+        // If not even this can be printed, the exit code still tells.
+        let _ = output.object(&ErrorObject { error: body(failure) });
+    }
+    ExitCode::from(exit_code(failure.kind))
+}
 
 /// Something is on standard output, or is being written there.
 static BEGUN: AtomicBool = AtomicBool::new(false);
@@ -56,7 +68,7 @@ impl Output {
 }
 
 /// Whether an object on standard output tells of what went wrong already.
-pub(crate) fn is_told() -> bool {
+fn is_told() -> bool {
     TOLD.load(Ordering::SeqCst)
 }
 

@@ -1,35 +1,41 @@
 //! The command that repeats a run.
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use serde_json::Value;
 use ssdyno_figures::Keep;
 use ssdyno_session::{RunSpec, given};
 
-use crate::args::Cli;
-use crate::commands::run::RunArgs;
 use crate::options::option_of;
-use crate::results;
 
-/// `ssdyno run` with everything that decides the run, which is `spec`, what is kept and where. Not the name
-/// of the directory, which a second run cannot have again, nor how progress and result are shown. A serial
-/// number that was typed when the tool asked for it is asked for again.
-pub(crate) fn command(args: &RunArgs, spec: &RunSpec) -> String {
+/// What a run is repeated from.
+pub(crate) enum Origin<'a> {
+    /// What was typed.
+    Spec(&'a RunSpec),
+    /// A file, and what is kept in place of what the file says.
+    File(&'a str, Option<Keep>),
+}
+
+/// `ssdyno run` with everything that decides the run, and `rest`: options with their values, if they take one. `run` has the
+/// options of that verb. A serial number that was typed when the tool asked for it is asked for again.
+pub(crate) fn command(
+    run: &Command,
+    origin: &Origin<'_>,
+    rest: Vec<(&'static str, Option<String>)>,
+) -> String {
     let mut words = vec!["ssdyno".to_owned(), "run".to_owned()];
-    match &args.spec {
-        Some(file) => {
+    match origin {
+        Origin::File(file, keep) => {
             option(&mut words, "--spec", file);
-            words.extend(args.keep.filter(|keep| *keep != Keep::All).map(keep_option));
+            words.extend(keep.filter(|keep| *keep != Keep::All).map(keep_option));
         }
-        None => words.extend(options(spec)),
+        Origin::Spec(spec) => words.extend(options(run, spec)),
     }
-    args.hosts.given().into_iter().for_each(|(name, value)| option(&mut words, name, value));
-    if args.csv {
-        words.push("--csv".to_owned());
+    for (name, value) in rest {
+        match value {
+            Some(value) => option(&mut words, name, value),
+            None => words.push(name.to_owned()),
+        }
     }
-    if args.results.results.as_os_str() != results::DEFAULT {
-        option(&mut words, "--results", args.results.results.display());
-    }
-    args.timeline.given().into_iter().for_each(|(name, value)| option(&mut words, name, value));
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -39,8 +45,7 @@ fn keep_option(keep: Keep) -> String {
 }
 
 /// The target and the options of `ssdyno run` that ask for `spec`.
-fn options(spec: &RunSpec) -> Vec<String> {
-    let command = Cli::command();
+fn options(run: &Command, spec: &RunSpec) -> Vec<String> {
     let mut words = Vec::new();
     // A file whose name looks like an option.
     let named = |name: &String| match name.starts_with('-') {
@@ -54,7 +59,7 @@ fn options(spec: &RunSpec) -> Vec<String> {
             Value::Bool(_) => words.push(name),
             Value::Array(list) => {
                 let list: Vec<String> = list.iter().map(text).collect();
-                match delimiter(&command, &name) {
+                match delimiter(run, &name) {
                     Some(delimiter) => option(&mut words, &name, list.join(&delimiter.to_string())),
                     None => list.iter().for_each(|value| option(&mut words, &name, value)),
                 }
@@ -66,8 +71,7 @@ fn options(spec: &RunSpec) -> Vec<String> {
 }
 
 /// What stands between the values of an option that takes several at once.
-fn delimiter(command: &Command, option: &str) -> Option<char> {
-    let run = command.find_subcommand("run")?;
+fn delimiter(run: &Command, option: &str) -> Option<char> {
     let mut options = run.get_arguments();
     options.find(|known| known.get_long() == option.strip_prefix("--"))?.get_value_delimiter()
 }
@@ -97,12 +101,13 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::args::Verb;
+    use crate::commands::run::RunArgs;
     use crate::options::is_key;
+    use crate::verbs::{Cli, Verb};
 
     /// Options that a replay leaves out on purpose.
     const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
@@ -196,7 +201,7 @@ mod tests {
     /// The line that is printed for `args`.
     fn printed(args: &RunArgs) -> String {
         let spec = args.typed();
-        command(args, &spec.with_names(spec.target()))
+        args.replay(&spec.with_names(spec.target()))
     }
 
     /// `line` and what is printed for it ask for the same.
@@ -305,7 +310,7 @@ mod tests {
     fn a_run_from_a_file_is_repeated_by_it() {
         let args =
             parsed(&["ssdyno", "run", "--spec", "a b.toml", "--keep", "none"].map(str::to_owned));
-        assert_eq!(command(&args, &RunSpec::default()), "ssdyno run --spec 'a b.toml' --keep=none");
+        assert_eq!(args.replay(&RunSpec::default()), "ssdyno run --spec 'a b.toml' --keep=none");
     }
 
     proptest! {

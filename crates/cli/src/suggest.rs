@@ -74,7 +74,7 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use super::*;
-    use crate::args::Cli;
+    use crate::verbs::Cli;
 
     /// What a hand makes of `word`: a letter too few, too many, another, two changed places, cut off.
     fn near_misses(word: &str) -> Vec<String> {

@@ -8,7 +8,7 @@ use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskSnapshot};
 use crate::consent::Terminal;
 use crate::diagnose::exit_code;
 use crate::options::in_failure_of_task;
-use crate::output::Output;
+use crate::output::{Output, report};
 use crate::progress::{CountMeter, POLL_EVERY, interrupted};
 
 /// Called with what was measured since the last call.
@@ -37,7 +37,7 @@ pub(crate) fn watch(
         }
         if let Some(failure) = runner.hung() {
             let failure = in_failure_of_task(failure);
-            crate::report(&failure, output);
+            report(&failure, output);
             std::process::exit(i32::from(exit_code(failure.kind)));
         }
         if snapshot.phase == RunPhase::Ended {

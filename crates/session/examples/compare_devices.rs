@@ -2,7 +2,7 @@
 //! compare_devices`.
 
 use ssdyno_figures::KeepGoing;
-use ssdyno_session::{Failure, GridAxis, RunList, RunSpec, SpecGrid, Unattended};
+use ssdyno_session::{Failure, RunList, RunSpec, Unattended};
 
 fn main() -> Result<(), Failure> {
     let base = RunSpec {
@@ -10,9 +10,9 @@ fn main() -> Result<(), Failure> {
         requests: Some(5000),
         ..RunSpec::default()
     };
-    let values = vec!["sim:config-a".into(), "sim:s3-nand1".into()];
-    let grid = SpecGrid { base, axes: vec![GridAxis { key: "target".to_owned(), values }] };
-    let runs = RunList::resolve(&grid.specs()?, &mut Unattended)?;
+    let targets = ["sim:config-a", "sim:s3-nand1"];
+    let specs = targets.map(|target| RunSpec { target: Some(target.to_owned()), ..base.clone() });
+    let runs = RunList::resolve(&specs, &mut Unattended)?;
     let measured =
         runs.execute(|_, measured| measured.map(|all| all.result), &mut |_| KeepGoing::Continue)?;
     let results: Vec<_> = measured.into_iter().flatten().collect();

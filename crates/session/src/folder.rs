@@ -1,6 +1,7 @@
 //! The folder in which a run, or anything else that is measured, leaves its files.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -27,6 +28,15 @@ impl ResultFolder {
         let made = (!base.exists()).then(|| base.to_owned());
         let run = RunDirectory::create(base, name).map_err(|e| unwritable(&e))?;
         Ok(ResultFolder { run, base: made })
+    }
+
+    /// The directory at `path`, which is there already.
+    ///
+    /// # Errors
+    /// [`FailureKind::Unwritable`] where it is no directory.
+    pub fn open(path: &Path) -> Result<ResultFolder, Failure> {
+        let run = RunDirectory::open(path).map_err(|e| unwritable(&e))?;
+        Ok(ResultFolder { run, base: None })
     }
 
     /// All files of a run, with its rows as `csv`, too, where that is wanted; gives the place.
@@ -64,6 +74,18 @@ impl ResultFolder {
             self.run.write_text(&name, text)?;
         }
         Ok(self.place())
+    }
+
+    /// Writes a file that `fill` fills, whole or not at all.
+    ///
+    /// # Errors
+    /// [`ResultError::Write`]; nothing is left of the file then.
+    pub fn write_file(
+        &self,
+        name: &str,
+        fill: impl FnOnce(fs::File) -> io::Result<()>,
+    ) -> Result<(), ResultError> {
+        self.run.write_file(name, fill).map(drop)
     }
 
     /// Where it is.

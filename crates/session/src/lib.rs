@@ -4,8 +4,8 @@
 //! Key types: [`RunSpec`] (everything that decides a run, real or simulated, as one value that can be
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can
 //! start), [`Runner`] (one that is under way: begin at a moment, poll, stop, result), [`Measured`] (its figures,
-//! with the spec that repeats them), [`RunList`] (many of them, over the cores), [`SpecGrid`] (many
-//! specs from one), [`KeptTarget`] (one target under many loads, which keeps what was written), [`DEVICE_KINDS`]
+//! with the spec that repeats them), [`RunList`] (many of them, over the cores),
+//! [`KeptTarget`] (one target under many loads, which keeps what was written), [`DEVICE_KINDS`]
 //! (every kind of device that the program knows).
 //! Below them [`named`] (devices, hosts, networks and workloads by name), [`Setting`] (one `--set KEY=VALUE`),
 //! [`Document`] (a TOML text with what was set over it), [`Failure`] (one message, its place, its key, what to
@@ -27,7 +27,6 @@ pub mod files;
 mod fio;
 mod folder;
 mod goal;
-mod grid;
 mod kept;
 mod kinds;
 mod many;
@@ -51,7 +50,6 @@ pub use failure::{ErrorBody, Failure, FailureKind, FailurePlace, nearest};
 pub use file_mark::FileMark;
 pub use folder::{ResultFolder, lost_rows, unwritable};
 pub use goal::Goal;
-pub use grid::{GridAxis, SpecGrid};
 pub use kept::{KeptTarget, LoadProgress};
 pub use kinds::DEVICE_KINDS;
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};

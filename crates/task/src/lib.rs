@@ -19,6 +19,7 @@ mod profile;
 mod pts;
 mod runner;
 mod stored;
+mod sweep;
 mod task;
 mod text;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! A task under way, on a thread of its own.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
 use ssdyno_session::{Failure, FailureKind, RunPhase};
+use ssdyno_sweep::{Sweep, SweepResult};
 
 /// What a task measured.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +21,8 @@ pub enum TaskResult {
     Pts(Box<PtsResult>),
     /// Of a profile.
     Profile(Box<ProfileResult>),
+    /// Of a sweep over designs.
+    Sweep(Box<SweepResult>),
     /// Of a verification.
     #[cfg(target_os = "linux")]
     Verify(Box<ssdyno_verify::VerifyReport>),
@@ -62,7 +66,15 @@ type CarryOut = dyn FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send;
 pub struct PreparedTask {
     name: String,
     writes_to: Vec<String>,
+    folder: Option<PathBuf>,
     carry_out: Box<CarryOut>,
+}
+
+impl From<Sweep> for PreparedTask {
+    /// A sweep that goes on after it was cut off.
+    fn from(sweep: Sweep) -> PreparedTask {
+        crate::sweep::prepared(sweep)
+    }
 }
 
 impl fmt::Debug for PreparedTask {
@@ -78,7 +90,7 @@ impl PreparedTask {
         writes_to: Vec<String>,
         carry_out: impl FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send + 'static,
     ) -> PreparedTask {
-        PreparedTask { name, writes_to, carry_out: Box::new(carry_out) }
+        PreparedTask { name, writes_to, folder: None, carry_out: Box::new(carry_out) }
     }
 
     /// The task in one line.
@@ -91,12 +103,17 @@ impl PreparedTask {
         &self.writes_to
     }
 
+    /// Lets a task that takes long and can go on later keep in `folder`, that of its results, what it needs for that.
+    pub fn keep_in(&mut self, folder: PathBuf) {
+        self.folder = Some(folder);
+    }
+
     /// Starts the task.
     ///
     /// # Errors
     /// There is no thread for it.
     pub fn start(self) -> Result<TaskRunner, Failure> {
-        let control = Arc::new(TaskControl::default());
+        let control = Arc::new(TaskControl { folder: self.folder, ..TaskControl::default() });
         let (mine, carry_out) = (Arc::clone(&control), self.carry_out);
         let run = move || {
             // Whatever becomes of it: who waits must be woken.
@@ -195,6 +212,7 @@ pub(crate) struct TaskControl {
     state: Mutex<State>,
     /// Rings when the phase changes, and when the task is stopped.
     bell: Condvar,
+    folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -233,6 +251,11 @@ impl TaskControl {
     /// Changes what [`TaskRunner::take_partial`] gives.
     pub(crate) fn keep(&self, change: impl FnOnce(&mut Option<TaskResult>)) {
         change(&mut self.state().partial);
+    }
+
+    /// Where to keep what going on later needs.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

@@ -19,6 +19,7 @@ impl TaskResult {
         match self {
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
+            TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, false, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {
                 let (target, seed) = (task.target().unwrap_or_default(), task.seed());

@@ -3,12 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_session::{Failure, Prompt};
+use ssdyno_sweep::SweepPlan;
 
 #[cfg(target_os = "linux")]
 use crate::probe::ProbeTask;
 use crate::profile::ProfileTask;
 use crate::pts::PtsTask;
 use crate::runner::PreparedTask;
+use crate::sweep;
 #[cfg(target_os = "linux")]
 use crate::verify::VerifyTask;
 
@@ -20,6 +22,8 @@ pub enum Task {
     Pts(Box<PtsTask>),
     /// The sequential to random ratio of a target, its capacity, or its map of latencies.
     Profile(Box<ProfileTask>),
+    /// Many designs: keys of a run that are varied, as one table.
+    Sweep(Box<SweepPlan>),
     /// Writes blocks and checks that they are read back, or checks a target after a crash.
     #[cfg(target_os = "linux")]
     Verify(Box<VerifyTask>),
@@ -34,6 +38,7 @@ impl Task {
         match self {
             Task::Pts(_) => "pts",
             Task::Profile(_) => "profile",
+            Task::Sweep(_) => "sweep",
             #[cfg(target_os = "linux")]
             Task::Verify(_) => "verify",
             #[cfg(target_os = "linux")]
@@ -41,11 +46,12 @@ impl Task {
         }
     }
 
-    /// What it loads; a probe loads nothing.
+    /// What it loads, where that is one target that is named; a probe loads nothing.
     pub fn target(&self) -> Option<&str> {
         match self {
             Task::Pts(pts) => Some(&pts.target),
             Task::Profile(profile) => Some(&profile.target),
+            Task::Sweep(sweep) => sweep.run.target.as_deref(),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => Some(&verify.target),
             #[cfg(target_os = "linux")]
@@ -58,6 +64,7 @@ impl Task {
         match self {
             Task::Pts(pts) => Some(pts.seed),
             Task::Profile(profile) => profile.seed,
+            Task::Sweep(sweep) => Some(sweep.run.seed),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.resume.is_none().then_some(verify.seed),
             #[cfg(target_os = "linux")]
@@ -74,6 +81,7 @@ impl Task {
         match self {
             Task::Pts(pts) => pts.prepare(prompt),
             Task::Profile(profile) => profile.prepare(prompt),
+            Task::Sweep(plan) => sweep::prepare(plan, prompt),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.prepare(prompt),
             #[cfg(target_os = "linux")]

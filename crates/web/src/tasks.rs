@@ -65,7 +65,7 @@ impl Desk {
     pub(crate) fn start_task(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
         // Before anything is opened: a target under load is locked.
         self.state().refuse_second()?;
-        let (task, prepared) = self.prepare_task(request)?;
+        let (task, mut prepared) = self.prepare_task(request)?;
         let mut state = self.state();
         state.refuse_second()?;
         let target = task.target().unwrap_or_default().to_owned();
@@ -75,6 +75,7 @@ impl Desk {
         };
         let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(default);
         let folder = ResultFolder::create(&self.options.results, &name)?;
+        prepared.keep_in(folder.path().to_owned());
         let runner = prepared.start().inspect_err(|_| folder.remove())?;
         let id = state.next_number();
         let mut view = RunView::begun(id, name, target, task.kind().to_owned());
@@ -182,6 +183,7 @@ fn is_real(task: &Task) -> bool {
     match task {
         Task::Pts(pts) => named::is_real(&pts.target),
         Task::Profile(profile) => named::is_real(&profile.target),
+        Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
         #[cfg(target_os = "linux")]
         Task::Verify(_) => true,
         #[cfg(target_os = "linux")]
@@ -196,6 +198,8 @@ fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Failure> {
         Task::Profile(profile) => {
             profile.write = permitted(consent, &profile.target, profile.write.clone())?;
         }
+        // Its plan refuses to vary what may be written to.
+        Task::Sweep(sweep) => sweep.run = consent.apply(sweep.run.clone())?,
         #[cfg(target_os = "linux")]
         Task::Verify(verify) => {
             if verify.journal.is_some() {

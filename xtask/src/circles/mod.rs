@@ -24,7 +24,7 @@ use modules::Crate;
 const FILES_MAX: usize = 3;
 
 /// Circles that are larger still: the crate and the number of files of each. Entries only shrink and go.
-const NOT_YET: &[(&str, usize)] = &[("ssdyno", 19), ("ssdyno", 4)];
+const NOT_YET: &[(&str, usize)] = &[];
 
 /// One circle.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,11 +1,10 @@
 //! `ssdyno completion`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 use serde_json::json;
 use ssdyno_session::Failure;
 
-use crate::args::Cli;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -14,9 +13,13 @@ pub(crate) struct CompletionArgs {
     pub(crate) shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionArgs, output: Output) -> Result<(), Failure> {
+pub(crate) fn run(
+    args: &CompletionArgs,
+    mut program: Command,
+    output: Output,
+) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ssdyno", &mut script);
+    clap_complete::generate(args.shell, &mut program, "ssdyno", &mut script);
     let script = String::from_utf8_lossy(&script);
     output.either(
         || script.to_string(),

@@ -4,12 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use serde_json::json;
 use ssdyno_session::{Failure, FailureKind};
 
-use crate::args::Cli;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -18,8 +17,7 @@ pub(crate) struct ManArgs {
     pub(crate) directory: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
-    let mut program = Cli::command();
+pub(crate) fn run(args: &ManArgs, mut program: Command, output: Output) -> Result<(), Failure> {
     program.build();
     let Some(directory) = &args.directory else {
         let page = page(program)?;
@@ -36,7 +34,7 @@ pub(crate) fn run(args: &ManArgs, output: Output) -> Result<(), Failure> {
     output.either(|| files.join("\n") + "\n", || json!({ "files": files }))
 }
 
-fn page(command: clap::Command) -> Result<String, Failure> {
+fn page(command: Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page).map_err(|error| {
         Failure::new(FailureKind::Failed, format!("cannot make the page: {error}"))

@@ -18,6 +18,7 @@ pub(crate) mod recover;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
+pub(crate) mod sweep;
 pub(crate) mod ui;
 #[cfg(target_os = "linux")]
 pub(crate) mod verify;

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use clap::Args;
+use clap::{Args, Command};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
@@ -23,8 +23,8 @@ use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
 use crate::progress::{HostsWatch, Watch};
 use crate::real::RealArgs;
-use crate::replay;
-use crate::results::{HEADING, ResultsArgs, keep};
+use crate::replay::{self, Origin};
+use crate::results::{self, HEADING, ResultsArgs, keep};
 use crate::timeline::{TimelineArgs, TimelineFile};
 
 #[derive(Clone, Debug, Args)]
@@ -74,6 +74,28 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
+    /// The options of `ssdyno run`.
+    pub(crate) fn options() -> Command {
+        RunArgs::augment_args(Command::new("run"))
+    }
+
+    /// The command that repeats the run of `spec`. Not with the name of the directory, which a second run cannot have
+    /// again, nor with how progress and result are shown.
+    pub(crate) fn replay(&self, spec: &RunSpec) -> String {
+        let origin = match &self.spec {
+            Some(file) => Origin::File(file, self.keep),
+            None => Origin::Spec(spec),
+        };
+        let valued = |(name, value)| (name, Some(value));
+        let mut rest: Vec<_> = self.hosts.given().into_iter().map(valued).collect();
+        rest.extend(self.csv.then_some(("--csv", None)));
+        let results = &self.results.results;
+        let elsewhere = results.as_os_str() != results::DEFAULT;
+        rest.extend(elsewhere.then(|| ("--results", Some(results.display().to_string()))));
+        rest.extend(self.timeline.given().into_iter().map(valued));
+        replay::command(&RunArgs::options(), &origin, rest)
+    }
+
     /// What is asked for, as a value.
     pub(crate) fn asked(&self) -> Result<RunSpec, Failure> {
         let typed = self.typed();
@@ -246,7 +268,7 @@ fn conclude(
     let timeline = files.timeline.as_ref().map(drawn).transpose();
     let told = Told {
         place: written.ok().flatten(),
-        replay: replay::command(args, &by_name),
+        replay: args.replay(&by_name),
         timeline: timeline.unwrap_or_else(|error| {
             failure = Some(error);
             None

@@ -12,6 +12,7 @@ use crate::commands::plan::PlanOutput;
 use crate::commands::profile::ProfileOutput;
 use crate::commands::pts::PtsOutput;
 use crate::commands::run::RunOutput;
+use crate::commands::sweep::SweepOutput;
 use crate::diagnose::ErrorObject;
 use crate::output::Output;
 
@@ -48,6 +49,8 @@ pub(crate) enum SchemaName {
     Error,
     Snapshot,
     Task,
+    Sweep,
+    SweepResult,
     Failure,
 }
 
@@ -90,6 +93,8 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::Error => of::<ErrorObject>(),
         SchemaName::Snapshot => of::<ssdyno_session::RunSnapshot>(),
         SchemaName::Task => of::<ssdyno_task::Task>(),
+        SchemaName::Sweep => of::<ssdyno_sweep::SweepPlan>(),
+        SchemaName::SweepResult => of::<SweepOutput<'_>>(),
         SchemaName::Failure => of::<Failure>(),
     }
 }

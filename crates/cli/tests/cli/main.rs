@@ -25,6 +25,7 @@ mod overwriting;
 mod resume;
 mod spec;
 mod statistics;
+mod sweep;
 mod timeline;
 mod traces;
 #[cfg(target_os = "linux")]

@@ -3,6 +3,7 @@
 mod check;
 mod file;
 mod given;
+mod with;
 pub(crate) mod words;
 
 use schemars::JsonSchema;

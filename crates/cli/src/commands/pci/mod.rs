@@ -1,59 +1,16 @@
 //! `ssdyno pci`: the functions of a machine, the bridges between them, and where interrupts arrive.
 
+mod args;
 mod describe;
 mod source;
 mod text;
 
-use clap::{Args, ValueEnum};
 use ssdyno_session::Failure;
 
 use crate::output::Output;
 
+pub(crate) use args::PciArgs;
 pub(crate) use describe::PciOutput;
-
-#[derive(Debug, Args)]
-pub(crate) struct PciArgs {
-    /// What to look at: sys (the machine this runs on), FILE (saved with lspci -xxxx), or sim:NAME
-    /// and sim:FILE.toml (a simulated machine with that device).
-    pub(crate) target: String,
-    /// Memory that holds an MP table: the table itself, or an image with the floating pointer, of
-    /// the first MiB or of the 64 KiB below it.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mp_table: Option<String>,
-    /// Route interrupts with the mistakes of the printed code (S1-19), beside the right way.
-    #[arg(long)]
-    pub(crate) vortex_quirks: bool,
-    /// How the simulated device is connected [default: root-port].
-    #[arg(long, value_name = "MACHINE", help_heading = "Simulated machines")]
-    pub(crate) machine: Option<MachineArg>,
-    /// What the simulated firmware did before [default: full].
-    #[arg(long, value_name = "FIRMWARE", help_heading = "Simulated machines")]
-    pub(crate) firmware: Option<FirmwareArg>,
-}
-
-/// See [`ssdyno_pci::topology::PciMachine`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum MachineArg {
-    /// Behind a PCI Express root port.
-    RootPort,
-    /// Behind a conventional bridge, at 01:03.0.
-    Bridge,
-    /// Behind two conventional bridges, at 02:03.0.
-    TwoBridges,
-    /// Behind a root port and a switch.
-    Switch,
-}
-
-/// See [`ssdyno_pci::topology::Firmware`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum FirmwareArg {
-    /// It set up everything.
-    Full,
-    /// It does not know the device, and left it alone.
-    OverlooksDevice,
-    /// It did nothing.
-    None,
-}
 
 pub(crate) fn run(args: &PciArgs, output: Output) -> Result<(), Failure> {
     let machine = source::read(args)?;
@@ -65,6 +22,7 @@ pub(crate) fn run(args: &PciArgs, output: Output) -> Result<(), Failure> {
 mod tests {
     use serde_json::Value;
 
+    use super::args::{FirmwareArg, MachineArg};
     use super::*;
 
     /// Machines as QEMU and SeaBIOS show them.

@@ -18,7 +18,7 @@ use ssdyno_pci::{
 use ssdyno_session::{Failure, FailurePlace, files, named};
 use ssdyno_ssd::Config;
 
-use super::{FirmwareArg, MachineArg, PciArgs};
+use super::args::{FirmwareArg, MachineArg, PciArgs};
 
 /// More than any table, and as much as firmware of PCs can see.
 const MP_BYTES_MAX: u64 = 1 << 20;

@@ -1,0 +1,47 @@
+//! The arguments of `ssdyno pci`.
+
+use clap::{Args, ValueEnum};
+
+#[derive(Debug, Args)]
+pub(crate) struct PciArgs {
+    /// What to look at: sys (the machine this runs on), FILE (saved with lspci -xxxx), or sim:NAME
+    /// and sim:FILE.toml (a simulated machine with that device).
+    pub(crate) target: String,
+    /// Memory that holds an MP table: the table itself, or an image with the floating pointer, of
+    /// the first MiB or of the 64 KiB below it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mp_table: Option<String>,
+    /// Route interrupts with the mistakes of the printed code (S1-19), beside the right way.
+    #[arg(long)]
+    pub(crate) vortex_quirks: bool,
+    /// How the simulated device is connected [default: root-port].
+    #[arg(long, value_name = "MACHINE", help_heading = "Simulated machines")]
+    pub(crate) machine: Option<MachineArg>,
+    /// What the simulated firmware did before [default: full].
+    #[arg(long, value_name = "FIRMWARE", help_heading = "Simulated machines")]
+    pub(crate) firmware: Option<FirmwareArg>,
+}
+
+/// See [`ssdyno_pci::topology::PciMachine`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum MachineArg {
+    /// Behind a PCI Express root port.
+    RootPort,
+    /// Behind a conventional bridge, at 01:03.0.
+    Bridge,
+    /// Behind two conventional bridges, at 02:03.0.
+    TwoBridges,
+    /// Behind a root port and a switch.
+    Switch,
+}
+
+/// See [`ssdyno_pci::topology::Firmware`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum FirmwareArg {
+    /// It set up everything.
+    Full,
+    /// It does not know the device, and left it alone.
+    OverlooksDevice,
+    /// It did nothing.
+    None,
+}

@@ -1,0 +1,203 @@
+//! `ssdyno sweep`.
+
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use schemars::JsonSchema;
+use serde::Serialize;
+use ssdyno_block::units::Span;
+use ssdyno_figures::Keep;
+use ssdyno_report::RunDirectory;
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, files, named, unwritable};
+use ssdyno_sweep::{
+    Axis, Objective, Requirement, Sampling, Sweep, SweepPlan, SweepResult, SweepRow,
+};
+use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult};
+
+use crate::args::{LoadArgs, positive_span, requests};
+use crate::commands::run::RunArgs;
+use crate::consent::Terminal;
+use crate::diagnose;
+use crate::options::{in_failure_of_task, in_text};
+use crate::output::{Output, end};
+use crate::progress::CountMeter;
+use crate::real::RealArgs;
+use crate::replay::{self, Origin};
+use crate::results::{HEADING, ResultsArgs, keep};
+use crate::task;
+
+/// Heading of the options about designs.
+const DESIGNS: &str = "Designs";
+
+#[derive(Debug, Args)]
+pub(crate) struct SweepArgs {
+    /// What to load: sim:NAME, FILE.toml, a block device or a file; or a plan, a TOML file with the key `vary`
+    /// (`ssdyno schema sweep`), which has all options below but those about results.
+    #[arg(value_name = "TARGET|PLAN", required_unless_present = "resume")]
+    target: Option<String>,
+    /// Vary this key over these values; see below. May be repeated: each value meets each of the others.
+    #[arg(long, value_name = "KEY=VALUES", help_heading = DESIGNS)]
+    vary: Vec<Axis>,
+    /// Figures to judge designs by; the best in one, or the front of several [default: mean].
+    #[arg(long, value_name = "FIGURE", value_delimiter = ',', help_heading = DESIGNS)]
+    objective: Vec<Objective>,
+    /// A bound that designs of the front keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
+    #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
+    require: Vec<Requirement>,
+    /// Which designs to run: grid (all), random, or latin-hypercube (each part of each axis once).
+    #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
+          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube"]).map(|how| sampling(&how)))]
+    sampling: Sampling,
+    /// How many designs to draw.
+    #[arg(long, value_name = "N", value_parser = requests, help_heading = DESIGNS)]
+    designs: Option<u64>,
+    /// Decides which designs are drawn.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = DESIGNS)]
+    draw_seed: u64,
+    /// Begin no design after this time by the wall's clock.
+    #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = DESIGNS)]
+    time: Option<Span>,
+    /// Go on with the sweep whose results are in this directory: designs that are done are not run again.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "vary", "name"], help_heading = DESIGNS)]
+    resume: Option<PathBuf>,
+    /// Designs of the front to print.
+    #[arg(long, value_name = "N", default_value_t = 10, help_heading = DESIGNS)]
+    top: usize,
+    #[command(flatten)]
+    load: LoadArgs,
+    #[command(flatten)]
+    real: RealArgs,
+    /// What to keep: all (sweep.parquet, result.json, report.html) or none.
+    #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
+          value_parser = keep(["all", "none"]))]
+    keep: Keep,
+    /// Write the table as sweep.csv, too.
+    #[arg(long, help_heading = HEADING)]
+    csv: bool,
+    #[command(flatten)]
+    results: ResultsArgs,
+}
+
+fn sampling(how: &str) -> Sampling {
+    match how {
+        "random" => Sampling::Random,
+        "latin-hypercube" => Sampling::LatinHypercube,
+        _ => Sampling::Grid,
+    }
+}
+
+/// What `sweep --json` prints. `result.json` has the result alone.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Sweep result")]
+pub(crate) struct SweepOutput<'a> {
+    #[serde(flatten)]
+    result: &'a SweepResult,
+    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    results_directory: Option<String>,
+    /// Why the sweep is no success, if it is none; the rows are those until then.
+    error: Option<ErrorBody>,
+}
+
+impl SweepArgs {
+    fn plan(&self) -> Result<SweepPlan, Failure> {
+        let target = self.target.clone().unwrap_or_default();
+        if is_plan(&target) {
+            if !self.vary.is_empty() {
+                return Err(Failure::usage(format!("{target} says what is varied"))
+                    .with_help("leave --vary out, or name a device"));
+            }
+            return SweepPlan::read(&target);
+        }
+        let spec = RunSpec { target: Some(target.clone()), ..self.load.spec() };
+        let run = match named::is_real(&target) {
+            true => RunSpec { real: self.real.spec(), write: self.real.write_spec(), ..spec },
+            false => spec,
+        };
+        let mut plan = SweepPlan {
+            run,
+            vary: self.vary.clone(),
+            sampling: self.sampling,
+            designs: self.designs,
+            draw_seed: self.draw_seed,
+            require: self.require.clone(),
+            time: self.time,
+            ..SweepPlan::default()
+        };
+        if !self.objective.is_empty() {
+            plan.objectives.clone_from(&self.objective);
+        }
+        Ok(plan)
+    }
+}
+
+/// Whether `target` is a TOML file with the key `vary`: device files have none.
+fn is_plan(target: &str) -> bool {
+    let is_toml = Path::new(target).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
+    let text = if is_toml { files::read_text(target).unwrap_or_default() } else { String::new() };
+    toml::from_str::<toml::Table>(&text).is_ok_and(|table| table.contains_key("vary"))
+}
+
+pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
+    let (mut prepared, folder, plan) = match &args.resume {
+        Some(folder) => {
+            let sweep = Sweep::resume(folder, &mut Terminal).map_err(in_failure_of_task)?;
+            let plan = sweep.plan().clone();
+            (PreparedTask::from(sweep), Some(ResultFolder::open(folder)?), plan)
+        }
+        None => {
+            let plan = args.plan()?;
+            let prepared = task::prepare(&Task::Sweep(Box::new(plan.clone())))?;
+            // Made before the runs: who has no place for results should hear of it at once.
+            (prepared, directory(args, &plan)?, plan)
+        }
+    };
+    if let Some(folder) = &folder {
+        prepared.keep_in(folder.path().to_owned());
+    }
+    let outcome = task::watch(prepared, output, Some(CountMeter::new()), None);
+    // Nothing was measured: nothing is left behind.
+    let outcome = outcome.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
+    let TaskOutcome { result: TaskResult::Sweep(result), mut failure } = outcome else {
+        return Err(task::other_result());
+    };
+    let command = |row: &SweepRow| plan.spec(&row.values).ok().map(|spec| command(&spec));
+    let write = |folder: &ResultFolder| ssdyno_sweep::write(&result, folder, args.csv, &command);
+    let written = folder.as_ref().map(write).transpose();
+    if let Err(error) = &written {
+        failure = Some(unwritable(error));
+    }
+    let place = written.ok().flatten();
+    let told = output.either(
+        || {
+            let mut text = in_text(&ssdyno_sweep::text(&result, args.top));
+            if let Some(best) = result.front().first().and_then(|row| command(row)) {
+                text.push_str(&format!("\nRepeat   {best}\n"));
+            }
+            if let Some(place) = &place {
+                text.push_str(&format!("Results  {place} (sweep.parquet; open report.html)\n"));
+            }
+            text
+        },
+        || SweepOutput {
+            result: &result,
+            results_directory: place.clone(),
+            error: failure.as_ref().map(diagnose::body),
+        },
+    );
+    end(told, failure)
+}
+
+/// The command that runs a design again, with everything that a run keeps.
+fn command(spec: &RunSpec) -> String {
+    let spec = RunSpec { keep: Keep::All, ..spec.clone() };
+    replay::command(&RunArgs::options(), &Origin::Spec(&spec), Vec::new())
+}
+
+fn directory(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<ResultFolder>, Failure> {
+    args.results.create(args.keep, || {
+        let target = plan.run.target.as_deref().unwrap_or("designs");
+        RunDirectory::default_name(target, "sweep", Some(plan.run.seed), SystemTime::now())
+    })
+}

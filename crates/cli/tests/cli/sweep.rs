@@ -1,0 +1,200 @@
+//! `ssdyno sweep`.
+
+use serde_json::{Value, json};
+
+use crate::common::Place;
+
+/// Twelve small designs.
+const SMALL: [&str; 14] = [
+    "sweep",
+    "sim:config-a",
+    "--vary",
+    "flash.channels=2,4,8",
+    "--vary",
+    "ftl.over_provisioning=0.15..0.3/4",
+    "--set",
+    "flash.blocks_per_plane=32",
+    "--workload",
+    "randwrite",
+    "--requests",
+    "1000",
+    "--objective",
+    "p99,cost",
+];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+fn read(place: &Place, name: &str) -> Vec<u8> {
+    std::fs::read(place.path().join("results").join(name)).unwrap()
+}
+
+/// Whether the front is what pairs of rows say, and the rows are what single runs give.
+#[test]
+fn a_table_of_designs_with_its_front() {
+    let place = Place::new();
+    let result = place.json(&with(&["--name", "a", "--csv"]));
+    let schema = place.json(&["schema", "sweep-result"]);
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&result));
+    let rows = result["rows"].as_array().unwrap();
+    assert_eq!((rows.len(), &result["done"], &result["partial"]), (12, &json!(12), &json!(false)));
+    assert_eq!(rows[5]["values"], json!([4, 0.2]));
+    let losses = |row: &Value| {
+        ["latency_ns.p99", "cost"].map(|name| row["figures"][name]["value"].as_f64().unwrap())
+    };
+    for row in rows {
+        let mine = losses(row);
+        let beaten = rows
+            .iter()
+            .map(losses)
+            .any(|other| other[0] <= mine[0] && other[1] <= mine[1] && other != mine);
+        assert_eq!(row["standing"] == "front", !beaten, "{row}");
+    }
+    // A row is what a run of the design gives.
+    let mut single = vec!["run", "sim:config-a", "--set", "flash.blocks_per_plane=32"];
+    single.extend(["--workload", "randwrite", "--requests", "1000", "--keep", "none"]);
+    single.extend(["--set", "flash.channels=4", "--set", "ftl.over_provisioning=0.2"]);
+    let run = place.json(&single);
+    assert_eq!(rows[5]["figures"]["latency_ns.p99"]["value"], run["latency_ns"]["p99"]);
+    assert_eq!(rows[5]["figures"]["iops"]["value"], run["iops"]);
+    let effects = result["effects"].as_array().unwrap();
+    assert!(effects.iter().all(|effect| (0.0..=1.0).contains(&effect["share"].as_f64().unwrap())));
+    let csv = String::from_utf8(read(&place, "a/sweep.csv")).unwrap();
+    let lines: Vec<&str> = csv.split("\r\n").collect();
+    assert_eq!(lines.len(), 14);
+    assert!(lines[0].starts_with("design,flash.channels,ftl.over_provisioning,state,why,iops,"));
+    assert!(lines[6].starts_with("5,4,0.2,done,,"), "{}", lines[6]);
+    let page = String::from_utf8(read(&place, "a/report.html")).unwrap();
+    assert!(page.contains("ssdyno run sim:config-a") && page.contains("circle"));
+    assert!(!place.path().join("results/a/sweep.jsonl").exists());
+    // The same sweep gives the same bytes.
+    place.ok(&with(&["--name", "b", "--csv"]));
+    for file in ["sweep.parquet", "sweep.csv"] {
+        let [a, b] = ["a", "b"].map(|name| read(&place, &format!("{name}/{file}")));
+        assert!(a == b && a.len() > 500, "{file}");
+    }
+}
+
+/// Impossible designs are named and counted, and the rest goes on.
+#[test]
+fn impossible_designs_do_not_stop_a_sweep() {
+    let place = Place::new();
+    // 32 blocks of a plane hold no more than that without space to clean.
+    let vary = ["--vary", "flash.channels=1..4*2", "--vary", "ftl.over_provisioning=0.05,0.2"];
+    let load =
+        ["--set", "flash.blocks_per_plane=32", "--workload", "randwrite", "--requests", "500"];
+    let args = [&["sweep", "sim:config-a", "--keep", "none"][..], &vary, &load].concat();
+    let text = place.ok(&args);
+    assert!(text.starts_with("6 designs: 3 done, 3 impossible\n"), "{text}");
+    let result = place.json(&args);
+    let rows = result["rows"].as_array().unwrap();
+    for row in rows {
+        let small = row["values"][1] == 0.05;
+        assert_eq!(row["state"] == "impossible", small, "{row}");
+        assert_eq!(row["why"].as_str().is_some_and(|why| why.contains("too little")), small);
+        assert_eq!(row.get("standing").is_none(), small);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_refused_before_anything_is_run() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 9] = [
+        (&["--vary", "flash.chanels=1,2"], "flash.chanels"),
+        (&["--vary", "flash.channels=4,6"], "varied twice"),
+        (&["--vary", "workload.depth=zero"], "workload.depth"),
+        (
+            &["--vary", "seed=1..1000/1000", "--vary", "workload.depth=1..1000/1000"],
+            "12 000 000 designs",
+        ),
+        (&["--vary", "workload.depth=1..8"], "no steps"),
+        (&["--vary", "write.allowed=true,false"], "consent"),
+        (&["--objective", "speed"], "no run has a figure"),
+        (&["--require", "p99<2"], "with its unit"),
+        (&["--sampling", "random"], "--designs"),
+    ];
+    for (more, says) in cases {
+        let errors = place.fails(2, &with(more));
+        assert!(errors.contains(says), "{more:?}: {errors}");
+    }
+    assert!(place.fails(2, &["sweep"]).contains("TARGET|PLAN"));
+    assert!(place.fails(2, &["sweep", "--resume", "none"]).contains("none/sweep.jsonl"));
+    assert!(!place.path().join("results").exists());
+    // A figure that no design has is said at the end; the table is kept.
+    let errors = place.fails(
+        1,
+        &[
+            "sweep",
+            "sim:delay-10us",
+            "--requests",
+            "100",
+            "--objective",
+            "cost",
+            "--workload",
+            "randread",
+            "--name",
+            "delay",
+        ],
+    );
+    assert!(errors.contains("no design has the figure `cost`"), "{errors}");
+    assert!(place.path().join("results/delay/sweep.parquet").exists());
+}
+
+/// A killed sweep goes on where it was, and the table is that of one that was not killed.
+#[test]
+fn a_killed_sweep_goes_on() {
+    let place = Place::new();
+    place.write(
+        "plan.toml",
+        "vary = [\"flash.channels=1,2,4,8\", \"seed=1..20/20\"]\nobjectives = [\"mean\"]\n[run]\n\
+         target = \"sim:config-a\"\nworkload = \"randwrite\"\nrequests = 3000\n\
+         set = [\"flash.blocks_per_plane=32\"]\n",
+    );
+    place.ok(&["sweep", "plan.toml", "--name", "whole"]);
+    let mut child = place.command(&["sweep", "plan.toml", "--name", "cut"]).spawn().unwrap();
+    let journal = place.path().join("results/cut/sweep.jsonl");
+    let lines = || std::fs::read_to_string(&journal).unwrap_or_default().lines().count();
+    let begun = std::time::Instant::now();
+    while lines() < 10 && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // As if it had been killed while it wrote.
+    let mut text = std::fs::read_to_string(&journal).unwrap();
+    let kept = text.lines().count();
+    assert!((10..81).contains(&kept), "{kept}");
+    text.push_str("{\"design\":7");
+    std::fs::write(&journal, text).unwrap();
+    let resumed = place.ok(&["sweep", "--resume", "results/cut"]);
+    assert!(resumed.starts_with("80 designs: 80 done\n"), "{resumed}");
+    assert!(read(&place, "whole/sweep.parquet") == read(&place, "cut/sweep.parquet"));
+    assert!(!journal.exists());
+}
+
+/// With time over, what is missing is said, and the journal waits.
+#[test]
+fn a_sweep_without_time_is_partial() {
+    let place = Place::new();
+    let result =
+        place.json(&with(&["--vary", "seed=1..2000/2000", "--time", "200ms", "--name", "late"]));
+    assert_eq!(result["partial"], true);
+    let rows = result["rows"].as_array().unwrap().len();
+    assert!(rows > 0 && rows < 24_000, "{rows}");
+    assert!(result["notes"][0].as_str().unwrap().contains("were not begun within `time`"));
+    assert!(place.path().join("results/late/sweep.jsonl").exists());
+}
+
+/// A load may be swept, too, and on a real target.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_at_several_depths() {
+    let place = Place::new();
+    place.write("file", vec![7u8; 4 << 20]);
+    let args = ["sweep", "file", "--vary", "workload.depth=1..4*2", "--workload", "randread"];
+    let result = place.json(&[&args[..], &["--requests", "200", "--objective", "iops"]].concat());
+    assert_eq!(result["done"], 3);
+    assert_eq!(result["rows"][2]["values"], json!([4]));
+    assert!(result["rows"][2]["figures"]["iops"]["value"].as_f64().unwrap() > 0.0);
+}

@@ -1,0 +1,126 @@
+//! What a device costs, by its parts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::units::Bytes;
+use toml::{Table, Value};
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+/// Prices of the parts of a device. The unit is the user's; the defaults are US dollars of 2024, all *assumed*: of the
+/// order of public spot prices, and only good for comparing designs with each other.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CostModel {
+    /// A GiB of raw flash, SLC. Default: 0.30.
+    pub slc_per_gib: f64,
+    /// A GiB of raw flash, MLC. Default: 0.12.
+    pub mlc_per_gib: f64,
+    /// A GiB of raw flash, TLC. Default: 0.06.
+    pub tlc_per_gib: f64,
+    /// A GiB of raw flash, QLC. Default: 0.045.
+    pub qlc_per_gib: f64,
+    /// What each die costs beside its bits: test and package. Default: 0.25.
+    pub per_die: f64,
+    /// A channel of the controller, with its pins. Default: 0.6.
+    pub per_channel: f64,
+    /// A core of the controller. Default: 0.8.
+    pub per_core: f64,
+    /// The rest of the controller and of the board. Default: 4.
+    pub controller: f64,
+    /// A GiB of DRAM for the write buffer. Default: 3.
+    pub dram_per_gib: f64,
+    /// A whole device that is no SSD: a disk, a volume. Default: none, so that such a design has no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub other_device: Option<f64>,
+}
+
+impl Default for CostModel {
+    fn default() -> CostModel {
+        CostModel {
+            slc_per_gib: 0.30,
+            mlc_per_gib: 0.12,
+            tlc_per_gib: 0.06,
+            qlc_per_gib: 0.045,
+            per_die: 0.25,
+            per_channel: 0.6,
+            per_core: 0.8,
+            controller: 4.0,
+            dram_per_gib: 3.0,
+            other_device: None,
+        }
+    }
+}
+
+impl CostModel {
+    /// The first price that is no price.
+    pub(crate) fn wrong_key(&self) -> Option<&'static str> {
+        let prices = [
+            ("cost.slc_per_gib", self.slc_per_gib),
+            ("cost.mlc_per_gib", self.mlc_per_gib),
+            ("cost.tlc_per_gib", self.tlc_per_gib),
+            ("cost.qlc_per_gib", self.qlc_per_gib),
+            ("cost.per_die", self.per_die),
+            ("cost.per_channel", self.per_channel),
+            ("cost.per_core", self.per_core),
+            ("cost.controller", self.controller),
+            ("cost.dram_per_gib", self.dram_per_gib),
+            ("cost.other_device", self.other_device.unwrap_or_default()),
+        ];
+        prices.iter().find(|(_, price)| !(price.is_finite() && *price >= 0.0)).map(|(key, _)| *key)
+    }
+
+    /// The cost of the device in `file`, a device file with every key written out.
+    pub fn of(&self, file: &Table) -> Option<f64> {
+        let Some(flash) = file.get("flash").and_then(Value::as_table) else {
+            return self.other_device;
+        };
+        let count = |key: &str| flash.get(key).and_then(Value::as_integer).map(|n| n as f64);
+        let bytes = |value: &Value| value.as_str()?.parse().ok().map(|bytes: Bytes| bytes.0 as f64);
+        let (channels, per_channel) = (count("channels")?, count("chips_per_channel")?);
+        let dies = channels * per_channel * count("dies_per_chip")?;
+        let pages =
+            count("planes_per_die")? * count("blocks_per_plane")? * count("pages_per_block")?;
+        let gib = dies * pages * bytes(flash.get("page_size")?)? / GIB;
+        let per_gib = match flash.get("cell").and_then(Value::as_str) {
+            Some("slc") => self.slc_per_gib,
+            Some("mlc") => self.mlc_per_gib,
+            Some("qlc") => self.qlc_per_gib,
+            _ => self.tlc_per_gib,
+        };
+        let inner = |table: &str, key: &str| file.get(table)?.as_table()?.get(key);
+        let cores = inner("controller", "cores").and_then(Value::as_integer).unwrap_or(1) as f64;
+        let dram = inner("buffer", "size").and_then(bytes).unwrap_or(0.0) / GIB;
+        Some(
+            gib * per_gib
+                + dies * self.per_die
+                + channels * self.per_channel
+                + cores * self.per_core
+                + self.controller
+                + dram * self.dram_per_gib,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: 2 channels of 1 chip of 2 dies; 4 dies of 1 GiB MLC; 2 cores; 512 MiB of DRAM.
+    #[test]
+    fn a_cost_is_the_sum_of_its_parts() {
+        let file = "[flash]\nchannels = 2\nchips_per_channel = 1\ndies_per_chip = 2\nplanes_per_die = 1\n\
+                    blocks_per_plane = 1024\npages_per_block = 256\npage_size = \"4KiB\"\ncell = \"mlc\"\n\
+                    [buffer]\nsize = \"512MiB\"\n[controller]\ncores = 2\n";
+        let file: Table = toml::from_str(file).unwrap();
+        let cost = CostModel::default().of(&file).unwrap();
+        let wanted = 4.0 * 0.12 + 4.0 * 0.25 + 2.0 * 0.6 + 2.0 * 0.8 + 4.0 + 0.5 * 3.0;
+        assert!((cost - wanted).abs() < 1e-9, "{cost} {wanted}");
+        let disk: Table = toml::from_str("rpm = 7200").unwrap();
+        assert_eq!(CostModel::default().of(&disk), None);
+        assert_eq!(
+            CostModel { other_device: Some(40.0), ..CostModel::default() }.of(&disk),
+            Some(40.0)
+        );
+    }
+}

@@ -1,0 +1,309 @@
+//! The runs of a sweep, over the cores of this machine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use ssdyno_block::counted;
+use ssdyno_figures::KeepGoing;
+use ssdyno_report::headline_figures;
+use ssdyno_session::{
+    BeginAt, Failure, FailureKind, Measured, RunPhase, RunSpec, StopFlag, Unattended, resolve,
+    side_by_side,
+};
+
+use crate::designs::Designs;
+use crate::effects::effects;
+use crate::front::judge;
+use crate::journal::Journal;
+use crate::objective::COST;
+use crate::plan::SweepPlan;
+use crate::row::{DesignState, SWEEP_VERSION, SweepFigure, SweepResult, SweepRow};
+
+/// How often a run is asked whether it must stop.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How far a sweep is.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct SweepProgress {
+    /// Designs that are done, with those of an earlier call.
+    pub done: u64,
+    /// Designs of the plan.
+    pub of: u64,
+    /// Designs among those done whose values do not go together.
+    pub impossible: u64,
+    /// Seconds until the end at the speed so far, once one design is done.
+    pub left_s: Option<f64>,
+}
+
+/// A sweep that can start.
+#[derive(Debug)]
+pub struct Sweep {
+    plan: SweepPlan,
+    designs: Designs,
+    /// Wall time and the machine are shared with nothing else of ours: one design at a time.
+    is_real: bool,
+    rows: Vec<SweepRow>,
+    journal: Option<Journal>,
+}
+
+impl Sweep {
+    pub(crate) fn new(plan: SweepPlan, designs: Designs, is_real: bool) -> Sweep {
+        Sweep { plan, designs, is_real, rows: Vec::new(), journal: None }
+    }
+
+    /// With rows that are there already, and the journal that has them.
+    pub(crate) fn after(self, rows: Vec<SweepRow>, journal: Journal) -> Sweep {
+        Sweep { rows, journal: Some(journal), ..self }
+    }
+
+    /// What is swept.
+    pub fn plan(&self) -> &SweepPlan {
+        &self.plan
+    }
+
+    /// How many designs there are.
+    pub fn designs(&self) -> u64 {
+        self.designs.count()
+    }
+
+    /// Whether real targets are loaded.
+    pub fn is_real(&self) -> bool {
+        self.is_real
+    }
+
+    /// Lets each row go to a file in `folder` as soon as it is there, for [`resume`](Sweep::resume).
+    ///
+    /// # Errors
+    /// The file cannot be made.
+    pub fn keep_rows_in(&mut self, folder: &Path) -> Result<(), Failure> {
+        if self.journal.is_none() {
+            self.journal = Some(Journal::create(folder, &self.plan)?);
+        }
+        Ok(())
+    }
+
+    /// Runs the designs that have no row yet. `watch` is called every few milliseconds and may stop the sweep: designs
+    /// under way are given up, and what is done is kept.
+    ///
+    /// The second value says why the sweep is no success: it was interrupted, a row could not be written, an objective
+    /// has no figures.
+    ///
+    /// # Errors
+    /// Nothing was run.
+    pub fn execute(
+        mut self,
+        watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
+    ) -> Result<(SweepResult, Option<Failure>), Failure> {
+        let known: BTreeSet<u64> = self.rows.iter().map(|row| row.design).collect();
+        let missing: Vec<u64> =
+            (0..self.designs.count()).filter(|number| !known.contains(number)).collect();
+        let crew = Crew {
+            plan: &self.plan,
+            designs: &self.designs,
+            journal: Mutex::new(self.journal.take()),
+            until: self.plan.time.map(|time| Instant::now() + Duration::from_nanos(time.0.as_ns())),
+            impossible: AtomicU64::new(self.count(DesignState::Impossible)),
+            is_late: AtomicBool::new(false),
+        };
+        let (began, of, before) = (Instant::now(), self.designs.count(), known.len() as u64);
+        let mut stopped = false;
+        let ran = side_by_side(
+            &missing,
+            self.is_real.then_some(1),
+            |number, stop| crew.row(*number, stop),
+            &mut |done| {
+                let done = done as u64;
+                let rate = done as f64 / began.elapsed().as_secs_f64();
+                let left_s = (done > 0).then(|| (of - before - done) as f64 / rate);
+                let impossible = crew.impossible.load(Ordering::Relaxed);
+                let flow = watch(SweepProgress { done: before + done, of, impossible, left_s });
+                stopped |= flow == KeepGoing::Stop;
+                flow
+            },
+        )?;
+        let is_late = crew.is_late.load(Ordering::Relaxed);
+        self.journal = crew.journal.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.rows.extend(ran.into_iter().flatten().flatten());
+        Ok(self.conclude(stopped, is_late))
+    }
+
+    fn count(&self, state: DesignState) -> u64 {
+        self.rows.iter().filter(|row| row.state == state).count() as u64
+    }
+
+    fn conclude(mut self, stopped: bool, is_late: bool) -> (SweepResult, Option<Failure>) {
+        self.rows.sort_by_key(|row| row.design);
+        judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
+        let designs = self.designs.count();
+        let partial = (self.rows.len() as u64) < designs;
+        let [done, impossible, failed] =
+            [DesignState::Done, DesignState::Impossible, DesignState::Failed]
+                .map(|s| self.count(s));
+        let mut notes = Vec::new();
+        if is_late && partial {
+            notes.push(format!(
+                "{} of {designs} were not begun within `time`",
+                counted(designs - self.rows.len() as u64, "design", "designs")
+            ));
+        }
+        let failure = self.verdict(done, stopped && partial);
+        if let (Some(journal), false, None) = (self.journal.take(), partial, &failure) {
+            journal.remove();
+        }
+        let effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        let (plan, rows) = (self.plan, self.rows);
+        let sweep_version = SWEEP_VERSION;
+        let result = SweepResult {
+            sweep_version,
+            plan,
+            designs,
+            partial,
+            done,
+            impossible,
+            failed,
+            effects,
+            rows,
+            notes,
+        };
+        (result, failure)
+    }
+
+    /// Why the sweep is no success.
+    fn verdict(&self, done: u64, is_cut: bool) -> Option<Failure> {
+        if is_cut {
+            return Some(
+                Failure::new(FailureKind::Interrupted, "interrupted before all designs had run")
+                    .with_help("what is done is kept; go on with `resume`"),
+            );
+        }
+        if done == 0 {
+            return Some(
+                Failure::new(FailureKind::Failed, "no design has figures").with_help(
+                    "the table says why; change what all designs have in common, or the values of the axes",
+                ),
+            );
+        }
+        let has = |name: &str| self.rows.iter().any(|row| row.figures.contains_key(name));
+        let bounds = self.plan.require.iter().map(|bound| ("require", bound.figure()));
+        let objectives = self.plan.objectives.iter().map(|one| ("objectives", one.figure));
+        let (key, figure) = objectives.chain(bounds).find(|(_, figure)| !has(figure))?;
+        let help = match figure {
+            COST => "a device that is no SSD has the cost `cost.other_device`; give that",
+            "write_amplification" => "give a load that writes to flash, or leave the figure out",
+            _ => "give a device with a model of energy (`ssdyno list`), or leave the figure out",
+        };
+        Some(
+            Failure::new(FailureKind::Failed, format!("no design has the figure `{figure}`"))
+                .with_help(help)
+                .with_key(key),
+        )
+    }
+}
+
+/// What those who run designs share.
+struct Crew<'a> {
+    plan: &'a SweepPlan,
+    designs: &'a Designs,
+    journal: Mutex<Option<Journal>>,
+    until: Option<Instant>,
+    impossible: AtomicU64,
+    is_late: AtomicBool,
+}
+
+impl Crew<'_> {
+    /// Runs a design; `None` where it was not run to its end.
+    fn row(&self, number: u64, stop: &StopFlag) -> Result<Option<SweepRow>, Failure> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            self.is_late.store(true, Ordering::Relaxed);
+            return Ok(None);
+        }
+        let Some(row) = self.run(number, stop) else { return Ok(None) };
+        if row.state == DesignState::Impossible {
+            self.impossible.fetch_add(1, Ordering::Relaxed);
+        }
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
+        Ok(Some(row))
+    }
+
+    fn run(&self, number: u64, stop: &StopFlag) -> Option<SweepRow> {
+        let values = self.designs.values(number);
+        let empty = SweepRow {
+            design: number,
+            state: DesignState::Impossible,
+            why: None,
+            seed: self.plan.run.seed,
+            spec_hash: String::new(),
+            requests: 0,
+            errors: 0,
+            figures: BTreeMap::new(),
+            standing: None,
+            values,
+        };
+        let spec = match self.plan.spec(&empty.values) {
+            Ok(spec) => spec,
+            Err(failure) => return Some(SweepRow { why: Some(failure.message), ..empty }),
+        };
+        let row = SweepRow { seed: spec.seed, spec_hash: hash(&spec), ..empty };
+        let prepared = match resolve(&spec, &mut Unattended) {
+            Ok(prepared) => prepared,
+            Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
+        };
+        let file = prepared.resolved().contents.device.as_ref();
+        let cost = file.and_then(|file| self.plan.cost.of(file)).or(self.plan.cost.other_device);
+        let failed = |state, failure: Failure| {
+            Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
+        };
+        let runner = match prepared.start() {
+            Ok(runner) => runner,
+            Err(failure) => return failed(DesignState::Failed, failure),
+        };
+        runner.begin(BeginAt::Once);
+        let mut snapshot = runner.poll();
+        while snapshot.phase != RunPhase::Ended {
+            if stop.flow() == KeepGoing::Stop {
+                // Half a run is no row: it would be compared with whole ones.
+                runner.stop();
+                let _ = runner.result();
+                return None;
+            }
+            snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
+        }
+        match runner.result() {
+            Ok(measured) => Some(filled(row, &measured, cost)),
+            Err(failure) if failure.kind == FailureKind::Interrupted => None,
+            // It shows only when the device is built.
+            Err(failure) if failure.kind == FailureKind::Usage => {
+                failed(DesignState::Impossible, failure)
+            }
+            Err(failure) => failed(DesignState::Failed, failure),
+        }
+    }
+}
+
+/// `row` with what its run gave.
+fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow {
+    let result = &measured.result;
+    row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
+    row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
+    (row.requests, row.errors) = (result.requests, result.errors);
+    let figures = headline_figures(result).into_iter().map(|figure| {
+        let low = figure.interval.map(|interval| interval.low);
+        let high = figure.interval.and_then(|interval| interval.upper());
+        (figure.name.to_owned(), SweepFigure { value: figure.value, low, high })
+    });
+    row.figures = figures.collect();
+    let cost = cost.map(|value| SweepFigure { value, low: None, high: None });
+    row.figures.extend(cost.map(|cost| (COST.to_owned(), cost)));
+    row
+}
+
+fn hash(spec: &RunSpec) -> String {
+    // A structure of named keys always has a JSON form.
+    let text = serde_json::to_vec(spec).unwrap_or_default();
+    Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}

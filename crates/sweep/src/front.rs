@@ -1,0 +1,161 @@
+//! The Pareto front: designs that no other beats in every objective.
+
+use crate::objective::{Objective, Requirement};
+use crate::row::{DesignState, Standing, SweepRow};
+
+/// A figure as a loss - less is better - with its bounds.
+#[derive(Clone, Copy)]
+struct Loss {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Loss {
+    fn of(row: &SweepRow, objective: Objective) -> Option<Loss> {
+        let figure = row.figures.get(objective.figure)?;
+        let (value, low, high) = match figure.low {
+            // Without an upper bound nothing above is excluded.
+            Some(low) => (figure.value, low, figure.high.unwrap_or(f64::INFINITY)),
+            // A figure without an interval is taken as exact: a cost, an energy.
+            None => (figure.value, figure.value, figure.value),
+        };
+        Some(match objective.more_is_better {
+            true => Loss { value: -value, low: -high, high: -low },
+            false => Loss { value, low, high },
+        })
+    }
+}
+
+/// Whether `one` is as good as `other` everywhere and better somewhere.
+fn dominates(one: &[Loss], other: &[Loss]) -> bool {
+    let mut better = false;
+    for (one, other) in one.iter().zip(other) {
+        if one.value > other.value {
+            return false;
+        }
+        better |= one.value < other.value;
+    }
+    better
+}
+
+/// Whether `one`, which dominates `other`, is better beyond both intervals somewhere.
+fn surely(one: &[Loss], other: &[Loss]) -> bool {
+    one.iter().zip(other).any(|(one, other)| one.high < other.low)
+}
+
+/// Says of each row where it stands. A row without one of the figures is not judged.
+pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[Requirement]) {
+    let mut judged: Vec<(usize, Vec<Loss>)> = Vec::new();
+    for (at, row) in rows.iter_mut().enumerate() {
+        row.standing = None;
+        if row.state != DesignState::Done {
+            continue;
+        }
+        let losses: Option<Vec<Loss>> =
+            objectives.iter().map(|objective| Loss::of(row, *objective)).collect();
+        let keeps =
+            |bound: &Requirement| row.figure(bound.figure()).is_some_and(|v| bound.holds(v));
+        match losses {
+            None => {}
+            Some(_) if !require.iter().all(keeps) => row.standing = Some(Standing::Excluded),
+            Some(losses) => judged.push((at, losses)),
+        }
+    }
+    // In ascending order of the losses whoever dominates a row comes before it: the front only grows.
+    judged.sort_by(|(_, a), (_, b)| {
+        let mut pairs = a.iter().zip(b).map(|(a, b)| a.value.total_cmp(&b.value));
+        pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    let mut front: Vec<&[Loss]> = Vec::new();
+    for (at, losses) in &judged {
+        let (mut beaten, mut sure) = (false, false);
+        for one in front.iter().filter(|one| dominates(one, losses)) {
+            beaten = true;
+            sure |= surely(one, losses);
+        }
+        rows[*at].standing = Some(match (beaten, sure) {
+            (false, _) => Standing::Front,
+            (true, false) => Standing::Undecided,
+            (true, true) => Standing::Dominated,
+        });
+        if rows[*at].standing == Some(Standing::Front) {
+            front.push(losses);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::row::SweepFigure;
+
+    fn row(p99: f64, half: Option<f64>, cost: f64) -> SweepRow {
+        let latency =
+            SweepFigure { value: p99, low: half.map(|h| p99 - h), high: half.map(|h| p99 + h) };
+        let cost = SweepFigure { value: cost, low: None, high: None };
+        SweepRow {
+            design: 0,
+            values: Vec::new(),
+            state: DesignState::Done,
+            why: None,
+            seed: 1,
+            spec_hash: String::new(),
+            requests: 1,
+            errors: 0,
+            figures: [("latency_ns.p99".to_owned(), latency), ("cost".to_owned(), cost)].into(),
+            standing: None,
+        }
+    }
+
+    fn objectives() -> Vec<Objective> {
+        ["p99", "cost"].map(|text| text.parse().unwrap()).to_vec()
+    }
+
+    fn standings(rows: &mut [SweepRow], require: &[&str]) -> Vec<Option<Standing>> {
+        let require: Vec<Requirement> = require.iter().map(|text| text.parse().unwrap()).collect();
+        judge(rows, &objectives(), &require);
+        rows.iter().map(|row| row.standing).collect()
+    }
+
+    #[test]
+    fn a_front_by_hand() {
+        use Standing::{Dominated, Excluded, Front, Undecided};
+        let mut rows = [
+            row(100.0, Some(5.0), 50.0),
+            row(200.0, Some(5.0), 20.0),
+            // Worse than the first in both, and surely in cost.
+            row(110.0, Some(50.0), 60.0),
+            // Of the same cost as the first: the intervals overlap.
+            row(104.0, Some(5.0), 50.0),
+            // Of the same cost, and beyond the intervals.
+            row(120.0, Some(5.0), 50.0),
+            // The same as the first.
+            row(100.0, Some(5.0), 50.0),
+        ];
+        let wanted = [Front, Front, Dominated, Undecided, Dominated, Front].map(Some);
+        assert_eq!(standings(&mut rows, &[]), wanted);
+        let wanted = [Front, Excluded, Dominated, Undecided, Dominated, Front].map(Some);
+        assert_eq!(standings(&mut rows, &["p99<150ns"]), wanted);
+        rows[0].state = DesignState::Failed;
+        rows[5].figures.remove("cost");
+        let all = standings(&mut rows, &[]);
+        assert_eq!((all[0], all[5], all[3]), (None, None, Some(Front)));
+    }
+
+    proptest! {
+        /// Against the definition, pair by pair.
+        #[test]
+        fn a_front_is_what_nothing_dominates(points in prop::collection::vec((0u32..20, 0u32..20), 1..60)) {
+            let mut rows: Vec<SweepRow> =
+                points.iter().map(|(a, b)| row(f64::from(*a), None, f64::from(*b))).collect();
+            let standings = standings(&mut rows, &[]);
+            for (at, (a, b)) in points.iter().enumerate() {
+                let beaten = points.iter().any(|(c, d)| c <= a && d <= b && (c, d) != (a, b));
+                prop_assert_eq!(standings[at] == Some(Standing::Front), !beaten);
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The rows of a sweep on the disk while it goes on: `sweep.jsonl`.
+//!
+//! The first line is the plan, each other line a row. A line is written with one call when its design is done, so a killed
+//! program loses nothing but the designs under way; a last line that is not whole is left out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use ssdyno_session::{Failure, FailureKind};
+
+use crate::plan::SweepPlan;
+use crate::row::{SWEEP_VERSION, SweepRow};
+
+/// Name of the file in the folder of results.
+const NAME: &str = "sweep.jsonl";
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    sweep_version: u32,
+    plan: SweepPlan,
+}
+
+/// An open journal.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: File,
+    path: String,
+}
+
+impl Journal {
+    /// Begins the journal of `plan` in `folder`.
+    pub(crate) fn create(folder: &Path, plan: &SweepPlan) -> Result<Journal, Failure> {
+        let path = folder.join(NAME);
+        let file = File::create_new(&path).map_err(|error| unwritable(&path, &error))?;
+        let mut journal = Journal { file, path: path.display().to_string() };
+        journal.line(&Head { sweep_version: SWEEP_VERSION, plan: plan.clone() })?;
+        Ok(journal)
+    }
+
+    /// The plan and the rows of the journal in `folder`, and the journal, which goes on.
+    pub(crate) fn open(folder: &Path) -> Result<(SweepPlan, Vec<SweepRow>, Journal), Failure> {
+        let path = folder.join(NAME);
+        let name = path.display().to_string();
+        let unreadable = |error: io::Error| {
+            Failure::usage(format!("cannot read {name}: {error}"))
+                .with_help("name the directory of a sweep, such as results/NAME")
+        };
+        let mut lines = BufReader::new(File::open(&path).map_err(unreadable)?);
+        let (mut text, mut whole, mut number) = (Vec::new(), 0u64, 0u64);
+        let (mut head, mut rows) = (None, Vec::new());
+        loop {
+            text.clear();
+            let read = lines.read_until(b'\n', &mut text).map_err(unreadable)?;
+            number += 1;
+            if !text.ends_with(b"\n") {
+                break;
+            }
+            let wrong = |error: serde_json::Error| {
+                Failure::usage(format!("{name}:{number}: not a line of a sweep: {error}"))
+                    .with_help("remove the line; its design is run again")
+            };
+            match &head {
+                None => head = Some(serde_json::from_slice::<Head>(&text).map_err(wrong)?),
+                Some(_) => rows.push(serde_json::from_slice(&text).map_err(wrong)?),
+            }
+            whole += read as u64;
+        }
+        let Some(Head { sweep_version, plan }) = head else {
+            return Err(Failure::usage(format!("{name} has no plan"))
+                .with_help("start the sweep anew; nothing was run"));
+        };
+        if sweep_version != SWEEP_VERSION {
+            return Err(Failure::usage(format!(
+                "{name} has version {sweep_version} of sweeps; this program has {SWEEP_VERSION}"
+            ))
+            .with_help("go on with the program that began it"));
+        }
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.and_then(|mut file| {
+            // What was cut off goes, so that the next line begins where it must.
+            file.set_len(whole)?;
+            io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+            Ok(file)
+        });
+        let file = file.map_err(|error| unwritable(&path, &error))?;
+        Ok((plan, rows, Journal { file, path: name }))
+    }
+
+    /// Adds a row.
+    pub(crate) fn add(&mut self, row: &SweepRow) -> Result<(), Failure> {
+        self.line(row)
+    }
+
+    fn line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        let path = self.path.clone();
+        let text = serde_json::to_vec(value)
+            .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()));
+        let mut text = text?;
+        text.push(b'\n');
+        self.file.write_all(&text).map_err(|error| unwritable(Path::new(&path), &error))
+    }
+
+    /// Takes the journal away once the rows are in the results.
+    pub(crate) fn remove(self) {
+        // Left behind it does no harm: who resumes finds nothing to do.
+        let _ = fs::remove_file(self.path);
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(FailureKind::Unwritable, format!("cannot write {}: {error}", path.display()))
+        .with_help("free some space or choose another place, and go on with `resume`")
+}

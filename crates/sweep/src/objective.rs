@@ -1,0 +1,170 @@
+//! What designs are judged by: figures that are to be low or high, and bounds that they must keep.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ssdyno_block::text_form;
+use ssdyno_block::units::Span;
+use ssdyno_report::{FigureKind, HEADLINES};
+
+/// The name of the cost of a device among the figures.
+pub(crate) const COST: &str = "cost";
+
+/// Short names of figures, as they are typed.
+const SHORT: [(&str, &str); 9] = [
+    ("throughput", "throughput_bytes_per_second"),
+    ("mean", "latency_ns.mean"),
+    ("p50", "latency_ns.p50"),
+    ("p95", "latency_ns.p95"),
+    ("p99", "latency_ns.p99"),
+    ("p99.9", "latency_ns.p99_9"),
+    ("energy_per_request", "energy_joules.per_request"),
+    ("energy_delay", "energy_delay_joule_seconds"),
+    ("wa", "write_amplification"),
+];
+
+/// The whole name of a figure, and whether more of it is better.
+fn figure(text: &str) -> Result<(&'static str, bool), String> {
+    if text == COST {
+        return Ok((COST, false));
+    }
+    let name = SHORT.iter().find(|(short, _)| *short == text).map_or(text, |(_, name)| *name);
+    let found = HEADLINES.iter().find(|(known, _)| *known == name);
+    let (name, kind): (_, FigureKind) = *found.ok_or_else(|| {
+        let short = SHORT.iter().map(|(short, _)| *short);
+        let names: Vec<&str> = ["iops"].into_iter().chain(short).chain([COST]).collect();
+        format!("no run has a figure `{text}`: write one of {}", names.join(", "))
+    })?;
+    Ok((name, kind.more_is_better()))
+}
+
+/// A figure that designs are compared by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Objective {
+    /// Its name in the table, such as `latency_ns.p99`.
+    pub figure: &'static str,
+    /// Whether more is better.
+    pub more_is_better: bool,
+}
+
+impl FromStr for Objective {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Objective, String> {
+        let (figure, more_is_better) = figure(text.trim())?;
+        Ok(Objective { figure, more_is_better })
+    }
+}
+
+impl fmt::Display for Objective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.figure)
+    }
+}
+
+text_form!(Objective, "a figure, such as \"p99\", \"iops\" or \"cost\"", "^[a-z0-9_.]+$");
+
+/// A bound that a design must keep, such as `p99<2ms`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Requirement {
+    figure: &'static str,
+    is_below: bool,
+    /// In the unit of the figure.
+    bound: f64,
+    typed: String,
+}
+
+impl Requirement {
+    /// Name of the figure in the table.
+    pub fn figure(&self) -> &'static str {
+        self.figure
+    }
+
+    /// Whether a design with this value of the figure keeps the bound.
+    pub fn holds(&self, value: f64) -> bool {
+        if self.is_below { value < self.bound } else { value > self.bound }
+    }
+}
+
+impl FromStr for Requirement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Requirement, String> {
+        let at = text.find(['<', '>']).ok_or_else(|| {
+            format!("`{text}` is not FIGURE<VALUE or FIGURE>VALUE, such as p99<2ms")
+        })?;
+        let (name, bound) = (text[..at].trim(), text[at + 1..].trim());
+        let (figure, _) = figure(name)?;
+        let bound = match figure.starts_with("latency_ns.") {
+            true => bound.parse().map(|span: Span| span.0.as_ns_f64()).map_err(|_| {
+                format!("`{text}`: a latency needs a time with its unit, such as 2ms")
+            })?,
+            false => number(bound)
+                .ok_or_else(|| format!("`{text}`: `{bound}` is no number, such as 60 or 200k"))?,
+        };
+        Ok(Requirement {
+            figure,
+            is_below: text[at..].starts_with('<'),
+            bound,
+            typed: text.trim().to_owned(),
+        })
+    }
+}
+
+/// `200k` as 200 000.
+fn number(text: &str) -> Option<f64> {
+    let scales = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('m', 1e-3), ('u', 1e-6), ('n', 1e-9)];
+    let scale = scales.iter().find(|(letter, _)| text.ends_with(*letter));
+    let digits = if scale.is_some() { &text[..text.len() - 1] } else { text };
+    let value: f64 = digits.trim().parse().ok()?;
+    value.is_finite().then_some(value * scale.map_or(1.0, |(_, scale)| *scale))
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.typed)
+    }
+}
+
+text_form!(
+    Requirement,
+    "a bound of a figure, such as \"p99<2ms\" or \"iops>200k\"",
+    "^[a-z0-9_.]+ *[<>].+$"
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objectives_have_a_direction() {
+        for (text, name, more) in [
+            ("p99", "latency_ns.p99", false),
+            ("latency_ns.p99_9", "latency_ns.p99_9", false),
+            ("iops", "iops", true),
+            ("cost", "cost", false),
+            ("energy_per_request", "energy_joules.per_request", false),
+        ] {
+            assert_eq!(text.parse(), Ok(Objective { figure: name, more_is_better: more }));
+        }
+        let error = "speed".parse::<Objective>().unwrap_err();
+        assert!(error.contains("`speed`") && error.contains("p99") && error.contains("cost"));
+    }
+
+    #[test]
+    fn bounds_are_in_the_unit_of_their_figure() {
+        let bound: Requirement = "p99<2ms".parse().unwrap();
+        assert!(bound.holds(1.99e6) && !bound.holds(2e6) && bound.figure() == "latency_ns.p99");
+        let bound: Requirement = "iops > 200k".parse().unwrap();
+        assert!(bound.holds(200_001.0) && !bound.holds(200_000.0));
+        for (text, says) in [
+            ("p99=2ms", "FIGURE<VALUE"),
+            ("p99<2", "with its unit"),
+            ("iops>many", "`many` is no number"),
+            ("speed>1", "no run has a figure"),
+        ] {
+            let error = text.parse::<Requirement>().unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

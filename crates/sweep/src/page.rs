@@ -1,0 +1,128 @@
+//! A sweep as a page, and its files.
+
+use ssdyno_report::{Axis as PlotAxis, Page, Plot, ResultError, figure_format, html_table};
+use ssdyno_session::ResultFolder;
+
+use crate::row::{Standing, SweepResult, SweepRow};
+use crate::table::SweepTable;
+use crate::text::{cells, effect_cells, header, outcome, reasons, value};
+
+/// Rows of all designs that the page shows; the table on the disk has all.
+const ROWS_MAX: usize = 1000;
+
+/// Reasons that the page shows.
+const REASONS_MAX: usize = 20;
+
+/// The page of a sweep: opens without a network. `command` gives what repeats a design, where the front end has such a
+/// command.
+pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>) -> String {
+    let plan = &result.plan;
+    let title = format!("{} - sweep", plan.run.target.as_deref().unwrap_or("designs"));
+    let mut facts = vec![outcome(result)];
+    facts.extend(plan.vary.iter().map(ToString::to_string));
+    let mut page = Page::new(&title, result.partial, &facts);
+    result.notes.iter().for_each(|note| page.note(note, true));
+    let head = header(result);
+    let with_command = |row: &SweepRow| {
+        let mut cells = cells(result, row);
+        cells.push(command(row).unwrap_or_else(|| row.spec_hash.clone()));
+        cells
+    };
+    let mut names: Vec<&str> = head.iter().map(String::as_str).collect();
+    names.push("repeated by");
+    let front: Vec<Vec<String>> = result.front().into_iter().map(with_command).collect();
+    page.section("Front", &[picture(result), html_table(&names, &front)]);
+    let effects: Vec<Vec<String>> = result.effects.iter().map(effect_cells).collect();
+    if !effects.is_empty() {
+        let names = ["key", "figure", "share of the variation", "mean at its values"];
+        page.section("Effects", &[html_table(&names, &effects)]);
+    }
+    let reasons: Vec<Vec<String>> = reasons(result)
+        .into_iter()
+        .take(REASONS_MAX)
+        .map(|(why, count)| vec![why, count.to_string()])
+        .collect();
+    if !reasons.is_empty() {
+        page.section("Designs without figures", &[html_table(&["why", "designs"], &reasons)]);
+    }
+    let standing = |row: &SweepRow| match row.standing {
+        Some(Standing::Front) => "front",
+        Some(Standing::Undecided) => "undecided",
+        Some(Standing::Dominated) => "dominated",
+        Some(Standing::Excluded) => "breaks a bound",
+        None => "no figures",
+    };
+    let rows: Vec<Vec<String>> = result
+        .rows
+        .iter()
+        .take(ROWS_MAX)
+        .map(|row| [cells(result, row), vec![standing(row).to_owned()]].concat())
+        .collect();
+    let mut names: Vec<&str> = head.iter().map(String::as_str).collect();
+    names.push("standing");
+    let title = match result.rows.len() > ROWS_MAX {
+        true => format!("The first {ROWS_MAX} designs"),
+        false => "All designs".to_owned(),
+    };
+    page.section(&title, &[html_table(&names, &rows)]);
+    page.finish()
+}
+
+/// The first two objectives against each other; nothing for one.
+fn picture(result: &SweepResult) -> String {
+    let [x, y, ..] = result.plan.objectives.as_slice() else { return String::new() };
+    let points: Vec<(&SweepRow, f64, f64)> = result
+        .rows
+        .iter()
+        .filter(|row| row.standing.is_some())
+        .filter_map(|row| Some((row, row.figure(x.figure)?, row.figure(y.figure)?)))
+        .filter(|(_, x, y)| *x > 0.0 && *y > 0.0)
+        .collect();
+    let axis = |figure: &'static str, pick: &dyn Fn(&(&SweepRow, f64, f64)) -> f64| {
+        let values = || points.iter().map(pick);
+        let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(0.0, f64::max));
+        PlotAxis::logarithmic(figure, low, high, figure_format(figure))
+    };
+    if points.is_empty() {
+        return String::new();
+    }
+    let (across, up) = (axis(x.figure, &|point| point.1), axis(y.figure, &|point| point.2));
+    let mut plot = Plot::new("Designs", across, up);
+    plot.name("write", "front");
+    plot.name("read", "others");
+    // Those of the front lie above the others.
+    let is_front = |row: &SweepRow| row.standing == Some(Standing::Front);
+    for front in [false, true] {
+        for (row, x, y) in points.iter().filter(|(row, ..)| is_front(row) == front) {
+            let values: Vec<String> = result
+                .plan
+                .vary
+                .iter()
+                .zip(&row.values)
+                .map(|(axis, one)| format!("{} = {}", axis.key(), value(one)))
+                .collect();
+            let title = format!("design {}: {}", row.design, values.join(", "));
+            plot.point(if front { "write" } else { "read" }, (*x, *y), &title);
+        }
+    }
+    plot.finish()
+}
+
+/// Writes `sweep.parquet`, `sweep.csv` where it is wanted, `report.html` and, last, `result.json` into `folder`; gives the
+/// place. `command` is that of [`html`].
+///
+/// # Errors
+/// The first file that cannot be written.
+pub fn write(
+    result: &SweepResult,
+    folder: &ResultFolder,
+    csv: bool,
+    command: &dyn Fn(&SweepRow) -> Option<String>,
+) -> Result<String, ResultError> {
+    let table = SweepTable::of(result);
+    folder.write_file("sweep.parquet", |file| table.write_parquet(file))?;
+    if csv {
+        folder.write_file("sweep.csv", |file| table.write_csv(file))?;
+    }
+    folder.write_page(&html(result, command), result)
+}

@@ -1,0 +1,94 @@
+//! What a sweep is made from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use ssdyno_block::units::Span;
+use ssdyno_figures::Keep;
+use ssdyno_session::{Document, Failure, RunSpec, files};
+
+use crate::axis::Axis;
+use crate::cost::CostModel;
+use crate::designs::Sampling;
+use crate::objective::{Objective, Requirement};
+
+/// Many designs, and what they are judged by.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SweepPlan {
+    /// What all designs have in common, with the keys of a spec. All designs have the same seed, so that they see the
+    /// same requests; to see the spread, vary `seed`.
+    pub run: RunSpec,
+    /// The keys that are varied, with their values: `flash.channels=4,8,16`, `ftl.over_provisioning=0.07..0.28/5` (five
+    /// values), `workload.depth=1..256*2` (each twice the one before), and for designs that are drawn
+    /// `ftl.over_provisioning=0.07..0.28`. A key is one of a spec (`target`, `host.queues`) or one that `set` takes.
+    pub vary: Vec<Axis>,
+    /// Which designs are run.
+    pub sampling: Sampling,
+    /// How many designs are drawn, 1 to 1 000 000; not for a grid, which has all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub designs: Option<u64>,
+    /// Decides which designs are drawn.
+    pub draw_seed: u64,
+    /// Figures that the designs are judged by: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
+    /// `energy_per_request`, `energy_delay`, `wa`, `cost`.
+    pub objectives: Vec<Objective>,
+    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub require: Vec<Requirement>,
+    /// Begin no design after this time by the wall's clock. Default: run all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    /// What the parts of a device cost.
+    pub cost: CostModel,
+}
+
+impl Default for SweepPlan {
+    /// The default run alone, judged by its mean latency.
+    fn default() -> SweepPlan {
+        SweepPlan {
+            run: RunSpec::default(),
+            vary: Vec::new(),
+            sampling: Sampling::default(),
+            designs: None,
+            draw_seed: 1,
+            objectives: vec![Objective { figure: "latency_ns.mean", more_is_better: false }],
+            require: Vec::new(),
+            time: None,
+            cost: CostModel::default(),
+        }
+    }
+}
+
+impl SweepPlan {
+    /// Reads a plan from a TOML file.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not TOML, or a key is wrong; the failure has its line.
+    pub fn read(path: &str) -> Result<SweepPlan, Failure> {
+        SweepPlan::from_toml(path, &files::read_text(path)?)
+    }
+
+    /// The plan in a text of TOML, which messages call `name`.
+    ///
+    /// # Errors
+    /// It is not TOML, or a key is wrong; the failure has its line.
+    pub fn from_toml(name: &str, text: &str) -> Result<SweepPlan, Failure> {
+        Document::parse_edited(name, text, |text| toml::from_str(text))
+    }
+
+    /// What all designs have in common, as it is run: no rows are written, and percentiles are exact.
+    pub(crate) fn base(&self) -> RunSpec {
+        let keep = if self.run.keep == Keep::All { Keep::None } else { self.run.keep };
+        RunSpec { keep, ..self.run.clone() }
+    }
+
+    /// The spec of a design with these values of its axes.
+    ///
+    /// # Errors
+    /// A value does not fit its key.
+    pub fn spec(&self, values: &[Value]) -> Result<RunSpec, Failure> {
+        let mut axes = self.vary.iter().zip(values);
+        axes.try_fold(self.base(), |spec, (axis, value)| spec.with(axis.key(), value))
+    }
+}

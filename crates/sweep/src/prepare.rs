@@ -1,0 +1,122 @@
+//! From a plan, or from what is left of a sweep that was cut off, to a sweep that can start.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+use ssdyno_session::{Failure, Prompt, RunSpec, Unattended, resolve};
+
+use crate::axis::Axis;
+use crate::designs::Designs;
+use crate::execute::Sweep;
+use crate::journal::Journal;
+use crate::plan::SweepPlan;
+use crate::row::{DesignState, SweepRow};
+
+/// How many values of an axis are tried before the axis is called impossible.
+const TRIED: usize = 32;
+
+impl SweepPlan {
+    /// Checks everything that can be checked beforehand. `prompt` is asked before a real target may be written to.
+    ///
+    /// # Errors
+    /// A key is wrong, no value of an axis is possible, or there are too many designs. A design that is impossible for
+    /// itself is no error: the table says why.
+    pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
+        let designs = Designs::new(&self.vary, self.sampling, self.designs, self.draw_seed)?;
+        if let Some(key) = self.cost.wrong_key() {
+            return Err(Failure::usage(format!("`{key}` is no price"))
+                .with_help("write a number of 0 or more")
+                .with_key(key));
+        }
+        if self.objectives.is_empty() {
+            return Err(Failure::usage("designs are judged by nothing")
+                .with_help("name one figure or more, such as p99")
+                .with_key("objectives"));
+        }
+        let base = self.base();
+        let run = resolve(&base, prompt)?;
+        self.vary.iter().try_for_each(|axis| check_axis(&base, axis))?;
+        let is_real = self.is_real(&base, run.is_real());
+        self.check_write(is_real)?;
+        Ok(Sweep::new(self.clone(), designs, is_real))
+    }
+
+    /// Whether any design loads a real target.
+    fn is_real(&self, base: &RunSpec, base_is_real: bool) -> bool {
+        let values = |axis: &Axis| -> Vec<RunSpec> {
+            let values = (0..axis.count().unwrap_or(0)).filter_map(|at| axis.value(at));
+            values.filter_map(|value| base.with(axis.key(), value).ok()).collect()
+        };
+        let mut varied = self.vary.iter().filter(|axis| names_target(axis)).flat_map(values);
+        base_is_real || varied.any(|spec| ssdyno_session::is_real(&spec).unwrap_or(true))
+    }
+
+    /// Consent is given for one target, by whoever starts the sweep: no design may widen it.
+    fn check_write(&self, is_real: bool) -> Result<(), Failure> {
+        let refuse = |message: String, help: &str| {
+            Err(Failure::usage(message).with_help(help).with_key("vary"))
+        };
+        if let Some(axis) = self.vary.iter().find(|axis| axis.key().starts_with("write.")) {
+            return refuse(
+                format!("`{}` cannot be varied: it is consent", axis.key()),
+                "give `write.allowed` for all designs, or not at all",
+            );
+        }
+        match self.vary.iter().find(|axis| names_target(axis)) {
+            Some(axis) if is_real && self.run.write.allowed => refuse(
+                format!("`{}` cannot be varied where real targets are written to", axis.key()),
+                "make a sweep of each target",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Sweep {
+    /// Goes on with the sweep whose results are in `folder`: designs that have a row are not run again.
+    ///
+    /// # Errors
+    /// There is no sweep in the folder, or [`SweepPlan::prepare`] refuses its plan.
+    pub fn resume(folder: &Path, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
+        let (plan, mut rows, journal) = Journal::open(folder)?;
+        let sweep = plan.prepare(prompt)?;
+        let mut seen = BTreeSet::new();
+        rows.retain(|row: &SweepRow| row.design < sweep.designs() && seen.insert(row.design));
+        // What was unlucky - a full memory, a device that was taken away - is tried once more.
+        rows.retain(|row| row.state != DesignState::Failed);
+        Ok(sweep.after(rows, journal))
+    }
+}
+
+/// Whether the values of `axis` say what is loaded.
+fn names_target(axis: &Axis) -> bool {
+    matches!(axis.key(), "target" | "fio")
+}
+
+/// Whether `failure` is about `key`. Failures of a workload name its keys without the table in which `set` has them.
+fn blames(failure: &Failure, key: &str) -> bool {
+    let blamed = failure.key.as_deref().unwrap_or_default();
+    let rest = key.strip_suffix(blamed).filter(|_| !blamed.is_empty());
+    rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// Refuses an axis of which no value is possible: its key is wrong, or all of them are.
+fn check_axis(base: &RunSpec, axis: &Axis) -> Result<(), Failure> {
+    let shares = (0..TRIED).map(|at| at as f64 / (TRIED - 1) as f64);
+    let values: Vec<Value> = match axis.count() {
+        Some(len) => (0..len.min(TRIED)).filter_map(|at| axis.value(at).cloned()).collect(),
+        None => shares.map(|share| axis.at(share)).collect(),
+    };
+    let mut first = None;
+    for value in values {
+        let tried = base.with(axis.key(), &value).and_then(|spec| resolve(&spec, &mut Unattended));
+        match tried {
+            Ok(_) => return Ok(()),
+            // Another key is to blame, which another axis may change.
+            Err(failure) if !blames(&failure, axis.key()) => return Ok(()),
+            Err(failure) => first.get_or_insert(failure),
+        };
+    }
+    first.map_or(Ok(()), Err)
+}

@@ -1,0 +1,155 @@
+//! What a sweep gives: a row a design.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::plan::SweepPlan;
+
+/// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
+pub const SWEEP_VERSION: u32 = 1;
+
+/// What became of a design.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DesignState {
+    /// It has figures.
+    Done,
+    /// Its values do not go together; nothing was run.
+    Impossible,
+    /// Its run failed; figures of it are those until then, and it is not judged.
+    Failed,
+}
+
+/// Where a design stands among the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// No other design is as good in all objectives and better in one.
+    Front,
+    /// A design of the front is better, but by no more than the intervals of the figures.
+    Undecided,
+    /// A design of the front is better.
+    Dominated,
+    /// It breaks a bound of `require`.
+    Excluded,
+}
+
+/// A figure of a design.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SweepFigure {
+    /// The figure.
+    pub value: f64,
+    /// Lower bound of the true value, with 95 %; left out where the run cannot tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
+}
+
+/// A design, and what it gave.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SweepRow {
+    /// Its number, from 0.
+    pub design: u64,
+    /// The value of each axis, in the order of `vary`.
+    pub values: Vec<Value>,
+    /// What became of it.
+    pub state: DesignState,
+    /// Why it is not done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Random seed of the run.
+    pub seed: u64,
+    /// The first 16 hexadecimal digits of the SHA-256 of its spec in JSON: equal specs have equal figures.
+    pub spec_hash: String,
+    /// Requests completed without error.
+    #[serde(default)]
+    pub requests: u64,
+    /// Requests that ended in an error.
+    #[serde(default)]
+    pub errors: u64,
+    /// Figures by the path of their key in `result.json`, and `cost`.
+    #[serde(default)]
+    pub figures: BTreeMap<String, SweepFigure>,
+    /// Where it stands; left out where it is not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+}
+
+impl SweepRow {
+    /// A figure of the design.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|figure| figure.value)
+    }
+}
+
+/// What a key does to an objective, over all values of the other keys.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Effect {
+    /// The key that is varied.
+    pub key: String,
+    /// The objective.
+    pub figure: String,
+    /// The share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1
+    /// (eta squared). What all keys together leave is due to their interactions.
+    pub share: f64,
+    /// Each value with what the objective is on average there.
+    pub levels: Vec<EffectLevel>,
+}
+
+/// A value of a key.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct EffectLevel {
+    /// The value.
+    pub value: Value,
+    /// Geometric mean of the objective over the designs with it.
+    pub mean: f64,
+    /// How many designs have it.
+    pub designs: u64,
+}
+
+/// A sweep, as `result.json` has it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SweepResult {
+    /// [`SWEEP_VERSION`] of the program that wrote it.
+    pub sweep_version: u32,
+    /// What was asked for.
+    pub plan: SweepPlan,
+    /// How many designs the plan has.
+    pub designs: u64,
+    /// Whether some of them were not run.
+    pub partial: bool,
+    /// How many have figures.
+    pub done: u64,
+    /// How many have values that do not go together.
+    pub impossible: u64,
+    /// How many failed.
+    pub failed: u64,
+    /// What each key does to each objective, the greatest first.
+    pub effects: Vec<Effect>,
+    /// A row a design, in the order of their numbers.
+    pub rows: Vec<SweepRow>,
+    /// What a reader of the figures must know.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+impl SweepResult {
+    /// The designs of the front, the best by the first objective first.
+    pub fn front(&self) -> Vec<&SweepRow> {
+        let is_front = |row: &&SweepRow| row.standing == Some(Standing::Front);
+        let mut front: Vec<&SweepRow> = self.rows.iter().filter(is_front).collect();
+        if let Some(objective) = self.plan.objectives.first() {
+            let key = |row: &SweepRow| row.figure(objective.figure).unwrap_or(f64::NAN);
+            front.sort_by(|a, b| match objective.more_is_better {
+                true => key(b).total_cmp(&key(a)),
+                false => key(a).total_cmp(&key(b)),
+            });
+        }
+        front
+    }
+}

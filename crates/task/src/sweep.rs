@@ -1,0 +1,48 @@
+//! A sweep over designs as a task.
+
+use ssdyno_session::{Failure, Prompt};
+use ssdyno_sweep::{Sweep, SweepPlan, SweepProgress};
+
+use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
+
+/// The plan as a task.
+pub(crate) fn prepare(plan: &SweepPlan, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
+    Ok(prepared(plan.prepare(prompt)?))
+}
+
+/// A sweep that can start, or go on, as a task.
+pub(crate) fn prepared(sweep: Sweep) -> PreparedTask {
+    let run = &sweep.plan().run;
+    let writes_to = match sweep.is_real() && run.write.allowed {
+        true => run.target.iter().cloned().collect(),
+        false => Vec::new(),
+    };
+    let name = format!("{} designs", sweep.designs());
+    let carry_out = move |control: &TaskControl| carry_out(sweep, control);
+    PreparedTask::new(name, writes_to, carry_out)
+}
+
+fn carry_out(mut sweep: Sweep, control: &TaskControl) -> Result<TaskOutcome, Failure> {
+    if let Some(folder) = control.folder() {
+        sweep.keep_rows_in(folder)?;
+    }
+    let watch = &mut |progress: SweepProgress| {
+        control.report(|snapshot| {
+            (snapshot.done, snapshot.of) = (progress.done, progress.of);
+            snapshot.step = step(progress);
+        })
+    };
+    let (result, failure) = sweep.execute(watch)?;
+    Ok(TaskOutcome { result: TaskResult::Sweep(Box::new(result)), failure })
+}
+
+fn step(progress: SweepProgress) -> String {
+    let mut step = format!("{} of {} designs", progress.done, progress.of);
+    if progress.impossible > 0 {
+        step += &format!(", {} impossible", progress.impossible);
+    }
+    if let Some(left) = progress.left_s {
+        step += &format!(", {} left", ssdyno_figures::seconds(left));
+    }
+    step
+}
