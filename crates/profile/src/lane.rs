@@ -4,16 +4,16 @@ use std::time::Instant;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
-use ssdyno_figures::{KeepGoing, RunProgress, RunResult, seconds as duration};
+use ssdyno_figures::{RunResult, seconds as duration};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
 use crate::error::ProfileError;
+use crate::loads::watched;
 use crate::measure::{Measurement, Measurements, ProfileOp, ProfileTest};
 use crate::observer::{Observer, Stage};
 use crate::plan::ProfilePlan;
 use crate::recency::{PLACES, Place, Recency};
-use crate::result::SCHEMA_VERSION;
 use crate::result::{
     Advice, ByTest, ProfileResult, ProfileSummary, RatioSummary, pays_from, ratios,
 };
@@ -233,23 +233,10 @@ impl Lane {
         stage: &Stage,
         shared: &mut Shared<'_>,
     ) -> Result<RunResult, ProfileError> {
-        let observer = &mut *shared.observer;
-        let mut interrupted = false;
-        let mut watch = |progress: &RunProgress| {
-            let flow = observer.under_way(stage, progress);
-            interrupted |= flow == KeepGoing::Stop;
-            flow
-        };
-        // A test may be shorter than the time between two reports of progress.
-        if watch(&RunProgress::default()) == KeepGoing::Stop {
-            return Err(ProfileError::Interrupted);
-        }
-        let result: RunResult = shared.target.load(load, seed, length, &mut watch)?;
+        let (result, interrupted) =
+            watched(shared.target, shared.observer, stage, load, seed, length)?;
         self.spent += result.simulated_seconds;
-        if interrupted || result.partial {
-            return Err(ProfileError::Interrupted);
-        }
-        Ok(result)
+        if interrupted { Err(ProfileError::Interrupted) } else { Ok(result) }
     }
 
     /// One test, once.
@@ -334,13 +321,7 @@ impl Lane {
         let mut sessions = self.before.clone();
         sessions.push(self.session(stopped_because));
         let mut result = ProfileResult {
-            schema_version: SCHEMA_VERSION,
-            target: plan.target.clone(),
-            method: plan.method.name(),
-            seed: plan.seed,
             span_bytes: self.span,
-            depth: plan.depth,
-            stopped_because,
             seconds_spent: sessions.iter().map(|one| one.seconds_spent).sum(),
             wall_seconds: self.before_wall + self.began.elapsed().as_secs_f64(),
             sizes_bytes: sizes.distinct().to_vec(),
@@ -357,14 +338,10 @@ impl Lane {
             noise_floor: self.measurements.noise_floor(),
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),
-            capacity: None,
-            map: None,
             plan: self.record.clone(),
             sessions,
-            more_depths: Vec::new(),
-            solution: None,
-            more_solutions: Vec::new(),
             notes: self.notes.clone(),
+            ..ProfileResult::empty(plan, stopped_because)
         };
         self.remark(&mut result);
         result

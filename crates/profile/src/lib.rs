@@ -31,6 +31,7 @@ mod history;
 mod kriging;
 mod lane;
 mod length;
+mod loads;
 mod map;
 mod measure;
 mod merge;

@@ -11,12 +11,13 @@ use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::map::MapResult;
 use crate::measure::{Measurement, ProfileOp, ProfileTest};
 use crate::method::MethodName;
+use crate::plan::ProfilePlan;
 use crate::session::{PlanRecord, ProfileSession};
 use crate::solution;
 use crate::stopped::StoppedBecause;
 
 /// Version of the shape of [`ProfileResult`].
-pub(crate) const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 1;
 
 /// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
 /// `schema_version`, renames do.
@@ -93,6 +94,40 @@ pub struct ProfileResult {
 }
 
 impl ProfileResult {
+    /// Of `plan`, without figures.
+    pub(crate) fn empty(plan: &ProfilePlan, stopped_because: StoppedBecause) -> ProfileResult {
+        ProfileResult {
+            schema_version: SCHEMA_VERSION,
+            target: plan.target.clone(),
+            method: plan.method.name(),
+            seed: plan.seed,
+            span_bytes: 0,
+            depth: plan.depth,
+            stopped_because,
+            seconds_spent: 0.0,
+            wall_seconds: 0.0,
+            sizes_bytes: Vec::new(),
+            read_ratio: Vec::new(),
+            write_ratio: Vec::new(),
+            summary: ProfileSummary::default(),
+            curves: ByTest::default(),
+            verdict: Verdict::default(),
+            breakpoints: BTreeMap::new(),
+            lack_of_fit: BTreeMap::new(),
+            noise_floor: None,
+            advice: Vec::new(),
+            measurements: Vec::new(),
+            capacity: None,
+            map: None,
+            plan: None,
+            sessions: Vec::new(),
+            more_depths: Vec::new(),
+            solution: None,
+            more_solutions: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// The profile of each depth, in the order that was given.
     pub fn of_depths(&self) -> Vec<&ProfileResult> {
         [self].into_iter().chain(&self.more_depths).collect()

@@ -1,12 +1,11 @@
 //! Carries a plan out.
 
-use std::time::{Duration, Instant};
-
 use ssdyno_session::KeptTarget;
 
 use crate::capacity;
 use crate::error::ProfileError;
 use crate::lane::{Lane, Shared};
+use crate::loads::{Checkpoint, ended};
 use crate::map;
 use crate::method::Method;
 use crate::observer::Observer;
@@ -15,9 +14,6 @@ use crate::recency::Recency;
 use crate::result::ProfileResult;
 use crate::resume::{SessionStart, same_device};
 use crate::stopped::StoppedBecause;
-
-/// Time on the wall between two checkpoints.
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 impl ProfilePlan {
     /// Carries the profile out in one session, on a target with the usual setup.
@@ -72,15 +68,9 @@ impl ProfilePlan {
         let several = lanes.len() > 1;
         let recency = Recency::new(span);
         let shared = Shared { target, observer, recency, tests: 0, others_left: 0, several };
-        let mut run = Run { plan: self, lanes, shared, checkpoint: Instant::now() };
-        let (open, failure) = match run.tests() {
-            Ok(()) => (StoppedBecause::TimeLimit, None),
-            Err(ProfileError::Interrupted) => {
-                (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
-            }
-            Err(error) if run.lanes.iter().all(Lane::is_empty) => return Err(error),
-            Err(error) => (StoppedBecause::Failed, Some(error)),
-        };
+        let mut run = Run { plan: self, lanes, shared, checkpoint: Checkpoint::new() };
+        let how = run.tests().map(|()| StoppedBecause::TimeLimit);
+        let (open, failure) = ended(how, run.lanes.iter().all(Lane::is_empty))?;
         Ok((run.result(open), failure))
     }
 }
@@ -90,7 +80,7 @@ struct Run<'a> {
     /// One for each depth.
     lanes: Vec<Lane>,
     shared: Shared<'a>,
-    checkpoint: Instant,
+    checkpoint: Checkpoint,
 }
 
 impl Run<'_> {
@@ -135,8 +125,7 @@ impl Run<'_> {
         let others = self.lanes.iter().enumerate().filter(|(other, _)| *other != at);
         self.shared.others_left = others.map(|(_, lane)| lane.tests_left()).sum();
         self.lanes[at].step(&mut self.shared)?;
-        if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
-            self.checkpoint = Instant::now();
+        if self.checkpoint.is_due() {
             let result = self.result(StoppedBecause::Interrupted);
             self.shared.observer.checkpoint(&result);
         }

@@ -1,6 +1,5 @@
 //! From a capacity profile to its result, text and page.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use ssdyno_figures::{bytes_per_second, nanoseconds, rate, seconds, significant};
@@ -12,10 +11,7 @@ use super::plausible::{CPU_BUSY, implausible, media, warnings};
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
 use super::run::CapacityRun;
 use super::state::TestState;
-use crate::findings::Verdict;
-use crate::method::MethodName;
-use crate::result::SCHEMA_VERSION;
-use crate::result::{ByTest, ProfileResult, ProfileSummary};
+use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
 /// Everything that was found so far.
@@ -37,42 +33,19 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
     capacity.checks = checks.collect();
     capacity.implausible = implausible(&capacity);
     capacity.warnings = warnings(&capacity);
-    if run.is_real && run.filled < sizes.span {
+    if run.loads.is_real && run.loads.filled < sizes.span {
         capacity.warnings.push(format!(
             "{} of the span of {} bytes were written here before the reads: a part of a drive or file that was never \
              written answers reads without access to the medium",
-            run.filled, sizes.span
+            run.loads.filled, sizes.span
         ));
     }
     ProfileResult {
-        schema_version: SCHEMA_VERSION,
-        target: run.plan.target.clone(),
-        method: MethodName::Capacity,
-        seed: run.plan.seed,
-        span_bytes: sizes.span,
         depth: run.states.iter().map(|state| state.depth).max().unwrap_or(1),
-        stopped_because,
-        seconds_spent: run.spent,
-        wall_seconds: run.began.elapsed().as_secs_f64(),
         sizes_bytes: vec![sizes.small, sizes.middle, sizes.large],
-        read_ratio: Vec::new(),
-        write_ratio: Vec::new(),
-        summary: ProfileSummary::default(),
-        curves: ByTest::default(),
-        verdict: Verdict::default(),
-        breakpoints: BTreeMap::new(),
-        lack_of_fit: BTreeMap::new(),
-        noise_floor: None,
-        advice: Vec::new(),
-        measurements: Vec::new(),
         capacity: Some(capacity),
-        map: None,
-        plan: None,
-        sessions: Vec::new(),
-        more_depths: Vec::new(),
-        solution: run.plan.solution.clone(),
-        more_solutions: Vec::new(),
-        notes: run.notes.clone(),
+        solution: run.loads.plan.solution.clone(),
+        ..run.loads.result(stopped_because)
     }
 }
 
@@ -136,8 +109,8 @@ fn disk(run: &CapacityRun<'_>) -> DiskFacts {
     let measured = rates.map(|(random, sequential)| media(random, sequential));
     let mut facts = DiskFacts { media: measured, ..DiskFacts::default() };
     #[cfg(target_os = "linux")]
-    if run.is_real
-        && let Some(disk) = ssdyno_safety::DiskIdentity::of(run.plan.target.as_ref())
+    if run.loads.is_real
+        && let Some(disk) = ssdyno_safety::DiskIdentity::of(run.loads.plan.target.as_ref())
     {
         facts.rotational = disk.rotational;
         facts.number = Some(format!("{}:{}", disk.number.0, disk.number.1));

@@ -1,11 +1,7 @@
 //! Carries a capacity profile out.
 
-use std::time::{Duration, Instant};
-
-use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
@@ -16,7 +12,8 @@ use super::result::{CpuLimit, ModerateLatency};
 use super::slice::Slice;
 use super::state::{LONG_DEPTH, TestState};
 use crate::error::ProfileError;
-use crate::observer::{Observer, Stage};
+use crate::loads::{Loads, Timed, ended};
+use crate::observer::Observer;
 use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -38,30 +35,15 @@ const LATENCY: (f64, f64, f64) = (20.0, 2000.0, UNITS_MAX);
 const UNITS_MAX: f64 = 20.0;
 /// Share of the highest rate that counts as a moderate load.
 const MODERATE: f64 = 0.8;
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-
-/// A load, or no time for it.
-type Timed<T> = Result<Option<T>, ProfileError>;
 
 /// Everything of a capacity profile that is under way.
 pub(crate) struct CapacityRun<'a> {
-    pub(crate) plan: &'a ProfilePlan,
-    target: &'a mut KeptTarget,
-    observer: &'a mut dyn Observer,
+    pub(crate) loads: Loads<'a>,
     pub(crate) error: f64,
     pub(crate) sizes: LoadSizes,
-    pub(crate) is_real: bool,
     pub(crate) states: Vec<TestState>,
     pub(crate) moderate: Option<ModerateLatency>,
     pub(crate) cpu: Option<CpuLimit>,
-    /// Bytes of the span that were written from its start on, without a gap.
-    pub(crate) filled: u64,
-    /// Seconds on the clock of the device.
-    pub(crate) spent: f64,
-    pub(crate) loads: u64,
-    pub(crate) began: Instant,
-    pub(crate) notes: Vec<String>,
-    checkpoint: Instant,
 }
 
 /// Carries the capacity profile of `plan` out, as [`ProfilePlan::execute`] does.
@@ -82,32 +64,16 @@ pub(crate) fn execute(
         let what = format!("a span of {} is too small for its loads", Bytes(span));
         return Err(ProfileError::plan(what, format!("use {} or more", Bytes(4 * sizes.large))));
     }
-    let began = Instant::now();
     let mut run = CapacityRun {
-        plan,
-        is_real: target.is_real(),
-        target,
-        observer,
+        loads: Loads::new(plan, target, observer, (span, notes)),
         error,
         sizes,
         states: CapacityTest::of(&plan.ops).into_iter().map(TestState::new).collect(),
         moderate: None,
         cpu: None,
-        filled: 0,
-        spent: 0.0,
-        loads: 0,
-        began,
-        notes,
-        checkpoint: began,
     };
-    let (stopped, failure) = match run.phases() {
-        Ok(stopped) => (stopped, None),
-        Err(ProfileError::Interrupted) => {
-            (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
-        }
-        Err(error) if run.loads == 0 => return Err(error),
-        Err(error) => (StoppedBecause::Failed, Some(error)),
-    };
+    let how = run.phases();
+    let (stopped, failure) = ended(how, run.loads.done == 0)?;
     Ok((result_of(&run, stopped), failure))
 }
 
@@ -124,7 +90,7 @@ impl CapacityRun<'_> {
 
     /// The least length of a load: 0.3 s of 3 minutes.
     fn unit(&self) -> f64 {
-        self.plan.time.map_or(0.3, |time| (time.as_s_f64() / 600.0).clamp(0.005, 0.3))
+        self.loads.plan.time.map_or(0.3, |time| (time.as_s_f64() / 600.0).clamp(0.005, 0.3))
     }
 
     /// The longest round: a slow disk must not use up the time with one.
@@ -175,7 +141,7 @@ impl CapacityRun<'_> {
             }
             let Some(slice) = self.load(at, &config, length)? else { return Ok(None) };
             if figure == Figure::Wbps && turn == 0 {
-                self.filled = (slice.requests * self.sizes.large).min(self.sizes.span);
+                self.loads.filled = (slice.requests * self.sizes.large).min(self.sizes.span);
             }
             seconds += slice.length;
             rates.extend(slice.rates(BINS));
@@ -286,7 +252,7 @@ impl CapacityRun<'_> {
 
     /// Rounds of all loads in random order, later only of figures that are not known yet.
     fn rounds(&mut self) -> Result<StoppedBecause, ProfileError> {
-        let mut order = Rng::new(self.plan.seed, "capacity rounds");
+        let mut order = Rng::new(self.loads.plan.seed, "capacity rounds");
         loop {
             let mut open: Vec<usize> =
                 (0..self.states.len()).filter(|at| !self.is_known(*at)).collect();
@@ -302,10 +268,9 @@ impl CapacityRun<'_> {
                     return Ok(StoppedBecause::TimeLimit);
                 }
             }
-            if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
-                self.checkpoint = Instant::now();
+            if self.loads.checkpoint.is_due() {
                 let result = result_of(self, StoppedBecause::Interrupted);
-                self.observer.checkpoint(&result);
+                self.loads.observer.checkpoint(&result);
             }
         }
     }
@@ -339,7 +304,7 @@ impl CapacityRun<'_> {
             state.doubled += 1;
             return Ok(Some(()));
         }
-        state.add_round(slice.rate(ramp), self.spent);
+        state.add_round(slice.rate(ramp), self.loads.spent);
         if let (Some(read), write) = slice.p99_us {
             state.p99_us.push((read, write));
         }
@@ -347,52 +312,24 @@ impl CapacityRun<'_> {
     }
 
     fn config(&self, at: usize, depth: u32) -> WorkloadConfig {
-        self.states[at].test.config(&self.sizes, depth, self.seed())
-    }
-
-    /// Every load has an order of its own, the same in every profile with this seed.
-    fn seed(&self) -> u64 {
-        self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads)
+        self.states[at].test.config(&self.sizes, depth, self.loads.seed())
     }
 
     /// Loads the target for `length` seconds; nothing where the time limit comes first.
     fn load(&mut self, at: usize, config: &WorkloadConfig, length: f64) -> Timed<Slice> {
-        let limit = self.plan.time.map_or(f64::INFINITY, |limit| limit.as_s_f64());
-        if self.spent + length > limit {
-            return Ok(None);
-        }
         let what = self.states[at].test.words(&self.sizes);
         // Rounds, and about as many loads in search of depths.
-        let left = (2 * ROUNDS_MIN * self.states.len()) as u64;
-        let stage = Stage { what, done: self.loads, of: left.max(self.loads + 1) };
-        let (observer, mut interrupted) = (&mut *self.observer, false);
-        let mut watch = |progress: &RunProgress| {
-            let flow = observer.under_way(&stage, progress);
-            interrupted |= flow == KeepGoing::Stop;
-            flow
+        let of = (2 * ROUNDS_MIN * self.states.len()) as u64;
+        let Some(result) = self.loads.carry(what.clone(), of, config, length, 0.0)? else {
+            return Ok(None);
         };
-        // A load may be shorter than the time between two reports of progress.
-        if watch(&RunProgress::default()) == KeepGoing::Stop {
-            return Err(ProfileError::Interrupted);
-        }
-        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads);
-        let time = Time::from_ns((length * 1e9) as u64);
-        let result: RunResult = self.target.load(config, seed, Some(time), &mut watch)?;
-        self.loads += 1;
-        self.spent += result.simulated_seconds;
-        if interrupted || result.partial {
-            return Err(ProfileError::Interrupted);
-        }
-        if result.errors > 0 {
-            return Err(ProfileError::Requests { errors: result.errors, test: stage.what });
-        }
         let slice = Slice::new(length, &result);
         self.states[at].saw(&slice);
         if let Some(cpu) = &slice.cpu
             && self.cpu.as_ref().is_none_or(|most| cpu.share > most.share)
         {
             let (share, jobs, cores) = (cpu.share, cpu.jobs, cpu.cores.clone());
-            self.cpu = Some(CpuLimit { load: stage.what, share, jobs, cores });
+            self.cpu = Some(CpuLimit { load: what, share, jobs, cores });
         }
         Ok(Some(slice))
     }

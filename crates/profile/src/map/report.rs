@@ -10,10 +10,7 @@ use ssdyno_report::{Axis, Page, Plot, html_table};
 use super::mesh::{Node, Value, interpolate};
 use super::result::{MapHeldOut, MapPoint, MapResult};
 use super::run::{MapRun, rates};
-use crate::findings::Verdict;
-use crate::method::MethodName;
-use crate::result::SCHEMA_VERSION;
-use crate::result::{ByTest, ProfileResult, ProfileSummary};
+use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
 /// Cells of the table along each side, and of the picture.
@@ -39,49 +36,25 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
         held_out: held_out(run),
     };
     add_triangles(run, &mut map);
-    let mut notes = run.notes.clone();
-    if run.is_real && run.filled < run.load.span {
-        notes.push(format!(
+    let mut result = run.loads.result(stopped_because);
+    if run.loads.is_real && run.loads.filled < run.load.span {
+        result.notes.push(format!(
             "{} of the span of {} bytes were written in a row before the reads: a part of a drive or file that was \
              never written answers reads without access to the medium",
-            run.filled, run.load.span
+            run.loads.filled, run.load.span
         ));
     }
     if !run.mesh.has_frame() {
-        notes.push(
+        result.notes.push(
             "the time did not suffice for the coarse frame of the map: a part of it is empty; allow more `time`"
                 .to_owned(),
         );
     }
     ProfileResult {
-        schema_version: SCHEMA_VERSION,
-        target: run.plan.target.clone(),
-        method: MethodName::Map,
-        seed: run.plan.seed,
-        span_bytes: run.load.span,
         depth: map.read_depths.iter().map(|one| one.depth).max().unwrap_or(1),
-        stopped_because,
-        seconds_spent: run.spent,
-        wall_seconds: run.began.elapsed().as_secs_f64(),
         sizes_bytes: vec![run.load.read_bytes, run.load.write_bytes],
-        read_ratio: Vec::new(),
-        write_ratio: Vec::new(),
-        summary: ProfileSummary::default(),
-        curves: ByTest::default(),
-        verdict: Verdict::default(),
-        breakpoints: BTreeMap::new(),
-        lack_of_fit: BTreeMap::new(),
-        noise_floor: None,
-        advice: Vec::new(),
-        measurements: Vec::new(),
-        capacity: None,
         map: Some(map),
-        plan: None,
-        sessions: Vec::new(),
-        more_depths: Vec::new(),
-        solution: None,
-        more_solutions: Vec::new(),
-        notes,
+        ..result
     }
 }
 

@@ -1,11 +1,8 @@
 //! Carries a map out.
 
-use std::time::{Duration, Instant};
-
-use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_engine::Rng;
-use ssdyno_figures::{KeepGoing, RunProgress, RunResult};
+use ssdyno_figures::RunResult;
 use ssdyno_session::KeptTarget;
 use ssdyno_workload::WorkloadConfig;
 
@@ -15,7 +12,8 @@ use super::report::result_of;
 use super::result::MapPoint;
 use crate::capacity::{DEPTH_MAX, DepthRate, LoadSlice, NextDepth};
 use crate::error::ProfileError;
-use crate::observer::{Observer, Stage};
+use crate::loads::{Loads, Timed, ended};
+use crate::observer::Observer;
 use crate::plan::ProfilePlan;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
@@ -36,18 +34,11 @@ const CHECKS: usize = 8;
 const DRAWS_MAX: u32 = 1000;
 /// About so many points does a map have, for a reader who waits.
 const POINTS_USUAL: u64 = 80;
-const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
-
-/// A load, or no time for it.
-type Timed<T> = Result<Option<T>, ProfileError>;
 
 /// Everything of a map that is under way.
 pub(crate) struct MapRun<'a> {
-    pub(crate) plan: &'a ProfilePlan,
-    target: &'a mut KeptTarget,
-    observer: &'a mut dyn Observer,
+    pub(crate) loads: Loads<'a>,
     pub(crate) load: MapLoad,
-    pub(crate) is_real: bool,
     /// Requests per second at saturation, reads and writes.
     pub(crate) most: [f64; 2],
     pub(crate) depths: [Vec<DepthRate>; 2],
@@ -55,14 +46,6 @@ pub(crate) struct MapRun<'a> {
     pub(crate) points: Vec<(Node, MapPoint)>,
     /// Differences of points that were drawn at random; `None` where one is overloaded against prediction.
     pub(crate) checks: Vec<Option<f64>>,
-    /// Bytes that were written in a row.
-    pub(crate) filled: u64,
-    /// Seconds on the clock of the device.
-    pub(crate) spent: f64,
-    loads: u64,
-    pub(crate) began: Instant,
-    pub(crate) notes: Vec<String>,
-    checkpoint: Instant,
 }
 
 /// Carries the map of `plan` out, as [`ProfilePlan::execute`] does.
@@ -85,33 +68,17 @@ pub(crate) fn execute(
             format!("use {} or more", Bytes(4 * load.write_bytes)),
         ));
     }
-    let began = Instant::now();
     let mut run = MapRun {
-        plan,
-        is_real: target.is_real(),
-        target,
-        observer,
+        loads: Loads::new(plan, target, observer, (span, notes)),
         load,
         most: [0.0; 2],
         depths: [Vec::new(), Vec::new()],
         mesh: Mesh::new(error),
         points: Vec::new(),
         checks: Vec::new(),
-        filled: 0,
-        spent: 0.0,
-        loads: 0,
-        began,
-        notes,
-        checkpoint: began,
     };
-    let (stopped, failure) = match run.phases() {
-        Ok(stopped) => (stopped, None),
-        Err(ProfileError::Interrupted) => {
-            (StoppedBecause::Interrupted, Some(ProfileError::Interrupted))
-        }
-        Err(error) if run.loads == 0 => return Err(error),
-        Err(error) => (StoppedBecause::Failed, Some(error)),
-    };
+    let how = run.phases();
+    let (stopped, failure) = ended(how, run.loads.done == 0)?;
     Ok((result_of(&run, stopped), failure))
 }
 
@@ -148,7 +115,7 @@ impl MapRun<'_> {
 
     /// The least length of a load: 0.45 s of 3 minutes.
     fn unit(&self) -> f64 {
-        self.plan.time.map_or(0.45, |time| (time.as_s_f64() / 400.0).clamp(0.0025, 0.45))
+        self.loads.plan.time.map_or(0.45, |time| (time.as_s_f64() / 400.0).clamp(0.0025, 0.45))
     }
 
     /// Finds the greatest rate of reads or writes alone.
@@ -159,7 +126,7 @@ impl MapRun<'_> {
         let what = if writes { "writes alone" } else { "reads alone" };
         while let Some(depth) = next {
             let length = self.unit();
-            let config = self.load.closed(writes, depth, self.seed());
+            let config = self.load.closed(writes, depth, self.loads.seed());
             let Some(result) = self.carry(what, &config, length)? else { return Ok(None) };
             let rate = LoadSlice::new(length, &result).rate(length / 4.0);
             next = search.take(depth, rate).filter(|next| *next <= most);
@@ -170,13 +137,13 @@ impl MapRun<'_> {
             return Ok(Some(()));
         }
         let length = LONG * self.unit();
-        let config = self.load.closed(true, search.depth, self.seed());
+        let config = self.load.closed(true, search.depth, self.loads.seed());
         let Some(result) = self.carry("long writes", &config, length)? else { return Ok(None) };
         let slice = LoadSlice::new(length, &result);
-        self.filled = slice.requests * self.load.write_bytes;
+        self.loads.filled = slice.requests * self.load.write_bytes;
         self.most[1] = slice.rate(length / 2.0);
         if crate::capacity::still_falls(&slice.rates(BINS)) {
-            self.notes.push(
+            self.loads.notes.push(
                 "the rate of writes still fell when their greatest rate was taken: points near it may be overloaded when \
                  they last longer; a longer `time` writes longer"
                     .to_owned(),
@@ -197,10 +164,9 @@ impl MapRun<'_> {
             },
         };
         self.points.push((node, point));
-        if self.checkpoint.elapsed() >= CHECKPOINT_EVERY {
-            self.checkpoint = Instant::now();
+        if self.loads.checkpoint.is_due() {
             let result = result_of(self, StoppedBecause::Interrupted);
-            self.observer.checkpoint(&result);
+            self.loads.observer.checkpoint(&result);
         }
         Ok(Some(value))
     }
@@ -210,7 +176,7 @@ impl MapRun<'_> {
         let unit = self.unit();
         let length = (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
         let lead = LEAD * length;
-        let config = self.load.open(reads, writes, lead, self.seed());
+        let config = self.load.open(reads, writes, lead, self.loads.seed());
         let bytes = self.load.write_bytes as f64;
         let what = format!(
             "{} reads/s, {} written",
@@ -243,7 +209,7 @@ impl MapRun<'_> {
     fn check(&mut self) -> Result<StoppedBecause, ProfileError> {
         let triangles = self.mesh.triangles();
         let place = |node: Node| (f64::from(node.0), f64::from(node.1));
-        let mut rng = Rng::new(self.plan.seed, "map checks");
+        let mut rng = Rng::new(self.loads.plan.seed, "map checks");
         for _ in 0..CHECKS {
             let drawn = (0..DRAWS_MAX).find_map(|_| {
                 let mut at = || rng.below(u64::from(WHOLE) + 1) as u32;
@@ -263,41 +229,9 @@ impl MapRun<'_> {
         Ok(StoppedBecause::WithinError)
     }
 
-    /// Every load has an order of its own, the same in every profile with this seed.
-    fn seed(&self) -> u64 {
-        self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads)
-    }
-
     /// Loads the target for `length` seconds; nothing where the time limit comes first.
     fn carry(&mut self, what: &str, config: &WorkloadConfig, length: f64) -> Timed<RunResult> {
-        let limit = self.plan.time.map_or(f64::INFINITY, |limit| limit.as_s_f64());
-        if self.spent + length > limit {
-            return Ok(None);
-        }
-        let of = POINTS_USUAL.max(self.loads + 1);
-        let stage = Stage { what: what.to_owned(), done: self.loads, of };
-        let (observer, mut interrupted) = (&mut *self.observer, false);
-        let mut watch = |progress: &RunProgress| {
-            let flow = observer.under_way(&stage, progress);
-            interrupted |= flow == KeepGoing::Stop;
-            flow
-        };
-        // A load may be shorter than the time between two reports of progress.
-        if watch(&RunProgress::default()) == KeepGoing::Stop {
-            return Err(ProfileError::Interrupted);
-        }
-        let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.loads);
-        let time = Time::from_ns((length * 1e9) as u64);
-        let result = self.target.load(config, seed, Some(time), &mut watch)?;
-        self.loads += 1;
         // What was not recorded took its time, too.
-        self.spent += result.simulated_seconds.max(length);
-        if interrupted || result.partial {
-            return Err(ProfileError::Interrupted);
-        }
-        if result.errors > 0 {
-            return Err(ProfileError::Requests { errors: result.errors, test: stage.what });
-        }
-        Ok(Some(result))
+        self.loads.carry(what.to_owned(), POINTS_USUAL, config, length, length)
     }
 }
