@@ -77,6 +77,27 @@ pub(crate) fn parse<T: serde::de::DeserializeOwned>(
     toml::from_str(text).map_err(|error: toml::de::Error| defect(file, error))
 }
 
+/// How files in the folder of a paper are read: `load` of the type of each, and `assumptions` where it is named. For
+/// modules two folders below `src`.
+macro_rules! paper_files {
+    ($paper:literal: $($type:ident in $file:literal),* $(; assumptions in $assumptions:literal)?) => {
+        $(impl $type {
+            pub(super) fn load() -> Result<$type, $crate::PaperError> {
+                let text = include_str!(concat!("../../../../papers/", $paper, "/", $file));
+                $crate::error::parse(concat!("papers/", $paper, "/", $file), text)
+            }
+        })*
+
+        $(/// What the paper does not say.
+        pub(crate) fn assumptions() -> Result<$crate::assumptions::Assumptions, $crate::PaperError> {
+            let text = include_str!(concat!("../../../../papers/", $paper, "/", $assumptions));
+            let file = concat!("papers/", $paper, "/", $assumptions);
+            $crate::assumptions::Assumptions::parse(file, text)
+        })?
+    };
+}
+pub(crate) use paper_files;
+
 impl PaperError {
     /// `selector` names nothing among `selectable`. Claims are named together: there are many.
     pub(crate) fn nothing(selector: &Selector, selectable: Vec<(String, String)>) -> PaperError {

@@ -3,11 +3,11 @@
 use serde::Deserialize;
 use ssdyno_driver_ring::ResponseMode;
 
-use crate::PaperError;
-use crate::assumptions::Assumptions;
-use crate::error::parse;
+use crate::error::paper_files;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
+
+paper_files!("s0": Printed in "printed.toml", Plan in "plan.toml"; assumptions in "assumptions.toml");
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -233,24 +233,6 @@ impl Plan {
     pub(super) fn completed(&self, threads: u32, completion: Completion) -> Case {
         let mode = ResponseMode::Each;
         Case { mode, separate_engine: true, completion, ..Case::dynamic(threads, 100) }
-    }
-}
-
-impl Printed {
-    pub(super) fn load() -> Result<Printed, PaperError> {
-        parse("papers/s0/printed.toml", include_str!("../../../../papers/s0/printed.toml"))
-    }
-}
-
-/// `assumptions.toml`.
-pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
-    let text = include_str!("../../../../papers/s0/assumptions.toml");
-    Assumptions::parse("papers/s0/assumptions.toml", text)
-}
-
-impl Plan {
-    pub(super) fn load() -> Result<Plan, PaperError> {
-        parse("papers/s0/plan.toml", include_str!("../../../../papers/s0/plan.toml"))
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::PaperError;
-use crate::assumptions::Assumptions;
-use crate::error::parse;
+use crate::error::paper_files;
 use crate::measured::Point;
 use crate::printed::PrintedNumber;
+
+paper_files!("s1": Printed in "printed.toml", Plan in "plan.toml"; assumptions in "assumptions.toml");
 
 /// A queue for each core, with request buffers of 128 KiB in place of 32 KiB (S1-52).
 pub(super) const LARGE_BUFFERS: &str = "per-core, 128 KiB";
@@ -127,22 +127,4 @@ pub(super) fn first_batch() -> Case {
 /// What the drive itself completes of such writes.
 pub(super) fn alone() -> Case {
     Case::new("alone", ALONE, 1, true)
-}
-
-impl Printed {
-    pub(super) fn load() -> Result<Printed, PaperError> {
-        parse("papers/s1/printed.toml", include_str!("../../../../papers/s1/printed.toml"))
-    }
-}
-
-/// `assumptions.toml`.
-pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
-    let text = include_str!("../../../../papers/s1/assumptions.toml");
-    Assumptions::parse("papers/s1/assumptions.toml", text)
-}
-
-impl Plan {
-    pub(super) fn load() -> Result<Plan, PaperError> {
-        parse("papers/s1/plan.toml", include_str!("../../../../papers/s1/plan.toml"))
-    }
 }

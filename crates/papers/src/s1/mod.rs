@@ -12,7 +12,7 @@ use data::{Plan, Printed};
 use simulate::Measured;
 
 use crate::assumptions::{Assumptions, Changes};
-use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::claims::{ClaimedPlan, Claims, Verdict};
 use crate::measured::PointPlan;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
@@ -37,10 +37,6 @@ impl ClaimedPlan for Plan {
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(measured)
-    }
-
-    fn unknown(_: &ClaimCheck<Check>) -> &'static str {
-        "not run"
     }
 }
 

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::PaperError;
-use crate::error::{defect, parse};
+use crate::error::{defect, paper_files};
+
+paper_files!("s2": Printed in "printed.toml", Plan in "plan.toml");
 
 /// The kinds of devices of the paper, and all together.
 pub(super) const CLASSES: [&str; 4] = ["hdd", "raid", "ssd", "all"];
@@ -37,14 +39,7 @@ pub(super) struct Plan {
     pub(super) devices: Vec<Device>,
 }
 
-const PLAN: &str = "papers/s2/plan.toml";
 const PRINTED: &str = "papers/s2/printed.toml";
-
-impl Plan {
-    pub(super) fn load() -> Result<Plan, PaperError> {
-        parse(PLAN, include_str!("../../../../papers/s2/plan.toml"))
-    }
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,10 +54,6 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    pub(super) fn load() -> Result<Printed, PaperError> {
-        parse(PRINTED, include_str!("../../../../papers/s2/printed.toml"))
-    }
-
     /// The numbers of a row.
     pub(super) fn row<'a>(
         table: &'a BTreeMap<String, Vec<f64>>,

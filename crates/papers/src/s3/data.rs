@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::PaperError;
-use crate::assumptions::Assumptions;
-use crate::error::parse;
+use crate::error::paper_files;
+
+paper_files!("s3": Printed in "printed.toml", Plan in "plan.toml"; assumptions in "assumptions.toml");
 
 /// `printed.toml`.
 #[derive(Debug, Deserialize)]
@@ -98,28 +98,12 @@ pub(super) enum FigureKind {
 }
 
 impl Printed {
-    pub(super) fn load() -> Result<Printed, PaperError> {
-        parse("papers/s3/printed.toml", include_str!("../../../../papers/s3/printed.toml"))
-    }
-
     /// The number printed in `table`, `column`, `row`.
     pub(super) fn value(&self, table: &str, column: &str, row: &str) -> Option<f64> {
         let table = self.tables.get(table)?;
         let column = table.columns.iter().position(|name| name == column)?;
         let row = table.rows.iter().find(|known| known.name == row)?;
         row.values.get(column)?.parse().ok()
-    }
-}
-
-/// `assumptions.toml`.
-pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
-    let text = include_str!("../../../../papers/s3/assumptions.toml");
-    Assumptions::parse("papers/s3/assumptions.toml", text)
-}
-
-impl Plan {
-    pub(super) fn load() -> Result<Plan, PaperError> {
-        parse("papers/s3/plan.toml", include_str!("../../../../papers/s3/plan.toml"))
     }
 }
 

@@ -6,10 +6,12 @@ use serde::Deserialize;
 use ssdyno_block::units::{Bytes, Span};
 
 use crate::PaperError;
-use crate::assumptions::{Assumptions, Changes};
-use crate::error::parse;
+use crate::assumptions::Changes;
+use crate::error::paper_files;
 use crate::measured::{Point, PointPlan};
 use crate::printed::PrintedNumber;
+
+paper_files!("s4": Printed in "printed.toml"; assumptions in "assumptions.toml");
 
 /// Figures and tables, with a title each.
 pub(super) const FIGURES: [(&str, &str); 13] = [
@@ -281,18 +283,6 @@ impl Plan {
         };
         seconds.map(|seconds| Span(ssdyno_block::Time::from_s_f64(seconds)))
     }
-}
-
-impl Printed {
-    pub(super) fn load() -> Result<Printed, PaperError> {
-        parse("papers/s4/printed.toml", include_str!("../../../../papers/s4/printed.toml"))
-    }
-}
-
-/// `assumptions.toml`.
-pub(crate) fn assumptions() -> Result<Assumptions, PaperError> {
-    let text = include_str!("../../../../papers/s4/assumptions.toml");
-    Assumptions::parse("papers/s4/assumptions.toml", text)
 }
 
 impl Plan {

@@ -18,7 +18,7 @@ use data::{FIGURES, Plan, Printed};
 use simulate::Measured;
 
 use crate::assumptions::{Assumptions, Changes};
-use crate::claims::{ClaimCheck, ClaimedPlan, Claims, Verdict};
+use crate::claims::{ClaimedPlan, Claims, Verdict};
 use crate::measured::PointPlan;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
@@ -46,10 +46,6 @@ impl ClaimedPlan for Plan {
 
     fn verdict(&self, check: Check, measured: &Measured) -> Verdict {
         check(self, measured)
-    }
-
-    fn unknown(_: &ClaimCheck<Check>) -> &'static str {
-        "not run"
     }
 }
 
