@@ -14,14 +14,12 @@ use std::collections::{BTreeMap, VecDeque};
 use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
-use ssdyno_device::{
-    Device, DeviceReport, HostLink, LinkConfig, PowerControl, Sanitize, Sanitized,
-};
+use ssdyno_device::{Device, DeviceReport, HostLink, LinkConfig};
 use ssdyno_engine::FifoResource;
-use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 
 /// See the module.
+#[derive(Debug)]
 pub struct BehindLink {
     device: Box<dyn Device>,
     link: HostLink,
@@ -38,20 +36,6 @@ pub struct BehindLink {
     /// The latest time that the device knows.
     now: Time,
     batch: Vec<Completion>,
-}
-
-impl std::fmt::Debug for BehindLink {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let BehindLink { link, arriving, waiting, reads, leaving, now, .. } = self;
-        f.debug_struct("BehindLink")
-            .field("link", link)
-            .field("arriving", arriving)
-            .field("waiting", waiting)
-            .field("reads", reads)
-            .field("leaving", leaving)
-            .field("now", now)
-            .finish_non_exhaustive()
-    }
 }
 
 impl BehindLink {
@@ -173,44 +157,20 @@ impl BlockTarget for BehindLink {
 }
 
 impl Device for BehindLink {
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(self.device.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(self.device.as_mut())
+    }
+
     fn events(&mut self) -> &mut EventLog {
         self.device.events()
     }
 
     fn report(&self, report: &mut DeviceReport) {
         self.device.report(report);
-    }
-
-    fn power(&mut self) -> Option<&mut dyn PowerControl> {
-        self.device.power()
-    }
-
-    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        self.device.precondition(watcher)
-    }
-
-    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
-        self.device.sanitize(now, order)
-    }
-
-    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        self.device.sanitize_time(order)
-    }
-
-    fn begin_window(&mut self, at: Time) {
-        self.device.begin_window(at);
-    }
-
-    fn volatile_cache(&self) -> bool {
-        self.device.volatile_cache()
-    }
-
-    fn medium(&self) -> ssdyno_device::Medium {
-        self.device.medium()
-    }
-
-    fn is_gone(&self) -> bool {
-        self.device.is_gone()
     }
 }
 

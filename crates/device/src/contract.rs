@@ -1,5 +1,7 @@
 //! What a runner needs of a simulated device.
 
+use std::fmt;
+
 use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
@@ -71,13 +73,22 @@ pub trait PowerControl {
 /// [target](BlockTarget) takes requests, [`PowerControl`] says what it may draw, and
 /// [`report`](Device::report) says what it is and did.
 pub trait Device: BlockTarget + Send {
+    /// The device inside, to which every call goes that has a default below, but for
+    /// [`run_until_completion`](Device::run_until_completion); `None`: there is none.
+    fn inner(&self) -> Option<&dyn Device> {
+        None
+    }
+    /// The same, to be changed.
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        None
+    }
     /// Device events since they were last taken.
     fn events(&mut self) -> &mut EventLog;
     /// Says of itself, and of the devices that it is made of, what reports want to know.
     fn report(&self, report: &mut DeviceReport);
     /// How its power is controlled; `None`: it cannot be.
     fn power(&mut self) -> Option<&mut dyn PowerControl> {
-        None
+        self.inner_mut()?.power()
     }
     /// Puts the device, fresh as it was built, into the used state that its file asks for: once,
     /// before the first request. Large devices take seconds: `watcher` hears every few milliseconds
@@ -87,42 +98,43 @@ pub trait Device: BlockTarget + Send {
     /// # Errors
     /// The device file asks for a state that cannot be; [`PrepareError::Interrupted`].
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        let _ = watcher;
-        Ok(())
+        self.inner_mut().map_or(Ok(()), |inner| inner.precondition(watcher))
     }
     /// These requests will probably be submitted, the nearest first, of which the second half are
     /// new: the device may fetch ahead into the processor's caches what they need. A hint: nothing
     /// that can be observed changes.
     fn expect(&self, upcoming: &[Request]) {
-        let _ = upcoming;
+        if let Some(inner) = self.inner() {
+            inner.expect(upcoming);
+        }
     }
     /// Destroys all data, from `now` on; `None` where the device cannot. What was submitted before is
     /// done first, and answered as ever. Nothing is submitted until it has ended.
     fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
-        let _ = (now, order);
-        None
+        self.inner_mut()?.sanitize(now, order)
     }
     /// How long `order` takes where nothing else is under way; `None` where the device cannot do it.
     fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        let _ = order;
-        None
+        self.inner()?.sanitize_time(order)
     }
     /// The window that figures are of begins at `at`, where a ramp-up ends or a delayed load begins: what is
     /// counted by second is counted from then.
     fn begin_window(&mut self, at: Time) {
-        let _ = at;
+        if let Some(inner) = self.inner_mut() {
+            inner.begin_window(at);
+        }
     }
     /// What it has answered as written can be lost with the power until a flush.
     fn volatile_cache(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.volatile_cache())
     }
     /// What its medium is like; by default nothing of it is known.
     fn medium(&self) -> Medium {
-        Medium::default()
+        self.inner().map_or_else(Medium::default, |inner| inner.medium())
     }
     /// True once it was removed or given up: whatever is asked of it ends with an error at once.
     fn is_gone(&self) -> bool {
-        false
+        self.inner().is_some_and(|inner| inner.is_gone())
     }
     /// Brings the device towards its next answer: to the next time at which something happens, or
     /// through several of them up to the first with an answer, but not beyond `limit`. Appends what
@@ -141,50 +153,29 @@ pub trait Device: BlockTarget + Send {
     }
 }
 
+/// What is inside a device is its own.
+impl fmt::Debug for dyn Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Device")
+    }
+}
+
 /// One behind a pointer: what a registry of kinds builds.
-impl<T: Device + ?Sized> Device for Box<T> {
+impl Device for Box<dyn Device> {
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(&**self)
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut **self)
+    }
+
     fn events(&mut self) -> &mut EventLog {
         (**self).events()
     }
 
     fn report(&self, report: &mut DeviceReport) {
         (**self).report(report);
-    }
-
-    fn power(&mut self) -> Option<&mut dyn PowerControl> {
-        (**self).power()
-    }
-
-    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        (**self).precondition(watcher)
-    }
-
-    fn expect(&self, upcoming: &[Request]) {
-        (**self).expect(upcoming);
-    }
-
-    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
-        (**self).sanitize(now, order)
-    }
-
-    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        (**self).sanitize_time(order)
-    }
-
-    fn begin_window(&mut self, at: Time) {
-        (**self).begin_window(at);
-    }
-
-    fn volatile_cache(&self) -> bool {
-        (**self).volatile_cache()
-    }
-
-    fn medium(&self) -> Medium {
-        (**self).medium()
-    }
-
-    fn is_gone(&self) -> bool {
-        (**self).is_gone()
     }
 
     fn run_until_completion(

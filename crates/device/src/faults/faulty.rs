@@ -1,16 +1,14 @@
 //! A device with faults, where neither a controller nor a driver lies before it.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use ssdyno_block::{
     BlockTarget, Completion, Fault, FaultPlan, FaultSite, Request, Status, SubmitError, Time, Token,
 };
-use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 
 use super::{FaultConfig, Slowed};
-use crate::{Device, DeviceReport, PowerControl, Sanitize, Sanitized};
+use crate::{Device, DeviceReport};
 
 /// A request inside.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +23,7 @@ struct Inside {
 ///
 /// Nobody here has a timeout or interrupts, so nothing may be dropped, lose its interrupt or stand
 /// still: whoever builds it refuses those.
+#[derive(Debug)]
 pub struct Faulty {
     inner: Box<dyn Device>,
     plan: FaultPlan,
@@ -150,6 +149,14 @@ impl BlockTarget for Faulty {
 }
 
 impl Device for Faulty {
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(self.inner.as_mut())
+    }
+
     fn events(&mut self) -> &mut EventLog {
         self.inner.events()
     }
@@ -162,51 +169,8 @@ impl Device for Faulty {
         }
     }
 
-    fn power(&mut self) -> Option<&mut dyn PowerControl> {
-        self.inner.power()
-    }
-
-    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        self.inner.precondition(watcher)
-    }
-
-    fn expect(&self, upcoming: &[Request]) {
-        self.inner.expect(upcoming);
-    }
-
-    fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
-        self.inner.sanitize(now, order)
-    }
-
-    fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        self.inner.sanitize_time(order)
-    }
-
-    fn begin_window(&mut self, at: Time) {
-        self.inner.begin_window(at);
-    }
-
-    fn volatile_cache(&self) -> bool {
-        self.inner.volatile_cache()
-    }
-
-    fn medium(&self) -> crate::Medium {
-        self.inner.medium()
-    }
-
     fn is_gone(&self) -> bool {
         self.gone
-    }
-}
-
-impl fmt::Debug for Faulty {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Faulty { plan, gone, inside, .. } = self;
-        f.debug_struct("Faulty")
-            .field("plan", plan)
-            .field("gone", gone)
-            .field("inside", inside)
-            .finish_non_exhaustive()
     }
 }
 

@@ -5,14 +5,12 @@
 //! not be slowed at all while random reads are: their ratio, which is what S2 measures, would be wrong by the share.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
-use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{Busy, EventLog, EventReader};
 
 use super::FaultConfig;
-use crate::{Device, DeviceReport, Medium, PowerControl, Sanitize, Sanitized};
+use crate::{Device, DeviceReport, PowerControl, Sanitize, Sanitized};
 
 /// Binary digits of a factor behind the point. With 32 a time of 24 hours is off by 20 us at most.
 const FRACTION_BITS: u32 = 32;
@@ -139,6 +137,7 @@ impl SlowClock {
 }
 
 /// A device in which everything takes longer, as `slow_by` and `slow_for` of a table `[faults]` say.
+#[derive(Debug)]
 pub struct Slowed {
     inner: Box<dyn Device>,
     clock: SlowClock,
@@ -214,6 +213,14 @@ impl BlockTarget for Slowed {
 }
 
 impl Device for Slowed {
+    fn inner(&self) -> Option<&dyn Device> {
+        Some(self.inner.as_ref())
+    }
+
+    fn inner_mut(&mut self) -> Option<&mut dyn Device> {
+        Some(self.inner.as_mut())
+    }
+
     fn events(&mut self) -> &mut EventLog {
         let inner = self.inner.events();
         inner.show_to(&mut Outside { clock: &self.clock, log: &mut self.events });
@@ -234,14 +241,6 @@ impl Device for Slowed {
         Some(self)
     }
 
-    fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
-        self.inner.precondition(watcher)
-    }
-
-    fn expect(&self, upcoming: &[Request]) {
-        self.inner.expect(upcoming);
-    }
-
     fn sanitize(&mut self, now: Time, order: Sanitize) -> Option<Sanitized> {
         let own = self.clock.own(now);
         let Sanitized { ends, failed } = self.inner.sanitize(own, order)?;
@@ -257,18 +256,6 @@ impl Device for Slowed {
     fn begin_window(&mut self, at: Time) {
         let own = self.clock.own(at);
         self.inner.begin_window(own);
-    }
-
-    fn volatile_cache(&self) -> bool {
-        self.inner.volatile_cache()
-    }
-
-    fn medium(&self) -> Medium {
-        self.inner.medium()
-    }
-
-    fn is_gone(&self) -> bool {
-        self.inner.is_gone()
     }
 }
 
@@ -287,12 +274,6 @@ impl PowerControl for Slowed {
 
     fn least_watts(&self) -> f64 {
         self.least_watts
-    }
-}
-
-impl fmt::Debug for Slowed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slowed").field("clock", &self.clock).finish_non_exhaustive()
     }
 }
 
