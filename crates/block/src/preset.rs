@@ -16,6 +16,28 @@ impl Preset {
     }
 }
 
+/// How the type of a configuration file is read and written. The crate of the type depends on `toml`.
+#[macro_export]
+macro_rules! toml_file {
+    ($name:ident) => {
+        impl $name {
+            /// Reads the file.
+            ///
+            /// # Errors
+            /// Not TOML, or a key or value that the schema does not have.
+            pub fn parse(text: &str) -> Result<$name, ::toml::de::Error> {
+                ::toml::from_str(text)
+            }
+
+            /// The full resolved form.
+            pub fn to_toml(&self) -> String {
+                // A struct of tables and plain values always has a TOML form.
+                ::toml::to_string_pretty(self).unwrap_or_default()
+            }
+        }
+    };
+}
+
 /// A list of [`Preset`](crate::Preset)s: the directory, seen from the file of the call, and the names of
 /// the files in it.
 #[macro_export]

@@ -139,21 +139,9 @@ impl DeviceConfig for RingConfig {
     }
 }
 
+ssdyno_block::toml_file!(RingConfig);
+
 impl RingConfig {
-    /// Reads the file of a ring card.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<RingConfig, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    /// The full resolved form.
-    pub fn to_toml(&self) -> String {
-        // A struct of tables and plain values always has a TOML form.
-        toml::to_string_pretty(self).unwrap_or_default()
-    }
-
     /// Checks what no part checks by itself.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.faults.check()?;

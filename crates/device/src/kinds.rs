@@ -67,6 +67,24 @@ pub trait DeviceConfig:
     }
 }
 
+/// Where a [`DeviceConfig`] with fields `faults` and `nvme` has these tables.
+#[macro_export]
+macro_rules! common_tables {
+    () => {
+        fn faults(&self) -> &$crate::faults::FaultConfig {
+            &self.faults
+        }
+
+        fn nvme(&self) -> Option<&Option<$crate::nvme::NvmeControllerConfig>> {
+            Some(&self.nvme)
+        }
+
+        fn nvme_mut(&mut self) -> Option<&mut Option<$crate::nvme::NvmeControllerConfig>> {
+            Some(&mut self.nvme)
+        }
+    };
+}
+
 /// Why a text is no device file.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum DeviceFileError {

@@ -279,12 +279,4 @@ pub struct DiskConfig {
     pub faults: FaultConfig,
 }
 
-impl DiskConfig {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<DiskConfig, toml::de::Error> {
-        toml::from_str(text)
-    }
-}
+ssdyno_block::toml_file!(DiskConfig);

@@ -1,8 +1,6 @@
 //! The hard disk as a kind of device.
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::faults::FaultConfig;
-use ssdyno_device::nvme::NvmeControllerConfig;
 use ssdyno_device::{Device, DeviceConfig};
 
 use crate::{Disk, DiskConfig};
@@ -16,17 +14,7 @@ impl DeviceConfig for DiskConfig {
         Ok(Box::new(Disk::new(self, seed)?))
     }
 
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
+    ssdyno_device::common_tables!();
 
     fn sector_bytes(&self) -> u32 {
         self.disk.sector.0 as u32

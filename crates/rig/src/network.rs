@@ -164,21 +164,9 @@ fn error(key: &str, problem: &str, help: &str) -> ConfigError {
     ConfigError::new(key, problem, help)
 }
 
+ssdyno_block::toml_file!(NetworkConfig);
+
 impl NetworkConfig {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<NetworkConfig, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    /// The full resolved form.
-    pub fn to_toml(&self) -> String {
-        // A struct of tables and plain values always has a TOML form.
-        toml::to_string_pretty(self).unwrap_or_default()
-    }
-
     /// Checks the values.
     ///
     /// # Errors

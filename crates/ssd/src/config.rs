@@ -134,21 +134,9 @@ pub struct Config {
     pub faults: FaultConfig,
 }
 
+ssdyno_block::toml_file!(Config);
+
 impl Config {
-    /// Reads a device file.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<Config, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    /// The full resolved form.
-    pub fn to_toml(&self) -> String {
-        // A struct of tables and plain values always has a TOML form.
-        toml::to_string_pretty(self).unwrap_or_default()
-    }
-
     /// What an NVMe controller in front of the SSD needs to know; `None` without `[nvme]`.
     pub fn nvme_setup(&self) -> Option<NvmeSetup> {
         Some(NvmeSetup {

@@ -1,8 +1,6 @@
 //! The SSD as a kind of device.
 
 use ssdyno_block::ConfigError;
-use ssdyno_device::faults::FaultConfig;
-use ssdyno_device::nvme::NvmeControllerConfig;
 use ssdyno_device::{Device, DeviceConfig};
 
 use crate::{Config, Ssd};
@@ -16,15 +14,5 @@ impl DeviceConfig for Config {
         Ok(Box::new(Ssd::fresh(self, seed)?))
     }
 
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
+    ssdyno_device::common_tables!();
 }

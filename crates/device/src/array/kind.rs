@@ -4,8 +4,6 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES};
 
 use super::StripedArray;
 use super::config::{ArrayConfig, MemberSpec, key_of};
-use crate::faults::FaultConfig;
-use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig, DeviceKinds};
 
 impl DeviceConfig for ArrayConfig {
@@ -17,17 +15,7 @@ impl DeviceConfig for ArrayConfig {
         Ok(Box::new(StripedArray::new(self, seed)?))
     }
 
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
+    crate::common_tables!();
 
     fn sector_bytes(&self) -> u32 {
         self.array.members.iter().map(MemberSpec::sector_bytes).max().unwrap_or(SECTOR_BYTES)

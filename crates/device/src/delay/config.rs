@@ -115,34 +115,12 @@ impl DeviceConfig for DelayConfig {
         Ok(Box::new(DelayDevice::new(self, seed)?))
     }
 
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
+    crate::common_tables!();
 }
 
+ssdyno_block::toml_file!(DelayConfig);
+
 impl DelayConfig {
-    /// Reads the file.
-    ///
-    /// # Errors
-    /// Not TOML, or a key or value that the schema does not have.
-    pub fn parse(text: &str) -> Result<DelayConfig, toml::de::Error> {
-        toml::from_str(text)
-    }
-
-    /// The full resolved form.
-    pub fn to_toml(&self) -> String {
-        // A struct of tables and plain values always has a TOML form.
-        toml::to_string_pretty(self).unwrap_or_default()
-    }
-
     /// Checks the values.
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         let error = |key: &str, problem: String, help: &str| {

@@ -115,17 +115,7 @@ impl DeviceConfig for VolumeConfig {
         Ok(Box::new(Volume::new(self, seed)?))
     }
 
-    fn faults(&self) -> &FaultConfig {
-        &self.faults
-    }
-
-    fn nvme(&self) -> Option<&Option<NvmeControllerConfig>> {
-        Some(&self.nvme)
-    }
-
-    fn nvme_mut(&mut self) -> Option<&mut Option<NvmeControllerConfig>> {
-        Some(&mut self.nvme)
-    }
+    crate::common_tables!();
 
     fn sector_bytes(&self) -> u32 {
         self.volume.device.sector_bytes()
