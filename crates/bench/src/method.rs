@@ -10,35 +10,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_figures::MethodSettings;
 
-/// A documented way to load a target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Method {
-    /// Sleeps; submits what is ready, in pairs, and reaps what is there. What an application with asynchronous
-    /// requests does, and fio with its defaults.
-    #[default]
-    Default,
-    /// Sleeps until all that is outstanding has completed, and submits as much at once: least CPU time
-    /// per request, at the price of a device that has nothing to do between two batches.
-    Efficient,
-    /// Submits each request by itself and spins for its completion: no wake-up is in the latencies,
-    /// at the price of a core.
-    Latency,
+ssdyno_block::named! {
+    /// A documented way to load a target.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Method: name {
+        /// Sleeps; submits what is ready, in pairs, and reaps what is there. What an application with asynchronous
+        /// requests does, and fio with its defaults.
+        #[default]
+        Default = "default",
+        /// Sleeps until all that is outstanding has completed, and submits as much at once: least CPU time
+        /// per request, at the price of a device that has nothing to do between two batches.
+        Efficient = "efficient",
+        /// Submits each request by itself and spins for its completion: no wake-up is in the latencies,
+        /// at the price of a core.
+        Latency = "latency",
+    }
 }
 
 impl Method {
-    /// All of them.
-    pub const ALL: [Method; 3] = [Method::Default, Method::Efficient, Method::Latency];
-
-    /// As it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Default => "default",
-            Method::Efficient => "efficient",
-            Method::Latency => "latency",
-        }
-    }
-
     /// Its parts.
     pub fn strategy(self) -> SubmitStrategy {
         let sleeping =
@@ -60,24 +50,16 @@ impl FromStr for Method {
     }
 }
 
-/// How a job waits for completions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ReapWait {
-    /// Until the kernel wakes it: what that takes is in every latency.
-    #[default]
-    Sleep,
-    /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
-    Spin,
-}
-
-impl ReapWait {
-    /// As it is typed.
-    pub fn name(self) -> &'static str {
-        match self {
-            ReapWait::Sleep => "sleep",
-            ReapWait::Spin => "spin",
-        }
+ssdyno_block::named! {
+    /// How a job waits for completions.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ReapWait: name {
+        /// Until the kernel wakes it: what that takes is in every latency.
+        #[default]
+        Sleep = "sleep",
+        /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
+        Spin = "spin",
     }
 }
 

@@ -28,6 +28,7 @@ mod counted;
 mod fault;
 mod heap;
 mod monotonic;
+mod named;
 mod prefetch;
 mod preset;
 mod request;

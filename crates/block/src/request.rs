@@ -10,32 +10,19 @@ pub const SECTOR_BYTES: u32 = 512;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Token(pub u32);
 
-/// What a request does.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum Op {
-    /// Data from the device.
-    Read = 0,
-    /// Data to the device.
-    Write = 1,
-    /// The range no longer holds data (ATA TRIM, SCSI UNMAP, NVMe Dataset Management deallocate).
-    Trim = 2,
-    /// Everything completed before is durable when this completes.
-    Flush = 3,
-}
-
-impl Op {
-    /// Every operation, in the order of its discriminant.
-    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
-
-    /// Lower-case name, as results and traces print it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-            Op::Flush => "flush",
-        }
+crate::named! {
+    /// What a request does.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum Op: name {
+        /// Data from the device.
+        Read = "read",
+        /// Data to the device.
+        Write = "write",
+        /// The range no longer holds data (ATA TRIM, SCSI UNMAP, NVMe Dataset Management deallocate).
+        Trim = "trim",
+        /// Everything completed before is durable when this completes.
+        Flush = "flush",
     }
 }
 

@@ -7,35 +7,21 @@ use ssdyno_engine::events::{Activity, FlashCause, PartKind};
 
 use crate::powers::FLASH_ACTIVITIES;
 
-/// The components that energy is reported for (S3-1), and the parts of devices that have others.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Component {
-    /// All flash packages.
-    Flash,
-    /// The firmware's processor.
-    Cpu,
-    /// The controller's DRAM.
-    Dram,
-    /// Flash channels and host link.
-    Bus,
-    /// Parts that devices declare: a spindle, say.
-    Parts,
-}
-
-impl Component {
-    /// Every component, in the order of reports.
-    pub const ALL: [Component; 5] =
-        [Component::Flash, Component::Cpu, Component::Dram, Component::Bus, Component::Parts];
-
-    /// Name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Component::Flash => "flash",
-            Component::Cpu => "cpu",
-            Component::Dram => "dram",
-            Component::Bus => "bus",
-            Component::Parts => "parts",
-        }
+ssdyno_block::named! {
+    /// The components that energy is reported for (S3-1), and the parts of devices that have others.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum Component: name {
+        // In the order of reports.
+        /// All flash packages.
+        Flash = "flash",
+        /// The firmware's processor.
+        Cpu = "cpu",
+        /// The controller's DRAM.
+        Dram = "dram",
+        /// Flash channels and host link.
+        Bus = "bus",
+        /// Parts that devices declare: a spindle, say.
+        Parts = "parts",
     }
 }
 

@@ -5,54 +5,28 @@
 
 use ssdyno_block::Time;
 
-/// A part of a device.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum PartKind {
-    /// A flash die.
-    Die,
-    /// A flash channel (bus between controller and packages).
-    Channel,
-    /// The controller as a whole.
-    Controller,
-    /// A firmware core.
-    Core,
-    /// The controller's DRAM.
-    Dram,
-    /// The link to the host.
-    HostLink,
-    /// A core of the host: for timelines; its time is in the account of the host.
-    HostCore,
-    /// A part that its device declares, with its name and what it draws: a spindle, say. The index is its number
-    /// among those.
-    Declared,
-}
-
-impl PartKind {
-    /// Every kind, in the order of its discriminant.
-    pub const ALL: [PartKind; 8] = [
-        PartKind::Die,
-        PartKind::Channel,
-        PartKind::Controller,
-        PartKind::Core,
-        PartKind::Dram,
-        PartKind::HostLink,
-        PartKind::HostCore,
-        PartKind::Declared,
-    ];
-
-    /// Name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PartKind::Die => "die",
-            PartKind::Channel => "channel",
-            PartKind::Controller => "controller",
-            PartKind::Core => "core",
-            PartKind::Dram => "dram",
-            PartKind::HostLink => "host_link",
-            PartKind::HostCore => "host_core",
-            PartKind::Declared => "part",
-        }
+ssdyno_block::named! {
+    /// A part of a device.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum PartKind: name {
+        /// A flash die.
+        Die = "die",
+        /// A flash channel (bus between controller and packages).
+        Channel = "channel",
+        /// The controller as a whole.
+        Controller = "controller",
+        /// A firmware core.
+        Core = "core",
+        /// The controller's DRAM.
+        Dram = "dram",
+        /// The link to the host.
+        HostLink = "host_link",
+        /// A core of the host: for timelines; its time is in the account of the host.
+        HostCore = "host_core",
+        /// A part that its device declares, with its name and what it draws: a spindle, say. The index is its number
+        /// among those.
+        Declared = "part",
     }
 }
 

@@ -2,82 +2,44 @@
 
 use ssdyno_block::Time;
 
-/// What a core spends its time on.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[repr(u8)]
-pub enum CpuCause {
-    /// Into the kernel and out again.
-    SystemCall,
-    /// The block layer: by request, and by piece (bio) of it.
-    BlockLayer,
-    /// Request to SCSI command to driver, and the answer back (S1-51).
-    Scsi,
-    /// The driver: building and issuing a command.
-    Driver,
-    /// Taking locks: the uncontended cost, spinning, hand-over (S1-39).
-    Lock,
-    /// Register writes and reads.
-    Registers,
-    /// Data between the process and the buffers of the kernel.
-    Copy,
-    /// Interrupt entry, dispatch and exit.
-    Interrupt,
-    /// Handling of completed commands.
-    Completion,
-    /// Waking threads and switching to them.
-    Switch,
-    /// Looking for completions instead of being interrupted.
-    Poll,
-    /// The protocol stack, where the device is behind a network (S4-42).
-    Network,
-    /// The page cache: finding, adding and marking pages.
-    Cache,
-    /// The file system: finding the place of a request's data.
-    FileSystem,
+ssdyno_block::named! {
+    /// What a core spends its time on.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    #[repr(u8)]
+    pub enum CpuCause: name {
+        /// Into the kernel and out again.
+        SystemCall = "system_call",
+        /// The block layer: by request, and by piece (bio) of it.
+        BlockLayer = "block_layer",
+        /// Request to SCSI command to driver, and the answer back (S1-51).
+        Scsi = "scsi",
+        /// The driver: building and issuing a command.
+        Driver = "driver",
+        /// Taking locks: the uncontended cost, spinning, hand-over (S1-39).
+        Lock = "lock",
+        /// Register writes and reads.
+        Registers = "registers",
+        /// Data between the process and the buffers of the kernel.
+        Copy = "copy",
+        /// Interrupt entry, dispatch and exit.
+        Interrupt = "interrupt",
+        /// Handling of completed commands.
+        Completion = "completion",
+        /// Waking threads and switching to them.
+        Switch = "switch",
+        /// Looking for completions instead of being interrupted.
+        Poll = "poll",
+        /// The protocol stack, where the device is behind a network (S4-42).
+        Network = "network",
+        /// The page cache: finding, adding and marking pages.
+        Cache = "cache",
+        /// The file system: finding the place of a request's data.
+        FileSystem = "file_system",
+    }
 }
 
 /// Number of causes.
 pub const CAUSES: usize = 14;
-
-impl CpuCause {
-    /// Every cause, in the order of its discriminant.
-    pub const ALL: [CpuCause; CAUSES] = [
-        CpuCause::SystemCall,
-        CpuCause::BlockLayer,
-        CpuCause::Scsi,
-        CpuCause::Driver,
-        CpuCause::Lock,
-        CpuCause::Registers,
-        CpuCause::Copy,
-        CpuCause::Interrupt,
-        CpuCause::Completion,
-        CpuCause::Switch,
-        CpuCause::Poll,
-        CpuCause::Network,
-        CpuCause::Cache,
-        CpuCause::FileSystem,
-    ];
-
-    /// Name in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CpuCause::SystemCall => "system_call",
-            CpuCause::BlockLayer => "block_layer",
-            CpuCause::Scsi => "scsi",
-            CpuCause::Driver => "driver",
-            CpuCause::Lock => "lock",
-            CpuCause::Registers => "registers",
-            CpuCause::Copy => "copy",
-            CpuCause::Interrupt => "interrupt",
-            CpuCause::Completion => "completion",
-            CpuCause::Switch => "switch",
-            CpuCause::Poll => "poll",
-            CpuCause::Network => "network",
-            CpuCause::Cache => "cache",
-            CpuCause::FileSystem => "file_system",
-        }
-    }
-}
 
 /// CPU time by core and cause.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -178,51 +178,33 @@ impl Default for StackConfig {
     }
 }
 
-/// How threads issue.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ThreadMode {
-    /// One request at a time: every outstanding request has a thread of its own (S0-5).
-    #[default]
-    Sync,
-    /// Each thread keeps its share of the requests outstanding, and issues again as they complete.
-    Async,
-    /// Each thread issues its share, then waits for all of it (S1-64).
-    Batch,
-}
-
-impl ThreadMode {
-    /// Name in results and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ThreadMode::Sync => "sync",
-            ThreadMode::Async => "async",
-            ThreadMode::Batch => "batch",
-        }
+ssdyno_block::named! {
+    /// How threads issue.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum ThreadMode: name {
+        /// One request at a time: every outstanding request has a thread of its own (S0-5).
+        #[default]
+        Sync = "sync",
+        /// Each thread keeps its share of the requests outstanding, and issues again as they complete.
+        Async = "async",
+        /// Each thread issues its share, then waits for all of it (S1-64).
+        Batch = "batch",
     }
 }
 
-/// How a thread learns that its request is done.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CompletionWait {
-    /// It sleeps; the device interrupts.
-    #[default]
-    Interrupt,
-    /// It looks until it is there, unless another thread wants the core.
-    Poll,
-    /// It sleeps for half of the mean time of the last requests, then looks.
-    Hybrid,
-}
-
-impl CompletionWait {
-    /// Name in results and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CompletionWait::Interrupt => "interrupt",
-            CompletionWait::Poll => "poll",
-            CompletionWait::Hybrid => "hybrid",
-        }
+ssdyno_block::named! {
+    /// How a thread learns that its request is done.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum CompletionWait: name {
+        /// It sleeps; the device interrupts.
+        #[default]
+        Interrupt = "interrupt",
+        /// It looks until it is there, unless another thread wants the core.
+        Poll = "poll",
+        /// It sleeps for half of the mean time of the last requests, then looks.
+        Hybrid = "hybrid",
     }
 }
 

@@ -113,19 +113,21 @@ impl Assumption {
     }
 }
 
-/// What is to be thought of a statement, by the rule of `docs/claims.md`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ClaimState {
-    /// It holds.
-    Holds,
-    /// It does not.
-    DoesNotHold,
-    /// Its figures are too near to its boundary to say, or it is another one with an assumed value
-    /// elsewhere in its plausible range.
-    Undecided,
-    /// It holds because its cause was put in: it does not with an assumed value at its neutral one.
-    Assumed,
+ssdyno_block::named! {
+    /// What is to be thought of a statement, by the rule of `docs/claims.md`.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ClaimState: words {
+        /// It holds.
+        Holds = "holds",
+        /// It does not.
+        DoesNotHold = "does not hold",
+        /// Its figures are too near to its boundary to say, or it is another one with an assumed value
+        /// elsewhere in its plausible range.
+        Undecided = "undecided",
+        /// It holds because its cause was put in: it does not with an assumed value at its neutral one.
+        Assumed = "assumed",
+    }
 }
 
 impl ClaimState {
@@ -135,16 +137,6 @@ impl ClaimState {
             ClaimState::Holds => Some(true),
             ClaimState::DoesNotHold => Some(false),
             ClaimState::Undecided | ClaimState::Assumed => None,
-        }
-    }
-
-    /// As people read it.
-    pub fn words(self) -> &'static str {
-        match self {
-            ClaimState::Holds => "holds",
-            ClaimState::DoesNotHold => "does not hold",
-            ClaimState::Undecided => "undecided",
-            ClaimState::Assumed => "assumed",
         }
     }
 }

@@ -174,28 +174,18 @@ pub(crate) fn bar_count(layout: u8) -> usize {
     }
 }
 
-/// Classes that have class drivers (S1-8).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum DeviceClass {
-    /// Base class 2.
-    Network,
-    /// Base class 1.
-    Storage,
-    /// A bridge to another PCI bus that firmware or a scan gave a number.
-    Bridge,
-    /// Everything else.
-    Unknown,
-}
-
-impl DeviceClass {
-    /// The word for it in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            DeviceClass::Network => "network",
-            DeviceClass::Storage => "storage",
-            DeviceClass::Bridge => "bridge",
-            DeviceClass::Unknown => "unknown",
-        }
+ssdyno_block::named! {
+    /// Classes that have class drivers (S1-8).
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+    pub enum DeviceClass: name {
+        /// Base class 2.
+        Network = "network",
+        /// Base class 1.
+        Storage = "storage",
+        /// A bridge to another PCI bus that firmware or a scan gave a number.
+        Bridge = "bridge",
+        /// Everything else.
+        Unknown = "unknown",
     }
 }
 

@@ -36,34 +36,29 @@ impl fmt::Display for ProfileOp {
     }
 }
 
-/// The four tests of the paper (S2-5). Each accesses every record of the span once (S2-7).
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum ProfileTest {
-    /// Writes from the start of the span to its end.
-    SequentialWrite,
-    /// Reads from the start of the span to its end.
-    SequentialRead,
-    /// Reads of every record in random order.
-    RandomRead,
-    /// Writes of every record in random order.
-    RandomWrite,
+ssdyno_block::named! {
+    /// The four tests of the paper (S2-5). Each accesses every record of the span once (S2-7).
+    #[derive(
+        Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "snake_case")]
+    pub enum ProfileTest: name {
+        // In the order in which IOzone runs them: a file is written before it is read.
+        /// Writes from the start of the span to its end.
+        SequentialWrite = "sequential write",
+        /// Reads from the start of the span to its end.
+        SequentialRead = "sequential read",
+        /// Reads of every record in random order.
+        RandomRead = "random read",
+        /// Writes of every record in random order.
+        RandomWrite = "random write",
+    }
 }
 
 /// A test and a request size.
 pub(crate) type Cell = (ProfileTest, u64);
 
 impl ProfileTest {
-    /// In the order in which IOzone runs them: a file is written before it is read.
-    pub const ALL: [ProfileTest; 4] = [
-        ProfileTest::SequentialWrite,
-        ProfileTest::SequentialRead,
-        ProfileTest::RandomRead,
-        ProfileTest::RandomWrite,
-    ];
-
     /// Those of `ops`, in the order of [`ALL`](ProfileTest::ALL).
     pub fn of(ops: &[ProfileOp]) -> Vec<ProfileTest> {
         ProfileTest::ALL.into_iter().filter(|test| ops.contains(&test.op())).collect()
@@ -93,12 +88,7 @@ impl ProfileTest {
 
 impl fmt::Display for ProfileTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ProfileTest::SequentialWrite => "sequential write",
-            ProfileTest::SequentialRead => "sequential read",
-            ProfileTest::RandomRead => "random read",
-            ProfileTest::RandomWrite => "random write",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -61,30 +61,26 @@ impl Method {
     }
 }
 
-/// The name of a method.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum MethodName {
-    /// Slices where they narrow the ratios most.
-    Adaptive,
-    /// Some sizes measured, the others on a line.
-    Serra,
-    /// Every size measured.
-    Full,
-    /// Rates at saturation.
-    Capacity,
-    /// Latency of reads over the rates of reads and writes.
-    Map,
+ssdyno_block::named! {
+    /// The name of a method.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum MethodName: name {
+        /// Slices where they narrow the ratios most.
+        Adaptive = "adaptive",
+        /// Some sizes measured, the others on a line.
+        Serra = "serra",
+        /// Every size measured.
+        Full = "full",
+        /// Rates at saturation.
+        Capacity = "capacity",
+        /// Latency of reads over the rates of reads and writes.
+        Map = "map",
+    }
 }
 
 impl fmt::Display for MethodName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            MethodName::Adaptive => "adaptive",
-            MethodName::Serra => "serra",
-            MethodName::Full => "full",
-            MethodName::Capacity => "capacity",
-            MethodName::Map => "map",
-        })
+        f.write_str(self.name())
     }
 }

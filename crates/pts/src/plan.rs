@@ -12,34 +12,31 @@ use ssdyno_workload::{AddressPattern, Pattern, TargetFacts, WorkloadConfig};
 use crate::error::PtsError;
 use crate::rule::WINDOW_ROUNDS;
 
-/// A test of the specification.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Test {
-    /// Random requests: eight block sizes by seven mixes of reads and writes.
-    #[default]
-    Iops,
-    /// Sequential requests of 1024 KiB and 128 KiB, each a test of its own.
-    Throughput,
-    /// Random requests one at a time: three block sizes by three mixes.
-    Latency,
+ssdyno_block::named! {
+    /// A test of the specification.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Test: name {
+        /// Random requests: eight block sizes by seven mixes of reads and writes.
+        #[default]
+        Iops = "iops",
+        /// Sequential requests of 1024 KiB and 128 KiB, each a test of its own.
+        Throughput = "throughput",
+        /// Random requests one at a time: three block sizes by three mixes.
+        Latency = "latency",
+    }
 }
 
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Test::Iops => "iops",
-            Test::Throughput => "throughput",
-            Test::Latency => "latency",
-        })
+        f.write_str(self.name())
     }
 }
 
 impl FromStr for Test {
     type Err = String;
     fn from_str(text: &str) -> Result<Test, String> {
-        let all = [Test::Iops, Test::Throughput, Test::Latency];
-        let found = all.into_iter().find(|test| test.to_string() == text);
+        let found = Test::ALL.into_iter().find(|test| test.name() == text);
         found.ok_or_else(|| format!("`{text}` is not one of iops, throughput and latency"))
     }
 }

@@ -9,22 +9,14 @@ use ssdyno_ssd::Config;
 
 use crate::network::NetworkConfig;
 
-/// What lies between a process and the driver (S1-47).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stack {
-    /// The storage resource alone.
-    Block,
-    /// The SCSI resource under it: each request becomes a CDB and is translated.
-    Scsi,
-}
-
-impl Stack {
-    /// Name in results and options.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stack::Block => "block",
-            Stack::Scsi => "scsi",
-        }
+ssdyno_block::named! {
+    /// What lies between a process and the driver (S1-47).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Stack: name {
+        /// The storage resource alone.
+        Block = "block",
+        /// The SCSI resource under it: each request becomes a CDB and is translated.
+        Scsi = "scsi",
     }
 }
 

@@ -38,28 +38,18 @@ pub(super) struct Plan {
     pub(super) completion_threads: Vec<u32>,
 }
 
-/// A completion policy by name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Completion {
-    PerBlock,
-    PerReturn,
-    Napi,
-    Calibrated,
+ssdyno_block::named! {
+    /// A completion policy by name.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub(super) enum Completion: name {
+        PerBlock = "interrupt per block",
+        PerReturn = "interrupt per return",
+        Napi = "NAPI-like, budget 16",
+        Calibrated = "calibrated, 8 or 20 us",
+    }
 }
 
 impl Completion {
-    pub(super) const ALL: [Completion; 4] =
-        [Completion::PerBlock, Completion::PerReturn, Completion::Napi, Completion::Calibrated];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Completion::PerBlock => "interrupt per block",
-            Completion::PerReturn => "interrupt per return",
-            Completion::Napi => "NAPI-like, budget 16",
-            Completion::Calibrated => "calibrated, 8 or 20 us",
-        }
-    }
-
     /// As `host.ring` of a spec has it.
     pub(super) fn key(self) -> &'static str {
         match self {

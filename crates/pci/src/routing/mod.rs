@@ -51,28 +51,18 @@ pub struct Entry {
     pub input: u8,
 }
 
-/// How an interrupt was found.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Via {
-    /// The MP table has the function.
-    MpTable,
-    /// The MP table has a bridge above it.
-    Swizzle,
-    /// The operating system says it.
-    OperatingSystem,
-    /// The interrupt line register says it.
-    InterruptLine,
-}
-
-impl Via {
-    /// The word for it in output.
-    pub fn name(self) -> &'static str {
-        match self {
-            Via::MpTable => "mp-table",
-            Via::Swizzle => "swizzle",
-            Via::OperatingSystem => "operating-system",
-            Via::InterruptLine => "interrupt-line",
-        }
+ssdyno_block::named! {
+    /// How an interrupt was found.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub enum Via: name {
+        /// The MP table has the function.
+        MpTable = "mp-table",
+        /// The MP table has a bridge above it.
+        Swizzle = "swizzle",
+        /// The operating system says it.
+        OperatingSystem = "operating-system",
+        /// The interrupt line register says it.
+        InterruptLine = "interrupt-line",
     }
 }
 

@@ -5,56 +5,34 @@ use serde::{Deserialize, Serialize};
 
 use super::{OpenMetricsError, is_label_name, is_metric_name};
 
-/// What a family of metrics is (clause 5.2 of the specification).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MetricKind {
-    /// Only grows, or begins again at 0; its values end with `_total`.
-    Counter,
-    /// Goes up and down.
-    Gauge,
-    /// Counts by bucket, of events.
-    Histogram,
-    /// Counts by bucket, of what there is now.
-    GaugeHistogram,
-    /// States that are on or off.
-    StateSet,
-    /// Labels that hold for long; the value is 1.
-    Info,
-    /// Quantiles, count and sum.
-    Summary,
-    /// The text does not say it.
-    #[default]
-    Unknown,
+ssdyno_block::named! {
+    /// What a family of metrics is (clause 5.2 of the specification).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "lowercase")]
+    pub enum MetricKind: word {
+        /// Only grows, or begins again at 0; its values end with `_total`.
+        Counter = "counter",
+        /// Goes up and down.
+        Gauge = "gauge",
+        /// Counts by bucket, of events.
+        Histogram = "histogram",
+        /// Counts by bucket, of what there is now.
+        GaugeHistogram = "gaugehistogram",
+        /// States that are on or off.
+        StateSet = "stateset",
+        /// Labels that hold for long; the value is 1.
+        Info = "info",
+        /// Quantiles, count and sum.
+        Summary = "summary",
+        /// The text does not say it.
+        #[default]
+        Unknown = "unknown",
+    }
 }
 
 impl MetricKind {
     fn of(word: &str) -> Option<MetricKind> {
-        Some(match word {
-            "counter" => MetricKind::Counter,
-            "gauge" => MetricKind::Gauge,
-            "histogram" => MetricKind::Histogram,
-            "gaugehistogram" => MetricKind::GaugeHistogram,
-            "stateset" => MetricKind::StateSet,
-            "info" => MetricKind::Info,
-            "summary" => MetricKind::Summary,
-            "unknown" => MetricKind::Unknown,
-            _ => return None,
-        })
-    }
-
-    /// As a text names it.
-    pub fn word(self) -> &'static str {
-        match self {
-            MetricKind::Counter => "counter",
-            MetricKind::Gauge => "gauge",
-            MetricKind::Histogram => "histogram",
-            MetricKind::GaugeHistogram => "gaugehistogram",
-            MetricKind::StateSet => "stateset",
-            MetricKind::Info => "info",
-            MetricKind::Summary => "summary",
-            MetricKind::Unknown => "unknown",
-        }
+        MetricKind::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
     /// What the names of its values have behind that of the family.

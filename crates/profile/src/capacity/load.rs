@@ -19,49 +19,30 @@ pub(crate) const MIDDLE_BYTES: u64 = 64 << 10;
 /// Share of reads of the mixed loads, in percent.
 pub(crate) const MIX_READ_PERCENT: f64 = 70.0;
 
-/// One figure of the kernel's linear cost model, with its name there.
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Figure {
-    /// Bandwidth of large sequential reads, in bytes per second.
-    Rbps,
-    /// Small sequential reads per second.
-    Rseqiops,
-    /// Small random reads per second.
-    Rrandiops,
-    /// Bandwidth of large sequential writes, in bytes per second.
-    Wbps,
-    /// Small sequential writes per second.
-    Wseqiops,
-    /// Small random writes per second.
-    Wrandiops,
+ssdyno_block::named! {
+    /// One figure of the kernel's linear cost model, with its name there.
+    #[derive(
+        Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
+    )]
+    #[serde(rename_all = "lowercase")]
+    pub enum Figure: key {
+        // Keys and order are those of `io.cost.model`.
+        /// Bandwidth of large sequential reads, in bytes per second.
+        Rbps = "rbps",
+        /// Small sequential reads per second.
+        Rseqiops = "rseqiops",
+        /// Small random reads per second.
+        Rrandiops = "rrandiops",
+        /// Bandwidth of large sequential writes, in bytes per second.
+        Wbps = "wbps",
+        /// Small sequential writes per second.
+        Wseqiops = "wseqiops",
+        /// Small random writes per second.
+        Wrandiops = "wrandiops",
+    }
 }
 
 impl Figure {
-    /// In the order of `io.cost.model`.
-    pub const ALL: [Figure; 6] = [
-        Figure::Rbps,
-        Figure::Rseqiops,
-        Figure::Rrandiops,
-        Figure::Wbps,
-        Figure::Wseqiops,
-        Figure::Wrandiops,
-    ];
-
-    /// Its key in `io.cost.model`.
-    pub fn key(self) -> &'static str {
-        match self {
-            Figure::Rbps => "rbps",
-            Figure::Rseqiops => "rseqiops",
-            Figure::Rrandiops => "rrandiops",
-            Figure::Wbps => "wbps",
-            Figure::Wseqiops => "wseqiops",
-            Figure::Wrandiops => "wrandiops",
-        }
-    }
-
     /// Its operation.
     pub fn op(self) -> ProfileOp {
         match self {

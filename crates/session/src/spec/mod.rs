@@ -274,32 +274,21 @@ pub struct FileContents {
     pub files: Vec<FileMark>,
 }
 
-/// What drives a simulated device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DriverSpec {
-    /// Nothing: the workload is attached to the device alone.
-    Direct,
-    /// A plain adapter: a register write for each command, an interrupt for each completion.
-    Adapter,
-    /// A network, and a machine that serves the device.
-    Network,
-    /// The NVMe driver.
-    Nvme,
-    /// The driver of the ring card.
-    Ring,
-}
-
-impl DriverSpec {
-    /// As it is typed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            DriverSpec::Direct => "direct",
-            DriverSpec::Adapter => "adapter",
-            DriverSpec::Network => "network",
-            DriverSpec::Nvme => "nvme",
-            DriverSpec::Ring => "ring",
-        }
+ssdyno_block::named! {
+    /// What drives a simulated device.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum DriverSpec: name {
+        /// Nothing: the workload is attached to the device alone.
+        Direct = "direct",
+        /// A plain adapter: a register write for each command, an interrupt for each completion.
+        Adapter = "adapter",
+        /// A network, and a machine that serves the device.
+        Network = "network",
+        /// The NVMe driver.
+        Nvme = "nvme",
+        /// The driver of the ring card.
+        Ring = "ring",
     }
 }
 

@@ -21,50 +21,33 @@ pub enum TraceTiming {
     },
 }
 
-/// Which time of a trace is time 0 of the run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceOrigin {
-    /// The first request that is replayed starts at time 0. What came before it in the trace (other devices,
-    /// requests that were left out, a lead-in) takes no time of the run.
-    #[default]
-    First,
-    /// The trace's own time 0 is kept: a lead-in is replayed as idle time.
-    Absolute,
-}
-
-impl TraceOrigin {
-    /// The name in options and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TraceOrigin::First => "first",
-            TraceOrigin::Absolute => "absolute",
-        }
+ssdyno_block::named! {
+    /// Which time of a trace is time 0 of the run.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TraceOrigin: name {
+        /// The first request that is replayed starts at time 0. What came before it in the trace (other devices,
+        /// requests that were left out, a lead-in) takes no time of the run.
+        #[default]
+        First = "first",
+        /// The trace's own time 0 is kept: a lead-in is replayed as idle time.
+        Absolute = "absolute",
     }
 }
 
-/// Where the objects of a trace lie, which has names of objects in place of addresses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ObjectIds {
-    /// The name is a sector of 512 B, as in libCacheSim's traces of block devices.
-    #[default]
-    Sector,
-    /// The name is a byte.
-    Byte,
-    /// The name is only a name: each object has a place of its own that a hash of it decides, on a
-    /// border of 4 KiB. Objects may overlap.
-    Hash,
-}
-
-impl ObjectIds {
-    /// The name in options and reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ObjectIds::Sector => "sector",
-            ObjectIds::Byte => "byte",
-            ObjectIds::Hash => "hash",
-        }
+ssdyno_block::named! {
+    /// Where the objects of a trace lie, which has names of objects in place of addresses.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ObjectIds: name {
+        /// The name is a sector of 512 B, as in libCacheSim's traces of block devices.
+        #[default]
+        Sector = "sector",
+        /// The name is a byte.
+        Byte = "byte",
+        /// The name is only a name: each object has a place of its own that a hash of it decides, on a
+        /// border of 4 KiB. Objects may overlap.
+        Hash = "hash",
     }
 }
 
