@@ -30,7 +30,7 @@ struct Vector {
 }
 
 /// All vectors.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Interrupts {
     vectors: Vec<Vector>,
     due: Vec<u16>,
@@ -54,13 +54,7 @@ impl Interrupts {
         Interrupts {
             vectors: vec![Vector::default(); usize::from(vectors)],
             due: Vec::with_capacity(usize::from(vectors)),
-            threshold: 0,
-            time: Time::ZERO,
-            mask: 0,
-            masked: Vec::new(),
-            unread: 0,
-            asserted: false,
-            has_room: Vec::new(),
+            ..Interrupts::default()
         }
     }
     pub(super) fn exists(&self, vector: u32) -> bool {

@@ -44,7 +44,7 @@ pub(super) enum Change {
 }
 
 /// The registers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Registers {
     capabilities: u64,
     version: u32,
@@ -91,16 +91,7 @@ impl Registers {
         if has(Field::ReadyModes) {
             capabilities |= CAP_READY_WITH_MEDIA;
         }
-        Registers {
-            capabilities,
-            version: version.register(),
-            mask: 0,
-            configuration: 0,
-            status: 0,
-            attributes: 0,
-            submission_base: 0,
-            completion_base: 0,
-        }
+        Registers { capabilities, version: version.register(), ..Registers::default() }
     }
 
     pub(super) fn read(&self, at: u32) -> u32 {

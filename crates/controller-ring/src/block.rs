@@ -53,7 +53,7 @@ pub(super) fn before(a: u32, b: u32) -> bool {
 
 /// The block with the card, and descriptors held behind it. Descriptors go by number; the last
 /// ones have a slot each.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Block {
     /// Descriptors in the card, by number modulo their count.
     pub(super) local: Vec<Local>,
@@ -83,16 +83,9 @@ impl Block {
     pub(super) fn new(descriptors: u32) -> Block {
         Block {
             local: vec![Local::default(); descriptors as usize],
-            first: 0,
-            end: 0,
-            outstanding: false,
             fresh: true,
-            fetched: 0,
-            next_command: 0,
-            answered: 0,
-            returned: 0,
             returns: VecDeque::with_capacity(descriptors as usize),
-            busy_since: None,
+            ..Block::default()
         }
     }
 

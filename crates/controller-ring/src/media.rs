@@ -3,10 +3,10 @@
 use ssdyno_block::{BlockTarget, Completion, ConfigError, Op, Request, SubmitError, Time, Token};
 use ssdyno_energy::Facts;
 use ssdyno_engine::FifoResource;
+use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::{
     Activity, Busy, EventLog, EventReader, FlashCause, PartEvent, PartKind,
 };
-use ssdyno_engine::{Health, PrepareError};
 use ssdyno_flash::PerLevel;
 use ssdyno_spec::ring::{PAGE_BYTES, Technology};
 
@@ -240,15 +240,10 @@ impl Media {
         match &self.kind {
             Kind::Dram { .. } => None,
             Kind::Pcm(pcm) => Some(FlashReport {
-                channels: 0,
                 dies: pcm.banks.len() as u32,
                 page_bytes: PAGE_BYTES,
                 pages_per_block: 1,
-                effective_utilisation: None,
-                pools: Vec::new(),
-                planes: Vec::new(),
-                map_ram_bytes: 0,
-                health: Health::default(),
+                ..FlashReport::default()
             }),
             Kind::Flash(ssd) => DeviceReport::of(&**ssd).flash().cloned(),
         }

@@ -21,7 +21,7 @@ pub struct DeviceFacts {
 }
 
 /// What a device with flash, or with another memory in dies, says besides.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct FlashReport {
     /// Channels.
     pub channels: u32,

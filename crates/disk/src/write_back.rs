@@ -8,7 +8,7 @@ use crate::layout::Run;
 use crate::schedule::Job;
 
 /// Extents that wait, and what waits for them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct WriteBack {
     /// Blocks that may wait, and those that do, with those that the arm is writing.
     room: u64,
@@ -32,16 +32,9 @@ impl WriteBack {
     pub(crate) fn new(disk: &DiskTable, cache: Option<&CacheTable>) -> WriteBack {
         WriteBack {
             room: cache.map_or(0, |cache| cache.write_back.0 / disk.sector.0),
-            held: 0,
             extents_most: cache.map_or(0, |cache| cache.write_extents),
-            extents: 0,
             join_most: cache.map_or(0, |cache| cache.segment.0 / disk.sector.0),
-            jobs: Vec::new(),
-            under_way: None,
-            stalled: VecDeque::new(),
-            flushes: Vec::new(),
-            arrivals: 0,
-            ids: 0,
+            ..WriteBack::default()
         }
     }
 

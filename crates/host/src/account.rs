@@ -42,7 +42,7 @@ ssdyno_block::named! {
 pub const CAUSES: usize = 14;
 
 /// CPU time by core and cause.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuTime(Vec<[Time; CAUSES]>);
 
 impl CpuTime {
@@ -77,7 +77,7 @@ impl CpuTime {
 }
 
 /// What the host did since the start. Counts are of the whole run, ramp-up included.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     /// CPU time.
     pub cpu: CpuTime,
@@ -134,29 +134,9 @@ impl Account {
     pub(crate) fn new(cores: usize) -> Account {
         Account {
             cpu: CpuTime::new(cores),
-            requests: 0,
             delivered_by_core: vec![0; cores],
             bytes_by_core: vec![0; cores],
-            commands: 0,
-            device_bytes_at_last_delivery: 0,
-            window_start: Time::ZERO,
-            device_bytes_at_window_start: 0,
-            delivered_early: 0,
-            last_delivery: Time::ZERO,
-            context_switches: 0,
-            switches_to_idle: 0,
-            system_calls: 0,
-            cache: None,
-            interrupts: 0,
-            interrupts_merged: 0,
-            interrupts_empty: 0,
-            messages: 0,
-            register_writes: 0,
-            register_reads: 0,
-            locks: 0,
-            locks_contended: 0,
-            lock_wait: Time::ZERO,
-            queue_full: 0,
+            ..Account::default()
         }
     }
 }

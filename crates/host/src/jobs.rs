@@ -170,9 +170,10 @@ impl Commands {
 }
 
 /// Where a thread is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum State {
     /// It waits, for completions or for its own time.
+    #[default]
     Asleep,
     /// It waits for room in a queue.
     NoRoom,
@@ -210,7 +211,7 @@ pub(crate) enum Step {
 }
 
 /// A thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Thread {
     pub(crate) core: u16,
     pub(crate) class: u8,
@@ -249,26 +250,7 @@ pub(crate) struct Thread {
 
 impl Thread {
     pub(crate) fn new(core: u16, class: u8) -> Thread {
-        Thread {
-            core,
-            class,
-            state: State::Asleep,
-            ready_at: Time::ZERO,
-            to_submit: VecDeque::new(),
-            inbox: Vec::new(),
-            finished: Vec::new(),
-            outstanding: 0,
-            at_device: 0,
-            entered: false,
-            has_buffer: false,
-            prepared: false,
-            granted: false,
-            napped: false,
-            copying: 0,
-            returning: 0,
-            at_barrier: false,
-            unrung: Vec::new(),
-        }
+        Thread { core, class, ..Thread::default() }
     }
 
     /// True if it has something to take back, given whether it waits for all.

@@ -30,7 +30,7 @@ struct Lock {
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct WriteCache {
     /// Bytes that may be dirty.
     room: u64,
@@ -56,21 +56,7 @@ pub(super) struct WriteCache {
 
 impl WriteCache {
     pub(super) fn new(room: u64, unit: u64, order: DestageOrder, depth: u32) -> WriteCache {
-        WriteCache {
-            room,
-            held: 0,
-            unit,
-            order,
-            depth,
-            destages: 0,
-            dirty: BTreeMap::new(),
-            by_age: BTreeSet::new(),
-            writes: 0,
-            pointer: 0,
-            locks: Vec::new(),
-            ids: 0,
-            stalled: VecDeque::new(),
-        }
+        WriteCache { room, unit, order, depth, ..WriteCache::default() }
     }
 
     pub(super) fn room(&self) -> u64 {

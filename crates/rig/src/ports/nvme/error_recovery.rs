@@ -26,7 +26,7 @@ struct Sent {
 }
 
 /// What an [`NvmePort`] must know where something goes wrong.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ErrorRecovery {
     /// Faults or retries were asked for.
     pub(super) asked: bool,
@@ -58,14 +58,7 @@ impl ErrorRecovery {
             asked,
             alert: asked,
             retries_max: retries,
-            sent: Vec::new(),
-            parked: VecDeque::new(),
-            called: false,
-            abandoned: 0,
-            retries: 0,
-            silent: 0,
-            odd_resets: 0,
-            events: Vec::new(),
+            ..ErrorRecovery::default()
         })
     }
 
