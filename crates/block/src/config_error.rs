@@ -1,6 +1,9 @@
 //! What is wrong with a value of a configuration file.
 
+use alloc::format;
 use alloc::string::String;
+use core::fmt::Display;
+use core::ops::RangeInclusive;
 
 /// A value that cannot be, and what to do about it: of a device, a host or a network.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -22,5 +25,22 @@ impl ConfigError {
         help: impl Into<String>,
     ) -> ConfigError {
         ConfigError { key: key.into(), problem: problem.into(), help: help.into() }
+    }
+
+    /// Checks that `value`, which stands at `key`, is in `range`.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn within<T: PartialOrd + Display>(
+        key: impl Into<String>,
+        value: T,
+        range: RangeInclusive<T>,
+        help: impl Into<String>,
+    ) -> Result<(), ConfigError> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let problem = format!("{value} is outside {} to {}", range.start(), range.end());
+        Err(ConfigError::new(key, problem, help))
     }
 }

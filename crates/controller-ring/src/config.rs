@@ -197,11 +197,7 @@ impl RingConfig {
 }
 
 fn within(key: &str, value: u32, least: u32, most: u32, what: &str) -> Result<(), ConfigError> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    let problem = format!("{value} is outside {least} to {most}");
-    Err(ConfigError::new(key, problem, format!("write a number of {what}")))
+    ConfigError::within(key, value, least..=most, format!("write a number of {what}"))
 }
 
 fn whole_pages(capacity: Bytes) -> Result<(), ConfigError> {

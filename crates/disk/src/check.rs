@@ -17,19 +17,15 @@ impl DiskTable {
             let help = "write \"512B\" or \"4KiB\"";
             return Err(error("sector", format!("{} is no size of a sector", self.sector), help));
         }
-        if !(1e3..=5e4).contains(&self.rpm) {
-            let help = "write the turns a minute, such as 7200";
-            return Err(error("rpm", format!("{} is outside 1000 to 50000", self.rpm), help));
-        }
+        let help = "write the turns a minute, such as 7200";
+        ConfigError::within("disk.rpm", self.rpm, 1e3..=5e4, help)?;
         let counts = [
             ("surfaces", self.surfaces, 64, "write the number of heads, such as 4"),
             ("band", self.band, 1 << 20, "write a number of cylinders, such as 64"),
             ("depth", self.depth, 1 << 16, "write how many commands it queues, such as 32"),
         ];
         for (key, number, most, help) in counts {
-            if !(1..=most).contains(&number) {
-                return Err(error(key, format!("{number} is outside 1 to {most}"), help));
-            }
+            ConfigError::within(format!("disk.{key}"), number, 1..=most, help)?;
         }
         if !(1e4..=1e12).contains(&self.bus.0) {
             let help = "write a rate such as \"300MB/s\"";
@@ -90,11 +86,8 @@ impl DiskTable {
         for (key, number, most) in
             [("segments", cache.segments, 1024), ("write_extents", cache.write_extents, 1 << 16)]
         {
-            if !(1..=most).contains(&number) {
-                let help = "write a number such as 16";
-                let problem = format!("{number} is outside 1 to {most}");
-                return Err(error(&format!("cache.{key}"), problem, help));
-            }
+            let help = "write a number such as 16";
+            ConfigError::within(format!("disk.cache.{key}"), number, 1..=most, help)?;
         }
         let sizes = [
             ("segment", cache.segment, true),

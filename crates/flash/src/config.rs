@@ -207,11 +207,8 @@ impl FlashConfig {
             ("pages_per_block", self.pages_per_block, 1 << 14),
         ];
         for (key, value, most) in limits {
-            if value == 0 || value > most {
-                let problem = format!("{value} is outside 1 to {most}");
-                let help = format!("write a number from 1 to {most}");
-                return Err(ConfigError::new(format!("flash.{key}"), problem, help));
-            }
+            let help = format!("write a number from 1 to {most}");
+            ConfigError::within(format!("flash.{key}"), value, 1..=most, help)?;
         }
         self.check_page_size()?;
         let joined = if self.die_interleave { 1 } else { self.dies_per_chip };
@@ -270,13 +267,8 @@ impl FlashConfig {
             ("endurance_spread", self.endurance_spread, 0.3),
             ("factory_bad", self.factory_bad, 0.1),
         ] {
-            if !(0.0..=most).contains(&value) {
-                return Err(ConfigError::new(
-                    format!("flash.{key}"),
-                    format!("{value} is outside 0 to {most}"),
-                    "write a share, such as 0.02",
-                ));
-            }
+            let help = "write a share, such as 0.02";
+            ConfigError::within(format!("flash.{key}"), value, 0.0..=most, help)?;
         }
         Ok(FlashTiming {
             read: self.levels("read_time", &self.read_time)?,

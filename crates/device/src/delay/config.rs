@@ -137,14 +137,10 @@ impl DelayConfig {
                 return error(key, "longer than an hour".into(), "write a time such as \"100us\"");
             }
         }
-        if !(1..=1 << 16).contains(servers) {
-            let help = "write how many requests the device works on at a time, such as 1";
-            return error("servers", format!("{servers} is outside 1 to 65536"), help);
-        }
-        if !(1..=1 << 20).contains(depth) {
-            let help = "write how many requests its queue takes, such as 256";
-            return error("depth", format!("{depth} is outside 1 to 1048576"), help);
-        }
+        let help = "write how many requests the device works on at a time, such as 1";
+        ConfigError::within("delay.servers", *servers, 1..=1 << 16, help)?;
+        let help = "write how many requests its queue takes, such as 256";
+        ConfigError::within("delay.depth", *depth, 1..=1 << 20, help)?;
         if let Some(rate) = bandwidth.filter(|rate| !(1e3..=1e12).contains(&rate.0)) {
             let help = "write a rate such as \"53MB/s\", or leave the key out";
             return error("bandwidth", format!("{rate} is outside 1KB/s to 1000GB/s"), help);

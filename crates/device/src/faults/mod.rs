@@ -152,10 +152,8 @@ impl FaultConfig {
         let error = |key: &str, problem: &str, help: &str| {
             Err(ConfigError::new(format!("faults.{key}"), problem, help))
         };
-        if !(0.0..=100.0).contains(&self.slow_by) {
-            let problem = format!("{} is outside 0 to 100", self.slow_by);
-            return error("slow_by", &problem, "write a share such as 0.2");
-        }
+        let help = "write a share such as 0.2";
+        ConfigError::within("faults.slow_by", self.slow_by, 0.0..=100.0, help)?;
         match (self.slow_by > 0.0, self.slow_for) {
             (true, None) => {
                 error("slow_by", "nothing says for how long", "write such as slow_for = \"30s\"")

@@ -219,14 +219,10 @@ impl VolumeConfig {
             let help = "write a unit, such as \"256KiB\"";
             return error("merge", "nothing says up to which size".into(), help);
         }
-        if !(0.0..=1.0).contains(&volume.initial) {
-            let help = "write a share such as 1.0";
-            return error("initial", format!("{} is outside 0 to 1", volume.initial), help);
-        }
-        if !(1..=1 << 16).contains(&volume.depth) {
-            let help = "write how many requests it takes, such as 1024";
-            return error("depth", format!("{} is outside 1 to 65536", volume.depth), help);
-        }
+        let help = "write a share such as 1.0";
+        ConfigError::within("volume.initial", volume.initial, 0.0..=1.0, help)?;
+        let help = "write how many requests it takes, such as 1024";
+        ConfigError::within("volume.depth", volume.depth, 1..=1 << 16, help)?;
         if volume.latency.0 > Time::from_s(3600) {
             let help = "write a time such as \"200us\"";
             return error("latency", "longer than an hour".into(), help);

@@ -101,13 +101,8 @@ impl BufferConfig {
         }
         let low = self.write_back_low.unwrap_or(self.write_back_high);
         for (key, share) in [("write_back_high", self.write_back_high), ("write_back_low", low)] {
-            if !(0.0..=1.0).contains(&share) {
-                return Err(ConfigError::new(
-                    format!("buffer.{key}"),
-                    format!("{share} is outside 0 to 1"),
-                    "write a share of the buffer's pages, such as 0.9",
-                ));
-            }
+            let help = "write a share of the buffer's pages, such as 0.9";
+            ConfigError::within(format!("buffer.{key}"), share, 0.0..=1.0, help)?;
         }
         if low > self.write_back_high {
             return Err(ConfigError::new(

@@ -138,10 +138,8 @@ impl ControllerTable {
             ("destage_depth", self.destage_depth, 1024),
             ("streams", self.streams, 256),
         ] {
-            if !(1..=most).contains(&value) {
-                let problem = format!("{value} is outside 1 to {most}");
-                return Err(wrong(key, problem, "write a number such as 8"));
-            }
+            let key = format!("array.controller.{key}");
+            ConfigError::within(key, value, 1..=most, "write a number such as 8")?;
         }
         if self.latency.0 > Time::from_s(1) {
             let problem = format!("{} is longer than 1s", self.latency);
