@@ -63,84 +63,6 @@ pub fn unmap_list(lba: u64, blocks: u32) -> [u8; 24] {
     list
 }
 
-/// What a block request asks for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockOp {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// Deallocate.
-    Unmap,
-    /// Bring all that was written to the medium.
-    Flush,
-}
-
-/// One SCSI command of a block request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
-    /// The command.
-    pub cdb: Cdb,
-    /// First block.
-    pub lba: u64,
-    /// Blocks.
-    pub blocks: u32,
-    /// Where its data begin in the buffer of the block request, in bytes.
-    pub offset_bytes: u64,
-    /// Its data, in bytes.
-    pub data_bytes: u64,
-}
-
-/// Cuts a block request into SCSI commands of at most one request buffer each: 32 KiB in the
-/// thesis, 128 KiB in its device (S1-52). An iterator of [`Piece`]s; allocates nothing.
-#[derive(Clone, Debug)]
-pub struct Pieces {
-    op: BlockOp,
-    lba: u64,
-    blocks: u64,
-    offset_bytes: u64,
-    block_bytes: u32,
-    blocks_max: u32,
-}
-
-impl Pieces {
-    /// The commands for `blocks` blocks of `block_bytes` from `lba`, with request buffers of
-    /// `buffer_bytes`, of which at least one block is used. Only READ and WRITE carry data; a flush
-    /// is one command.
-    pub fn new(op: BlockOp, lba: u64, blocks: u64, block_bytes: u32, buffer_bytes: u32) -> Pieces {
-        let block_bytes = block_bytes.max(1);
-        let blocks_max = match op {
-            BlockOp::Read | BlockOp::Write => (buffer_bytes / block_bytes).max(1),
-            BlockOp::Unmap | BlockOp::Flush => u32::MAX,
-        };
-        let blocks = if op == BlockOp::Flush { 1 } else { blocks };
-        Pieces { op, lba, blocks, offset_bytes: 0, block_bytes, blocks_max }
-    }
-}
-
-impl Iterator for Pieces {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
-        let blocks = self.blocks.min(u64::from(self.blocks_max)) as u32;
-        if blocks == 0 {
-            return None;
-        }
-        let (lba, offset_bytes) = (self.lba, self.offset_bytes);
-        self.lba = lba.wrapping_add(u64::from(blocks));
-        self.blocks -= u64::from(blocks);
-        let bytes = u64::from(blocks) * u64::from(self.block_bytes);
-        let (cdb, blocks, data_bytes) = match self.op {
-            BlockOp::Read => (cdb::read16(lba, blocks), blocks, bytes),
-            BlockOp::Write => (cdb::write16(lba, blocks, false), blocks, bytes),
-            BlockOp::Unmap => (cdb::unmap(24), blocks, 24),
-            BlockOp::Flush => (cdb::synchronize_cache16(), 0, 0),
-        };
-        self.offset_bytes += bytes;
-        Some(Piece { cdb, lba, blocks, offset_bytes, data_bytes })
-    }
-}
-
 /// What the SCSI layer does for the commands that pass through it: counts, no times (S1-51). A host
 /// model multiplies them with the cost of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -179,20 +101,4 @@ mod tests {
             [0, 22, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x22, 0, 0, 0x33, 0x44, 0, 0, 0, 0]
         );
     }
-
-    /// S1-52: 128 KiB are four commands with the thesis' buffers, one with the device's.
-    #[test]
-    fn request_buffers_cut_requests() {
-        let pieces = |buffer| Pieces::new(BlockOp::Write, 100, 32, 4096, buffer);
-        assert_eq!(pieces(128 << 10).count(), 1);
-        let cut: Vec<Piece> = pieces(32 << 10).collect();
-        let ranges: Vec<_> = cut.iter().map(|p| (p.lba, p.blocks, p.offset_bytes)).collect();
-        assert_eq!(ranges, [(100, 8, 0), (108, 8, 32768), (116, 8, 65536), (124, 8, 98304)]);
-        assert_eq!(pieces(1).count(), 32, "a block is not cut");
-        assert_eq!(Pieces::new(BlockOp::Flush, 0, 0, 4096, 1).count(), 1);
-        assert_eq!(Pieces::new(BlockOp::Read, 0, 0, 4096, 1).count(), 0);
-    }
-
-    extern crate alloc;
-    use alloc::vec::Vec;
 }

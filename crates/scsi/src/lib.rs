@@ -6,8 +6,8 @@
 //!
 //! Key types: [`ScsiTarget`] holds the state of all logical units, those of a [`Translator`] or a
 //! [`DeviceServer`]; a [`ScsiRequest`] is a CDB with its initiator; a [`ScsiJob`] is one command on its way; [`NvmeCommand`] is what the driver submits for
-//! it, [`BlockCommand`] what a device does; [`JobProgress`] says what the caller owes next. [`Pieces`] and
-//! [`cdb`] are the other direction: what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
+//! it, [`BlockCommand`] what a device does; [`JobProgress`] says what the caller owes next. [`cdb`] is
+//! the other direction: what a block stack sends. [`Indirections`] counts what passing through costs (S1-51).
 //!
 //! ```
 //! use ssdyno_scsi::*;
@@ -109,7 +109,7 @@ pub use facts::{
     CommandSet, ControllerFacts, DeallocatedReads, FactsError, NamespaceFacts, Optional,
     TranslatorConfig, UnmapBy,
 };
-pub use initiator::{BlockOp, Cdb, Indirections, Piece, Pieces, cdb, unmap_list};
+pub use initiator::{Cdb, Indirections, cdb, unmap_list};
 pub use job::{DataPlace, Fused, NvmeCommand, ScsiData, ScsiJob};
 pub use request::{ScsiRequest, lun_field};
 pub use sense::{FieldPointer, Sense, SenseBytes};

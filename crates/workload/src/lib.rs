@@ -33,8 +33,8 @@ pub use depth::{DepthSearch, LatencyTarget, TriedDepth};
 pub use error::{TraceLine, WorkloadError};
 pub use fio_job::{
     FioBatch, FioEnd, FioEngine, FioEntry, FioExit, FioFile, FioFiles, FioJob, FioRange, FioReplay,
-    FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, is_fio_job_file,
-    read_fio_jobs, read_fio_verify, run_together, shared,
+    FioStream, FioSync, FioVerify, delayed, fio_entries, fio_streams, read_fio_jobs,
+    read_fio_verify, run_together, shared,
 };
 pub use source::{Source, first_recorded};
 pub use trace::{

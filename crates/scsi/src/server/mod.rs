@@ -61,11 +61,6 @@ impl DeviceServer {
     ) -> JobProgress {
         self.0.complete_command(job, block::status(action, end), 0)
     }
-
-    /// The write cache is on (WCE of the caching mode page).
-    pub fn is_cache_on(&self) -> bool {
-        self.0.disk.as_ref().is_some_and(|disk| disk.cache_on)
-    }
 }
 
 impl Deref for DeviceServer {

@@ -37,7 +37,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
@@ -147,9 +147,4 @@ impl FioJob {
             "sync: each write is followed by a flush, which counts as a request of its own".into(),
         );
     }
-}
-
-/// True if `path` looks like a job file: for the hint where somebody gives one as a workload.
-pub fn is_fio_job_file(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("fio"))
 }
