@@ -1,17 +1,16 @@
 //! The driver with one owner: a controller object with its queue pairs.
 
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use ssdyno_block::{MonotonicTime, Token};
+use ssdyno_pci::PciFunction;
 use ssdyno_pci::driver::DriverFlags;
-use ssdyno_pci::{InterruptMode, PciFunction};
-use ssdyno_spec::nvme::IdentifyController;
 
 use crate::state::Phase;
 use crate::{
-    AdminCommand, AdminCompletion, AdminError, Controller, DriverEvent, DriverState, IoCommand,
-    IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters, NvmeError, PriorityClass,
-    QueueChoice, QueuePair, Quirks,
+    AdminCommand, AdminCompletion, AdminError, Controller, DriverEvent, IoCommand, IoCompletion,
+    IoError, NvmeConfig, NvmeCounters, NvmeError, PriorityClass, QueueChoice, QueuePair,
 };
 
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
@@ -29,6 +28,15 @@ pub struct NvmeDriver {
     watch_at: MonotonicTime,
     /// A list for completions had no room for what was given up: the next call goes on.
     behind: bool,
+}
+
+/// What can be asked of the controller object; what changes it goes through the driver.
+impl Deref for NvmeDriver {
+    type Target = Controller;
+
+    fn deref(&self) -> &Controller {
+        &self.controller
+    }
 }
 
 impl NvmeDriver {
@@ -49,35 +57,10 @@ impl NvmeDriver {
         (self.controller, self.pairs)
     }
 
-    /// See [`Controller::state`].
-    pub fn state(&self) -> DriverState {
-        self.controller.state()
-    }
-
-    /// See [`Controller::config`].
-    pub fn config(&self) -> &NvmeConfig {
-        self.controller.config()
-    }
-
     /// What the driver tells the system about itself (S1-47).
     pub fn flags(&self) -> DriverFlags {
         let scsi = if self.config().scsi { DriverFlags::SCSI } else { DriverFlags::NONE };
         DriverFlags::BUS_MASTER | scsi
-    }
-
-    /// See [`Controller::identity`].
-    pub fn controller(&self) -> Option<&IdentifyController> {
-        self.controller.identity()
-    }
-
-    /// See [`Controller::has`].
-    pub fn has(&self, command: u16) -> bool {
-        self.controller.has(command)
-    }
-
-    /// See [`Controller::namespaces`].
-    pub fn namespaces(&self) -> &[Namespace] {
-        self.controller.namespaces()
     }
 
     /// The I/O queues in use are 1 to this.
@@ -100,26 +83,11 @@ impl NvmeDriver {
         self.pair(queue).and_then(QueuePair::vector)
     }
 
-    /// See [`Controller::interrupt_mode`].
-    pub fn interrupt_mode(&self) -> Option<InterruptMode> {
-        self.controller.interrupt_mode()
-    }
-
     /// Memory for DMA that the driver has pinned, in bytes: see [`Controller::pinned_bytes`] and
     /// [`QueuePair::pinned_bytes`].
     pub fn pinned_bytes(&self) -> u64 {
         let pairs = self.pairs.iter().map(QueuePair::pinned_bytes);
         self.controller.pinned_bytes() + pairs.sum::<u64>()
-    }
-
-    /// See [`Controller::quirks`].
-    pub fn quirks(&self) -> Quirks {
-        self.controller.quirks()
-    }
-
-    /// See [`Controller::transfer_bytes_max`].
-    pub fn transfer_bytes_max(&self) -> u32 {
-        self.controller.transfer_bytes_max()
     }
 
     /// What the driver did.
@@ -175,20 +143,6 @@ impl NvmeDriver {
         if let Some(pair) = self.pairs.get_mut(usize::from(queue).wrapping_sub(1)) {
             pair.ring_doorbell(function);
         }
-    }
-
-    /// See [`QueuePair::submit_many`], here to `queue`.
-    ///
-    /// # Errors
-    /// The same; [`IoError::NoSuchQueue`].
-    pub fn submit_many<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-        queue: u16,
-        commands: &[(IoCommand<'_>, Token)],
-    ) -> Result<usize, IoError> {
-        self.with_pair(queue, |pair| pair.submit_many(function, now, commands))
     }
 
     /// See [`QueuePair::poll`], here of `queue`.
@@ -275,11 +229,6 @@ impl NvmeDriver {
         now: impl Into<MonotonicTime>,
     ) -> Result<(), NvmeError> {
         self.controller.rescan(function, now)
-    }
-
-    /// See [`Controller::is_scanning`].
-    pub fn is_scanning(&self) -> bool {
-        self.controller.is_scanning()
     }
 
     /// See [`Controller::start`]; here [`poll`](NvmeDriver::poll) goes on.

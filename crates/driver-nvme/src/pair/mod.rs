@@ -218,29 +218,6 @@ impl QueuePair {
         self.queue.ring(function, &mut self.counters);
     }
 
-    /// Puts `commands` in with one register write, and gives how many were taken: all, or those
-    /// before the first that was not.
-    ///
-    /// # Errors
-    /// Why the first command of all was not taken.
-    pub fn submit_many<F: PciFunction>(
-        &mut self,
-        function: &mut F,
-        now: impl Into<MonotonicTime>,
-        commands: &[(IoCommand<'_>, Token)],
-    ) -> Result<usize, IoError> {
-        let (now, mut taken) = (now.into(), 0);
-        for (command, token) in commands {
-            match self.stage(function, now, command, *token) {
-                Ok(()) => taken += 1,
-                Err(error) if taken == 0 => return Err(error),
-                Err(_) => break,
-            }
-        }
-        self.ring_doorbell(function);
-        Ok(taken)
-    }
-
     /// Takes what completed, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
     ///

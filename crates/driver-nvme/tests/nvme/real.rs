@@ -230,7 +230,7 @@ fn namespaces_come_and_go() {
         done.remove(0)
     };
     let id = run(&mut rig, &AdminCommand::create_namespace(&wanted)).dword0;
-    let controller = rig.nvme.driver.controller().unwrap().controller_id.get();
+    let controller = rig.nvme.driver.identity().unwrap().controller_id.get();
     run(&mut rig, &AdminCommand::attach_namespace(id, &[controller], true));
     rig.nvme.driver.rescan(&mut rig.nvme.pci, rig.nvme.now).unwrap();
     rig.run_while(|rig| rig.nvme.driver.namespaces().len() < 2);

@@ -74,7 +74,7 @@ fn write_flush_and_read(mode: InterruptMode, what: &str, count: u32) {
     let (mut process, _folder) = device(what);
     let mut nvme = Nvme::start(process.connect().unwrap(), config()).unwrap();
     assert_eq!(nvme.driver.interrupt_mode(), Some(mode));
-    assert!(nvme.driver.controller().is_some_and(|identity| identity.model[..6] == *b"SSDyno"));
+    assert!(nvme.driver.identity().is_some_and(|identity| identity.model[..6] == *b"SSDyno"));
     assert_eq!(nvme.driver.queues(), 20);
     let namespace = nvme.driver.namespaces()[0].id;
     let memory = nvme.function.dma_allocate(DEPTH * BYTES).unwrap();
