@@ -56,7 +56,7 @@ const AT_TOP: [&str; 9] =
     ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval"];
 
 /// Keys of tasks that failures and results of tasks name.
-const OF_TASKS: [&str; 21] = [
+const OF_TASKS: [&str; 16] = [
     "active_range_percent",
     "journal",
     "resume",
@@ -73,12 +73,11 @@ const OF_TASKS: [&str; 21] = [
     "threshold",
     "time",
     "solution",
-    "vary",
-    "sampling",
-    "designs",
-    "objectives",
-    "require",
 ];
+
+/// Keys of a sweep that its failures name.
+const OF_SWEEP: [&str; 7] =
+    ["vary", "sampling", "designs", "objectives", "require", "time", "resume"];
 
 /// Tables whose keys `--set` takes, in texts that give such a key a value.
 const OF_SET: [&str; 3] = ["workload.", "network.", "faults."];
@@ -139,6 +138,10 @@ fn is_from_file(args: impl Iterator<Item = OsString>) -> bool {
         || args.iter().any(|arg| arg == "--spec" || arg.starts_with("--spec="))
 }
 
+fn verb(args: impl Iterator<Item = OsString>) -> Option<String> {
+    args.skip(1).map(|arg| arg.to_string_lossy().into_owned()).find(|arg| !arg.starts_with('-'))
+}
+
 fn is_of_file(failure: &Failure) -> bool {
     failure.file.is_some() || failure.place.as_ref().is_some_and(|place| place.is_file)
 }
@@ -197,7 +200,13 @@ fn of_task(part: &str) -> Option<String> {
         return Some("--map".to_owned());
     }
     let key = value.map_or(part, |(key, _)| key);
-    if OF_TASKS.contains(&key) { Some(with_value(key, value)) } else { of_spec(part) }
+    // A comparison and a sweep are made of runs: their failures name keys of workloads and devices, too.
+    let keys: &[&str] = match verb(std::env::args_os()).as_deref() {
+        Some("sweep") => &OF_SWEEP,
+        Some("compare") => &[],
+        _ => &OF_TASKS,
+    };
+    if keys.contains(&key) { Some(with_value(key, value)) } else { of_spec(part) }
 }
 
 /// The option of `key`, with the value where there is one; a switch has none.
@@ -228,9 +237,12 @@ mod tests {
         for key in IN_TABLES.iter().chain(&AT_TOP) {
             assert!(takes(&command, &["run"], &option_of(key)), "{key}: {}", option_of(key));
         }
-        let verbs = ["pts", "profile", "sweep", "verify", "probe"];
+        let verbs = ["pts", "profile", "verify", "probe"];
         for key in OF_TASKS {
             assert!(takes(&command, &verbs, &option_of(key)), "{key}: {}", option_of(key));
+        }
+        for key in OF_SWEEP {
+            assert!(takes(&command, &["sweep"], &option_of(key)), "{key}: {}", option_of(key));
         }
         assert!(takes(&command, &["profile"], "--map") && takes(&command, &["run"], "--set"));
     }

@@ -1,7 +1,10 @@
 //! Two results side by side, as `compare --json` gives them.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::interval::Interval;
 
@@ -15,6 +18,32 @@ pub enum Verdict {
     Worse,
     /// The interval of the ratio holds 1, or a run has none.
     CannotTell,
+    /// All figures of the two runs are equal, to the last digit.
+    Identical,
+    /// The runs are too unlike to say which is better: `not_comparable` says why.
+    NotComparable,
+}
+
+/// A key of a spec whose values differ.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// The key, as `set` takes it or as the spec has it: `flash.channels`, `host.queues`.
+    pub key: String,
+    /// In the first run; `null` where it is left out.
+    pub first: Option<Value>,
+    /// In the second run.
+    pub second: Option<Value>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Option<Value>| match value {
+            None => "(left out)".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        };
+        write!(f, "{} {} -> {}", self.key, text(&self.first), text(&self.second))
+    }
 }
 
 /// One figure of two results.
@@ -39,14 +68,21 @@ pub struct FigureComparison {
 /// All figures that two results share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Target and workload of the first result.
+    /// Name of the first run: of its directory, or its target and workload.
     pub first: String,
-    /// Target and workload of the second result.
+    /// Name of the second run.
     pub second: String,
     /// In short: what may be said of the request rate, and where that says nothing, of the mean
-    /// latency.
+    /// latency; or that nothing may be said.
     #[serde(default = "cannot_tell")]
     pub verdict: Verdict,
+    /// What differs between the specs of the two runs. Between devices of different names the keys of the device file
+    /// are left out.
+    #[serde(default)]
+    pub changed: Vec<Change>,
+    /// Why the figures must not be held against each other; empty where they may.
+    #[serde(default)]
+    pub not_comparable: Vec<String>,
     /// Figure by figure, IOPS first.
     pub figures: Vec<FigureComparison>,
     /// What makes the comparison unfair or says little: different workloads, partial runs, runs that

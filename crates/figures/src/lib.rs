@@ -37,7 +37,7 @@ mod steady;
 mod stop;
 mod until;
 
-pub use comparison::{Comparison, FigureComparison, Verdict};
+pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};
 pub use format::{

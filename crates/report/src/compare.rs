@@ -4,6 +4,7 @@ use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, FigureComparison, Interval, RunResult, Verdict, significant};
 use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
 
+use crate::changes::{changes, obstacles};
 use crate::headline::{FigureKind, headline_figures};
 
 /// What more and less of a figure is called, where more of its goodness comes first.
@@ -34,8 +35,19 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         let figure = figures.iter().find(|figure| figure.figure == name)?;
         (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
     });
-    let verdict = verdict.unwrap_or(Verdict::CannotTell);
-    Comparison { first: names.0, second: names.1, verdict, figures, notes }
+    let changed = changes(first, second);
+    let not_comparable = obstacles(first, second, &changed);
+    let same = |figure: &FigureComparison| figure.first.to_bits() == figure.second.to_bits();
+    let is_same = !figures.is_empty()
+        && figures.iter().all(same)
+        && (first.requests, first.errors) == (second.requests, second.errors);
+    let verdict = match verdict {
+        _ if is_same => Verdict::Identical,
+        _ if !not_comparable.is_empty() => Verdict::NotComparable,
+        verdict => verdict.unwrap_or(Verdict::CannotTell),
+    };
+    let (first, second) = names;
+    Comparison { first, second, verdict, changed, not_comparable, figures, notes }
 }
 
 /// A figure and its interval.
@@ -47,9 +59,6 @@ fn title(result: &RunResult) -> String {
 
 fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
     let mut notes = Vec::new();
-    if first.workload != second.workload {
-        notes.push(format!("the workloads differ: `{}` and `{}`", first.workload, second.workload));
-    }
     let methods = first.method.as_ref().zip(second.method.as_ref());
     if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
         notes.push(format!(
@@ -369,6 +378,8 @@ mod tests {
         empty.energy_joules = Some(Energy::default());
         let c = compare(&run(1_000.0, 0.02, 5_000.0), &empty);
         assert!(c.figures.is_empty(), "{:?}", c.figures);
-        assert_eq!(c.notes.len(), 2);
+        assert_eq!(c.notes, ["the second run is partial"]);
+        assert_eq!(c.not_comparable, ["the loads differ (randread and seqread)"]);
+        assert_eq!(c.verdict, Verdict::NotComparable);
     }
 }

@@ -72,7 +72,10 @@ fn pick(result: &RunResult, name: &str) -> Option<(f64, Option<Interval>)> {
         }
         "energy_joules.per_request" => (result.energy_joules?.per_request?, None),
         "energy_delay_joule_seconds" => (result.energy_delay_joule_seconds?, None),
-        "write_amplification" => (result.write_amplification?, None),
+        "write_amplification" => {
+            let value = result.write_amplification?;
+            (value, write_amplification_interval(result, value))
+        }
         _ => {
             let latency = result.latency_ns.as_ref()?.all;
             let [mean, p50, p95, p99, p99_9] =
@@ -99,4 +102,22 @@ pub fn figure_format(name: &str) -> fn(f64) -> String {
         "energy_delay_joule_seconds" => joule_seconds,
         _ => |value| significant(value, 4),
     }
+}
+
+/// 95 % of a normal distribution lie within so many standard deviations.
+const NORMAL_95: f64 = 1.96;
+
+/// Bounds of a write amplification `wa` = 1 / (1 - v), where v is the mean share of valid pages in the blocks that were
+/// cleaned. Over E erases the standard error of v is at most sqrt(v (1 - v) / E), that of shares of which each is 0 or 1
+/// (Bernoulli), as long as victims are independent; so that of `wa` is at most wa sqrt((wa - 1) / E). Without erases
+/// nothing is known.
+fn write_amplification_interval(result: &RunResult, wa: f64) -> Option<Interval> {
+    let erases = result.flash_operations.as_ref()?.erases;
+    if erases == 0 || wa < 1.0 {
+        return None;
+    }
+    let half = NORMAL_95 * wa * ((wa - 1.0) / erases as f64).sqrt();
+    // Less than one program for each write is impossible where nothing is trimmed or merged in the buffer.
+    let low = (wa - half).max(1.0_f64.min(wa));
+    Some(Interval { estimate: wa, low, high: wa + half, level: ssdyno_figures::LEVEL })
 }

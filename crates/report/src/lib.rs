@@ -14,6 +14,7 @@
 //! Not here: the shapes themselves (`figures`) and what is computed from requests (`record`); the live view of the
 //! terminal, which is in the command line.
 
+mod changes;
 mod compare;
 mod directory;
 mod error;
@@ -22,6 +23,7 @@ mod headline;
 mod html;
 mod lines;
 mod series_csv;
+mod side_by_side;
 mod text;
 
 pub use compare::compare;
@@ -32,4 +34,5 @@ pub use headline::{FigureKind, HEADLINES, HeadlineFigure, figure_format, headlin
 pub use html::{Axis, Page, Plot, table as html_table};
 pub use html::{comparison_html, report_html};
 pub use series_csv::series_csv;
+pub use side_by_side::{SortBy, comparison_text, runs_table, runs_text, verdict};
 pub use text::summary_text;

@@ -10,9 +10,9 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s that name keys of the task, such as `write.allowed`. A front end
 //! shows them in its own words.
 //!
-//! Not here: how progress is shown, and where results are stored. Runs and lists of runs start in
-//! `session` and `cluster`.
+//! Not here: how progress is shown, and where results are stored. Single runs start in `session` and `cluster`.
 
+mod compare;
 #[cfg(target_os = "linux")]
 mod probe;
 mod profile;
@@ -25,6 +25,7 @@ mod text;
 #[cfg(target_os = "linux")]
 mod verify;
 
+pub use compare::{CompareResult, CompareTask};
 #[cfg(target_os = "linux")]
 pub use probe::ProbeTask;
 pub use profile::{ProfileOutline, ProfileTask, stored_profile};

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::compare::CompareResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_figures::{KeepGoing, RunProgress};
@@ -21,6 +22,8 @@ pub enum TaskResult {
     Pts(Box<PtsResult>),
     /// Of a profile.
     Profile(Box<ProfileResult>),
+    /// Of runs side by side.
+    Compare(Box<CompareResult>),
     /// Of a sweep over designs.
     Sweep(Box<SweepResult>),
     /// Of a verification.

@@ -2,9 +2,9 @@
 
 #[cfg(target_os = "linux")]
 use serde::Serialize;
-use ssdyno_report::ResultError;
 #[cfg(target_os = "linux")]
 use ssdyno_report::{Page, html_table};
+use ssdyno_report::{ResultError, comparison_html};
 use ssdyno_session::ResultFolder;
 
 use crate::runner::TaskResult;
@@ -19,6 +19,10 @@ impl TaskResult {
         match self {
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
+            TaskResult::Compare(result) => {
+                let page = comparison_html(&result.results, &result.comparisons);
+                folder.write_page(&page, result)
+            }
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, false, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {

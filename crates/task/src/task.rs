@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_session::{Failure, Prompt};
 use ssdyno_sweep::SweepPlan;
 
+use crate::compare::CompareTask;
 #[cfg(target_os = "linux")]
 use crate::probe::ProbeTask;
 use crate::profile::ProfileTask;
@@ -22,6 +23,8 @@ pub enum Task {
     Pts(Box<PtsTask>),
     /// The sequential to random ratio of a target, its capacity, or its map of latencies.
     Profile(Box<ProfileTask>),
+    /// Results and targets side by side.
+    Compare(Box<CompareTask>),
     /// Many designs: keys of a run that are varied, as one table.
     Sweep(Box<SweepPlan>),
     /// Writes blocks and checks that they are read back, or checks a target after a crash.
@@ -38,6 +41,7 @@ impl Task {
         match self {
             Task::Pts(_) => "pts",
             Task::Profile(_) => "profile",
+            Task::Compare(_) => "compare",
             Task::Sweep(_) => "sweep",
             #[cfg(target_os = "linux")]
             Task::Verify(_) => "verify",
@@ -51,6 +55,7 @@ impl Task {
         match self {
             Task::Pts(pts) => Some(&pts.target),
             Task::Profile(profile) => Some(&profile.target),
+            Task::Compare(_) => None,
             Task::Sweep(sweep) => sweep.run.target.as_deref(),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => Some(&verify.target),
@@ -64,6 +69,7 @@ impl Task {
         match self {
             Task::Pts(pts) => Some(pts.seed),
             Task::Profile(profile) => profile.seed,
+            Task::Compare(compare) => Some(compare.run.seed),
             Task::Sweep(sweep) => Some(sweep.run.seed),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.resume.is_none().then_some(verify.seed),
@@ -81,6 +87,7 @@ impl Task {
         match self {
             Task::Pts(pts) => pts.prepare(prompt),
             Task::Profile(profile) => profile.prepare(prompt),
+            Task::Compare(compare) => compare.prepare(prompt),
             Task::Sweep(plan) => sweep::prepare(plan, prompt),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.prepare(prompt),

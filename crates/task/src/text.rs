@@ -12,9 +12,9 @@ use crate::task::Task;
 
 /// Values of the key `task`.
 #[cfg(target_os = "linux")]
-const NAMES: [&str; 5] = ["pts", "profile", "sweep", "verify", "probe"];
+const NAMES: [&str; 6] = ["pts", "profile", "compare", "sweep", "verify", "probe"];
 #[cfg(not(target_os = "linux"))]
-const NAMES: [&str; 3] = ["pts", "profile", "sweep"];
+const NAMES: [&str; 4] = ["pts", "profile", "compare", "sweep"];
 
 /// The key that says which task it is; other keys are skipped.
 #[derive(Deserialize)]
@@ -44,6 +44,7 @@ impl Task {
         match kind {
             "pts" => read(name, text, &rest).map(Task::Pts),
             "profile" => read(name, text, &rest).map(Task::Profile),
+            "compare" => read(name, text, &rest).map(Task::Compare),
             "sweep" => read(name, text, &rest).map(Task::Sweep),
             #[cfg(target_os = "linux")]
             "verify" => read(name, text, &rest).map(Task::Verify),

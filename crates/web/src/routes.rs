@@ -196,8 +196,12 @@ async fn compared(
     let view = move || {
         let base = page.desk.results();
         let (first, second) = (result_of(base, &pair.first)?, result_of(base, &pair.second)?);
-        let Comparison { first, second, verdict, figures, notes } = compare(&first, &second);
+        let compared = compare(&first, &second);
+        let Comparison { verdict, changed, not_comparable, figures, mut notes, .. } = compared;
+        notes.splice(0..0, changed.iter().map(|change| format!("changed: {change}")));
+        notes.splice(0..0, not_comparable.into_iter().map(|why| format!("not comparable: {why}")));
         let figures = figures.into_iter().map(FigureView::of).collect();
+        let Pair { first, second } = pair;
         Ok::<_, Refused>(ComparisonView { first, second, figures, verdict, notes })
     };
     Ok(Json(away(view).await??))
@@ -207,7 +211,8 @@ async fn compared_page(State(page): State<Page>, Query(pair): Query<Pair>) -> An
     let view = move || {
         let base = page.desk.results();
         let results = [result_of(base, &pair.first)?, result_of(base, &pair.second)?];
-        let comparison = compare(&results[0], &results[1]);
+        let Pair { first, second } = pair;
+        let comparison = Comparison { first, second, ..compare(&results[0], &results[1]) };
         Ok::<_, Refused>(comparison_html(&results, &[comparison]))
     };
     let html = away(view).await??;

@@ -10,7 +10,7 @@ use ssdyno_report::RunDirectory;
 use ssdyno_session::{
     Failure, FailureKind, ResultFolder, RunPhase, RunSpec, Unattended, WriteSpec, named, unwritable,
 };
-use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskRunner, TaskSnapshot};
+use ssdyno_task::{CompareTask, PreparedTask, Task, TaskOutcome, TaskRunner, TaskSnapshot};
 
 use crate::desk::{Checked, CurrentRun, Desk, POLL_EVERY, RunRequest, RunView};
 use crate::flash::LiveFlash;
@@ -183,6 +183,7 @@ fn is_real(task: &Task) -> bool {
     match task {
         Task::Pts(pts) => named::is_real(&pts.target),
         Task::Profile(profile) => named::is_real(&profile.target),
+        Task::Compare(compare) => compare.sides.iter().any(|side| CompareTask::is_real(side)),
         Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
         #[cfg(target_os = "linux")]
         Task::Verify(_) => true,
@@ -197,6 +198,12 @@ fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Failure> {
         Task::Pts(pts) => pts.write = permitted(consent, &pts.target, pts.write.clone())?,
         Task::Profile(profile) => {
             profile.write = permitted(consent, &profile.target, profile.write.clone())?;
+        }
+        Task::Compare(compare) => {
+            // One consent has many targets here: those that are not allowed are refused below.
+            for side in compare.sides.iter().filter(|side| CompareTask::is_real(side)) {
+                compare.run.write = permitted(consent, side, compare.run.write.clone())?;
+            }
         }
         // Its plan refuses to vary what may be written to.
         Task::Sweep(sweep) => sweep.run = consent.apply(sweep.run.clone())?,

@@ -319,7 +319,40 @@ fn targets_run_side_by_side_in_the_order_given() {
     assert_eq!(targets, ["sim:config-a", "d.toml", "sim:d.toml"]);
     assert_eq!(compared["comparisons"].as_array().unwrap().len(), 2);
     assert_eq!(compared["comparisons"][0]["figures"][0]["ratio"], 1.0);
-    assert!(place.ok(&args).contains("cannot tell"));
+    assert_eq!(compared["comparisons"][0]["verdict"], "identical");
+    assert!(place.ok(&args).contains("identical"));
+}
+
+/// What differs comes first, and unlike runs get no verdict.
+#[test]
+fn a_comparison_says_what_differs_before_its_figures() {
+    let place = Place::new();
+    let load = ["--workload", "randread"];
+    let run = |name: &'static str, more: &[&'static str]| {
+        let args = small(&["run", "sim:config-a", "--name", name]);
+        place.ok(&[&args[..], &load, more].concat());
+    };
+    run("base", &[]);
+    run("slow", &["--set", "flash.read_time=100us"]);
+    run("large", &["--set", "workload.block_size=64KiB"]);
+    let compare = |more: &[&'static str]| [&["compare", "--keep", "none"][..], more].concat();
+    let text = place.ok(&compare(&["results/base", "results/slow"]));
+    assert!(text.starts_with("changed: flash.read_time 50us -> 100us\n\nFigure"), "{text}");
+    assert!(text.contains("Verdict  slow is slower than base"), "{text}");
+    let args = compare(&["results/base", "results/large"]);
+    let text = place.ok(&args);
+    assert!(text.starts_with("changed: workload.block_size 4KiB -> 64KiB\n"), "{text}");
+    assert!(
+        text.contains("not comparable, because the loads differ (workload.block_size)"),
+        "{text}"
+    );
+    assert_eq!(place.json(&args)["comparisons"][0]["verdict"], "not_comparable");
+    // More than two are one table, in the order that is asked for.
+    let all = ["results/large", "results/base", "results/slow", "--sort", "p99", "--top", "2"];
+    let text = place.ok(&compare(&all));
+    let runs: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(runs[..3], ["run", "base", "slow"], "{text}");
+    assert!(text.contains("… and 1 more"), "{text}");
 }
 
 #[test]

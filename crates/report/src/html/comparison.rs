@@ -8,6 +8,7 @@ use ssdyno_figures::{
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
 use crate::headline::figure_format;
+use crate::side_by_side::{runs_table, verdict};
 use crate::text::requests;
 
 /// Colours of the lines, by side; more are not drawn.
@@ -22,7 +23,20 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
         .collect();
     let partial = results.iter().any(|result| result.partial);
     let mut page = Page::new("Comparison", partial, &facts);
+    if comparisons.len() > 1 {
+        let first = comparisons.iter().take(1).map(|comparison| comparison.first.clone());
+        let others = comparisons.iter().map(|comparison| comparison.second.clone());
+        let names: Vec<String> = first.chain(others).collect();
+        let all = runs_table(&names, results, comparisons, None);
+        if let Some((header, rows)) = all.split_first() {
+            let header: Vec<&str> = header.iter().map(String::as_str).collect();
+            page.section("All runs", &[table(&header, rows)]);
+        }
+    }
     for comparison in comparisons {
+        for why in &comparison.not_comparable {
+            page.note(&format!("Not comparable: {why}"), true);
+        }
         for note in &comparison.notes {
             page.note(note, false);
         }
@@ -30,7 +44,7 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
             let verdict = match f.verdict {
                 Verdict::Better => "better",
                 Verdict::Worse => "worse",
-                Verdict::CannotTell => "cannot tell",
+                _ => "cannot tell",
             };
             let interval = f.interval.map(|i| match i.upper() {
                 Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
@@ -47,10 +61,14 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
             ]
         };
         let rows: Vec<Vec<String>> = comparison.figures.iter().map(row).collect();
+        let (first, second) = (comparison.first.as_str(), comparison.second.as_str());
+        let is = format!("{second} is");
         let header =
-            ["figure", "first", "second", "times better", "99 % interval", "verdict", "second is"];
-        let title = format!("{} against {}", comparison.second, comparison.first);
-        page.section(&title, &[table(&header, &rows)]);
+            ["figure", first, second, "times better", "99 % interval", "verdict", is.as_str()];
+        let changed = comparison.changed.iter().map(|change| vec![change.to_string()]);
+        let changed = table(&["changed"], &changed.collect::<Vec<_>>());
+        let title = format!("{second} against {first}: {}", verdict(comparison));
+        page.section(&title, &[changed, table(&header, &rows)]);
     }
     let pictures = [
         over_time(results, "Requests per second", "requests per second", rate, |p| Some(p.iops)),

@@ -1,0 +1,247 @@
+//! Comparisons as text, and many runs as one table.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use ssdyno_figures::{Comparison, RunResult, Verdict};
+
+use crate::headline::{figure_format, headline_figures};
+
+/// Keys that differ which are shown; the JSON form has all.
+const CHANGES_SHOWN: usize = 8;
+
+/// Figures of the table of many runs: a line of a terminal holds no more.
+const COLUMNS: [&str; 7] = [
+    "iops",
+    "latency_ns.mean",
+    "latency_ns.p50",
+    "latency_ns.p99",
+    "latency_ns.p99_9",
+    "energy_joules.per_request",
+    "write_amplification",
+];
+
+/// Keys that differ among many runs which become columns.
+const KEYS_MOST: usize = 4;
+
+/// A comparison of two runs: what differs first, then the figures, then what may be said.
+pub fn comparison_text(comparison: &Comparison) -> String {
+    let Comparison { first, second, changed, .. } = comparison;
+    let mut text = String::new();
+    for change in changed.iter().take(CHANGES_SHOWN) {
+        let _ = writeln!(text, "changed: {change}");
+    }
+    if changed.len() > CHANGES_SHOWN {
+        let _ = writeln!(text, "changed: {} keys more", changed.len() - CHANGES_SHOWN);
+    }
+    for why in &comparison.not_comparable {
+        let _ = writeln!(text, "not comparable: {why}");
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let rows = comparison.figures.iter().map(|figure| {
+        let mark = match figure.verdict {
+            // Between unlike runs a mark would be a verdict.
+            _ if comparison.verdict == Verdict::NotComparable => "",
+            Verdict::Better => "+",
+            Verdict::Worse => "-",
+            _ => "",
+        };
+        let format = figure_format(&figure.figure);
+        [
+            figure.figure.clone(),
+            format(figure.first),
+            format(figure.second),
+            mark.to_owned(),
+            figure.text.clone(),
+        ]
+        .to_vec()
+    });
+    let header = ["Figure", first, second, "", &format!("{second} is")].map(str::to_owned).to_vec();
+    text.push_str(&aligned(&header, rows, &[1, 2]));
+    let level = match comparison.verdict {
+        Verdict::Identical | Verdict::NotComparable => "",
+        _ => " (intervals of ratios at 99 %)",
+    };
+    let _ = writeln!(text, "\nVerdict  {}{level}", verdict(comparison));
+    for note in &comparison.notes {
+        let _ = writeln!(text, "Note: {note}");
+    }
+    text
+}
+
+/// What may be said, in a sentence.
+pub fn verdict(comparison: &Comparison) -> String {
+    let Comparison { first, second, .. } = comparison;
+    match comparison.verdict {
+        Verdict::Better => format!("{second} is faster than {first}"),
+        Verdict::Worse => format!("{second} is slower than {first}"),
+        Verdict::CannotTell => "cannot tell which is faster".to_owned(),
+        Verdict::Identical => "identical: all figures are equal".to_owned(),
+        Verdict::NotComparable => {
+            format!("not comparable, because {}", comparison.not_comparable.join("; "))
+        }
+    }
+}
+
+/// The order of the rows of many runs.
+#[derive(Clone, Copy, Debug)]
+pub struct SortBy<'a> {
+    /// The path of the figure, such as `latency_ns.p99`.
+    pub figure: &'a str,
+    /// Whether the greatest comes first.
+    pub greatest_first: bool,
+}
+
+/// Many runs as one table, a row a run, with the header first: name, the keys that differ from the first run, the figures,
+/// and what may be said against the first run. `sort` is by a figure; runs without the figure come last.
+pub fn runs_table(
+    names: &[String],
+    results: &[RunResult],
+    comparisons: &[Comparison],
+    sort: Option<SortBy<'_>>,
+) -> Vec<Vec<String>> {
+    let keys = differing(comparisons);
+    let all: Vec<_> = results.iter().map(headline_figures).collect();
+    let has = |name: &&str| all.iter().flatten().any(|figure| figure.name == *name);
+    let figures: Vec<&str> = COLUMNS.into_iter().filter(has).collect();
+    let mut header = vec!["run".to_owned()];
+    header.extend(keys.iter().cloned());
+    let short = |name: &&str| match name.split_once('.') {
+        Some(("latency_ns", percentile)) => percentile.replace('_', "."),
+        Some((energy, _)) => energy.trim_end_matches("_joules").to_owned() + "/request",
+        None => (*name).to_owned(),
+    };
+    header.extend(figures.iter().map(short));
+    header.push(format!("against {}", names.first().map_or("the first", String::as_str)));
+    let value = |at: usize, name: &str| all[at].iter().find(|f| f.name == name).map(|f| f.value);
+    let row = |at: usize| {
+        let mut row = vec![names[at].clone()];
+        row.extend(keys.iter().map(|key| key_of(comparisons, at, key)));
+        row.extend(figures.iter().map(|name| {
+            value(at, name).map_or_else(|| "-".to_owned(), |value| figure_format(name)(value))
+        }));
+        row.push(match at.checked_sub(1).and_then(|other| comparisons.get(other)) {
+            Some(comparison) => in_short(comparison),
+            None => "-".to_owned(),
+        });
+        row
+    };
+    let mut order: Vec<usize> = (0..results.len().min(names.len())).collect();
+    if let Some(SortBy { figure, greatest_first }) = sort {
+        let key = |at: &usize| {
+            let value = value(*at, figure);
+            value.map_or(f64::INFINITY, |value| if greatest_first { -value } else { value })
+        };
+        order.sort_by(|a, b| key(a).total_cmp(&key(b)));
+    }
+    [header].into_iter().chain(order.into_iter().map(row)).collect()
+}
+
+/// [`runs_table`] as text; `top` rows at the most.
+pub fn runs_text(table: &[Vec<String>], top: usize) -> String {
+    let Some((header, rows)) = table.split_first() else { return String::new() };
+    let right: Vec<usize> = (1..header.len().saturating_sub(1)).collect();
+    let mut text = aligned(header, rows.iter().take(top).cloned(), &right);
+    if rows.len() > top {
+        let _ = writeln!(text, "… and {} more", rows.len() - top);
+    }
+    text
+}
+
+/// The keys that differ from the first run in any other, those of most runs first.
+fn differing(comparisons: &[Comparison]) -> Vec<String> {
+    let mut keys: Vec<(&str, usize)> = Vec::new();
+    for change in comparisons.iter().flat_map(|comparison| &comparison.changed) {
+        match keys.iter_mut().find(|(key, _)| *key == change.key) {
+            Some((_, count)) => *count += 1,
+            None => keys.push((&change.key, 1)),
+        }
+    }
+    keys.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    keys.into_iter().take(KEYS_MOST).map(|(key, _)| key.to_owned()).collect()
+}
+
+/// The value of `key` in run `at`: in the first as the others tell it, in another the same where it did not change.
+fn key_of(comparisons: &[Comparison], at: usize, key: &str) -> String {
+    let of = |comparison: &Comparison| comparison.changed.iter().find(|c| c.key == key).cloned();
+    let own = at.checked_sub(1).and_then(|other| comparisons.get(other)).and_then(of);
+    let value = match own {
+        Some(change) => change.second,
+        None => comparisons.iter().find_map(of).and_then(|change| change.first),
+    };
+    match value {
+        None => "-".to_owned(),
+        Some(serde_json::Value::String(text)) => text,
+        Some(other) => other.to_string(),
+    }
+}
+
+fn in_short(comparison: &Comparison) -> String {
+    let iops = comparison.figures.iter().find(|figure| figure.figure == "iops");
+    match comparison.verdict {
+        Verdict::Identical => "identical".to_owned(),
+        Verdict::NotComparable => "not comparable".to_owned(),
+        _ => iops.map_or_else(|| "-".to_owned(), |iops| iops.text.clone()),
+    }
+}
+
+/// Columns side by side; those with the numbers `right` are aligned at their right.
+fn aligned(header: &[String], rows: impl Iterator<Item = Vec<String>>, right: &[usize]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.to_vec());
+    for (index, column) in table.column_iter_mut().enumerate() {
+        let is_right = right.contains(&index);
+        column.set_cell_alignment(if is_right {
+            CellAlignment::Right
+        } else {
+            CellAlignment::Left
+        });
+        column.set_padding((0, 2));
+    }
+    rows.for_each(|row| {
+        table.add_row(row);
+    });
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::Change;
+
+    use super::*;
+
+    fn run(iops: f64) -> RunResult {
+        RunResult { iops, requests: 1, ..RunResult::default() }
+    }
+
+    #[test]
+    fn many_runs_are_one_table() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let results = [run(100.0), run(300.0), run(200.0)];
+        let against = |at: usize, second: u32| Comparison {
+            changed: vec![Change {
+                key: "flash.channels".into(),
+                first: Some(1.into()),
+                second: Some(second.into()),
+            }],
+            ..crate::compare(&results[0], &results[at])
+        };
+        let comparisons = [against(1, 4), against(2, 2)];
+        let sort = SortBy { figure: "iops", greatest_first: true };
+        let table = runs_table(&names, &results, &comparisons, Some(sort));
+        assert_eq!(table[0][..3], ["run", "flash.channels", "iops"]);
+        let order: Vec<&str> = table[1..].iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(order, ["b", "c", "a"]);
+        let keys: Vec<&str> = table[1..].iter().map(|row| row[1].as_str()).collect();
+        assert_eq!(keys, ["4", "2", "1"]);
+        let text = runs_text(&table, 2);
+        assert!(text.lines().count() == 4 && text.ends_with("… and 1 more\n"), "{text}");
+    }
+}
