@@ -7,6 +7,10 @@ import * as editor from './editor.js';
 
 const VIEWS = ['live', 'runs', 'start'];
 const RETRY_MS = [1000, 2000, 5000];
+/** The server tells its state every two seconds; a connection without a word for so long is dead. */
+const SILENT_MS = 8000;
+const LOOK_MS = 1000;
+const NEW_TOKEN = 'The server was restarted and has a new token. Open the address that `ssdyno ui` printed anew.';
 
 // ---- views
 
@@ -33,6 +37,8 @@ let source = null;
 let tries = 0;
 let lostAt = null;
 let timer = 0;
+let heardAt = 0;
+let isOver = false;
 
 const clock = () => new Date().toLocaleTimeString([], { hour12: false });
 
@@ -51,8 +57,13 @@ function connect() {
   clearTimeout(timer);
   source?.close();
   const mine = source = new EventSource('/events');
-  live.listen(mine);
+  heardAt = performance.now();
+  live.listen(mine, () => {
+    heardAt = performance.now();
+  });
   mine.addEventListener('open', () => {
+    if (mine !== source) return;
+    heardAt = performance.now();
     live.connected();
     if (lostAt) announce('The server answers again.');
     lostAt = null;
@@ -73,8 +84,16 @@ function lost() {
     lostAt = clock();
     announce('Connection lost. The page tries again.');
   }
+  live.disconnected(false);
   connection('bad', 'not connected');
   banner(`Connection lost at ${lostAt}. The figures below are from before. The page tries to connect again.`);
+}
+
+/** A network that swallows everything, or a server that hangs, ends no connection. */
+function look() {
+  if (isOver || document.hidden || performance.now() - heardAt < SILENT_MS) return;
+  lost();
+  connect();
 }
 
 /** Finds out why: another token, or another trouble after which the page tries again. */
@@ -90,13 +109,18 @@ async function refused() {
   tries += 1;
 }
 
+/** The page's token is not the server's. Where another tab has its cookie, the page goes on showing its runs. */
 function expired() {
-  const text = 'The server was restarted and has a new token. Open the address that `ssdyno ui` printed anew.';
+  const isOpen = source?.readyState === EventSource.OPEN;
+  const run = isOpen ? null : live.disconnected(true);
+  const text = `${NEW_TOKEN}${run ? ` Run ${run} ended with the server before.` : ''}`;
+  banner(text);
+  announce(text);
+  if (isOpen) return;
+  isOver = true;
   source?.close();
   clearTimeout(timer);
   connection('bad', 'not connected');
-  banner(text);
-  announce(text);
 }
 
 addEventListener('refused', expired);
@@ -115,3 +139,4 @@ editor.setup({
 });
 showView(false);
 connect();
+setInterval(look, LOOK_MS);

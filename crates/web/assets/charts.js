@@ -156,7 +156,7 @@ class Chart {
     this.line = el('div', { class: 'cursor-line', hidden: true });
     this.box = el('div', { class: 'plot' }, this.canvas, this.line);
     this.legend = el('span', { class: 'legend' });
-    this.figure = el('figure', {}, el('figcaption', {}, title, ' ', this.legend), this.box);
+    this.figure = el('figure', { 'aria-label': title }, el('figcaption', {}, title, ' ', this.legend), this.box);
     parent.append(this.figure);
     group.charts.push(this);
     group.sizes.observe(this.box);

@@ -1,8 +1,9 @@
 // The live view: figures, hosts, charts, system probes and the flash array of the current run.
 
 import { api, announce, byId, el, setText, show, showError, table, ValueList } from './dom.js';
-import { ChartGroup, FlashGrid, HeatChart, heatText, HOST_COLOURS, LineChart } from './charts.js';
-import { bytes, bytesPerSecond, count, joules, nanoseconds, percent, rate, seconds, watts } from './format.js';
+import { ChartGroup, HeatChart, heatText, HOST_COLOURS, LineChart } from './charts.js';
+import * as flash from './flash.js';
+import { bytes, bytesPerSecond, count, nanoseconds, percent, rate, seconds, watts } from './format.js';
 
 /** System samples kept of a host; pairs are joined when there are more. */
 const MOST_SAMPLES = 1024;
@@ -25,14 +26,16 @@ let series = NO_SERIES;
 let result = null;
 let probes = new Map();
 let latest = new Map();
-let flash = null;
 let frame = 0;
 let said = '';
 let hostTable = null;
 let hostCharts = { names: '', chart: null };
 let systemCharts = [];
-let flashGrid = null;
 let restart = () => {};
+/** `good`, `lost`, or `gone`: the server that knew the run is no more. */
+let link = 'good';
+/** When the server that told the state last was started. */
+let server = null;
 
 const group = new ChartGroup(() => readout());
 const figures = new ValueList(byId('figures'));
@@ -142,21 +145,23 @@ function drawHead() {
   if (several) facts.push(`${run.hosts.length} hosts`);
   setText(byId('run-facts'), facts.join(' · '));
   const ended = run.phase === 'ended';
-  const phase = !ended && run.stopping ? 'stopping' : PHASES[run.phase] || run.phase;
+  const isGone = !ended && link === 'gone';
+  const phase = isGone ? 'ended with its server' : !ended && link === 'lost' ? 'not known: no connection'
+    : !ended && run.stopping ? 'stopping' : PHASES[run.phase] || run.phase;
   setText(byId('run-phase'), phase);
-  byId('run-phase').dataset.phase = run.error ? 'failed' : run.phase;
+  byId('run-phase').dataset.phase = run.error || isGone ? 'failed' : ended || link === 'good' ? run.phase : 'unknown';
   const stop = byId('stop');
-  show(stop, !ended);
-  stop.disabled = run.stopping;
+  show(stop, !ended && !isGone);
+  stop.disabled = run.stopping || link !== 'good';
   show(byId('run-partial'), Boolean(run.partial));
   drawResult();
   const progress = byId('progress');
-  show(progress.parentElement, !ended);
+  show(progress.parentElement, !ended && !isGone);
   if (run.share_done === null || run.share_done === undefined) progress.removeAttribute('value');
   else progress.value = run.share_done;
   const share = Number.isFinite(run.share_done) ? `${(run.share_done * 100).toFixed(0)} %` : '';
   setText(byId('progress-text'), share || 'no end known');
-  document.title = [ended ? 'ended' : share, run.load, 'SSDyno'].filter(Boolean).join(' · ');
+  document.title = [ended || isGone ? 'ended' : link === 'lost' ? 'not connected' : share, run.load, 'SSDyno'].filter(Boolean).join(' · ');
 }
 
 let shownResult = '';
@@ -444,28 +449,6 @@ function makeSystemCharts() {
   }));
 }
 
-// ---- the flash array
-
-function onFlash(value) {
-  if (!run || value.run !== run.id) return;
-  flash = value;
-  show(byId('flash-section'), true);
-  flashGrid ||= new FlashGrid(byId('flash'));
-  flashGrid.set(flash);
-  const energy = Object.entries(flash.energy_j || {}).map(([name, value]) => `${name} ${joules(value)}`);
-  setText(byId('flash-text'), [`At ${seconds(flash.now_s)} of device time`, `garbage collection ${percent(flash.gc_share)} of the busy time`,
-    energy.length ? `energy: ${energy.join(', ')}` : ''].filter(Boolean).join(' · '));
-}
-
-function fillFlashTable() {
-  if (!flash) return;
-  const most = Math.max(0, ...flash.dies.map((dies) => dies.length));
-  const made = table(['Channel', 'Busy', ...Array.from({ length: most }, (_, i) => `Die ${i}`)], { caption: 'Busy shares' });
-  made.body.append(...flash.channels.map((share, i) =>
-    made.row([String(i), percent(share, 2), ...Array.from({ length: most }, (_, k) => percent(flash.dies[i]?.[k], 2))])));
-  byId('flash-table').replaceChildren(made.node);
-}
-
 // ---- events
 
 function clear() {
@@ -473,15 +456,22 @@ function clear() {
   result = null;
   probes = new Map();
   latest = new Map();
-  flash = null;
-  show(byId('flash-section'), false);
+  flash.clear();
   byId('table').replaceChildren();
-  byId('flash-table').replaceChildren();
   group.kept = group.hover = null;
 }
 
-function onState({ run: next }) {
-  if (next?.id !== run?.id || next?.started_unix_ms !== run?.started_unix_ms) {
+function onState({ server: since, run: next }) {
+  const isOther = server !== null && since !== server;
+  server = since;
+  if (isOther && isUnderWay()) {
+    show(byId('run-gone'), true);
+    setText(byId('run-gone-name'), run.name || String(run.id));
+    announce(byId('run-gone').textContent);
+  } else if (next && next.phase !== 'ended') {
+    show(byId('run-gone'), false);
+  }
+  if (isOther || next?.id !== run?.id || next?.started_unix_ms !== run?.started_unix_ms) {
     // The series of the new run may have come before its state.
     const early = next && series.run === next.id ? series : NO_SERIES;
     clear();
@@ -519,20 +509,36 @@ function onPoints({ run: of, epoch, points: more }) {
   else schedule();
 }
 
-/** Connects the view with its events; `reconnect` asks the server for everything anew. */
-export function listen(source) {
-  const handle = (name, handler) => source.addEventListener(name, (event) => handler(JSON.parse(event.data)));
+const isUnderWay = () => Boolean(run) && run.phase !== 'ended';
+
+/** Connects the view with its events; `heard` is called at each. */
+export function listen(source, heard) {
+  const handle = (name, handler) => source.addEventListener(name, (event) => {
+    heard();
+    handler(JSON.parse(event.data));
+  });
   handle('state', onState);
   handle('series', onSeries);
   handle('points', onPoints);
   handle('system', onSystem);
-  handle('flash', onFlash);
+  handle('flash', (value) => run && value.run === run.id && flash.set(value));
 }
 
 /** Called on each new connection: its events replace everything. */
 export function connected() {
   latest = new Map();
   series = NO_SERIES;
+  link = 'good';
+}
+
+/**
+ * Nothing that is shown is known to go on. `isGone`: the server was started anew, and its run ended with it; gives the
+ * name of that run, if one went on.
+ */
+export function disconnected(isGone) {
+  link = isGone ? 'gone' : 'lost';
+  schedule();
+  return isUnderWay() ? run.name || String(run.id) : null;
 }
 
 export function setup({ reconnect }) {
@@ -558,13 +564,15 @@ export function setup({ reconnect }) {
   });
   byId('table-details').addEventListener('toggle', (event) => (event.target.open ? fillTable() : byId('table').replaceChildren()));
   byId('table-refresh').addEventListener('click', fillTable);
-  byId('flash-details').addEventListener('toggle', (event) => (event.target.open ? fillFlashTable() : byId('flash-table').replaceChildren()));
-  byId('flash-refresh').addEventListener('click', fillFlashTable);
+  flash.setup();
   byId('system-host').addEventListener('change', () => {
     schedule();
   });
   schedule();
 }
+
+/** For tests: the points that are drawn. */
+export const drawn = () => series;
 
 /** For measurements: how often and how long the charts were drawn. */
 export const drawing = () => ({ draws: group.draws, ms: group.drawMs });

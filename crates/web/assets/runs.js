@@ -9,7 +9,7 @@ const COLUMNS = [
   ['Compare', null],
   ['Run', (run) => run.unix_ms || 0],
   ['Target', (run) => run.target || ''],
-  ['Workload', (run) => run.workload || ''],
+  ['Workload', (run) => workload(run)],
   ['IOPS', (run) => run.iops],
   ['Throughput', (run) => run.throughput_bytes_per_second],
   ['p50', (run) => run.p50_ns],
@@ -18,6 +18,10 @@ const COLUMNS = [
   ['Requests', (run) => run.requests],
   ['Hosts', (run) => run.hosts],
 ];
+const KINDS = {
+  plan: 'plan', pts: 'SNIA test', profile: 'profile', verify: 'verification', probe: 'samples', comparison: 'comparison',
+  papers: 'papers', unfinished: 'no result', other: 'unknown',
+};
 const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'no significant difference' };
 
 let runs = [];
@@ -26,10 +30,13 @@ let order = { column: 1, down: true };
 let shown = PAGE;
 let made = null;
 
+/** What was done to the target: the workload of a run, the kind of anything else. */
+const workload = (run) => run.workload || KINDS[run.kind] || '';
+
 function sorted() {
   const wanted = byId('runs-filter').value.trim().toLowerCase();
   const list = runs.filter((run) => !wanted
-    || [run.folder, run.target, run.workload].some((text) => (text || '').toLowerCase().includes(wanted)));
+    || [run.folder, run.target, workload(run)].some((text) => (text || '').toLowerCase().includes(wanted)));
   const key = COLUMNS[order.column][1];
   const sign = order.down ? -1 : 1;
   const missing = (value) => value === null || value === undefined;
@@ -49,12 +56,18 @@ function when(ms) {
 
 function runCells(run) {
   const folder = `/runs/${encodeURIComponent(run.folder)}`;
-  const box = el('input', { type: 'checkbox', 'aria-label': `Compare ${run.folder}`, onchange: (event) => choose(run.folder, event.target.checked) });
-  box.checked = chosen.includes(run.folder);
-  const name = el('span', { class: 'name' }, el('a', { href: `${folder}/report.html` }, run.folder), el('small', {},
-    `${when(run.unix_ms)} · `, el('a', { href: `${folder}/result.json`, 'aria-label': `JSON of ${run.folder}` }, 'JSON'),
-    run.partial ? el('span', { class: 'badge' }, 'partial') : null));
-  return [box, name, run.target || '–', run.workload || '–', rate(run.iops, 4), bytesPerSecond(run.throughput_bytes_per_second, 4),
+  const isUnfinished = run.kind === 'unfinished';
+  let box = '';
+  if (run.kind === 'run') {
+    box = el('input', { type: 'checkbox', 'aria-label': `Compare ${run.folder}`, onchange: (event) => choose(run.folder, event.target.checked) });
+    box.checked = chosen.includes(run.folder);
+  }
+  const facts = el('small', {}, when(run.unix_ms));
+  if (isUnfinished) facts.append(' · goes on elsewhere, or its program was killed; ', el('code', {}, 'ssdyno recover'), ' reads its rows');
+  else facts.append(' · ', el('a', { href: `${folder}/result.json`, 'aria-label': `JSON of ${run.folder}` }, 'JSON'));
+  if (run.partial) facts.append(el('span', { class: 'badge' }, 'partial'));
+  const name = el('span', { class: 'name' }, run.has_report ? el('a', { href: `${folder}/report.html` }, run.folder) : run.folder, facts);
+  return [box, name, run.target || '–', workload(run) || '–', rate(run.iops, 4), bytesPerSecond(run.throughput_bytes_per_second, 4),
     nanoseconds(run.p50_ns, 4), nanoseconds(run.p99_ns, 4), joules(run.energy_joules, 4), count(run.requests), run.hosts ? String(run.hosts) : '–'];
 }
 

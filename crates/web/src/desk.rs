@@ -142,6 +142,8 @@ impl RunView {
 #[derive(Debug)]
 pub(crate) struct CurrentRun {
     pub(crate) view: RunView,
+    /// Name of the folder that waits for its files.
+    place: Option<String>,
     /// None of a task that is no run.
     goal: Option<Goal>,
     series: LiveSeries,
@@ -181,7 +183,15 @@ impl CurrentRun {
     pub(crate) fn new(view: RunView, goal: Option<Goal>, flash: LiveFlash) -> CurrentRun {
         let series = LiveSeries::new(view.hosts.len());
         let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
-        CurrentRun { view, goal, series, systems, flash, told, stop: Arc::default(), thread: None }
+        let (place, stop) = (None, Arc::default());
+        CurrentRun { view, place, goal, series, systems, flash, told, stop, thread: None }
+    }
+
+    /// Its files will be in `folder`.
+    pub(crate) fn in_folder(mut self, folder: Option<&ResultFolder>) -> CurrentRun {
+        let name = folder.and_then(|folder| folder.path().file_name());
+        self.place = name.map(|name| name.to_string_lossy().into_owned());
+        self
     }
 
     /// Follows it with `follow`, which is given what says that it must stop.
@@ -204,6 +214,8 @@ impl CurrentRun {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) options: DeskOptions,
+    /// When this server was started: another one knows nothing of its runs.
+    pub(crate) since_unix_ms: u64,
     state: Mutex<State>,
     /// Rises with every change.
     changes: watch::Sender<u64>,
@@ -226,7 +238,8 @@ pub(crate) struct SeriesNews {
 impl Desk {
     pub(crate) fn new(options: DeskOptions) -> Desk {
         let (state, metrics) = (Mutex::default(), MetricsCache::default());
-        Desk { options, state, changes: watch::Sender::new(0), metrics }
+        let since_unix_ms = unix_ms(SystemTime::now());
+        Desk { options, since_unix_ms, state, changes: watch::Sender::new(0), metrics }
     }
 
     pub(crate) fn results(&self) -> &std::path::Path {
@@ -250,6 +263,13 @@ impl Desk {
     /// The run that goes on, or the last one.
     pub(crate) fn view(&self) -> Option<RunView> {
         self.state().run.as_ref().map(|run| run.view.clone())
+    }
+
+    /// Name of the folder of the run that goes on.
+    pub(crate) fn folder_under_way(&self) -> Option<String> {
+        let state = self.state();
+        let run = state.run.as_ref().filter(|run| run.view.phase != RunPhase::Ended)?;
+        run.place.clone()
     }
 
     /// The state of the run and of its machines, as OpenMetrics text.
@@ -383,7 +403,7 @@ impl Desk {
         let hosts = hosts.iter().map(unseen).collect();
         let view = RunView { hosts, is_real, ..RunView::begun(id, name, target, load) };
         let desk = Arc::clone(self);
-        let mut run = CurrentRun::new(view, Some(goal), flash);
+        let mut run = CurrentRun::new(view, Some(goal), flash).in_folder(folder.as_ref());
         run.follow(move |stop| desk.follow(job, folder.as_ref(), stop))?;
         state.run = Some(run);
         drop(state);

@@ -18,12 +18,17 @@ use crate::series::Seen;
 const STATE_EVERY: Duration = Duration::from_millis(250);
 const SERIES_EVERY: Duration = Duration::from_millis(100);
 
-/// A viewer is told something at least so often, so that both sides notice a dead connection.
-const ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// A viewer is told the state at least so often, so that both sides notice a dead connection. The page takes a
+/// connection for dead after four times as long (`SILENT_MS` in `app.js`).
+const ALIVE_EVERY: Duration = Duration::from_secs(2);
+
+/// How long a browser waits before it connects again; by itself it would wait for three seconds.
+const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Serialize)]
 struct StateView {
     sequence: u64,
+    server: u64,
     run: Option<RunView>,
 }
 
@@ -51,7 +56,8 @@ pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, In
         state_due: None,
         is_first: true,
     };
-    let stream = unfold((viewer, Vec::new()), |(mut viewer, mut waiting)| async move {
+    let first = vec![Event::default().retry(RETRY)];
+    let stream = unfold((viewer, first), |(mut viewer, mut waiting)| async move {
         while waiting.is_empty() {
             viewer.collect(&mut waiting).await?;
         }
@@ -87,11 +93,12 @@ impl Viewer {
             // The page forgets the flash of another run when it hears of this one; of the same run the flash comes
             // first, so that it is whole when the end is told.
             let known = self.seen_flash.map(|(run, _)| run);
+            let server = self.desk.since_unix_ms;
             let flash = self.desk.flash_news(&mut self.seen_flash);
             let (before, after): (Vec<_>, Vec<_>) =
                 flash.into_iter().partition(|flash| Some(flash.run) == known);
             events.extend(before.iter().filter_map(|flash| event("flash", flash)));
-            events.extend(event("state", &StateView { sequence, run }));
+            events.extend(event("state", &StateView { sequence, server, run }));
             events.extend(after.iter().filter_map(|flash| event("flash", flash)));
             // The page forgets the samples of another run when it hears of this one.
             let systems = self.desk.system_news(&mut self.seen_systems);

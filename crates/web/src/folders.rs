@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use ssdyno_figures::RunResult;
 use ssdyno_session::{Failure, files};
@@ -15,12 +16,36 @@ use crate::answer::Refused;
 /// A file whose name is longer or larger is not one of ours.
 const RESULT_BYTES_MAX: u64 = 64 << 20;
 
+/// The rows of a run that goes on, or was killed.
+const ROWS_FILE: &str = "requests.rows";
+
+/// What the result in a folder is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FolderKind {
+    Run,
+    /// Runs of a plan.
+    Plan,
+    Pts,
+    Profile,
+    Verify,
+    Probe,
+    Comparison,
+    Papers,
+    /// There is no result: a run goes on elsewhere, or its program was killed.
+    Unfinished,
+    /// Nothing that this version knows.
+    #[default]
+    Other,
+}
+
 /// One folder in the list.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct FolderEntry {
     folder: String,
-    /// `run`, or `other`: a profile, a comparison, a SNIA test, a verification, samples.
-    kind: &'static str,
+    kind: FolderKind,
+    /// Whether there is a `report.html`.
+    has_report: bool,
     target: Option<String>,
     workload: Option<String>,
     iops: Option<f64>,
@@ -49,16 +74,38 @@ struct Headline {
     #[serde(default)]
     energy_joules: Option<Energy>,
     #[serde(default)]
-    hosts: Vec<serde::de::IgnoredAny>,
+    hosts: Vec<IgnoredAny>,
 }
 
-/// What it has of the result of another task.
+/// What it has of another result, and the keys that tell what it is of.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct OtherHeadline {
-    #[serde(default)]
     target: Option<String>,
-    #[serde(default)]
     partial: bool,
+    steps: Option<IgnoredAny>,
+    parts: Option<IgnoredAny>,
+    curves: Option<IgnoredAny>,
+    findings: Option<IgnoredAny>,
+    samples: Option<IgnoredAny>,
+    comparisons: Option<IgnoredAny>,
+    claims: Option<IgnoredAny>,
+}
+
+impl OtherHeadline {
+    fn kind(&self) -> FolderKind {
+        let kinds = [
+            (&self.steps, FolderKind::Plan),
+            (&self.parts, FolderKind::Pts),
+            (&self.curves, FolderKind::Profile),
+            (&self.findings, FolderKind::Verify),
+            (&self.samples, FolderKind::Probe),
+            (&self.comparisons, FolderKind::Comparison),
+            (&self.claims, FolderKind::Papers),
+        ];
+        let found = kinds.iter().find(|(key, _)| key.is_some());
+        found.map_or(FolderKind::Other, |(_, kind)| *kind)
+    }
 }
 
 #[derive(Deserialize)]
@@ -79,46 +126,70 @@ pub(crate) struct FolderList {
 }
 
 impl FolderList {
-    /// The folders with a result in `base`, newest first.
-    pub(crate) fn entries(&self, base: &Path) -> Vec<FolderEntry> {
+    /// The folders with a result in `base`, and those of runs that left none, newest first. `current` is that of the
+    /// run that goes on here, which has no result yet.
+    pub(crate) fn entries(&self, base: &Path, current: Option<&str>) -> Vec<FolderEntry> {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut found = BTreeMap::new();
+        let (mut found, mut unfinished) = (BTreeMap::new(), Vec::new());
         // A folder that is not there yet has no results.
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
             let file = entry.path().join("result.json");
-            let Ok(meta) = fs::metadata(&file) else { continue };
+            let Ok(folder) = entry.file_name().into_string() else { continue };
+            let Ok(meta) = fs::metadata(&file) else {
+                if current != Some(&folder) {
+                    unfinished.extend(unfinished_entry(&entry.path(), folder));
+                }
+                continue;
+            };
             let Ok(changed) = meta.modified() else { continue };
             if !meta.is_file() || meta.len() > RESULT_BYTES_MAX {
                 continue;
             }
-            let Ok(folder) = entry.file_name().into_string() else { continue };
             let before = known.remove(&file).filter(|(when, _)| *when == changed);
             let entry = before.map_or_else(|| read_entry(&file, folder, changed), |(_, old)| old);
             found.insert(file, (changed, entry));
         }
         *known = found;
-        let mut entries: Vec<FolderEntry> = known.values().map(|(_, one)| one.clone()).collect();
+        let mut entries: Vec<FolderEntry> =
+            known.values().map(|(_, one)| one.clone()).chain(unfinished).collect();
         entries.sort_by(|a, b| (b.unix_ms, &a.folder).cmp(&(a.unix_ms, &b.folder)));
         entries
     }
 }
 
+/// The folder of a run that left no result: it is empty, or has a file with the rows.
+fn unfinished_entry(path: &Path, folder: String) -> Option<FolderEntry> {
+    let mut files = fs::read_dir(path).ok()?.flatten();
+    let is_ours = path.join(ROWS_FILE).is_file() || files.next().is_none();
+    let changed = fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
+    let unix_ms = unix_ms(changed);
+    is_ours.then(|| FolderEntry {
+        folder,
+        kind: FolderKind::Unfinished,
+        unix_ms,
+        ..FolderEntry::default()
+    })
+}
+
+fn unix_ms(moment: SystemTime) -> u64 {
+    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}
+
 fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {
-    let unix_ms = changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-    let other = FolderEntry { folder, kind: "other", unix_ms, ..FolderEntry::default() };
+    let has_report = file.with_file_name("report.html").is_file();
+    let unix_ms = unix_ms(changed);
+    let other = FolderEntry { folder, has_report, unix_ms, ..FolderEntry::default() };
     let text = fs::read(file).unwrap_or_default();
-    let headline: Option<Headline> = serde_json::from_slice(&text).ok();
-    let Some(Headline { target, workload, iops, .. }) = &headline else {
-        let OtherHeadline { target, partial } = serde_json::from_slice(&text).unwrap_or_default();
-        return FolderEntry { target, partial, ..other };
+    let Ok(head) = serde_json::from_slice::<Headline>(&text) else {
+        let head: OtherHeadline = serde_json::from_slice(&text).unwrap_or_default();
+        let kind = head.kind();
+        return FolderEntry { kind, target: head.target, partial: head.partial, ..other };
     };
-    let (target, workload, iops) = (Some(target.clone()), Some(workload.clone()), Some(*iops));
-    let Some(head) = headline else { return other };
     FolderEntry {
-        kind: "run",
-        target,
-        workload,
-        iops,
+        kind: FolderKind::Run,
+        target: Some(head.target),
+        workload: Some(head.workload),
+        iops: Some(head.iops),
         throughput_bytes_per_second: Some(head.throughput_bytes_per_second),
         p50_ns: head.latency_ns.as_ref().map(|latency| latency.p50),
         p99_ns: head.latency_ns.as_ref().map(|latency| latency.p99),
@@ -167,19 +238,40 @@ mod tests {
         };
         let result = RunResult { target: "sim:x".to_owned(), iops: 5.0, ..RunResult::default() };
         write("run", &serde_json::to_string(&result).unwrap());
-        write("profile", "{\"method\": \"serra\"}");
+        write("profile", "{\"method\": \"serra\", \"curves\": []}");
+        write("plan", "{\"plan\": \"x\", \"partial\": true, \"steps\": []}");
+        write("foreign", "[1]");
         write("broken", "{");
-        fs::create_dir(base.path().join("unfinished")).unwrap();
+        for (folder, file) in [("killed", "requests.rows"), ("pictures", "a.png"), ("here", "")] {
+            fs::create_dir(base.path().join(folder)).unwrap();
+            if !file.is_empty() {
+                fs::write(base.path().join(folder).join(file), "x").unwrap();
+            }
+        }
+        fs::create_dir(base.path().join("empty")).unwrap();
+        fs::write(base.path().join("run/report.html"), "x").unwrap();
         let list = FolderList::default();
-        let kinds: BTreeMap<String, &str> =
-            list.entries(base.path()).into_iter().map(|e| (e.folder, e.kind)).collect();
-        let expected = [("broken", "other"), ("profile", "other"), ("run", "run")];
+        let kinds: BTreeMap<String, FolderKind> = list
+            .entries(base.path(), Some("here"))
+            .into_iter()
+            .map(|e| (e.folder, e.kind))
+            .collect();
+        let expected = [
+            ("broken", FolderKind::Other),
+            ("empty", FolderKind::Unfinished),
+            ("foreign", FolderKind::Other),
+            ("killed", FolderKind::Unfinished),
+            ("plan", FolderKind::Plan),
+            ("profile", FolderKind::Profile),
+            ("run", FolderKind::Run),
+        ];
         assert_eq!(kinds, expected.map(|(name, kind)| (name.to_owned(), kind)).into());
-        let entries = list.entries(base.path());
+        let entries = list.entries(base.path(), None);
         assert!(entries.windows(2).all(|two| two[0].unix_ms >= two[1].unix_ms));
-        let run = entries.iter().find(|entry| entry.kind == "run").unwrap();
+        let run = entries.iter().find(|entry| entry.kind == FolderKind::Run).unwrap();
         assert_eq!((run.target.as_deref(), run.iops), (Some("sim:x"), Some(5.0)));
-        assert!(list.entries(Path::new("/nowhere")).is_empty());
+        assert_eq!(entries.iter().filter(|entry| entry.has_report).count(), 1);
+        assert!(list.entries(Path::new("/nowhere"), None).is_empty());
     }
 
     #[test]

@@ -117,7 +117,11 @@ fn kind_of(name: &str) -> &'static str {
 }
 
 async fn runs(State(page): State<Page>) -> Answer<Json<Value>> {
-    let runs = away(move || page.folders.entries(page.desk.results())).await?;
+    let runs = away(move || {
+        let current = page.desk.folder_under_way();
+        page.folders.entries(page.desk.results(), current.as_deref())
+    });
+    let runs = runs.await?;
     Ok(Json(json!({ "runs": runs })))
 }
 

@@ -81,7 +81,7 @@ impl Desk {
         let mut view = RunView::begun(id, name, target, task.kind().to_owned());
         view.is_real = is_real(&task);
         view.task = Some(TaskView::of(&task, &runner.poll()));
-        let mut run = CurrentRun::new(view, None, LiveFlash::new().0);
+        let mut run = CurrentRun::new(view, None, LiveFlash::new().0).in_folder(Some(&folder));
         let desk = Arc::clone(self);
         run.follow(move |stop| desk.follow_task(&task, runner, &folder, stop))?;
         state.run = Some(run);

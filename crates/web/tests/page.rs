@@ -349,6 +349,9 @@ fn tasks_are_started_watched_and_read() {
     assert_ne!(std::fs::read(&target).unwrap(), vec![0x5A; 1 << 20]);
     let list: Value = serde_json::from_str(&server.get("/api/runs").1).unwrap();
     assert_eq!(list["runs"].as_array().unwrap().len(), 4, "{list}");
+    for entry in list["runs"].as_array().unwrap() {
+        assert_eq!((&entry["kind"], &entry["has_report"]), (&entry["folder"], &json!(true)));
+    }
     let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
     assert_eq!(schema["oneOf"].as_array().unwrap().len(), 4, "{schema}");
 }
