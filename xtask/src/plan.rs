@@ -42,6 +42,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Step> {
 /// The steps of `cargo xtask test`: those of [`check`], with all tests in place of the quick ones.
 pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     let mut steps = rules(workspace);
+    steps.push(Step::new("browser", |_| Ok(browser())));
     // Without target flags cargo runs unit, integration and documentation tests and builds examples.
     steps.push(cargo_tests("tests", workspace, &[]));
     steps.push(Step::new("examples", examples));
@@ -70,6 +71,18 @@ fn rules(workspace: &Workspace) -> Vec<Step> {
         cargo_step("lints", Cmd::cargo(root, lints)),
         cargo_step("docs", docs.env("RUSTDOCFLAGS", "-D warnings")),
     ]
+}
+
+/// Makes sure that there is a browser, without which the tests of the page skip themselves.
+fn browser() -> Outcome {
+    match setup::program("chromedriver", "chromium-driver") {
+        Ok(()) => Outcome::Passed,
+        Err(missing) if ci() => Outcome::Failed(format!("{missing:#}")),
+        Err(missing) => {
+            eprintln!("WARNING: the page is not tested in a browser: {missing:#}");
+            Outcome::Skipped(format!("{missing:#}"))
+        }
+    }
 }
 
 /// A step that is one cargo call.

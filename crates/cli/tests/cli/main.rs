@@ -22,6 +22,8 @@ mod memory;
 mod network_lab;
 #[cfg(target_os = "linux")]
 mod overwriting;
+#[cfg(target_os = "linux")]
+mod page;
 mod resume;
 mod spec;
 mod statistics;
