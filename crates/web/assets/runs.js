@@ -19,7 +19,7 @@ const COLUMNS = [
   ['Hosts', (run) => run.hosts],
 ];
 const KINDS = {
-  plan: 'plan', pts: 'SNIA test', profile: 'profile', verify: 'verification', probe: 'samples', comparison: 'comparison',
+  plan: 'plan', pts: 'SNIA test', profile: 'profile', sweep: 'sweep', verify: 'verification', probe: 'samples', comparison: 'comparison',
   papers: 'papers', unfinished: 'no result', other: 'unknown',
 };
 const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'no significant difference' };
@@ -63,7 +63,7 @@ function runCells(run) {
     box.checked = chosen.includes(run.folder);
   }
   const facts = el('small', {}, when(run.unix_ms));
-  if (isUnfinished) facts.append(' · goes on elsewhere, or its program was killed; ', el('code', {}, 'ssdyno recover'), ' reads its rows');
+  if (isUnfinished) facts.append(' · goes on elsewhere, or its program was killed; ', el('code', {}, 'ssdyno recover'), ' reads the rows of a run');
   else facts.append(' · ', el('a', { href: `${folder}/result.json`, 'aria-label': `JSON of ${run.folder}` }, 'JSON'));
   if (run.partial) facts.append(el('span', { class: 'badge' }, 'partial'));
   const name = el('span', { class: 'name' }, run.has_report ? el('a', { href: `${folder}/report.html` }, run.folder) : run.folder, facts);

@@ -16,8 +16,8 @@ use crate::answer::Refused;
 /// A file whose name is longer or larger is not one of ours.
 const RESULT_BYTES_MAX: u64 = 64 << 20;
 
-/// The rows of a run that goes on, or was killed.
-const ROWS_FILE: &str = "requests.rows";
+/// The rows of a run, and of a sweep, that goes on or was killed.
+const ROWS_FILES: [&str; 2] = ["requests.rows", "sweep.jsonl"];
 
 /// What the result in a folder is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -28,6 +28,7 @@ pub(crate) enum FolderKind {
     Plan,
     Pts,
     Profile,
+    Sweep,
     Verify,
     Probe,
     Comparison,
@@ -87,6 +88,7 @@ struct OtherHeadline {
     parts: Option<IgnoredAny>,
     curves: Option<IgnoredAny>,
     findings: Option<IgnoredAny>,
+    designs: Option<IgnoredAny>,
     samples: Option<IgnoredAny>,
     comparisons: Option<IgnoredAny>,
     claims: Option<IgnoredAny>,
@@ -98,6 +100,7 @@ impl OtherHeadline {
             (&self.steps, FolderKind::Plan),
             (&self.parts, FolderKind::Pts),
             (&self.curves, FolderKind::Profile),
+            (&self.designs, FolderKind::Sweep),
             (&self.findings, FolderKind::Verify),
             (&self.samples, FolderKind::Probe),
             (&self.comparisons, FolderKind::Comparison),
@@ -160,7 +163,7 @@ impl FolderList {
 /// The folder of a run that left no result: it is empty, or has a file with the rows.
 fn unfinished_entry(path: &Path, folder: String) -> Option<FolderEntry> {
     let mut files = fs::read_dir(path).ok()?.flatten();
-    let is_ours = path.join(ROWS_FILE).is_file() || files.next().is_none();
+    let is_ours = ROWS_FILES.iter().any(|name| path.join(name).is_file()) || files.next().is_none();
     let changed = fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
     let unix_ms = unix_ms(changed);
     is_ours.then(|| FolderEntry {

@@ -319,8 +319,16 @@ fn tasks_are_started_watched_and_read() {
     let verify =
         format!("task = \"verify\"\ntarget = \"{target}\"\nthreads = 2\n[write]\nallowed = true\n");
     let probe = "task = \"probe\"\ninterval = \"50ms\"\nsamples = 3\n";
-    for (kind, text) in [("pts", pts), ("profile", profile), ("verify", &verify), ("probe", probe)]
-    {
+    let sweep = "task = \"sweep\"\nvary = [\"workload.depth=1,2\"]\n[run]\ntarget = \"sim:delay-100us\"\n\
+                 workload = \"randread\"\nrequests = 100\n";
+    let tasks = [
+        ("pts", pts),
+        ("profile", profile),
+        ("sweep", sweep),
+        ("verify", &verify),
+        ("probe", probe),
+    ];
+    for (kind, text) in tasks {
         let asked = json!({ "toml": text, "name": kind });
         let (status, checked) = server.post("/api/check", &asked);
         assert_eq!((status, &checked["load"]), (200, &json!(kind)), "{checked}");
@@ -341,6 +349,7 @@ fn tasks_are_started_watched_and_read() {
             "verify" => {
                 assert_eq!((&result["writes"], &result["faults"]), (&json!(256), &json!(0)))
             }
+            "sweep" => assert_eq!(result["rows"].as_array().unwrap().len(), 2),
             "probe" => assert_eq!(result["samples"].as_array().unwrap().len(), 3),
             _ => assert!(result["target"].as_str().unwrap().starts_with("sim:"), "{result}"),
         }
@@ -348,12 +357,12 @@ fn tasks_are_started_watched_and_read() {
     // The verification wrote what it was allowed to.
     assert_ne!(std::fs::read(&target).unwrap(), vec![0x5A; 1 << 20]);
     let list: Value = serde_json::from_str(&server.get("/api/runs").1).unwrap();
-    assert_eq!(list["runs"].as_array().unwrap().len(), 4, "{list}");
+    assert_eq!(list["runs"].as_array().unwrap().len(), 5, "{list}");
     for entry in list["runs"].as_array().unwrap() {
         assert_eq!((&entry["kind"], &entry["has_report"]), (&entry["folder"], &json!(true)));
     }
     let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
-    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 4, "{schema}");
+    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 5, "{schema}");
 }
 
 #[cfg(target_os = "linux")]

@@ -49,18 +49,30 @@ fn every_view_can_be_used_at_every_size_in_light_and_dark() {
                 json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
             browser.devtools("Emulation.setEmulatedMedia", &scheme);
             browser.wait(&format!("document.documentElement.dataset.theme === '{theme}'"));
-            for view in ["live", "runs", "start"] {
-                browser.js(&format!("location.hash = '{view}'"));
+            for view in ["live", "runs", "run", "pts", "profile", "sweep", "probe"] {
+                let hash = if ["live", "runs"].contains(&view) { view } else { "start" };
+                browser.js(&format!("location.hash = '{hash}'"));
+                let valid =
+                    "document.querySelector('#editor-error').innerText.includes('is valid')";
                 let shown = match view {
                     "live" => {
-                        "document.querySelector('#table tbody tr') && document.querySelector('#flash canvas')"
+                        "document.querySelector('#table tbody tr')
+                        && document.querySelector('#flash canvas')"
                     }
                     "runs" => "document.querySelectorAll('#runs tbody tr').length === 3",
-                    _ => {
-                        "document.querySelector('#keys li') && document.querySelector('#editor-error').innerText.includes('valid')"
-                    }
+                    _ => &format!("document.querySelector('#keys li') && {valid}"),
                 };
-                browser.wait(&format!("!document.querySelector('#view-{view}').hidden && {shown}"));
+                browser.wait(&format!("!document.querySelector('#view-{hash}').hidden && {shown}"));
+                if hash == "start" {
+                    // Each kind begins with a text that is valid, and has a field for each key.
+                    browser.js(&format!(
+                        "const what = document.querySelector('#form-task');
+                         what.value = '{view}';
+                         document.querySelector('#editor-error').replaceChildren();
+                         what.dispatchEvent(new Event('change'));"
+                    ));
+                    browser.wait(valid);
+                }
                 let at = format!("{view} at {width} in {theme}");
                 let seen = browser.js(include_str!("layout.js"));
                 assert_eq!(seen["width"], width, "{at}");
