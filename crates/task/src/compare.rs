@@ -175,6 +175,11 @@ fn run_all(
     let watch = &mut |progress: &RunListProgress<'_>| report(&list, progress, control);
     let outcome = |_, ended: Result<Measured, Failure>| ended.map(|all| (all.result, all.failure));
     let mut measured = list.execute(outcome, watch)?.into_iter();
+    // Runs may be over before anybody looks.
+    control.report(|snapshot| {
+        snapshot.done = stored.len() as u64;
+        (snapshot.of, snapshot.step) = (snapshot.done, "comparing".to_owned());
+    });
     let interrupted = || {
         Failure::new(FailureKind::Interrupted, "interrupted before all sides had run")
             .with_help("nothing was compared, and nothing is kept")

@@ -33,6 +33,11 @@ fn carry_out(mut sweep: Sweep, control: &TaskControl) -> Result<TaskOutcome, Fai
         })
     };
     let (result, failure) = sweep.execute(watch)?;
+    // Designs may be over before anybody looks.
+    control.report(|snapshot| {
+        (snapshot.done, snapshot.of) = (result.rows.len() as u64, result.designs);
+        snapshot.step = format!("{} of {} designs", snapshot.done, snapshot.of);
+    });
     Ok(TaskOutcome { result: TaskResult::Sweep(Box::new(result)), failure })
 }
 

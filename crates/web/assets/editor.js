@@ -16,6 +16,7 @@ const FIRST = { toml: 'target = "sim:nvme-tlc"\nworkload = "randread"\n', hosts:
 const FIRST_OF = {
   pts: 'task = "pts"\ntarget = "sim:nvme-tlc"\nquick = true\n',
   profile: 'task = "profile"\ntarget = "sim:nvme-tlc"\n',
+  compare: 'task = "compare"\nsides = ["sim:nvme-tlc", "sim:config-a"]\n\n[run]\nworkload = "mixed"\nrequests = 20000\n',
   sweep: 'task = "sweep"\nvary = ["flash.channels=4,8", "ftl.over_provisioning=0.07,0.28"]\n\n[run]\ntarget = "sim:nvme-tlc"\nworkload = "randwrite"\nrequests = 20000\n',
   verify: 'task = "verify"\ntarget = "/dev/nvme0n1"\n\n[write]\nallowed = true\n',
   probe: 'task = "probe"\ninterval = "1s"\nsamples = 10\n',

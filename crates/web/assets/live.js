@@ -18,7 +18,7 @@ const PHASES = {
   preparing: 'preparing', ready: 'ready, waits for all hosts', loaded: 'under load', ended: 'ended',
 };
 
-const KINDS = { pts: 'SNIA test', profile: 'profile', sweep: 'sweep of designs', verify: 'verification', probe: 'samples of this machine' };
+const KINDS = { pts: 'SNIA test', profile: 'profile', compare: 'comparison', sweep: 'sweep of designs', verify: 'verification', probe: 'samples of this machine' };
 
 // undefined: the server has told nothing yet.
 let run;

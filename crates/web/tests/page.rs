@@ -149,7 +149,7 @@ fn a_run_is_started_watched_and_read() {
     follow(server.events());
     let (status, compared) = server.get("/api/compare?first=first&second=second");
     let compared: Value = serde_json::from_str(&compared).unwrap();
-    assert_eq!((status, &compared["verdict"]), (200, &json!("cannot_tell")), "{compared}");
+    assert_eq!((status, &compared["verdict"]), (200, &json!("identical")), "{compared}");
     assert!(compared["figures"][0]["first_text"].is_string());
     assert_eq!(server.get("/compare.html?first=first&second=second").0, 200);
 }
@@ -321,9 +321,12 @@ fn tasks_are_started_watched_and_read() {
     let probe = "task = \"probe\"\ninterval = \"50ms\"\nsamples = 3\n";
     let sweep = "task = \"sweep\"\nvary = [\"workload.depth=1,2\"]\n[run]\ntarget = \"sim:delay-100us\"\n\
                  workload = \"randread\"\nrequests = 100\n";
+    let compare = "task = \"compare\"\nsides = [\"sim:delay-100us\", \"sim:delay-10us\"]\n[run]\n\
+                   workload = \"randread\"\nrequests = 100\n";
     let tasks = [
         ("pts", pts),
         ("profile", profile),
+        ("compare", compare),
         ("sweep", sweep),
         ("verify", &verify),
         ("probe", probe),
@@ -349,6 +352,7 @@ fn tasks_are_started_watched_and_read() {
             "verify" => {
                 assert_eq!((&result["writes"], &result["faults"]), (&json!(256), &json!(0)))
             }
+            "compare" => assert_eq!(result["comparisons"][0]["second"], "sim:delay-10us"),
             "sweep" => assert_eq!(result["rows"].as_array().unwrap().len(), 2),
             "probe" => assert_eq!(result["samples"].as_array().unwrap().len(), 3),
             _ => assert!(result["target"].as_str().unwrap().starts_with("sim:"), "{result}"),
@@ -357,12 +361,14 @@ fn tasks_are_started_watched_and_read() {
     // The verification wrote what it was allowed to.
     assert_ne!(std::fs::read(&target).unwrap(), vec![0x5A; 1 << 20]);
     let list: Value = serde_json::from_str(&server.get("/api/runs").1).unwrap();
-    assert_eq!(list["runs"].as_array().unwrap().len(), 5, "{list}");
+    assert_eq!(list["runs"].as_array().unwrap().len(), 6, "{list}");
     for entry in list["runs"].as_array().unwrap() {
-        assert_eq!((&entry["kind"], &entry["has_report"]), (&entry["folder"], &json!(true)));
+        let folder = entry["folder"].as_str().unwrap();
+        let kind = if folder == "compare" { "comparison" } else { folder };
+        assert_eq!((&entry["kind"], &entry["has_report"]), (&json!(kind), &json!(true)));
     }
     let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
-    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 5, "{schema}");
+    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 6, "{schema}");
 }
 
 #[cfg(target_os = "linux")]
