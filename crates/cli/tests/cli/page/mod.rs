@@ -20,7 +20,7 @@ use crate::common::Place;
 use browser::Browser;
 
 /// How long anything may take that other tests beside this one slow down.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// `ssdyno ui` in a process of its own, with results in `results`.
 struct Ui {
