@@ -81,10 +81,11 @@ impl Sweep {
     pub fn resume(folder: &Path, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let (plan, mut rows, journal) = Journal::open(folder)?;
         let sweep = plan.prepare(prompt)?;
+        // What was unlucky - a full memory, a device that was taken away - is tried once more. It goes first: a later row of
+        // the same design is of the second try.
+        rows.retain(|row: &SweepRow| row.state != DesignState::Failed);
         let mut seen = BTreeSet::new();
-        rows.retain(|row: &SweepRow| row.design < sweep.designs() && seen.insert(row.design));
-        // What was unlucky - a full memory, a device that was taken away - is tried once more.
-        rows.retain(|row| row.state != DesignState::Failed);
+        rows.retain(|row| row.design < sweep.designs() && seen.insert(row.design));
         Ok(sweep.after(rows, journal))
     }
 }

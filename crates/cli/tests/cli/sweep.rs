@@ -173,6 +173,36 @@ fn a_killed_sweep_goes_on() {
     assert!(!journal.exists());
 }
 
+/// A design that failed is tried again, and the row of the second try counts from then on.
+#[test]
+#[cfg(unix)]
+fn a_failed_design_is_tried_again() {
+    let place = Place::new();
+    let args = ["--vary", "seed=1..2000/2000", "--time", "100ms", "--name", "cut"];
+    place.json(&with(&args));
+    let journal = place.path().join("results/cut/sweep.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let mut lines: Vec<&str> = text.lines().collect();
+    // As if a first try of the design had failed, and a second had not.
+    let done = lines[1].to_owned();
+    let failed = done.replace("\"state\":\"done\"", "\"state\":\"failed\",\"why\":\"bad luck\"");
+    assert_ne!(failed, done);
+    lines.insert(1, &failed);
+    std::fs::write(&journal, lines.join("\n") + "\n").unwrap();
+    let mut child = place.command(&["sweep", "--resume", "results/cut", "--json"]);
+    let child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let stop = std::process::Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(stop.success());
+    let output = child.wait_with_output().unwrap();
+    let result = crate::common::one_object(&String::from_utf8(output.stdout).unwrap());
+    assert_eq!((&result["failed"], &result["partial"]), (&json!(0), &json!(true)));
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let design = serde_json::from_str::<Value>(&done).unwrap()["design"].clone();
+    let same = text.lines().skip(1).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(same.filter(|row| row["design"] == design).count(), 2, "it is not run a third time");
+}
+
 /// With time over, what is missing is said, and the journal waits.
 #[test]
 fn a_sweep_without_time_is_partial() {
