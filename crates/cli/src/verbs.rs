@@ -91,7 +91,7 @@ pub(crate) enum Verb {
     /// Compare runs or targets with confidence intervals and significance tests.
     #[command(after_help = SET)]
     Compare(Box<CompareArgs>),
-    /// Run many designs of a device, or many settings of a load: one table, the front, the effect of each key.
+    /// Run many designs of a device or settings of a load; print and store one table, the best designs, the effect of each key.
     #[command(after_help = SWEEP)]
     Sweep(Box<SweepArgs>),
     /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency

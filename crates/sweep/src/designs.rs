@@ -75,7 +75,7 @@ impl Designs {
             }
             (Sampling::Grid, None) => (Drawn::All, whole(axes, grid)?),
             (_, None) => {
-                return Err(Failure::usage("how many designs are to be drawn?")
+                return Err(Failure::usage("the number of designs to draw is missing")
                     .with_help("give `designs=200`, for example")
                     .with_key("designs"));
             }
@@ -163,7 +163,7 @@ fn random(axes: &[Axis], grid: Option<f64>, count: u64, seed: u64) -> (Drawn, u6
     let mut rng = Pcg64::seed_from_u64(seed);
     let grid = grid.filter(|size| *size < 9e15).map(|size| size as u64);
     match grid {
-        // Whoever asks for as many as there are gets each once.
+        // A request for as many designs as there are, or more, gives each once.
         Some(size) if count >= size => (Drawn::All, size),
         Some(size) if count > size / 2 => {
             let mut all: Vec<u64> = (0..size).collect();

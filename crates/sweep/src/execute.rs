@@ -204,7 +204,7 @@ impl Sweep {
     }
 }
 
-/// What those who run designs share.
+/// What the threads that run designs share.
 struct Crew<'a> {
     plan: &'a SweepPlan,
     designs: &'a Designs,

@@ -62,7 +62,7 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
             Some(losses) => judged.push((at, losses)),
         }
     }
-    // In ascending order of the losses whoever dominates a row comes before it: the front only grows.
+    // In ascending order of the losses a row comes after all rows that dominate it: the front only grows.
     judged.sort_by(|(_, a), (_, b)| {
         let mut pairs = a.iter().zip(b).map(|(a, b)| a.value.total_cmp(&b.value));
         pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)

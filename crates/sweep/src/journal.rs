@@ -104,7 +104,7 @@ impl Journal {
 
     /// Takes the journal away once the rows are in the results.
     pub(crate) fn remove(self) {
-        // Left behind it does no harm: who resumes finds nothing to do.
+        // A journal that is left behind does no harm: `resume` finds all designs in it.
         let _ = fs::remove_file(self.path);
     }
 }

@@ -25,12 +25,12 @@ impl SweepPlan {
     pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let designs = Designs::new(&self.vary, self.sampling, self.designs, self.draw_seed)?;
         if let Some(key) = self.cost.wrong_key() {
-            return Err(Failure::usage(format!("`{key}` is no price"))
+            return Err(Failure::usage(format!("`{key}` is not a price"))
                 .with_help("write a number of 0 or more")
                 .with_key(key));
         }
         if self.objectives.is_empty() {
-            return Err(Failure::usage("designs are judged by nothing")
+            return Err(Failure::usage("the plan names no figure that designs are judged by")
                 .with_help("name one figure or more, such as p99")
                 .with_key("objectives"));
         }
@@ -52,7 +52,7 @@ impl SweepPlan {
         base_is_real || varied.any(|spec| ssdyno_session::is_real(&spec).unwrap_or(true))
     }
 
-    /// Consent is given for one target, by whoever starts the sweep: no design may widen it.
+    /// The user consents to writing to one target: no design may add another.
     fn check_write(&self, is_real: bool) -> Result<(), Failure> {
         let refuse = |message: String, help: &str| {
             Err(Failure::usage(message).with_help(help).with_key("vary"))
@@ -81,8 +81,8 @@ impl Sweep {
     pub fn resume(folder: &Path, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let (plan, mut rows, journal) = Journal::open(folder)?;
         let sweep = plan.prepare(prompt)?;
-        // What was unlucky - a full memory, a device that was taken away - is tried once more. It goes first: a later row of
-        // the same design is of the second try.
+        // A failed design is run again: memory may have been full, or a device was removed. Failed rows go before duplicates
+        // do, because the journal has the row of the second run after that of the first.
         rows.retain(|row: &SweepRow| row.state != DesignState::Failed);
         let mut seen = BTreeSet::new();
         rows.retain(|row| row.design < sweep.designs() && seen.insert(row.design));

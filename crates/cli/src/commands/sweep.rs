@@ -10,7 +10,7 @@ use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_figures::Keep;
 use ssdyno_report::RunDirectory;
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, files, named, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, files, unwritable};
 use ssdyno_sweep::{
     Axis, Objective, Requirement, Sampling, Sweep, SweepPlan, SweepResult, SweepRow,
 };
@@ -104,16 +104,28 @@ impl SweepArgs {
     fn plan(&self) -> Result<SweepPlan, Failure> {
         let target = self.target.clone().unwrap_or_default();
         if is_plan(&target) {
-            if !self.vary.is_empty() {
-                return Err(Failure::usage(format!("{target} says what is varied"))
-                    .with_help("leave --vary out, or name a device"));
-            }
+            self.refuse_options(&target)?;
             return SweepPlan::read(&target);
         }
-        let spec = RunSpec { target: Some(target.clone()), ..self.load.spec() };
-        let run = match named::is_real(&target) {
-            true => RunSpec { real: self.real.spec(), write: self.real.write_spec(), ..spec },
-            false => spec,
+        Ok(self.typed(self.target.clone()))
+    }
+
+    /// Refuses options that a plan has: beside it they would be ignored.
+    fn refuse_options(&self, plan: &str) -> Result<(), Failure> {
+        if self.typed(None) == SweepPlan::default() {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("{plan} has the options of the designs and of the load already"))
+            .with_help("change them in the plan; only --top, --keep, --csv and where results go may stand beside it"))
+    }
+
+    /// The plan that the options ask for.
+    fn typed(&self, target: Option<String>) -> SweepPlan {
+        let run = RunSpec {
+            target,
+            real: self.real.spec(),
+            write: self.real.write_spec(),
+            ..self.load.spec()
         };
         let mut plan = SweepPlan {
             run,
@@ -128,7 +140,7 @@ impl SweepArgs {
         if !self.objective.is_empty() {
             plan.objectives.clone_from(&self.objective);
         }
-        Ok(plan)
+        plan
     }
 }
 
@@ -142,6 +154,7 @@ fn is_plan(target: &str) -> bool {
 pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
     let (mut prepared, folder, plan) = match &args.resume {
         Some(folder) => {
+            args.refuse_options(&folder.display().to_string())?;
             let sweep = Sweep::resume(folder, &mut Terminal).map_err(in_failure_of_task)?;
             let plan = sweep.plan().clone();
             (PreparedTask::from(sweep), Some(ResultFolder::open(folder)?), plan)
@@ -149,7 +162,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
         None => {
             let plan = args.plan()?;
             let prepared = task::prepare(&Task::Sweep(Box::new(plan.clone())))?;
-            // Made before the runs: who has no place for results should hear of it at once.
+            // Made before the runs: a user without a place for results should read that at once.
             (prepared, directory(args, &plan)?, plan)
         }
     };

@@ -100,7 +100,9 @@ fn impossible_designs_do_not_stop_a_sweep() {
 #[test]
 fn what_is_wrong_is_refused_before_anything_is_run() {
     let place = Place::new();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
+        // Options of real targets are not ignored for a simulated one.
+        (&["--jobs", "2"], "--jobs"),
         (&["--vary", "flash.chanels=1,2"], "flash.chanels"),
         (&["--vary", "flash.channels=4,6"], "varied twice"),
         (&["--vary", "workload.depth=zero"], "workload.depth"),
@@ -119,6 +121,19 @@ fn what_is_wrong_is_refused_before_anything_is_run() {
         assert!(errors.contains(says), "{more:?}: {errors}");
     }
     assert!(place.fails(2, &["sweep"]).contains("TARGET|PLAN"));
+    // Beside a plan an option of the load would be ignored.
+    place.write("plan.toml", "vary = [\"seed=1,2\"]\n[run]\ntarget = \"sim:delay-10us\"\n");
+    for option in
+        [["--requests", "5"], ["--vary", "seed=1,2"], ["--objective", "p99"], ["--jobs", "2"]]
+    {
+        let errors = place.fails(2, &[&["sweep", "plan.toml"], &option[..]].concat());
+        assert!(errors.contains("plan.toml has the options"), "{errors}");
+        let errors = place.fails(2, &[&["sweep", "--resume", "none"], &option[..]].concat());
+        assert!(
+            errors.contains("none has the options") || errors.contains("cannot be used with"),
+            "{errors}"
+        );
+    }
     assert!(place.fails(2, &["sweep", "--resume", "none"]).contains("none/sweep.jsonl"));
     assert!(!place.path().join("results").exists());
     // A figure that no design has is said at the end; the table is kept.
