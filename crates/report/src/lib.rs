@@ -34,5 +34,5 @@ pub use headline::{FigureKind, HEADLINES, HeadlineFigure, figure_format, headlin
 pub use html::{Axis, Page, Plot, table as html_table};
 pub use html::{comparison_html, report_html};
 pub use series_csv::series_csv;
-pub use side_by_side::{SortBy, comparison_text, runs_table, runs_text, verdict};
+pub use side_by_side::{SortBy, aligned, comparison_text, runs_table, runs_text, verdict};
 pub use text::summary_text;

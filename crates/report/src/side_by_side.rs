@@ -187,8 +187,12 @@ fn in_short(comparison: &Comparison) -> String {
     }
 }
 
-/// Columns side by side; those with the numbers `right` are aligned at their right.
-fn aligned(header: &[String], rows: impl Iterator<Item = Vec<String>>, right: &[usize]) -> String {
+/// Lines of `header` and `rows` in columns two blanks apart; columns with the numbers `right` are aligned at their right.
+pub fn aligned(
+    header: &[String],
+    rows: impl Iterator<Item = Vec<String>>,
+    right: &[usize],
+) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.to_vec());
     for (index, column) in table.column_iter_mut().enumerate() {

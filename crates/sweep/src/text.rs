@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_report::figure_format;
+use ssdyno_report::{aligned, figure_format};
 
 use crate::objective::Objective;
 use crate::row::{DesignState, Effect, EffectLevel, Standing, SweepResult, SweepRow};
@@ -41,7 +41,7 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     if front.is_empty() {
         text.push_str("  no design keeps all bounds of `require`\n");
     } else {
-        text.push_str(&aligned(&rows));
+        text.push_str(&table(&rows));
     }
     if front.len() > top {
         let _ = writeln!(text, "  … and {} more; the table has all", front.len() - top);
@@ -50,7 +50,7 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     let rows: Vec<Vec<String>> = effects.map(effect_cells).collect();
     if !rows.is_empty() {
         text.push_str("\nEffects: the share of the variation that a key explains alone, and the mean at its values\n");
-        text.push_str(&aligned(&rows));
+        text.push_str(&table(&rows));
     }
     text
 }
@@ -147,19 +147,9 @@ pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
     ]
 }
 
-/// Columns side by side, two blanks apart.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "  {cell}{}", " ".repeat(width - cell.chars().count()));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+/// Rows in columns, indented.
+fn table(rows: &[Vec<String>]) -> String {
+    let Some((first, rest)) = rows.split_first() else { return String::new() };
+    let lines = aligned(first, rest.iter().cloned(), &[]);
+    lines.lines().map(|line| format!("  {line}\n")).collect()
 }
