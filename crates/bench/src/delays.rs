@@ -1,6 +1,6 @@
 //! How late requests were issued.
 
-use ssdyno_figures::{Histogram, nanoseconds};
+use ssdyno_figures::{Histogram, Warning, WarningKind, nanoseconds};
 
 /// Lateness of 1 % of the requests that asks for an explanation.
 const MUCH_NS: f64 = 50_000.0;
@@ -67,37 +67,46 @@ impl Delays {
         self.queued
     }
 
+    /// Requests that found a place.
+    fn placed(&self) -> u64 {
+        self.punctual + self.ours.as_ref().map_or(0, |late| late.total())
+    }
+
+    /// Whether most requests waited for a place.
+    fn is_overloaded(&self) -> bool {
+        self.queued > self.placed()
+    }
+
+    /// That the target does not keep up, of a run that is too short to know by how much.
+    pub(crate) fn overload(&self) -> Option<Warning> {
+        let message = format!(
+            "overloaded: the target does not keep up with the arrivals; {} of {} requests waited for a place",
+            self.queued,
+            self.queued + self.placed()
+        );
+        let warning = Warning::new(WarningKind::Overloaded, message);
+        self.is_overloaded().then(|| warning.with_help("lower the arrival rate or raise the depth"))
+    }
+
     /// The report; nothing in a closed loop.
     pub(crate) fn note(&self) -> Option<String> {
         if self.ours.is_none() && self.queued == 0 {
             return None;
         }
-        let placed = self.punctual + self.ours.as_ref().map_or(0, |late| late.total());
-        let overloaded = self.queued > placed;
-        let mut text = String::new();
-        if overloaded {
-            text = format!(
-                "the target does not keep up with the arrivals: {} of {} requests waited for a place, as \
-                 many as allowed being outstanding, and latencies grow for as long as that lasts; the \
-                 other ",
-                self.queued,
-                self.queued + placed
-            );
-        }
-        text += &format!(
+        let mut text = format!(
             "requests were issued late by {} (median), {} (99 %), {} (most)",
             nanoseconds(self.ours_ns_at(0.5)),
             nanoseconds(self.ours_ns_at(0.99)),
             nanoseconds(self.ours_ns_max as f64),
         );
-        if self.queued > 0 && !overloaded {
+        if self.queued > 0 {
             text.push_str(&format!(
                 "; {} more waited for a place, as many as allowed being outstanding",
                 self.queued
             ));
         }
         text.push_str("; latencies count from the intended start");
-        if self.ours_ns_at(0.99) > MUCH_NS && !overloaded {
+        if self.ours_ns_at(0.99) > MUCH_NS && !self.is_overloaded() {
             text.push_str(
                 ". So late is other work on the cores, which should be idle, or one job that cannot issue \
                  as fast",
@@ -125,9 +134,9 @@ mod tests {
         assert_eq!(twice.ours_ns_at(0.91), 200.0);
         let note = twice.note().unwrap();
         assert!(note.contains("0 ns (median)") && note.contains("200.0 ns (most)"), "{note}");
-        assert!(note.contains("2 more waited"), "{note}");
+        assert!(note.contains("2 more waited") && twice.overload().is_none(), "{note}");
         (0..200).for_each(|_| twice.add(1_000_000, true));
-        let note = twice.note().unwrap();
-        assert!(note.contains("202 of 402 requests waited"), "{note}");
+        let warning = twice.overload().unwrap();
+        assert!(warning.message.contains("202 of 402 requests waited"), "{warning:?}");
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn measure(
         closed,
         page_cache: !target.direct,
         notes,
+        warnings: report::warnings(run, target),
         files: target.files(),
         jobs,
         reports: &reports,

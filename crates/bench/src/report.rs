@@ -6,7 +6,7 @@ use ssdyno_block::{Time, counted};
 use ssdyno_figures::probe::MachineActivity;
 use ssdyno_figures::{
     Configuration, Ending, IssueDelay, JobResult, MethodResult, MethodSettings, OwnCost, Precision,
-    RunResult, StopReason, nanoseconds,
+    RunResult, StopReason, Warning, WarningKind, nanoseconds,
 };
 use ssdyno_prober::{Sources, SystemCounters};
 use ssdyno_record::Recording;
@@ -21,6 +21,7 @@ use crate::method::{ALL, Method};
 use crate::plan::{LoadPlan, Means};
 use crate::run::BenchRun;
 use crate::start::Began;
+use crate::target::RealTarget;
 use crate::worker::JobReport;
 
 /// Jobs that are on the CPU for this share of the time can hardly do more.
@@ -82,6 +83,15 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
     }
 }
 
+/// What is wrong with the figures before any is known.
+pub(crate) fn warnings(run: &BenchRun, target: &RealTarget) -> Vec<Warning> {
+    let load = run.source.warnings().into_iter().map(|message| {
+        let warning = Warning::new(WarningKind::OtherLoad, message);
+        warning.with_help("write direct=0 or direct=1 into the job file")
+    });
+    load.chain(target.warnings.iter().cloned()).collect()
+}
+
 /// Everything a result is made from.
 pub(crate) struct Parts<'a> {
     pub(crate) run: &'a BenchRun,
@@ -91,6 +101,7 @@ pub(crate) struct Parts<'a> {
     /// Requests went through this machine's page cache.
     pub(crate) page_cache: bool,
     pub(crate) notes: Vec<String>,
+    pub(crate) warnings: Vec<Warning>,
     /// What makes up the target.
     pub(crate) files: FioFiles,
     /// What is reported apart.
@@ -125,6 +136,7 @@ impl Parts<'_> {
             wall_seconds: self.wall.as_secs_f64(),
             configuration: Some(self.configuration()),
             notes: self.notes.clone(),
+            warnings: self.warnings.clone(),
             jobs: self.jobs.clone(),
             method: Some(self.method()),
             ..RunResult::default()
@@ -190,6 +202,9 @@ impl Parts<'_> {
     fn fill_delays(&self, result: &mut RunResult) {
         let mut delays = Delays::default();
         self.reports.iter().for_each(|report| delays.merge(&report.ended.delays));
+        if !result.warns_of(WarningKind::Overloaded) {
+            result.warnings.extend(delays.overload());
+        }
         result.notes.extend(delays.note());
         result.issue_delay_ns = (!self.closed).then(|| IssueDelay {
             p50: delays.ours_ns_at(0.5),
@@ -206,11 +221,11 @@ impl Parts<'_> {
             result.notes.push(format!("the device's own counters differ: {}", check.detail));
         }
         result.machine.clone_from(&self.machine);
-        result.notes.extend(self.others());
+        result.warnings.extend(self.others());
     }
 
     /// What other programs took of the processors, where that is enough to move the figures.
-    fn others(&self) -> Option<String> {
+    fn others(&self) -> Option<Warning> {
         let samples = &self.machine.as_ref()?.samples;
         let busy: f64 = samples
             .iter()
@@ -223,11 +238,11 @@ impl Parts<'_> {
         // The kernel works for the target, in whatever name; programs in user mode do not.
         let others = (busy * processors - own) / (seconds * processors);
         (seconds > MEANS_SOMETHING && others > CROWDED).then(|| {
-            format!(
-                "other programs took {:.0} % of this machine's processors meanwhile: the figures are of \
-                 both, and move with them",
+            let message = format!(
+                "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
                 100.0 * others
-            )
+            );
+            Warning::new(WarningKind::Machine, message).with_help("stop them and run again")
         })
     }
 
@@ -336,12 +351,14 @@ impl Parts<'_> {
             return;
         }
         let each = result.own_cost.map_or(0.0, |cost| cost.cpu_ns_per_request);
-        result.notes.push(format!(
+        let message = format!(
             "the jobs were on the CPU for {:.0} % of the time ({} a request, of which {} are the \
-             tool's own): this side is the limit, not the target; more jobs may reach more",
+             tool's own): this side is the limit, not the target",
             100.0 * busy,
             nanoseconds(each),
             nanoseconds(self.floor),
-        ));
+        );
+        let warning = Warning::new(WarningKind::Machine, message);
+        result.warnings.push(warning.with_help("more jobs may reach more: raise `--jobs`"));
     }
 }

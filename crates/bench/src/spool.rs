@@ -43,6 +43,7 @@ pub(crate) fn begin(
             method: Some(method.clone()),
             configuration: Some(Configuration { workload_toml, ..Configuration::default() }),
             notes: target.notes.clone(),
+            warnings: target.warnings.clone(),
             spec: place.spec.clone(),
             ..RunResult::default()
         },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use ssdyno_block::SECTOR_BYTES;
+use ssdyno_figures::{Warning, WarningKind};
 use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
@@ -59,6 +60,8 @@ pub struct RealTarget {
     head_is_writable: bool,
     /// Files of its own that this program made and may write to.
     scratch: Vec<ScratchFile>,
+    /// Why figures do not mean what they seem to.
+    pub(crate) warnings: Vec<Warning>,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
@@ -232,6 +235,7 @@ impl RealTarget {
             writable,
             head_is_writable: writable,
             scratch: Vec::new(),
+            warnings: Vec::new(),
             notes: Vec::new(),
             more: Vec::new(),
             locks: Vec::new(),
@@ -261,6 +265,11 @@ impl RealTarget {
             self.direct &= other.direct;
             self.in_memory |= other.in_memory;
             self.writable |= other.writable;
+            for warning in std::mem::take(&mut other.warnings) {
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
             for note in std::mem::take(&mut other.notes) {
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
@@ -350,17 +359,16 @@ impl RealTarget {
 
     fn describe(&mut self, page_cache: PageCache) {
         if self.in_memory {
-            self.notes.push(
-                "the file lies in memory (tmpfs): this measures the page cache and memory, no \
-                 device"
-                    .to_owned(),
-            );
+            let message =
+                "the file lies in memory (tmpfs): the figures are those of memory, no device";
+            let warning = Warning::new(WarningKind::Memory, message);
+            self.warnings.push(warning.with_help("choose a file on the drive"));
         } else if page_cache != PageCache::Bypassed {
-            self.notes.push(self.empty_cache(page_cache));
+            let warning = Warning::new(WarningKind::Memory, self.empty_cache(page_cache));
+            self.warnings.push(warning.with_help("use direct I/O to measure the target"));
         } else if !self.direct {
-            self.notes.push(
-                "the file system refuses O_DIRECT: requests go through the page cache".to_owned(),
-            );
+            let message = "the file system refuses O_DIRECT: requests go through the page cache";
+            self.warnings.push(Warning::new(WarningKind::Memory, message));
         }
     }
 

@@ -182,7 +182,12 @@ fn a_file_in_memory_is_told_and_read_by_threads() {
     let result = measure(&run(&name, "depth = 4\nrequests = 1000\n")).result;
     assert_eq!((result.requests, result.errors), (1_000, 0));
     let notes = result.notes.join("\n");
-    assert!(notes.contains("tmpfs") && notes.contains("engine threads (pread and pwrite); 4 jobs"));
+    assert!(notes.contains("engine threads (pread and pwrite); 4 jobs"), "{notes}");
+    assert!(
+        result.warnings.iter().any(|one| one.message.contains("tmpfs")),
+        "{:?}",
+        result.warnings
+    );
 }
 
 #[test]

@@ -147,6 +147,9 @@ fn base(hosts: &[Present]) -> RunResult {
     let named = |one: &Present, text: &str| format!("{}: {text}", one.host.name);
     let notes =
         hosts.iter().flat_map(|host| host.result.notes.iter().map(move |note| named(host, note)));
+    let warnings = hosts.iter().flat_map(|host| {
+        host.result.warnings.iter().map(|warning| warning.clone().of(&host.host.name))
+    });
     let invariants = hosts.iter().flat_map(|host| {
         let of = |one: &Invariant| Invariant { detail: named(host, &one.detail), ..one.clone() };
         host.result.invariants.iter().map(of)
@@ -166,6 +169,7 @@ fn base(hosts: &[Present]) -> RunResult {
         wall_seconds: all().map(|result| result.wall_seconds).fold(0.0, f64::max),
         configuration: first.configuration,
         notes: notes.collect(),
+        warnings: warnings.collect(),
         invariants: invariants.collect(),
         ..RunResult::default()
     }

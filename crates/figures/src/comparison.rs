@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::interval::Interval;
+use crate::warning::Warning;
 
 /// What may be said about a figure of the second result against the first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -83,6 +84,9 @@ pub struct Comparison {
     /// Why the figures must not be held against each other; empty where they may.
     #[serde(default)]
     pub not_comparable: Vec<String>,
+    /// Why figures of one of the runs do not mean what they seem to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Figure by figure, IOPS first.
     pub figures: Vec<FigureComparison>,
     /// What makes the comparison unfair or says little: different workloads, partial runs, runs that

@@ -36,6 +36,7 @@ mod result;
 mod steady;
 mod stop;
 mod until;
+mod warning;
 
 pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
@@ -64,3 +65,4 @@ pub use result::{
 pub use steady::{SteadyPeriod, SteadyState};
 pub use stop::{Ending, StopReason};
 pub use until::{Metric, Precision, Until};
+pub use warning::{Warning, WarningKind};

@@ -16,6 +16,7 @@ use crate::probe::MachineActivity;
 use crate::steady::SteadyState;
 use crate::stop::StopReason;
 use crate::until::Precision;
+use crate::warning::{Warning, WarningKind};
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
 /// meaning; added keys do not raise it.
@@ -168,7 +169,10 @@ pub struct RunResult {
     /// Invariants whatever the device, and whether they did.
     #[serde(default)]
     pub invariants: Vec<Invariant>,
-    /// Warnings and remarks that a reader of the figures must know.
+    /// Why figures do not mean what they seem to; front ends show it above them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+    /// Remarks: how the load was carried, and what else is worth knowing.
     #[serde(default)]
     pub notes: Vec<String>,
     /// What repeats the run.
@@ -178,6 +182,13 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub spec: Option<serde_json::Value>,
+}
+
+impl RunResult {
+    /// Whether there is a warning of this kind.
+    pub fn warns_of(&self, kind: WarningKind) -> bool {
+        self.warnings.iter().any(|warning| warning.kind == kind)
+    }
 }
 
 /// When a real target was loaded, by the clock of the machine that loaded it; and the window of several hosts.

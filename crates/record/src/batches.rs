@@ -117,6 +117,11 @@ impl Batches {
         self.size
     }
 
+    /// When each batch was complete, in seconds.
+    pub(crate) fn ends_seconds(&self) -> Vec<f64> {
+        self.done.iter().map(|batch| batch.end.as_s_f64()).collect()
+    }
+
     /// Mean latency of each batch in ns, in order.
     pub(crate) fn means_ns(&self) -> Vec<f64> {
         let scale = 1e3 * self.size as f64;

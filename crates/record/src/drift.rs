@@ -5,6 +5,8 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
+use ssdyno_figures::{Warning, WarningKind};
+
 use crate::batches::Batches;
 use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
 
@@ -27,48 +29,61 @@ const CORRELATION_MOST: f64 = 0.95;
 /// Degrees of freedom that are left however strongly stretches are correlated.
 const FREEDOM_LEAST: f64 = 3.0;
 
+/// What was found in the latencies of a run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Findings {
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) notes: Vec<String>,
+}
+
 /// What is to be said of the latencies of a run.
-pub(crate) fn notes(batches: &Batches) -> Vec<String> {
-    notes_of(&batches.means_ns(), batches.size())
+pub(crate) fn findings(batches: &Batches) -> Findings {
+    findings_of(&batches.means_ns(), batches.size())
 }
 
 /// The same of the means of batches of `size` requests.
-fn notes_of(means: &[f64], size: u64) -> Vec<String> {
-    let mut notes = Vec::new();
+fn findings_of(means: &[f64], size: u64) -> Findings {
+    let mut found = Findings::default();
     let cut = warm_up_of(means);
     if let Some(cut) = cut {
-        let (with, without) = (mean(means), mean(&means[cut..]));
-        notes.push(format!(
-            "the first {} requests look like warm-up (MSER): mean latency is {:+.1} % without them; \
-             leave them out with a ramp-up",
-            cut as u64 * size,
-            100.0 * (without - with) / with
-        ));
+        let (with, without, requests) = (mean(means), mean(&means[cut..]), cut as u64 * size);
+        let change = 100.0 * (without - with) / with;
+        let message = format!(
+            "the figures contain a warm-up: without the first {requests} requests mean latency is {change:+.1} % (MSER)"
+        );
+        let warning = Warning::new(WarningKind::WarmUp, message);
+        found.warnings.push(
+            warning.with_help(format!(
+                "leave the warm-up out with `--set workload.ramp_up={requests}`"
+            )),
+        );
     }
     let rest = &means[cut.unwrap_or(0)..];
     let groups = stretches(rest, GROUPS);
-    if let Some(change) = drift(&groups) {
-        notes.push(format!(
-            "latency drifts: {:+.1} % from the first to the last eighth of the run, so it is not \
-             steady; run longer or precondition the target",
-            100.0 * change
+    let mut unsteady = |message: String| {
+        let warning = Warning::new(WarningKind::NotSteady, message);
+        found.warnings.push(warning.with_help("run longer or precondition the target"));
+    };
+    let drift = drift(&groups);
+    let elsewhere = cut.is_none() && ends_elsewhere(means);
+    if let Some(change) = drift {
+        let change = 100.0 * change;
+        unsteady(format!(
+            "not steady: latency drifts by {change:+.1} % from the first to the last eighth of the run"
         ));
-    } else if cut.is_none() && ends_elsewhere(means) {
-        notes.push(
-            "no steady state was reached (MSER): latency still changes in the second half of the \
-             run; run longer or precondition the target"
-                .into(),
+    } else if elsewhere {
+        unsteady(
+            "not steady (MSER): latency still changes in the second half of the run".to_owned(),
         );
     }
     let lag = lag_one(&groups);
-    if groups.len() == GROUPS && lag > CORRELATION_TOLD && notes.len() == usize::from(cut.is_some())
-    {
-        notes.push(format!(
+    if groups.len() == GROUPS && lag > CORRELATION_TOLD && drift.is_none() && !elsewhere {
+        found.notes.push(format!(
             "latencies of neighbouring parts of the run are alike (correlation {lag:.2}): the \
              intervals allow for it and are wide; run longer for narrower ones"
         ));
     }
-    notes
+    found
 }
 
 /// The mean of each of `count` equal stretches; of fewer where there are fewer values.
@@ -211,12 +226,17 @@ mod tests {
         }
     }
 
+    fn texts(means: &[f64]) -> Vec<String> {
+        let Findings { warnings, notes } = findings_of(means, 5);
+        warnings.into_iter().map(|one| one.message).chain(notes).collect()
+    }
+
     fn drifts(means: &[f64]) -> bool {
-        notes_of(means, 5).iter().any(|note| note.contains("drifts") || note.contains("no steady"))
+        findings_of(means, 5).warnings.iter().any(|one| one.kind == WarningKind::NotSteady)
     }
 
     fn warms_up(means: &[f64]) -> bool {
-        notes_of(means, 5).iter().any(|note| note.contains("warm-up"))
+        findings_of(means, 5).warnings.iter().any(|one| one.kind == WarningKind::WarmUp)
     }
 
     /// How many of 1000 seeds get a note of a drift, and how many one of a warm-up.
@@ -235,10 +255,10 @@ mod tests {
             for at in 0..requests {
                 batches.add(latency_ps, 4096, 1, ssdyno_block::Time::from_ps(latency_ps * at));
             }
-            assert_eq!(notes(&batches), Vec::<String>::new(), "{latency_ps} ps, {requests}");
+            assert_eq!(findings(&batches), Findings::default(), "{latency_ps} ps, {requests}");
         }
         for n in 10..200 {
-            assert_eq!(notes_of(&vec![62_303.177_f64; n], 5), Vec::<String>::new(), "{n}");
+            assert_eq!(findings_of(&vec![62_303.177_f64; n], 5), Findings::default(), "{n}");
         }
     }
 
@@ -309,15 +329,15 @@ mod tests {
     #[test]
     fn a_drift_is_told_in_per_cent() {
         let falls: Vec<f64> = (0..640).map(|at| 110.0 - 20.0 * at as f64 / 640.0).collect();
-        let notes = notes_of(&falls, 5);
+        let notes = texts(&falls);
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].starts_with("latency drifts: -17.5 % from the first"), "{notes:?}");
+        assert!(notes[0].contains("drifts by -17.5 % from the first"), "{notes:?}");
     }
 
     /// Correlated, but nowhere else at the end: intervals are wide, and the note says why.
     #[test]
     fn correlation_is_told_as_such() {
-        let notes = notes_of(&Draw(3).correlated(0.99, 0.1, 1_000), 5);
+        let notes = texts(&Draw(3).correlated(0.99, 0.1, 1_000));
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].contains("neighbouring parts of the run are alike"), "{notes:?}");
     }

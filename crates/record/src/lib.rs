@@ -27,6 +27,7 @@ mod drift;
 mod jobs;
 mod little;
 pub mod memory;
+mod overload;
 mod parquet_rows;
 mod quantiles;
 mod recorder;

@@ -11,6 +11,7 @@ use crate::batches::Batches;
 use crate::confidence::Source;
 use crate::drift;
 use crate::little::Little;
+use crate::overload::Overload;
 use crate::quantiles::{Exact, SHARES, Wanted};
 use crate::rows::{RowNames, Rows};
 use crate::series::Series;
@@ -397,7 +398,13 @@ impl Recording {
                  more points"
             ));
         }
-        result.notes.extend(drift::notes(&self.batches));
+        let found = drift::findings(&self.batches);
+        match Overload::find(&self.batches) {
+            // A longer run would only have longer latencies.
+            Some(overload) => result.warnings.push(overload.warning()),
+            None => result.warnings.extend(found.warnings),
+        }
+        result.notes.extend(found.notes);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Two results side by side.
 
 use ssdyno_block::counted;
-use ssdyno_figures::{Comparison, FigureComparison, Interval, RunResult, Verdict, significant};
+use ssdyno_figures::{
+    Comparison, FigureComparison, Interval, RunResult, Verdict, Warning, significant,
+};
 use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
 
 use crate::changes::{changes, obstacles};
@@ -35,6 +37,7 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         let figure = figures.iter().find(|figure| figure.figure == name)?;
         (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
     });
+    let warnings = warnings(first, second);
     let changed = changes(first, second);
     let not_comparable = obstacles(first, second, &changed);
     let same = |figure: &FigureComparison| figure.first.to_bits() == figure.second.to_bits();
@@ -47,7 +50,19 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
         verdict => verdict.unwrap_or(Verdict::CannotTell),
     };
     let (first, second) = names;
-    Comparison { first, second, verdict, changed, not_comparable, figures, notes }
+    Comparison { first, second, verdict, changed, not_comparable, warnings, figures, notes }
+}
+
+/// Those of both runs; what both say is said once.
+fn warnings(first: &RunResult, second: &RunResult) -> Vec<Warning> {
+    let both = |warning: &&Warning| second.warnings.contains(warning);
+    let shared = first.warnings.iter().filter(both).map(|one| one.clone().of("both runs"));
+    let [first, second] = [("the first run", first, second), ("the second run", second, first)]
+        .map(|(which, run, other)| {
+            let alone = run.warnings.iter().filter(|one| !other.warnings.contains(one));
+            alone.map(|one| one.clone().of(which)).collect::<Vec<_>>()
+        });
+    shared.chain(first).chain(second).collect()
 }
 
 /// A figure and its interval.

@@ -37,6 +37,9 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     for why in &comparison.not_comparable {
         let _ = writeln!(text, "not comparable: {why}");
     }
+    for warning in &comparison.warnings {
+        let _ = writeln!(text, "warning: {}", warning.line());
+    }
     if !text.is_empty() {
         text.push('\n');
     }

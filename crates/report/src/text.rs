@@ -58,10 +58,12 @@ fn head(text: &mut String, r: &RunResult) {
         None => format!("in {}", seconds(r.simulated_seconds)),
     };
     line(text, format_args!("{}{errors}{unanswered}, {clock}", requests(r.requests)));
-    r.notes
-        .iter()
-        .filter(|note| precedes(note))
-        .for_each(|n| line(text, format_args!("note: {n}")));
+    for warning in &r.warnings {
+        line(text, format_args!("warning: {}", warning.message));
+        if let Some(help) = &warning.help {
+            line(text, format_args!("  = help: {help}"));
+        }
+    }
     text.push('\n');
     let confidence = r.confidence.as_ref();
     let iops = confidence.and_then(|c| c.iops);
@@ -391,21 +393,15 @@ fn remarks(text: &mut String, r: &RunResult) {
         line(text, format_args!("\nOverhead  {}", own_cost(&cost)));
     }
     let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
-    if !(r.notes.iter().all(|note| precedes(note)) && broken.is_empty()) {
+    if !(r.notes.is_empty() && broken.is_empty()) {
         text.push('\n');
     }
     for invariant in broken {
         line(text, format_args!("BROKEN  {}: {}", invariant.name, invariant.detail));
     }
-    for note in r.notes.iter().filter(|note| !precedes(note)) {
+    for note in &r.notes {
         line(text, format_args!("note: {note}"));
     }
-}
-
-/// Whether a note stands above the figures: they are those of another load than the reader of the job
-/// file expects.
-fn precedes(note: &str) -> bool {
-    note.contains("requests go past the page cache (direct=1)")
 }
 
 /// The tool's overhead in words.
@@ -433,7 +429,7 @@ pub(crate) fn own_cost(cost: &ssdyno_figures::OwnCost) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssdyno_figures::{Metric, Precision};
+    use ssdyno_figures::{Metric, Precision, Warning, WarningKind};
 
     #[test]
     fn an_upper_end_that_is_not_known_is_open() {
@@ -443,16 +439,16 @@ mod tests {
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
     }
 
-    /// That fio would have sent another load is told before any figure; all else after them.
+    /// What makes figures mean something else is told before any of them; all else after them.
     #[test]
-    fn what_makes_it_another_load_is_told_first() {
-        let past = "job file: requests go past the page cache (direct=1): the job does not say, and \
-                    fio would go through it (direct=0)";
-        let notes = vec!["one more thing".to_owned(), past.to_owned()];
-        let text = summary_text(&RunResult { notes, ..RunResult::default() });
+    fn warnings_come_before_the_figures() {
+        let notes = vec!["one more thing".to_owned()];
+        let warning = Warning::new(WarningKind::Overloaded, "overloaded 1.7x");
+        let warnings = vec![warning.with_help("lower the rate")];
+        let text = summary_text(&RunResult { notes, warnings, ..RunResult::default() });
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
-        assert!(at(past) < at("IOPS") && at("IOPS") < at("one more thing"));
-        assert_eq!(text.matches("note: ").count(), 2);
+        assert!(at("warning: overloaded 1.7x") < at("= help: lower the rate"), "{text}");
+        assert!(at("lower the rate") < at("IOPS") && at("IOPS") < at("one more thing"), "{text}");
     }
 
     #[test]

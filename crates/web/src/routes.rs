@@ -201,7 +201,9 @@ async fn compared(
         let base = page.desk.results();
         let (first, second) = (result_of(base, &pair.first)?, result_of(base, &pair.second)?);
         let compared = compare(&first, &second);
-        let Comparison { verdict, changed, not_comparable, figures, mut notes, .. } = compared;
+        let Comparison { verdict, changed, not_comparable, warnings, figures, mut notes, .. } =
+            compared;
+        notes.splice(0..0, warnings.iter().map(|one| format!("warning: {}", one.line())));
         notes.splice(0..0, changed.iter().map(|change| format!("changed: {change}")));
         notes.splice(0..0, not_comparable.into_iter().map(|why| format!("not comparable: {why}")));
         let figures = figures.into_iter().map(FigureView::of).collect();

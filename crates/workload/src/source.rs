@@ -63,6 +63,19 @@ impl Source {
         }
     }
 
+    /// Why the load of a real target is not the one that its author described, each once.
+    pub fn warnings(&self) -> Vec<String> {
+        let Source::Jobs { jobs, .. } = self else { return Vec::new() };
+        let mut warnings: Vec<String> = Vec::new();
+        for text in jobs.iter().flat_map(|job| &job.warnings) {
+            let warning = format!("job file: {text}");
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
+        }
+        warnings
+    }
+
     /// What a reader of the figures must know of the workload.
     pub fn notes(&self) -> Vec<String> {
         let jobs = match self {

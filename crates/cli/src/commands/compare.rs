@@ -97,6 +97,9 @@ fn text(args: &CompareArgs, result: &CompareResult) -> String {
     let table = runs_table(&result.names, &result.results, &result.comparisons, sort);
     let mut text = runs_text(&table, args.top.unwrap_or(usize::MAX));
     for (name, comparison) in result.names.iter().skip(1).zip(&result.comparisons) {
+        for warning in &comparison.warnings {
+            text.push_str(&format!("Warning: {name}: {}\n", warning.line()));
+        }
         for why in comparison.not_comparable.iter().chain(&comparison.notes) {
             text.push_str(&format!("Note: {name}: {why}\n"));
         }

@@ -70,7 +70,8 @@ fn job_files_replay_verify_and_go_through_the_page_cache() {
     place.write("cached.fio", format!("{job}direct=0\n"));
     let cached = place.json(&["run", "--fio", "cached.fio", "--keep", "none", "--no-probes"]);
     assert_eq!((&cached["page_cache"], &cached["requests"]), (&Value::Bool(true), &64.into()));
-    assert!(cached["notes"].to_string().contains("buffered I/O"), "{}", cached["notes"]);
+    let warnings = cached["warnings"].to_string();
+    assert!(warnings.contains("buffered I/O") && warnings.contains("memory"), "{warnings}");
     place.write("two.fio", format!("{job}direct=0\n[b]\nfilename=disk\nrw=read\ndirect=1\n"));
     let text = place.fails(2, &["run", "--fio", "two.fio", "--keep", "none"]);
     assert!(text.contains("must have the same"), "{text}");

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use ssdyno_block::{Completion, Op, Request, Status, Time, Token};
-use ssdyno_figures::{Histogram, Keep, Latency, RunResult};
+use ssdyno_figures::{Histogram, Keep, Latency, RunResult, WarningKind};
 use ssdyno_record::{Recorder, Recording, Sent, Tape};
 
 use crate::load::{Done, draw, feed, load};
@@ -224,7 +224,7 @@ fn intervals_cover_independent_requests_as_often_as_they_say() {
 fn warm_up_is_noticed() {
     let mut done = load(20_000, 5);
     let before = run(Recorder::new(Keep::All, None), &done);
-    assert!(!before.notes.iter().any(|n| n.contains("warm-up")), "{:?}", before.notes);
+    assert!(!before.warns_of(WarningKind::WarmUp), "{:?}", before.warnings);
     let mut shift = Time::ZERO;
     for (_, start, completion) in &mut done[..4_000] {
         shift += Time::from_ns(1);
@@ -233,7 +233,7 @@ fn warm_up_is_noticed() {
         completion.completed += shift + Time::from_ms(1);
     }
     let after = run(Recorder::new(Keep::All, None), &done);
-    assert!(after.notes.iter().any(|n| n.contains("warm-up")), "{:?}", after.notes);
+    assert!(after.warns_of(WarningKind::WarmUp), "{:?}", after.warnings);
 }
 
 const END_NS: u64 = 10_000_000;

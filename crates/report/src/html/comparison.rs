@@ -37,6 +37,9 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
         for why in &comparison.not_comparable {
             page.note(&format!("Not comparable: {why}"), true);
         }
+        for warning in &comparison.warnings {
+            page.note(&format!("Warning: {}", warning.line()), true);
+        }
         for note in &comparison.notes {
             page.note(note, false);
         }

@@ -35,6 +35,7 @@ pub fn report_html(result: &RunResult) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
     );
     header(&mut page, result);
+    tables::warnings(&mut page, result);
     cards(&mut page, result);
     tables::remarks(&mut page, result);
     section(

@@ -263,6 +263,20 @@ pub(super) fn configuration(r: &RunResult) -> String {
     html
 }
 
+/// Why figures do not mean what they seem to: above them.
+pub(super) fn warnings(page: &mut String, r: &RunResult) {
+    if r.warnings.is_empty() {
+        return;
+    }
+    page.push_str("<section id=\"warnings\">\n");
+    for warning in &r.warnings {
+        let help = warning.help.as_ref().map(|help| format!("<br/>{}", escape(help)));
+        let (message, help) = (escape(&warning.message), help.unwrap_or_default());
+        let _ = writeln!(page, "<p class=\"note bad\"><b>Warning:</b> {message}{help}</p>");
+    }
+    page.push_str("</section>\n");
+}
+
 /// Violated invariants, notes and the tool's overhead: above everything else, because they say whether
 /// the figures may be believed.
 pub(super) fn remarks(page: &mut String, r: &RunResult) {

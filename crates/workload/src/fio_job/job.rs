@@ -84,7 +84,8 @@ impl Reader<'_> {
         })?;
         let mut load = self.load(engine, &mut notes)?;
         load.lines.clone_from(&self.section.entries);
-        let buffered = self.buffered(engine, &mut notes)?;
+        let mut warnings = Vec::new();
+        let buffered = self.buffered(engine, [&mut warnings, &mut notes])?;
         let batch = self.batch(&load)?;
         self.check_unlike(&load)?;
         let replay = self.replay(&load)?;
@@ -131,6 +132,7 @@ impl Reader<'_> {
                 .unwrap_or(Time::ZERO),
             ramp: self.value(&["ramp_time"], "a time such as 5s", time)?.unwrap_or(Time::ZERO),
             seed: self.value(&["randseed"], "a number", values::whole)?,
+            warnings,
             notes,
             options: self
                 .section
@@ -144,8 +146,12 @@ impl Reader<'_> {
     }
 
     /// Whether requests go through the page cache. Where the job does not say it, they would in fio; here
-    /// they go past it, and a note says so.
-    fn buffered(&mut self, engine: FioEngine, notes: &mut Vec<String>) -> Answer<bool> {
+    /// they go past it, and a warning says so.
+    fn buffered(
+        &mut self,
+        engine: FioEngine,
+        [warnings, notes]: [&mut Vec<String>; 2],
+    ) -> Answer<bool> {
         let told = self.find(&["buffered", "direct"]);
         let told = told.map(|entry| entry.key);
         let buffered = match told.as_deref() {
@@ -154,7 +160,7 @@ impl Reader<'_> {
             None => false,
         };
         if told.is_none() && engine != FioEngine::Null {
-            notes.push(
+            warnings.push(
                 "requests go past the page cache (direct=1): the job does not say, and fio would go \
                  through it (direct=0)"
                     .into(),

@@ -107,6 +107,8 @@ pub struct FioJob {
     pub ramp: Time,
     /// Seed, where the job sets one.
     pub seed: Option<u64>,
+    /// Why the load of a real target is not that of fio.
+    pub warnings: Vec<String>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
     /// The options that hold for the section, those of `global` before it first.

@@ -1,0 +1,67 @@
+//! What a reader must know before the figures: that they do not mean what they seem to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why figures do not mean what they seem to. More kinds may follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningKind {
+    /// Requests arrive faster than the target completes them: latencies are those of a queue that grows.
+    Overloaded,
+    /// Figures contain a start that differs from the rest of the run.
+    WarmUp,
+    /// Rate or latency changes over the run: another length of the run has other figures.
+    NotSteady,
+    /// The run has too few requests for a figure.
+    FewRequests,
+    /// A write buffer, a cache or a fresh drive took the load: a longer load has other figures.
+    NotExhausted,
+    /// Reads were served without the media: from holes, unwritten or trimmed blocks.
+    NoMedia,
+    /// The target is memory, or memory stood before it (page cache).
+    Memory,
+    /// The load is not the one that its author described.
+    OtherLoad,
+    /// Other programs, or the tool itself, took part in the figures.
+    Machine,
+}
+
+/// A warning of a run. Front ends show warnings above the figures.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// What is wrong, for programs.
+    pub kind: WarningKind,
+    /// What is wrong, with its numbers.
+    pub message: String,
+    /// What to do about it; `null` where nothing can be done.
+    #[serde(default)]
+    pub help: Option<String>,
+}
+
+impl Warning {
+    /// A warning without help.
+    pub fn new(kind: WarningKind, message: impl Into<String>) -> Warning {
+        Warning { kind, message: message.into(), help: None }
+    }
+
+    /// The same, with what to do about it.
+    #[must_use]
+    pub fn with_help(self, help: impl Into<String>) -> Warning {
+        Warning { help: Some(help.into()), ..self }
+    }
+
+    /// The same of one of several runs or hosts.
+    #[must_use]
+    pub fn of(self, whose: &str) -> Warning {
+        Warning { message: format!("{whose}: {}", self.message), ..self }
+    }
+
+    /// Message and help in one line.
+    pub fn line(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{}; {help}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Whether requests arrive faster than the target completes them.
+
+use ssdyno_figures::{Warning, WarningKind, rate, significant};
+
+use crate::batches::Batches;
+use crate::statistics::mean;
+
+/// Parts of the run whose backlogs are compared; the second half of them must rise.
+const PARTS: usize = 8;
+/// By so much the arrivals must exceed the completions.
+const LEAST: f64 = 1.01;
+/// By so many standard deviations of a Poisson process the backlog must grow: a queue near its limit wanders.
+const DEVIATIONS: f64 = 4.0;
+/// The backlog at the end by its smallest: a queue that only wanders about its level grows less.
+const GROWTH: f64 = 1.5;
+
+/// An open loop that the target does not keep up with.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Overload {
+    /// Requests that arrive per second.
+    arriving: f64,
+    /// Requests that complete per second.
+    completing: f64,
+}
+
+impl Overload {
+    /// Of the second half of a run, when buffers are full. A batch that completed at `e` after the mean latency `l` arrived
+    /// about `e - l`; in an overload the arrivals of a number of batches lie closer together than their completions. A
+    /// closed loop never looks so: its backlog is its depth, and does not grow.
+    pub(crate) fn find(batches: &Batches) -> Option<Overload> {
+        let (ends, latencies) = (batches.ends_seconds(), batches.means_ns());
+        Overload::of(&ends, &latencies, batches.size())
+    }
+
+    fn of(ends: &[f64], latencies_ns: &[f64], size: u64) -> Option<Overload> {
+        let n = ends.len();
+        if n < 4 * PARTS {
+            return None;
+        }
+        // Requests in the system, by Little's law, on the mean of each part.
+        let backlog = |part: usize| {
+            let (from, to) = (part * n / PARTS, ((part + 1) * n / PARTS).min(n) - 1);
+            let seconds = ends[to] - ends[from];
+            let completed = (to - from) as f64 * size as f64;
+            (seconds > 0.0).then(|| mean(&latencies_ns[from..=to]) / 1e9 * completed / seconds)
+        };
+        let backlogs: Vec<f64> = (0..PARTS).map(backlog).collect::<Option<_>>()?;
+        let rises = backlogs[PARTS / 2..].windows(2).all(|pair| pair[0] < pair[1]);
+        let least = backlogs.iter().copied().fold(f64::INFINITY, f64::min);
+        let last = backlogs[PARTS - 1];
+        // Half a part at each end: the mean latency of a single batch is noise.
+        let (from, to) = (n / 2, n - 1);
+        let width = (n / (2 * PARTS)).max(1);
+        let [first_ns, last_ns] =
+            [&latencies_ns[from..from + width], &latencies_ns[n - width..]].map(mean);
+        let completing_seconds = ends[to - width / 2] - ends[from + width / 2];
+        let arriving_seconds = completing_seconds - (last_ns - first_ns) / 1e9;
+        let requests = (to - from - width / 2 * 2) as f64 * size as f64;
+        let grown = last - backlogs[PARTS / 2];
+        let found = rises
+            && last > GROWTH * least
+            && arriving_seconds > 0.0
+            && completing_seconds > LEAST * arriving_seconds
+            && grown > DEVIATIONS * requests.sqrt();
+        found.then(|| Overload {
+            arriving: requests / arriving_seconds,
+            completing: requests / completing_seconds,
+        })
+    }
+
+    pub(crate) fn warning(self) -> Warning {
+        let Overload { arriving, completing } = self;
+        let factor = arriving / completing;
+        let message = format!(
+            "overloaded {}x: {} requests arrive per second, the target completes {}; latencies are those of \
+             a queue that grows as long as the run lasts",
+            significant(factor, if factor < 1.1 { 3 } else { 2 }),
+            rate(arriving),
+            rate(completing)
+        );
+        Warning::new(WarningKind::Overloaded, message).with_help(format!(
+            "lower the arrival rate below {} requests per second",
+            rate(completing)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Draw(u64);
+
+    impl Draw {
+        fn exponential(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = self.0;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            let uniform = (((z ^ (z >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
+            -uniform.ln()
+        }
+    }
+
+    /// A queue with one server (Lindley's recursion) that serves 1 request per second and is offered `load`; `busy`
+    /// arrivals at the start are served ten times as fast (a buffer).
+    fn queue(load: f64, requests: usize, busy: usize, seed: u64) -> Option<Overload> {
+        let mut draw = Draw(seed);
+        let (mut arrival, mut free) = (0.0, 0.0f64);
+        let (mut ends, mut latencies) = (Vec::new(), Vec::new());
+        let mut sum = 0.0;
+        for at in 0..requests {
+            arrival += draw.exponential() / load;
+            free = free.max(arrival) + draw.exponential() * if at < busy { 0.1 } else { 1.0 };
+            sum += free - arrival;
+            if at % 20 == 19 {
+                ends.push(free);
+                latencies.push(sum / 20.0 * 1e9);
+                sum = 0.0;
+            }
+        }
+        Overload::of(&ends, &latencies, 20)
+    }
+
+    fn factor(found: Option<Overload>) -> f64 {
+        found.map_or(0.0, |found| found.arriving / found.completing)
+    }
+
+    #[test]
+    fn an_overload_is_found_with_its_factor() {
+        for load in [1.1, 1.7, 5.0] {
+            for seed in 0..50 {
+                let found = factor(queue(load, 20_000, 0, seed));
+                assert!((found / load - 1.0).abs() < 0.08, "{load}, seed {seed}: {found}");
+                let found = factor(queue(load, 20_000, 5_000, seed));
+                assert!((found / load - 1.0).abs() < 0.08, "{load}, buffer, seed {seed}: {found}");
+            }
+        }
+    }
+
+    /// Of 4000 runs below the limit none is told to be overloaded; near it (0.97) fewer than one in a hundred.
+    #[test]
+    fn a_queue_that_keeps_up_is_not_overloaded() {
+        for (load, most) in [(0.3, 0), (0.8, 0), (0.9, 0), (0.97, 10)] {
+            let told = (0..1_000).filter(|seed| queue(load, 4_000, 0, *seed).is_some()).count();
+            assert!(told <= most, "{load}: {told}");
+        }
+    }
+
+    /// The latency of a closed loop may grow as it will: its depth is the backlog.
+    #[test]
+    fn a_closed_loop_is_never_overloaded() {
+        let (depth, mut now) = (256.0, 0.0);
+        let (mut ends, mut latencies) = (Vec::new(), Vec::new());
+        for at in 0..200 {
+            let each = 1.0 + f64::from(at) / 50.0;
+            now += 5.0 * each;
+            ends.push(now);
+            latencies.push(depth * each * 1e9);
+        }
+        assert_eq!(Overload::of(&ends, &latencies, 5), None);
+    }
+}
