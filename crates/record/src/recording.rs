@@ -398,6 +398,10 @@ impl Recording {
                  more points"
             ));
         }
+        self.judge_latencies(result);
+    }
+
+    fn judge_latencies(&self, result: &mut RunResult) {
         let found = drift::findings(&self.batches);
         match Overload::find(&self.batches) {
             // A longer run would only have longer latencies.
