@@ -128,6 +128,8 @@ fn significant_to(value: f64) -> f64 {
 pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
     match interval.and_then(|i| i.relative_half_width()) {
         Some(half) if half < 0.000_05 => " ± 0.00 %".into(),
+        // Such bounds would include zero, which no rate is.
+        Some(half) if half > 1.0 => " (not known within ± 100 %)".into(),
         Some(half) => format!(" ± {} %", significant(half * 100.0, 2)),
         None => String::new(),
     }
@@ -437,6 +439,8 @@ mod tests {
         assert_eq!(either_side(&around(112.0)), "-38 +12 %");
         assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
+        assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
+        assert_eq!(plus_minus(Some(around(400.0))), " (not known within ± 100 %)");
     }
 
     /// What makes figures mean something else is told before any of them; all else after them.
