@@ -5,7 +5,7 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
-use ssdyno_figures::{Warning, WarningKind};
+use ssdyno_figures::{Interval, Warning, WarningKind, rate, significant};
 
 use crate::batches::Batches;
 use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
@@ -22,6 +22,8 @@ const WARM_UP_LEAST: f64 = 0.01;
 const LEVEL: f64 = 0.999_5;
 /// By so much more a warm-up has to differ: its cut is chosen from many as that which looks most like one.
 const WARM_UP_MARGIN: f64 = 1.25;
+/// Half the width of an interval of the rate, by the rate, above which nobody can call the rate steady.
+const LOOSE: f64 = 0.20;
 /// Correlation of neighbouring stretches that a note tells: independent ones reach it in 0.4 % of runs.
 const CORRELATION_TOLD: f64 = 0.42;
 /// A stronger correlation is not believed.
@@ -38,18 +40,22 @@ pub(crate) struct Findings {
 
 /// What is to be said of the latencies of a run.
 pub(crate) fn findings(batches: &Batches) -> Findings {
-    findings_of(&batches.means_ns(), batches.size())
+    findings_of(&batches.means_ns(), &batches.ends_seconds(), batches.size())
 }
 
-/// The same of the means of batches of `size` requests.
-fn findings_of(means: &[f64], size: u64) -> Findings {
+/// The same of the means of batches of `size` requests, and of their ends, where those are known.
+fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
     let mut found = Findings::default();
     let cut = warm_up_of(means);
     if let Some(cut) = cut {
         let (with, without, requests) = (mean(means), mean(&means[cut..]), cut as u64 * size);
         let change = 100.0 * (without - with) / with;
+        let seconds = ends.last().zip(ends.get(cut - 1)).map(|(end, start)| end - start);
+        let later = (means.len() - cut) as f64 * size as f64;
+        let rates = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| rate(later / seconds));
+        let rates = rates.map(|rate| format!(", and {rate} IOPS")).unwrap_or_default();
         let message = format!(
-            "the figures contain a warm-up: without the first {requests} requests mean latency is {change:+.1} % (MSER)"
+            "the figures contain a warm-up, their intervals do not: without the first {requests} requests mean latency is {change:+.1} % (MSER){rates}"
         );
         let warning = Warning::new(WarningKind::WarmUp, message);
         found.warnings.push(
@@ -84,6 +90,18 @@ fn findings_of(means: &[f64], size: u64) -> Findings {
         ));
     }
     found
+}
+
+/// A rate that is known less well than the rule of a steady state lets it vary
+/// (20 %, see [`steady`](crate::steady)).
+pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
+    let half = rate?.relative_half_width().filter(|half| *half > LOOSE)?;
+    let known = match half {
+        half if half > 1.0 => "is not known within ± 100 %".to_owned(),
+        half => format!("is known to ± {} % only", significant(100.0 * half, 2)),
+    };
+    let message = format!("the rate {known}: it swings, or the run is too short");
+    Some(Warning::new(WarningKind::NotSteady, message).with_help("run longer"))
 }
 
 /// The mean of each of `count` equal stretches; of fewer where there are fewer values.
@@ -226,17 +244,42 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_rate_known_to_a_third_is_told() {
+        let around = |half: f64| {
+            let (low, high) = (100.0 - half, 100.0 + half);
+            loose(Some(Interval { estimate: 100.0, low, high, level: 0.95 }))
+        };
+        assert_eq!(around(19.0), None);
+        assert!(around(39.0).unwrap().message.contains("± 39 % only"));
+        assert!(around(150.0).unwrap().message.contains("not known within ± 100 %"));
+    }
+
+    /// The warning of a warm-up tells the rate without it: its requests are in the headline.
+    #[test]
+    fn a_warm_up_is_told_with_the_rate_without_it() {
+        let slow = |at: usize| at >= 60;
+        let means: Vec<f64> =
+            (0..600).map(|at| if slow(at) { 100.0 } else { 20.0 } + (at % 3) as f64).collect();
+        let ends: Vec<f64> =
+            (0..600).map(|at| if slow(at) { at as f64 - 48.0 } else { at as f64 * 0.2 }).collect();
+        let found = findings_of(&means, &ends, 5);
+        let message = &found.warnings.first().unwrap().message;
+        assert!(message.contains("the first 300 requests"), "{message}");
+        assert!(message.contains(", and 5.0"), "{message}");
+    }
+
     fn texts(means: &[f64]) -> Vec<String> {
-        let Findings { warnings, notes } = findings_of(means, 5);
+        let Findings { warnings, notes } = findings_of(means, &[], 5);
         warnings.into_iter().map(|one| one.message).chain(notes).collect()
     }
 
     fn drifts(means: &[f64]) -> bool {
-        findings_of(means, 5).warnings.iter().any(|one| one.kind == WarningKind::NotSteady)
+        findings_of(means, &[], 5).warnings.iter().any(|one| one.kind == WarningKind::NotSteady)
     }
 
     fn warms_up(means: &[f64]) -> bool {
-        findings_of(means, 5).warnings.iter().any(|one| one.kind == WarningKind::WarmUp)
+        findings_of(means, &[], 5).warnings.iter().any(|one| one.kind == WarningKind::WarmUp)
     }
 
     /// How many of 1000 seeds get a note of a drift, and how many one of a warm-up.
@@ -258,7 +301,7 @@ mod tests {
             assert_eq!(findings(&batches), Findings::default(), "{latency_ps} ps, {requests}");
         }
         for n in 10..200 {
-            assert_eq!(findings_of(&vec![62_303.177_f64; n], 5), Findings::default(), "{n}");
+            assert_eq!(findings_of(&vec![62_303.177_f64; n], &[], 5), Findings::default(), "{n}");
         }
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
-    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, picoseconds, rank, seconds,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, WarningKind, picoseconds, rank, seconds,
 };
 
 use crate::batches::Batches;
@@ -406,7 +406,13 @@ impl Recording {
         match Overload::find(&self.batches) {
             // A longer run would only have longer latencies.
             Some(overload) => result.warnings.push(overload.warning()),
-            None => result.warnings.extend(found.warnings),
+            None => {
+                let drifts = found.warnings.iter().any(|one| one.kind == WarningKind::NotSteady);
+                result.warnings.extend(found.warnings);
+                let interval = result.confidence.as_ref().and_then(|c| c.iops);
+                let loose = drift::loose(interval).filter(|_| !drifts);
+                result.warnings.extend(loose);
+            }
         }
         result.notes.extend(found.notes);
     }

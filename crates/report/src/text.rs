@@ -4,8 +4,9 @@ use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_figures::{
-    Energy, Interval, Latency, LatencyIntervals, RunResult, StopReason, bytes_per_second, count,
-    joule_seconds, joules, nanoseconds, percent, rate, seconds, significant, things, watts,
+    Energy, Interval, Latency, LatencyIntervals, RunResult, StopReason, Warning, WarningKind,
+    bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, rate, seconds,
+    significant, things, watts,
 };
 
 use crate::lines;
@@ -71,12 +72,25 @@ fn head(text: &mut String, r: &RunResult) {
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
     let throughput = rate_of(r, r.throughput_bytes_per_second, bytes_per_second);
     line(text, format_args!("Throughput  {throughput}{}", plus_minus(interval)));
-    if let Some(steady) = &r.steady_state {
-        line(text, format_args!("Steady      {}", steady.text()));
+    if let Some(steady) = steady(r) {
+        line(text, format_args!("Steady      {steady}"));
     }
     if let Some(stopped) = precision(r) {
         line(text, format_args!("Stopped     {stopped}"));
     }
+}
+
+/// When the run was steady; not "to the end" where a warning says that it was not.
+pub(crate) fn steady(r: &RunResult) -> Option<String> {
+    let steady = r.steady_state.as_ref()?;
+    let against = |warning: &Warning| {
+        matches!(warning.kind, WarningKind::NotSteady | WarningKind::Overloaded)
+    };
+    let to_the_end = matches!(&steady.periods[..], [one] if one.left_because.is_none());
+    Some(match to_the_end && r.warnings.iter().any(against) {
+        true => "not shown: see the warning above".to_owned(),
+        false => steady.text(),
+    })
 }
 
 /// Why a run that was to be precise stopped; `None` where no precision was asked for.
@@ -149,8 +163,12 @@ pub(crate) fn either_side(interval: &Interval) -> String {
         p if p < 9.95 => significant(p, if p < 0.1 { 1 } else { 2 }),
         p => significant(p, 3).split('.').next().unwrap_or_default().to_owned(),
     };
+    if down > 99.5 && up > 100.0 {
+        return "unknown".to_owned();
+    }
     match (digits(down), digits(up)) {
-        (down, _) if interval.upper().is_none() => format!("-{down} % or more"),
+        // Nobody can use a bound at more than twice the figure.
+        (down, _) if interval.upper().is_none() || up > 100.0 => format!("-{down} % or more"),
         (down, up) if down == up => format!("± {up} %"),
         _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
         (down, up) => format!("-{down} +{up} %"),
@@ -258,7 +276,7 @@ fn latency_table(columns: &[LatencyColumn]) -> Table {
     table.add_row(cells("requests", &|c| count(c.requests)));
     let names = ["mean", "p50", "p95", "p99", "p99.9", "max"];
     for (row, name) in names.into_iter().enumerate() {
-        table.add_row(cells(name, &|c| lines::latency::texts(&c.latency)[row].clone()));
+        table.add_row(cells(name, &|c| lines::latency::texts(&c.latency, c.requests)[row].clone()));
         let interval = |c: &LatencyColumn| c.intervals.list().get(row).copied().flatten();
         // The maximum has none in any run.
         if columns.iter().any(|c| interval(c).is_some()) {
@@ -438,6 +456,7 @@ mod tests {
         let around = |high| Interval { estimate: 100.0, low: 62.0, high, level: 0.95 };
         assert_eq!(either_side(&around(112.0)), "-38 +12 %");
         assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
+        assert_eq!(either_side(&around(201.0)), "-38 % or more");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
         assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
         assert_eq!(plus_minus(Some(around(400.0))), " (not known within ± 100 %)");

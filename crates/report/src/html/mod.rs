@@ -148,9 +148,10 @@ fn cards(page: &mut String, r: &RunResult) {
         let (l, c) = (&latency.all, confidence.map(|c| c.latency_ns.all).unwrap_or_default());
         card("Mean latency", nanoseconds(l.mean), &within(c.mean));
         let between = |i: Option<Interval>| i.as_ref().map(either_side).unwrap_or_default();
-        card("p50", nanoseconds(l.p50), &between(c.p50));
-        card("p99", nanoseconds(l.p99), &between(c.p99));
-        card("p99.9", nanoseconds(l.p99_9), &between(c.p99_9));
+        let [_, p50, _, p99, p99_9, _] = lines::latency::texts(l, r.requests);
+        card("p50", p50, &between(c.p50));
+        card("p99", p99, &between(c.p99));
+        card("p99.9", p99_9, &between(c.p99_9));
         card("Max", nanoseconds(l.max), "");
     }
     if let Some(amplification) = r.write_amplification {

@@ -11,19 +11,21 @@ use super::markup::escape;
 use super::page::table;
 use super::plot::short;
 use crate::lines;
-use crate::text::{deviation, either_side, energy_used, own_cost, precision};
+use crate::text::{self, deviation, either_side, energy_used, own_cost, precision};
 
 pub(super) fn latency(r: &RunResult) -> String {
     let Some(latency) = &r.latency_ns else { return String::new() };
     let row = |name: &str, n: u64, l: &Latency, around: LatencyIntervals| {
-        let with = |(value, interval): (f64, Option<Interval>)| match interval {
-            Some(interval) => format!("{}\n{}", nanoseconds(value), either_side(&interval)),
-            None => nanoseconds(value),
+        let with = |(text, interval): (String, Option<Interval>)| match interval {
+            Some(interval) => format!("{text}\n{}", either_side(&interval)),
+            None => text,
         };
-        let [mean, p50, p95, p99, p99_9] = around.list();
-        let mut row = vec![name.to_owned(), count(n), with((l.mean, mean)), nanoseconds(l.min)];
-        row.extend([(l.p50, p50), (l.p95, p95), (l.p99, p99), (l.p99_9, p99_9)].map(with));
-        row.push(nanoseconds(l.max));
+        let [mean, p50, p95, p99, p99_9, max] = lines::latency::texts(l, n);
+        let texts = [mean, p50, p95, p99, p99_9].into_iter();
+        let mut row = vec![name.to_owned(), count(n)];
+        row.extend(texts.zip(around.list()).map(with));
+        row.insert(3, nanoseconds(l.min));
+        row.push(max);
         row
     };
     let n = &r.requests_by_op;
@@ -100,7 +102,8 @@ pub(super) fn steady(r: &RunResult) -> String {
         true => String::new(),
         false => table(&["steady from", "to", "IOPS", "mean latency", "left because"], &rows),
     };
-    let (text, criterion) = (escape(&steady.text()), escape(&steady.criterion));
+    let (text, criterion) =
+        (escape(&text::steady(r).unwrap_or_default()), escape(&steady.criterion));
     format!("<p>Steady {text}.</p>\n{table}<p class=\"fine\">Steady: {criterion}.</p>\n")
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn host_row(host: &HostRun) -> Vec<String> {
     }
     match &host.latency_ns {
         Some(latency) => {
-            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all);
+            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, host.requests);
             row.extend([mean, p50, p99, p99_9, max]);
         }
         None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),

@@ -22,7 +22,7 @@ pub(crate) fn row(job: &JobResult) -> Vec<String> {
     row.push(bytes_per_second(job.throughput_bytes_per_second));
     match &job.latency_ns {
         Some(latency) => {
-            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all);
+            let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, job.requests);
             row.extend([mean, p50, p99, p99_9, max]);
         }
         None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),
