@@ -8,7 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ssdyno_cluster::ClusterProgress;
 use ssdyno_figures::{nanoseconds, rate, seconds};
 use ssdyno_rig::{KeepGoing, RunProgress};
-use ssdyno_session::{BeginAt, Failure, FailureKind, Goal, Measured, RunPhase, Runner};
+use ssdyno_session::{Failure, FailureKind, Goal, RunPhase};
+use ssdyno_task::{TaskOutcome, TaskRunner};
 
 use crate::output::{Output, abandon, tell};
 use crate::screen::{self, Screen};
@@ -236,9 +237,12 @@ impl Watch {
         }
     }
 
-    /// Lets `runner` begin and watches it to its end; an interrupt stops it.
-    pub(crate) fn watch(mut self, runner: Runner) -> Result<Measured, Failure> {
-        runner.begin(BeginAt::Once);
+    /// Watches `runner` to its end, with a look `every` so long; an interrupt stops it.
+    pub(crate) fn watch(
+        mut self,
+        runner: TaskRunner,
+        every: Duration,
+    ) -> Result<TaskOutcome, Failure> {
         let (mut snapshot, mut stopped) = (runner.poll(), false);
         while snapshot.phase != RunPhase::Ended {
             // What was said about the end stays on the screen.
@@ -251,7 +255,7 @@ impl Watch {
                     runner.stop();
                 }
             }
-            snapshot = runner.wait(snapshot.phase, POLL_EVERY);
+            snapshot = runner.wait(snapshot.phase, every);
         }
         self.finish();
         runner.result()
@@ -275,7 +279,7 @@ impl Watch {
 }
 
 /// How often the progress of several hosts is put together: that is most of what a controller of many hosts does.
-const TOGETHER_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const TOGETHER_EVERY: Duration = Duration::from_millis(100);
 
 /// The progress of a run on several hosts.
 pub(crate) struct HostsWatch {

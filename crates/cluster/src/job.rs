@@ -2,15 +2,16 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
 use ssdyno_figures::KeepGoing;
 use ssdyno_session::{
     BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, Prompt, RunPhase,
-    RunSpec, Runner, is_real, resolve,
+    RunSnapshot, RunSpec, Runner, is_real, resolve,
 };
 
 use crate::controller::{check, run_on_hosts};
@@ -144,6 +145,10 @@ impl JobPlan {
     }
 }
 
+fn here(snapshot: RunSnapshot) -> ClusterProgress {
+    ClusterProgress { hosts: vec![(HERE.to_owned(), snapshot, None)], systems: Vec::new() }
+}
+
 fn target(spec: &RunSpec) -> &str {
     spec.target.as_deref().or(spec.fio.as_deref()).unwrap_or(DEFAULT_TARGET)
 }
@@ -159,17 +164,27 @@ enum Work {
 }
 
 impl Job {
-    /// How far each host is. It never waits; the distributions are at most as old as the last call.
+    /// How far each host is. It never waits.
     pub fn progress(&self) -> ClusterProgress {
         match &self.0 {
-            Work::Here(runner) => {
-                runner.look();
-                ClusterProgress {
-                    hosts: vec![(HERE.to_owned(), runner.poll(), None)],
-                    systems: Vec::new(),
-                }
-            }
+            Work::Here(runner) => here(runner.poll()),
             Work::OnHosts(remote) => remote.told().clone(),
+        }
+    }
+
+    /// How far each host is, as soon as a run of this machine is in another phase than `seen`, the run is over, or
+    /// after `timeout`.
+    pub fn wait(&self, seen: RunPhase, timeout: Duration) -> ClusterProgress {
+        match &self.0 {
+            Work::Here(runner) => here(runner.wait(seen, timeout)),
+            Work::OnHosts(remote) => remote.wait(timeout).clone(),
+        }
+    }
+
+    /// Asks for the distributions so far, which some later progress has. Other hosts tell theirs by themselves.
+    pub fn look(&self) {
+        if let Work::Here(runner) = &self.0 {
+            runner.look();
         }
     }
 
@@ -185,7 +200,7 @@ impl Job {
     pub fn is_over(&self) -> bool {
         match &self.0 {
             Work::Here(runner) => runner.poll().phase == RunPhase::Ended,
-            Work::OnHosts(remote) => remote.thread.as_ref().is_none_or(JoinHandle::is_finished),
+            Work::OnHosts(remote) => remote.control.is_over.load(Ordering::Relaxed),
         }
     }
 
@@ -212,7 +227,23 @@ struct Remote {
 #[derive(Debug, Default)]
 struct RemoteControl {
     told: Mutex<ClusterProgress>,
+    /// Rings when the controller is over.
+    bell: Condvar,
     stop: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// Says that the controller is over, however it ended.
+struct OverOnDrop<'a>(&'a RemoteControl);
+
+impl Drop for OverOnDrop<'_> {
+    fn drop(&mut self) {
+        // Under the lock: whoever waits has either seen it, or hears the bell.
+        let told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.is_over.store(true, Ordering::Relaxed);
+        drop(told);
+        self.0.bell.notify_all();
+    }
 }
 
 impl Remote {
@@ -220,6 +251,7 @@ impl Remote {
         let control = Arc::new(RemoteControl::default());
         let mine = Arc::clone(&control);
         let carry_out = move || {
+            let _over = OverOnDrop(&mine);
             run_on_hosts(&hosts, &spec, &mut |progress| {
                 mine.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(progress);
                 match mine.stop.load(Ordering::Relaxed) {
@@ -236,8 +268,15 @@ impl Remote {
         Ok(Remote { control, thread: Some(thread) })
     }
 
-    fn told(&self) -> std::sync::MutexGuard<'_, ClusterProgress> {
+    fn told(&self) -> MutexGuard<'_, ClusterProgress> {
         self.control.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// As soon as it is over, or after `timeout`.
+    fn wait(&self, timeout: Duration) -> MutexGuard<'_, ClusterProgress> {
+        let going = |_: &mut ClusterProgress| !self.control.is_over.load(Ordering::Relaxed);
+        let waited = self.control.bell.wait_timeout_while(self.told(), timeout, going);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
     fn join(&mut self) -> Result<Measured, Failure> {

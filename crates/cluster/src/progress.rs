@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_figures::{LiveSnapshot, RunProgress};
 use ssdyno_prober::SystemSample;
 use ssdyno_session::RunSnapshot;
 
 /// How far all hosts are.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterProgress {
     /// Each host: its name, its last snapshot, and since when it was not heard of, if it is cut off.
     pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,

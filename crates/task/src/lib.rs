@@ -10,13 +10,14 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s that name keys of the task, such as `write.allowed`. A front end
 //! shows them in its own words.
 //!
-//! Not here: how progress is shown, and where results are stored. Single runs start in `session` and `cluster`.
+//! Not here: how progress is shown, and where results are stored. Plans of many steps on hosts start in `cluster`.
 
 mod compare;
 #[cfg(target_os = "linux")]
 mod probe;
 mod profile;
 mod pts;
+mod run;
 mod runner;
 mod stored;
 mod sweep;

@@ -6,18 +6,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::compare::CompareResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_cluster::{ClusterProgress, Job, JobPlan};
+use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
-use ssdyno_session::{Failure, FailureKind, RunPhase};
+use ssdyno_session::{Failure, FailureKind, Measured, RunPhase};
 use ssdyno_sweep::{Sweep, SweepResult};
 
+use crate::compare::CompareResult;
+use crate::run::RunUnderWay;
+
 /// What a task measured.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Debug)]
 pub enum TaskResult {
+    /// Of a run.
+    Run(Box<Measured>),
     /// Of a test of the SNIA specification.
     Pts(Box<PtsResult>),
     /// Of a profile.
@@ -35,7 +41,7 @@ pub enum TaskResult {
 }
 
 /// How a task ended.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Debug)]
 pub struct TaskOutcome {
     /// What was measured until the end, early or not.
     pub result: TaskResult,
@@ -52,12 +58,17 @@ pub struct TaskSnapshot {
     pub phase: RunPhase,
     /// The step under way, such as `round 3, 4 KiB R/W 65/35`.
     pub step: String,
-    /// Parts of the task that are done: loads, blocks or samples.
+    /// Parts of the task that are done: requests of a run, loads, blocks or samples.
     pub done: u64,
     /// Parts at most; a task may end earlier. 0 before it is known.
     pub of: u64,
+    /// Share of the work that is done, from 0 to 1, where it is known.
+    pub share_done: Option<f64>,
     /// The load under way. Without requests where the task has no loads of its own.
     pub progress: RunProgress,
+    /// Each host of a run, and its machine.
+    #[serde(default)]
+    pub hosts: ClusterProgress,
     /// Blocks that are not what was written, in a verification.
     pub faults: Option<u64>,
 }
@@ -69,8 +80,14 @@ type CarryOut = dyn FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send;
 pub struct PreparedTask {
     name: String,
     writes_to: Vec<String>,
-    folder: Option<PathBuf>,
-    carry_out: Box<CarryOut>,
+    work: Work,
+}
+
+enum Work {
+    /// A run has a runner of its own already: a thread that only looks at it would take time from the load.
+    Run(Box<JobPlan>, Option<Box<dyn EventReader + Send>>),
+    /// Where it keeps what going on later needs, and what it does.
+    Other(Option<PathBuf>, Box<CarryOut>),
 }
 
 impl From<Sweep> for PreparedTask {
@@ -93,7 +110,11 @@ impl PreparedTask {
         writes_to: Vec<String>,
         carry_out: impl FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send + 'static,
     ) -> PreparedTask {
-        PreparedTask { name, writes_to, folder: None, carry_out: Box::new(carry_out) }
+        PreparedTask { name, writes_to, work: Work::Other(None, Box::new(carry_out)) }
+    }
+
+    pub(crate) fn of_run(plan: JobPlan, writes_to: Vec<String>) -> PreparedTask {
+        PreparedTask { name: plan.name(), writes_to, work: Work::Run(Box::new(plan), None) }
     }
 
     /// The task in one line.
@@ -101,14 +122,33 @@ impl PreparedTask {
         &self.name
     }
 
-    /// The real targets that the task would write to.
+    /// The real targets of this machine that the task would write to.
     pub fn writes_to(&self) -> &[String] {
         &self.writes_to
     }
 
-    /// Lets a task that takes long and can go on later keep in `folder`, that of its results, what it needs for that.
+    /// The run, if the task is one: its target, its hosts, what it works towards.
+    pub fn run(&self) -> Option<&JobPlan> {
+        match &self.work {
+            Work::Run(plan, _) => Some(plan),
+            Work::Other(..) => None,
+        }
+    }
+
+    /// Lets a task keep in `folder`, that of its results, what cannot wait for its end: a run its rows, a task that
+    /// takes long what going on later needs.
     pub fn keep_in(&mut self, folder: PathBuf) {
-        self.folder = Some(folder);
+        match &mut self.work {
+            Work::Run(plan, _) => plan.keep_rows_in(folder),
+            Work::Other(place, _) => *place = Some(folder),
+        }
+    }
+
+    /// Lets `reader` hear of every event of a simulated device of this machine, if the task is a run.
+    pub fn read_by(&mut self, reader: Box<dyn EventReader + Send>) {
+        if let Work::Run(_, place) = &mut self.work {
+            *place = Some(reader);
+        }
     }
 
     /// Starts the task.
@@ -116,8 +156,17 @@ impl PreparedTask {
     /// # Errors
     /// There is no thread for it.
     pub fn start(self) -> Result<TaskRunner, Failure> {
-        let control = Arc::new(TaskControl { folder: self.folder, ..TaskControl::default() });
-        let (mine, carry_out) = (Arc::clone(&control), self.carry_out);
+        let name = self.name;
+        let (folder, carry_out) = match self.work {
+            Work::Run(plan, reader) => {
+                let goal = plan.goal();
+                let run = RunUnderWay { goal, job: Some(plan.start(reader)?) };
+                return Ok(TaskRunner { name, work: Running::Run(run) });
+            }
+            Work::Other(folder, carry_out) => (folder, carry_out),
+        };
+        let control = Arc::new(TaskControl { folder, ..TaskControl::default() });
+        let mine = Arc::clone(&control);
         let run = move || {
             // Whatever becomes of it: who waits must be woken.
             let _ended = EndedOnDrop(&mine);
@@ -128,7 +177,7 @@ impl PreparedTask {
             let message = format!("cannot start a thread for the task: {error}");
             Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
         })?;
-        Ok(TaskRunner { name: self.name, control, thread: Some(thread) })
+        Ok(TaskRunner { name, work: Running::Other(control, Some(thread)) })
     }
 }
 
@@ -137,9 +186,13 @@ impl PreparedTask {
 /// Dropped, it is stopped and waited for, except where its target hangs.
 pub struct TaskRunner {
     name: String,
-    control: Arc<TaskControl>,
-    /// `None` once its result was taken.
-    thread: Option<JoinHandle<Result<TaskOutcome, Failure>>>,
+    work: Running,
+}
+
+enum Running {
+    Run(RunUnderWay),
+    /// The thread is `None` once its result was taken.
+    Other(Arc<TaskControl>, Option<JoinHandle<Result<TaskOutcome, Failure>>>),
 }
 
 impl fmt::Debug for TaskRunner {
@@ -156,33 +209,59 @@ impl TaskRunner {
 
     /// How far it is. It never waits.
     pub fn poll(&self) -> TaskSnapshot {
-        self.control.state().snapshot.clone()
+        match &self.work {
+            Running::Run(run) => run.snapshot(Job::progress),
+            Running::Other(control, _) => control.state().snapshot.clone(),
+        }
     }
 
-    /// How far it is, as soon as it is in another phase than `seen`, or after `timeout`.
+    /// How far it is, as soon as it is in another phase than `seen`, or after `timeout`. Of a run on other hosts only
+    /// the end is waited for.
     pub fn wait(&self, seen: RunPhase, timeout: Duration) -> TaskSnapshot {
-        let same = |state: &mut State| state.snapshot.phase == seen;
-        let waited = self.control.bell.wait_timeout_while(self.control.state(), timeout, same);
-        waited.unwrap_or_else(PoisonError::into_inner).0.snapshot.clone()
+        match &self.work {
+            Running::Run(run) => run.snapshot(|job| job.wait(seen, timeout)),
+            Running::Other(control, _) => {
+                let same = |state: &mut State| state.snapshot.phase == seen;
+                let waited = control.bell.wait_timeout_while(control.state(), timeout, same);
+                waited.unwrap_or_else(PoisonError::into_inner).0.snapshot.clone()
+            }
+        }
+    }
+
+    /// Asks for the distributions so far of a run, which some later snapshot has. They cost some microseconds.
+    pub fn look(&self) {
+        if let Running::Run(RunUnderWay { job: Some(job), .. }) = &self.work {
+            job.look();
+        }
     }
 
     /// Takes what was measured since the last call, for a front end that stores or prints it before the end: of a
     /// SNIA test everything so far, marked partial, after each round; of a profile the same, every few seconds; of a
     /// probe its samples, which the result then does not have.
     pub fn take_partial(&self) -> Option<TaskResult> {
-        self.control.state().partial.take()
+        match &self.work {
+            Running::Run(_) => None,
+            Running::Other(control, _) => control.state().partial.take(),
+        }
     }
 
     /// Stops the task in order: nothing more is issued, what is in flight is waited for, and what was measured is
     /// kept.
     pub fn stop(&self) {
-        self.control.change(|state| state.stopped = true);
+        match &self.work {
+            Running::Run(run) => run.job.iter().for_each(Job::stop),
+            Running::Other(control, _) => control.change(|state| state.stopped = true),
+        }
     }
 
     /// Why the task will never end: its target does not complete requests. Threads that wait for such a target
     /// cannot be taken back; they end with the process, and [`result`](TaskRunner::result) would wait for them.
     pub fn hung(&self) -> Option<Failure> {
-        self.control.state().hung.clone()
+        match &self.work {
+            // A run gives up requests that do not complete by itself.
+            Running::Run(_) => None,
+            Running::Other(control, _) => control.state().hung.clone(),
+        }
     }
 
     /// Waits for the end and gives what was measured.
@@ -191,7 +270,10 @@ impl TaskRunner {
     /// Nothing was measured. What went wrong later is in [`TaskOutcome::failure`].
     pub fn result(mut self) -> Result<TaskOutcome, Failure> {
         let lost = || Failure::new(FailureKind::Failed, "the result of the task was taken");
-        let ended = self.thread.take().map(JoinHandle::join).ok_or_else(lost)?;
+        let ended = match &mut self.work {
+            Running::Run(run) => return run.result(),
+            Running::Other(_, thread) => thread.take().map(JoinHandle::join).ok_or_else(lost)?,
+        };
         // A panic of the task is one of whoever wants its result.
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -199,7 +281,12 @@ impl TaskRunner {
 
 impl Drop for TaskRunner {
     fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
+        let thread = match &mut self.work {
+            // The job does the same for itself.
+            Running::Run(_) => None,
+            Running::Other(_, thread) => thread.take(),
+        };
+        if let Some(thread) = thread {
             self.stop();
             if self.hung().is_none() {
                 // Nobody wants the result, and a panic has been told of.
@@ -246,6 +333,8 @@ impl TaskControl {
         self.change(|state| {
             state.snapshot.phase = RunPhase::Loaded;
             change(&mut state.snapshot);
+            let TaskSnapshot { done, of, .. } = state.snapshot;
+            state.snapshot.share_done = (of > 0).then(|| (done as f64 / of as f64).clamp(0.0, 1.0));
             stopped = state.stopped;
         });
         if stopped { KeepGoing::Stop } else { KeepGoing::Continue }

@@ -17,6 +17,7 @@ impl TaskResult {
     /// The first file that cannot be written; the other is there.
     pub fn write(&self, task: &Task, folder: &ResultFolder) -> Result<String, ResultError> {
         match self {
+            TaskResult::Run(run) => folder.write_run(&run.result, &run.recording, false),
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
             TaskResult::Compare(result) => {

@@ -2,7 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_session::{Failure, Prompt};
+use ssdyno_cluster::Hosts;
+use ssdyno_session::{Failure, Prompt, RunSpec};
 use ssdyno_sweep::SweepPlan;
 
 use crate::compare::CompareTask;
@@ -11,14 +12,16 @@ use crate::probe::ProbeTask;
 use crate::profile::ProfileTask;
 use crate::pts::PtsTask;
 use crate::runner::PreparedTask;
-use crate::sweep;
 #[cfg(target_os = "linux")]
 use crate::verify::VerifyTask;
+use crate::{run, sweep};
 
 /// Something that a front end can start. The key `task` says what it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Task {
+    /// One run. A text without the key `task` is one, too.
+    Run(Box<RunSpec>),
     /// A test of the SNIA specification.
     Pts(Box<PtsTask>),
     /// The sequential to random ratio of a target, its capacity, or its map of latencies.
@@ -39,6 +42,7 @@ impl Task {
     /// What it is, as the key `task` says it.
     pub fn kind(&self) -> &'static str {
         match self {
+            Task::Run(_) => "run",
             Task::Pts(_) => "pts",
             Task::Profile(_) => "profile",
             Task::Compare(_) => "compare",
@@ -53,6 +57,7 @@ impl Task {
     /// What it loads, where that is one target that is named; a probe loads nothing.
     pub fn target(&self) -> Option<&str> {
         match self {
+            Task::Run(run) => run.target.as_deref(),
             Task::Pts(pts) => Some(&pts.target),
             Task::Profile(profile) => Some(&profile.target),
             Task::Compare(_) => None,
@@ -67,6 +72,7 @@ impl Task {
     /// Random seed, where one is drawn from and given.
     pub fn seed(&self) -> Option<u64> {
         match self {
+            Task::Run(run) => Some(run.seed),
             Task::Pts(pts) => Some(pts.seed),
             Task::Profile(profile) => profile.seed,
             Task::Compare(compare) => Some(compare.run.seed),
@@ -85,6 +91,7 @@ impl Task {
     /// A key has an impossible value, there is no such target, or it may not be written to.
     pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
         match self {
+            Task::Run(spec) => run::prepare(spec, None, prompt),
             Task::Pts(pts) => pts.prepare(prompt),
             Task::Profile(profile) => profile.prepare(prompt),
             Task::Compare(compare) => compare.prepare(prompt),
@@ -93,6 +100,23 @@ impl Task {
             Task::Verify(verify) => verify.prepare(prompt),
             #[cfg(target_os = "linux")]
             Task::Probe(probe) => probe.prepare(),
+        }
+    }
+
+    /// The same on other hosts, which look at their targets when the task starts.
+    ///
+    /// # Errors
+    /// Only runs are started on other hosts; a host is named twice.
+    pub fn prepare_on(
+        &self,
+        hosts: Hosts,
+        prompt: &mut dyn Prompt,
+    ) -> Result<PreparedTask, Failure> {
+        match self {
+            Task::Run(spec) => run::prepare(spec, Some(hosts), prompt),
+            _ => Err(Failure::usage("only runs are started on other hosts")
+                .with_help("leave `hosts` empty, or start a page on that host")
+                .with_key("hosts")),
         }
     }
 }

@@ -5,16 +5,16 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use ssdyno_session::{Document, Failure, nearest};
+use ssdyno_session::{Document, Failure, RunSpec, nearest};
 use toml::Spanned;
 
 use crate::task::Task;
 
 /// Values of the key `task`.
 #[cfg(target_os = "linux")]
-const NAMES: [&str; 6] = ["pts", "profile", "compare", "sweep", "verify", "probe"];
+const NAMES: [&str; 7] = ["run", "pts", "profile", "compare", "sweep", "verify", "probe"];
 #[cfg(not(target_os = "linux"))]
-const NAMES: [&str; 4] = ["pts", "profile", "compare", "sweep"];
+const NAMES: [&str; 5] = ["run", "pts", "profile", "compare", "sweep"];
 
 /// The key that says which task it is; other keys are skipped.
 #[derive(Deserialize)]
@@ -23,25 +23,20 @@ struct Head {
 }
 
 impl Task {
-    /// Whether `text` is TOML with the key `task`.
-    pub fn is_task(text: &str) -> bool {
-        toml::from_str::<Head>(text).is_ok_and(|head| head.task.is_some())
-    }
-
-    /// The task in a text of TOML, which messages call `name`.
+    /// The task in a text of TOML, which messages call `name`. Without the key `task` it is the spec of a run.
     ///
     /// # Errors
     /// It is not TOML, or a key is wrong; the failure has its line.
     pub fn from_toml(name: &str, text: &str) -> Result<Task, Failure> {
         let head: Option<Head> = toml::from_str(text).ok();
         let Some(task) = head.and_then(|head| head.task) else {
-            // Text that is not TOML is refused with its place.
-            Document::parse_edited(name, text, |_| Ok(true))?;
-            return Err(refuse("the key `task` is missing".to_owned(), None));
+            // Text that is not TOML is refused there, with its place.
+            return RunSpec::from_toml(name, text).map(|spec| Task::Run(Box::new(spec)));
         };
         let rest = without(text, task.span());
         let kind = task.get_ref().as_str().unwrap_or_default();
         match kind {
+            "run" => read(name, text, &rest).map(Task::Run),
             "pts" => read(name, text, &rest).map(Task::Pts),
             "profile" => read(name, text, &rest).map(Task::Profile),
             "compare" => read(name, text, &rest).map(Task::Compare),
@@ -93,15 +88,16 @@ mod tests {
         assert_eq!((pts.target.as_str(), pts.quick, pts.depth), ("sim:config-a", true, 32));
         // The key may come after others; tables have keys of the same name.
         let text = "target = \"x\"\n\"task\" = 'verify'\n[write]\nallowed = true\n";
-        assert!(
-            Task::is_task(text)
-                && !Task::is_task("[x]\ntask = \"pts\"")
-                && !Task::is_task("task =")
-        );
         #[cfg(target_os = "linux")]
         assert!(
             matches!(Task::from_toml("the task", text), Ok(Task::Verify(v)) if v.write.allowed)
         );
+        // A spec is a run, whether it says so or not.
+        for text in ["target = \"null:\"\nseed = 7", "target = \"null:\"\ntask = \"run\"\nseed = 7"]
+        {
+            let task = Task::from_toml("the task", text).unwrap();
+            assert_eq!((task.kind(), task.target(), task.seed()), ("run", Some("null:"), Some(7)));
+        }
     }
 
     #[test]
@@ -112,7 +108,8 @@ mod tests {
             ("# \u{b5}\ntask = \"profile\"\n[write]\nalowed = true", "write.alowed", Some(4)),
             ("task = \"ptss\"", "task", None),
             ("task = 7", "task", None),
-            ("target = \"x\"", "task", None),
+            ("target = \"x\"\n[tsak]\ntask = \"pts\"", "tsak", Some(2)),
+            ("task = \"run\"\nsede = 3", "sede", Some(2)),
             ("task = \"pts\"\ntask = \"pts\"", "task", Some(2)),
         ] {
             let body = Task::from_toml("the task", text).unwrap_err().body();

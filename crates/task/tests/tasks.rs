@@ -58,6 +58,61 @@ fn to_the_end(runner: &TaskRunner) {
 }
 
 #[test]
+fn a_run_is_a_task() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("target");
+    std::fs::write(&file, vec![1; 1 << 20]).unwrap();
+    for (text, real) in [
+        ("target = \"sim:delay-10us\"\nrequests = 3000".to_owned(), false),
+        (
+            format!(
+                "target = \"{}\"\nrequests = 3000\nreal = {{ buffered = true }}",
+                file.display()
+            ),
+            true,
+        ),
+    ] {
+        let task = Task::from_toml("the spec", &text).unwrap();
+        let prepared = task.prepare(&mut Unattended).unwrap();
+        let plan = prepared.run().unwrap();
+        assert_eq!((plan.is_real().unwrap(), plan.goal().requests), (real, Some(3000)));
+        // Nothing is written to a target that is only read.
+        assert_eq!(prepared.writes_to(), [""; 0]);
+        let runner = prepared.start().unwrap();
+        to_the_end(&runner);
+        let outcome = runner.result().unwrap();
+        let TaskResult::Run(measured) = outcome.result else { panic!("another result") };
+        assert_eq!((outcome.failure, measured.result.requests), (None, 3000));
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_keeps_what_it_measured() {
+    let task = Task::from_toml("the spec", "target = \"null:\"\nfor = \"1h\"\nkeep = \"summary\"");
+    let runner = start(&task.unwrap());
+    let patience = Instant::now() + Duration::from_secs(60);
+    let mut last = runner.poll();
+    while last.done == 0 {
+        assert!(Instant::now() < patience, "no request: {last:?}");
+        last = runner.wait(last.phase, Duration::from_millis(5));
+    }
+    assert!(last.share_done.is_some_and(|share| share < 0.1), "{last:?}");
+    runner.stop();
+    let outcome = runner.result().unwrap();
+    let TaskResult::Run(measured) = outcome.result else { panic!("another result") };
+    assert!(measured.result.partial && measured.result.requests > 0);
+    assert_eq!(outcome.failure.map(|failure| failure.kind), Some(FailureKind::Interrupted));
+}
+
+#[test]
+fn other_hosts_are_for_runs_alone() {
+    let task = Task::Profile(Box::new(profile()));
+    let hosts = ssdyno_cluster::Hosts::default();
+    let failure = task.prepare_on(hosts, &mut Unattended).unwrap_err();
+    assert_eq!(failure.body().key.as_deref(), Some("hosts"));
+}
+
+#[test]
 fn a_snia_test_runs_to_its_end_and_gives_checkpoints() {
     let runner = start(&Task::Pts(Box::new(pts())));
     to_the_end(&runner);
@@ -163,7 +218,7 @@ fn a_probe_that_is_stopped_ends_at_once_with_its_samples() {
     runner.stop();
     let outcome = runner.result().unwrap();
     assert!(began.elapsed() < Duration::from_secs(60));
-    assert_eq!(outcome.result, TaskResult::Probe(Vec::new()));
+    assert!(matches!(outcome.result, TaskResult::Probe(samples) if samples.is_empty()));
     assert_eq!(outcome.failure.map(|failure| failure.kind), Some(FailureKind::Interrupted));
 }
 

@@ -4,28 +4,28 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use ssdyno_cluster::{
-    ClusterProgress, HERE, HostAddress, Hosts, Job, JobPlan, MetricsCache, RunOutline,
-    WorkerConsent, metrics_text,
+    ClusterProgress, HERE, HostAddress, Hosts, JobPlan, MetricsCache, RunOutline, WorkerConsent,
+    metrics_text,
 };
 use ssdyno_figures::{Keep, LiveSnapshot};
 use ssdyno_prober::{Prober, ProberOptions};
 use ssdyno_record::Recording;
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, RunPhase, RunSnapshot, RunSpec,
-    Unattended, lost_rows, unwritable,
+    Failure, FailureKind, Measured, ResultFolder, RunPhase, RunSnapshot, Unattended, unwritable,
 };
-use ssdyno_task::Task;
+use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskRunner, TaskSnapshot};
 use tokio::sync::watch;
 
 use crate::flash::{FlashView, LiveFlash};
+use crate::permit::{is_real, permit, refuse_write};
 use crate::series::{LiveSeries, News, Seen};
 use crate::systems::{LiveSystems, SystemNews};
-use crate::tasks::TaskView;
+use crate::view::{HostView, RunView, unix_ms};
 
 /// How often a run is asked how far it is.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(50);
@@ -67,85 +67,12 @@ pub(crate) struct Checked {
     pub(crate) writes_to: Vec<String>,
 }
 
-/// Three percentiles.
-#[derive(Clone, Debug, Serialize)]
-struct PercentilesView {
-    p50: f64,
-    p99: f64,
-    p99_9: f64,
-}
-
-/// A host as the page shows it.
-#[derive(Clone, Debug, Serialize)]
-struct HostView {
-    name: String,
-    phase: RunPhase,
-    /// Since when nothing was heard of it.
-    silent_s: Option<f64>,
-    requests: u64,
-    errors: u64,
-    latency_ns: Option<PercentilesView>,
-}
-
-/// The run as the page shows it.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct RunView {
-    pub(crate) id: u64,
-    name: String,
-    target: String,
-    load: String,
-    pub(crate) phase: RunPhase,
-    stopping: bool,
-    started_unix_ms: u64,
-    pub(crate) share_done: Option<f64>,
-    pub(crate) now_s: f64,
-    pub(crate) is_real: bool,
-    pub(crate) requests: u64,
-    errors: u64,
-    latency_ns: Option<PercentilesView>,
-    hosts: Vec<HostView>,
-    /// Of a task that is no run.
-    pub(crate) task: Option<TaskView>,
-    /// Once its files are written.
-    pub(crate) folder: Option<String>,
-    pub(crate) partial: bool,
-    pub(crate) error: Option<ErrorBody>,
-}
-
-impl RunView {
-    /// Of one that begins now.
-    pub(crate) fn begun(id: u64, name: String, target: String, load: String) -> RunView {
-        RunView {
-            id,
-            name,
-            target,
-            load,
-            phase: RunPhase::Preparing,
-            stopping: false,
-            started_unix_ms: unix_ms(SystemTime::now()),
-            share_done: None,
-            now_s: 0.0,
-            is_real: false,
-            requests: 0,
-            errors: 0,
-            latency_ns: None,
-            hosts: Vec::new(),
-            task: None,
-            folder: None,
-            partial: false,
-            error: None,
-        }
-    }
-}
-
 /// The run that goes on, or the last one.
 #[derive(Debug)]
 pub(crate) struct CurrentRun {
     pub(crate) view: RunView,
     /// Name of the folder that waits for its files.
     place: Option<String>,
-    /// None of a task that is no run.
-    goal: Option<Goal>,
     series: LiveSeries,
     systems: LiveSystems,
     flash: LiveFlash,
@@ -180,11 +107,11 @@ impl State {
 }
 
 impl CurrentRun {
-    pub(crate) fn new(view: RunView, goal: Option<Goal>, flash: LiveFlash) -> CurrentRun {
+    pub(crate) fn new(view: RunView, flash: LiveFlash) -> CurrentRun {
         let series = LiveSeries::new(view.hosts.len());
         let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
         let (place, stop) = (None, Arc::default());
-        CurrentRun { view, place, goal, series, systems, flash, told, stop, thread: None }
+        CurrentRun { view, place, series, systems, flash, told, stop, thread: None }
     }
 
     /// Its files will be in `folder`.
@@ -207,6 +134,27 @@ impl CurrentRun {
         })?;
         self.thread = Some(thread);
         Ok(())
+    }
+
+    /// Takes in how far the hosts of a run are; the view has it already.
+    fn take_in_hosts(&mut self, hosts: ClusterProgress, phase: RunPhase) {
+        self.series.add(&hosts, Instant::now());
+        let newest = hosts.systems.iter();
+        let newest = newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
+        let is_wall = self.view.is_real && self.view.phase == RunPhase::Loaded;
+        self.systems.add(newest, is_wall.then_some(self.view.now_s));
+        self.flash.look(self.view.id, Instant::now(), phase == RunPhase::Ended);
+        self.told = hosts;
+    }
+
+    /// Brings a run up to its result: the last snapshot was before the last request, and the result has all of them,
+    /// without the ramp-up.
+    fn complete(&mut self, measured: &mut Measured) {
+        if self.view.hosts.len() == 1 {
+            self.series.complete(&mut measured.recording);
+            complete(&mut self.told, &mut measured.recording);
+        }
+        self.view.requests = self.view.requests.max(measured.result.requests);
     }
 }
 
@@ -343,68 +291,81 @@ impl Desk {
 
     /// Looks whether what is asked for could start.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
-        if Task::is_task(&request.toml) {
-            return self.check_task(request);
-        }
-        let plan = self.plan(request)?;
+        let (task, prepared) = self.prepare(request)?;
+        let (target, load) = outline(&task, &prepared);
         Ok(Checked {
-            name: plan.name(),
-            target: plan.target(),
-            load: plan.load().to_owned(),
-            is_real: plan.is_real()?,
-            hosts: plan.hosts(),
-            writes_to: Vec::new(),
+            name: prepared.name().to_owned(),
+            target,
+            load,
+            is_real: is_real(&task),
+            hosts: prepared.run().map_or_else(Vec::new, JobPlan::hosts),
+            writes_to: prepared.writes_to().to_vec(),
         })
     }
 
-    fn plan(&self, request: &RunRequest) -> Result<JobPlan, Failure> {
-        let spec = RunSpec::from_toml("the spec", &request.toml)?;
+    fn prepare(&self, request: &RunRequest) -> Result<(Task, PreparedTask), Failure> {
+        let task = Task::from_toml("the spec", &request.toml)?;
         let addresses: Vec<HostAddress> = request
             .hosts
             .iter()
             .map(|host| host.parse().map_err(|e: String| Failure::usage(e).with_key("hosts")))
             .collect::<Result<_, _>>()?;
         if addresses.is_empty() {
-            return JobPlan::new(&self.options.consent.apply(spec)?, None, &mut Unattended);
+            let task = permit(&self.options.consent, task)?;
+            let prepared = task.prepare(&mut Unattended)?;
+            // Whatever a task understands by its target: it writes nowhere else than allowed.
+            let allowed = &self.options.consent.targets;
+            return match prepared.writes_to().iter().find(|target| !allowed.contains_key(*target)) {
+                Some(target) => Err(refuse_write(target)),
+                None => Ok((task, prepared)),
+            };
         }
-        // Rows of many hosts would fill the disk of this one.
-        let keep = if spec.keep == Keep::All { Keep::Summary } else { spec.keep };
-        let spec = RunSpec { keep, ..spec };
+        let mut task = task;
+        if let Task::Run(spec) = &mut task
+            && spec.keep == Keep::All
+        {
+            // Rows of many hosts would fill the disk of this one.
+            spec.keep = Keep::Summary;
+        }
         let hosts = Hosts { addresses, ..self.options.hosts.clone() };
-        JobPlan::new(&spec, Some(hosts), &mut Unattended)
+        let prepared = task.prepare_on(hosts, &mut Unattended)?;
+        Ok((task, prepared))
     }
 
     /// Starts what is asked for; gives the number of the run.
     pub(crate) fn start(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
-        if Task::is_task(&request.toml) {
-            return self.start_task(request);
-        }
-        let mut plan = self.plan(request)?;
-        let is_real = plan.is_real()?;
+        // Before anything is opened: a target under load is locked.
+        self.state().refuse_second()?;
+        let (task, mut prepared) = self.prepare(request)?;
         let mut state = self.state();
         state.refuse_second()?;
-        let (asked, goal, hosts) = (plan.asked().clone(), plan.goal(), plan.hosts());
-        let (target, load) = (plan.target(), plan.load().to_owned());
-        let now = SystemTime::now();
-        let default = || RunDirectory::default_name(&target, &load, Some(asked.seed), now);
+        let (target, load) = outline(&task, &prepared);
+        let default = || {
+            let of = if target.is_empty() { "machine" } else { &target };
+            RunDirectory::default_name(of, &load, task.seed(), SystemTime::now())
+        };
         let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(default);
-        let folder = match asked.keep {
-            Keep::None => None,
+        let folder = match &task {
+            Task::Run(spec) if spec.keep == Keep::None => None,
             _ => Some(ResultFolder::create(&self.options.results, &name)?),
         };
         if let Some(folder) = &folder {
-            plan.keep_rows_in(folder.path().to_owned());
+            prepared.keep_in(folder.path().to_owned());
         }
         let (flash, reader) = LiveFlash::new();
-        let job = plan.start(Some(Box::new(reader)));
-        let job = job.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
+        prepared.read_by(Box::new(reader));
+        let hosts = prepared.run().map_or_else(Vec::new, JobPlan::hosts);
+        let runner = prepared.start();
+        let runner = runner.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
         let id = state.next_number();
+        let mut view = RunView::begun(id, name, target, load);
+        view.is_real = is_real(&task);
+        view.take_in(&task, &runner.poll());
         let unseen = |name: &String| HostView::of(name, &RunSnapshot::default(), None);
-        let hosts = hosts.iter().map(unseen).collect();
-        let view = RunView { hosts, is_real, ..RunView::begun(id, name, target, load) };
+        view.hosts = hosts.iter().map(unseen).collect();
         let desk = Arc::clone(self);
-        let mut run = CurrentRun::new(view, Some(goal), flash).in_folder(folder.as_ref());
-        run.follow(move |stop| desk.follow(job, folder.as_ref(), stop))?;
+        let mut run = CurrentRun::new(view, flash).in_folder(folder.as_ref());
+        run.follow(move |stop| desk.follow(&task, runner, folder.as_ref(), stop))?;
         state.run = Some(run);
         drop(state);
         self.changed();
@@ -428,118 +389,114 @@ impl Desk {
         let _ = thread.map(JoinHandle::join);
     }
 
-    /// Watches `job` to its end and writes its files.
-    fn follow(&self, job: Job, folder: Option<&ResultFolder>, stop: &AtomicBool) {
+    /// Watches a task to its end and writes its files.
+    fn follow(
+        &self,
+        task: &Task,
+        runner: TaskRunner,
+        folder: Option<&ResultFolder>,
+        stop: &AtomicBool,
+    ) {
+        let mut snapshot = runner.poll();
+        let is_here = |(name, ..): &(String, RunSnapshot, Option<Duration>)| name == HERE;
         // A run on other hosts has their samples. Without a thread for it the run goes on without.
-        let here = job.progress().hosts.first().is_some_and(|(name, ..)| name == HERE);
+        let here = snapshot.hosts.hosts.first().is_some_and(is_here);
         let prober = here.then(|| Prober::start(ProberOptions::default()).ok()).flatten();
-        while !job.is_over() {
+        let mut hung = None;
+        while snapshot.phase != RunPhase::Ended && hung.is_none() {
             if stop.load(Ordering::Relaxed) {
-                job.stop();
+                runner.stop();
             }
-            let mut progress = job.progress();
+            let phase = snapshot.phase;
             let sample = prober.as_ref().map(|prober| (HERE.to_owned(), prober.latest()));
-            progress.systems.extend(sample);
-            self.take_in(progress);
-            std::thread::sleep(POLL_EVERY);
+            snapshot.hosts.systems.extend(sample);
+            self.take_in(task, snapshot);
+            runner.look();
+            snapshot = runner.wait(phase, POLL_EVERY);
+            hung = runner.hung();
+            // Samples that are taken are not in the result.
+            let partial = match task {
+                Task::Pts(_) | Task::Profile(_) => runner.take_partial(),
+                _ => None,
+            };
+            if let (Some(partial), Some(folder)) = (partial, folder) {
+                // Only a safety net: what cannot be written is said at the end.
+                let _ = partial.write(task, folder);
+            }
         }
-        self.take_in(job.progress());
-        let mut ended = job.result();
-        let (partial, failure, folder) = match &ended {
-            Ok(measured) => conclude(measured, folder),
+        self.take_in(task, snapshot);
+        // The result of a task that hangs would never come.
+        self.conclude(task, hung.map_or_else(|| runner.result(), Err), folder);
+    }
+
+    /// Takes in how far the task is.
+    fn take_in(&self, task: &Task, snapshot: TaskSnapshot) {
+        let mut state = self.state();
+        let Some(run) = &mut state.run else { return };
+        // Otherwise hosts are still being reached.
+        if snapshot.hosts.hosts.len() == run.view.hosts.len() {
+            run.view.take_in(task, &snapshot);
+            if !run.view.hosts.is_empty() {
+                run.take_in_hosts(snapshot.hosts, snapshot.phase);
+            }
+        }
+        drop(state);
+        self.changed();
+    }
+
+    /// Writes what was measured and says how it ended.
+    fn conclude(
+        &self,
+        task: &Task,
+        mut ended: Result<TaskOutcome, Failure>,
+        folder: Option<&ResultFolder>,
+    ) {
+        let (written, failure) = match &ended {
+            Ok(TaskOutcome { result, failure }) => {
+                let written = folder.map(|folder| result.write(task, folder)).transpose();
+                // Lost files are worse than the rest.
+                let lost = written.as_ref().err().map(unwritable);
+                (written.is_ok(), lost.or_else(|| failure.clone()))
+            }
             Err(failure) => {
                 folder.iter().for_each(|folder| folder.remove());
-                (false, Some(failure.clone()), None)
+                (false, Some(failure.clone()))
             }
+        };
+        let cut = |failure: &Failure| failure.kind == FailureKind::Interrupted;
+        let partial = match &ended {
+            Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) => measured.result.partial,
+            _ => written && failure.as_ref().is_some_and(cut),
         };
         if let Some(run) = &mut self.state().run {
             run.view.phase = RunPhase::Ended;
+            let name = folder.filter(|_| written).and_then(|folder| folder.path().file_name());
+            run.view.folder = name.map(|name| name.to_string_lossy().into_owned());
+            run.view.partial = partial;
+            run.view.error = failure.as_ref().map(Failure::body);
             // Samples of machines are not news any more.
             run.told.systems.clear();
-            (run.view.partial, run.view.folder) = (partial, folder);
-            run.view.error = failure.as_ref().map(Failure::body);
-            // The last snapshot was before the last request; the result has all of them, without the ramp-up.
-            if let Ok(measured) = &mut ended {
-                if run.view.hosts.len() == 1 {
-                    run.series.complete(&mut measured.recording);
-                    complete(&mut run.told, &mut measured.recording);
-                }
-                run.view.requests = run.view.requests.max(measured.result.requests);
-                run.view.share_done =
-                    run.view.share_done.map(|share| if partial { share } else { 1.0 });
+            if let Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) = &mut ended {
+                run.complete(measured);
+            }
+            if !partial && ended.is_ok() && written {
+                run.view.share_done = Some(1.0);
             }
         }
         self.changed();
     }
+}
 
-    /// Takes in how far the hosts are.
-    fn take_in(&self, progress: ClusterProgress) {
-        let mut state = self.state();
-        let Some(run) = &mut state.run else { return };
-        // Hosts are still being reached.
-        if progress.hosts.len() == run.view.hosts.len() {
-            run.series.add(&progress, Instant::now());
-            let host = |(name, snapshot, silent): &(String, RunSnapshot, Option<Duration>)| {
-                HostView::of(name, snapshot, *silent)
-            };
-            run.view.hosts = progress.hosts.iter().map(host).collect();
-            let merged = progress.merged();
-            let least = progress.hosts.iter().map(|(_, snapshot, _)| snapshot.phase).min();
-            // Its files are written first.
-            run.view.phase = least.unwrap_or_default().min(RunPhase::Loaded);
-            run.view.requests = merged.completed;
-            run.view.now_s = merged.now.as_s_f64();
-            run.view.share_done = run.goal.as_ref().and_then(|goal| goal.share(&merged));
-            run.view.errors = run.view.hosts.iter().map(|host| host.errors).sum();
-            run.view.latency_ns = merged.glance.as_deref().and_then(percentiles);
-            let newest = progress.systems.iter();
-            let newest =
-                newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
-            let is_wall = run.view.is_real && run.view.phase == RunPhase::Loaded;
-            run.systems.add(newest, is_wall.then_some(run.view.now_s));
-            run.flash.look(run.view.id, Instant::now(), least == Some(RunPhase::Ended));
-            run.told = progress;
-        }
-        drop(state);
-        self.changed();
+/// Target and load, in words of the page.
+fn outline(task: &Task, prepared: &PreparedTask) -> (String, String) {
+    match prepared.run() {
+        Some(plan) => (plan.target(), plan.load().to_owned()),
+        None => (task.target().unwrap_or_default().to_owned(), task.kind().to_owned()),
     }
 }
 
 /// The key of the failure to start a run while another goes on.
 pub(crate) const BUSY: &str = "run";
-
-impl HostView {
-    fn of(name: &str, snapshot: &RunSnapshot, silent: Option<Duration>) -> HostView {
-        let glance = snapshot.progress.glance.as_deref();
-        HostView {
-            name: name.to_owned(),
-            phase: snapshot.phase,
-            silent_s: silent.map(|silent| silent.as_secs_f64()),
-            requests: snapshot.progress.completed,
-            errors: glance.map_or(0, |glance| glance.errors),
-            latency_ns: glance.and_then(percentiles),
-        }
-    }
-}
-
-fn percentiles(glance: &LiveSnapshot) -> Option<PercentilesView> {
-    let [p50, p99, p99_9] = glance.percentiles_ns()?;
-    Some(PercentilesView { p50, p99, p99_9 })
-}
-
-/// Writes what was measured: whether it is partial, what is wrong with it, and the name of its folder.
-fn conclude(
-    measured: &Measured,
-    folder: Option<&ResultFolder>,
-) -> (bool, Option<Failure>, Option<String>) {
-    let Measured { result, recording, failure, .. } = measured;
-    let written = folder.map(|folder| folder.write_run(result, recording, false)).transpose();
-    // Lost files are worse than the rest.
-    let lost = written.as_ref().err().map(unwritable);
-    let failure = lost.or_else(|| lost_rows(recording)).or_else(|| failure.clone());
-    let name = folder.filter(|_| written.is_ok()).and_then(|folder| folder.path().file_name());
-    (result.partial, failure, name.map(|name| name.to_string_lossy().into_owned()))
-}
 
 /// Brings what the only host told last up to what it recorded: a simulation can end before anybody looks twice.
 fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
@@ -552,8 +509,4 @@ fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
             snapshot.progress.glance = Some(Arc::new(last));
         }
     }
-}
-
-fn unix_ms(moment: SystemTime) -> u64 {
-    moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

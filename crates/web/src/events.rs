@@ -11,8 +11,9 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::desk::{Desk, RunView};
+use crate::desk::Desk;
 use crate::series::Seen;
+use crate::view::RunView;
 
 /// How often the state is told at most, and the series.
 const STATE_EVERY: Duration = Duration::from_millis(250);

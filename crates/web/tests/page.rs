@@ -368,7 +368,7 @@ fn tasks_are_started_watched_and_read() {
         assert_eq!((&entry["kind"], &entry["has_report"]), (&json!(kind), &json!(true)));
     }
     let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
-    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 6, "{schema}");
+    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 7, "{schema}");
 }
 
 #[cfg(target_os = "linux")]

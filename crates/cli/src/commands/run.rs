@@ -6,13 +6,13 @@ use clap::{Args, Command};
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
-use ssdyno_cluster::{Hosts, JobPlan, run_on_hosts};
+use ssdyno_cluster::JobPlan;
 use ssdyno_figures::{Keep, RunResult};
 use ssdyno_report::{RunDirectory, series_csv, summary_text};
 use ssdyno_session::{
-    ErrorBody, Failure, Measured, Prepared, RealSpec, ResultFolder, RunSpec, given, is_real,
-    lost_rows, resolve, unwritable,
+    ErrorBody, Failure, Measured, RealSpec, ResultFolder, RunSpec, given, is_real, unwritable,
 };
+use ssdyno_task::{Task, TaskOutcome, TaskResult};
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::consent::Terminal;
@@ -21,10 +21,11 @@ use crate::hosts::HostsArgs;
 use crate::memory;
 use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
-use crate::progress::{HostsWatch, Watch};
+use crate::progress::{POLL_EVERY, TOGETHER_EVERY, Watch};
 use crate::real::RealArgs;
 use crate::replay::{self, Origin};
 use crate::results::{self, HEADING, ResultsArgs, keep};
+use crate::task::other_result;
 use crate::timeline::{TimelineArgs, TimelineFile};
 
 #[derive(Clone, Debug, Args)]
@@ -159,35 +160,42 @@ impl<'a> RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
-    let spec = args.asked()?;
-    if let Some(hosts) = args.hosts.hosts(&spec.real)? {
-        return on_hosts(args, hosts, &spec, output);
-    }
-    if args.timeline.timeline.is_some() && is_real(&spec)? {
+    let mut spec = args.asked()?;
+    let hosts = args.hosts.hosts(&spec.real)?;
+    if hosts.is_none() && args.timeline.timeline.is_some() && is_real(&spec)? {
         return Err(Failure::usage("`--timeline` is for simulated targets")
             .with_help("nobody sees into a real device; requests.parquet has its requests"));
     }
-    let mut prepared = resolve(&spec, &mut Terminal)?;
-    let (name, keep) = (prepared.name(), spec.keep);
+    if hosts.is_some() && args.keep.is_none() && args.spec.is_none() {
+        // Rows of many hosts fill the disk of this one: they are fetched where that was asked for.
+        spec.keep = Keep::Summary;
+    }
+    let is_here = hosts.is_none();
+    let task = Task::Run(Box::new(spec));
+    let mut prepared = match hosts {
+        Some(hosts) => task.prepare_on(hosts, &mut Terminal)?,
+        None => task.prepare(&mut Terminal)?,
+    };
+    let plan = prepared.run().ok_or_else(other_result)?;
+    let (name, goal, is_real) = (plan.name(), plan.goal(), plan.is_real()?);
     // Made before the run: who has no place for results should hear of it at once.
     let timeline = TimelineFile::create(&args.timeline)?;
-    let directory = directory(args, &prepared, &name)
+    let directory = directory(args, plan, is_here)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
-    if let Some(directory) = &directory {
-        prepared.keep_rows_in(directory.path().to_owned());
-    }
     // Rows of a real run are on the disk before they are many, or there are none.
-    if !prepared.is_real() {
-        memory::look_ahead(keep, prepared.goal());
+    if is_here && !is_real {
+        memory::look_ahead(plan.asked().keep, goal);
     }
-    let live = !args.no_live;
-    let meter = Watch::new(&name, prepared.load(), prepared.goal(), live, prepared.is_real());
-    let started = match &timeline {
-        Some(file) => prepared.start_read_by(file.reader()),
-        None => prepared.start(),
-    };
-    match started.and_then(|runner| meter.watch(runner)) {
-        Ok(measured) => conclude(args, output, &Files { directory, timeline }, measured),
+    let meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
+    if let Some(directory) = &directory {
+        prepared.keep_in(directory.path().to_owned());
+    }
+    if let Some(file) = &timeline {
+        prepared.read_by(file.reader());
+    }
+    let every = if is_here { POLL_EVERY } else { TOGETHER_EVERY };
+    match prepared.start().and_then(|runner| meter.watch(runner, every)) {
+        Ok(outcome) => conclude(args, output, &Files { directory, timeline }, outcome),
         Err(failure) => {
             timeline.iter().for_each(TimelineFile::discard);
             directory.inspect(ResultFolder::remove);
@@ -196,48 +204,18 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     }
 }
 
-/// The run on workers.
-fn on_hosts(
-    args: &RunArgs,
-    mut hosts: Hosts,
-    spec: &RunSpec,
-    output: Output,
-) -> Result<(), Failure> {
-    // Rows of many hosts fill the disk of this one: they are fetched where that was asked for.
-    let keep = args.keep.unwrap_or(if args.spec.is_some() { spec.keep } else { Keep::Summary });
-    let spec = &RunSpec { keep, ..spec.clone() };
-    let plan = JobPlan::new(spec, Some(hosts.clone()), &mut Terminal)?;
-    let (goal, name, is_real) = (plan.goal(), plan.name(), plan.is_real()?);
-    let directory = args.results.create(spec.keep, || {
-        RunDirectory::default_name(&plan.target(), plan.load(), Some(spec.seed), SystemTime::now())
-    })?;
-    hosts.rows_in = directory.as_ref().map(|directory| directory.path().to_owned());
-    let meter = Watch::new(&name, plan.load(), goal, !args.no_live, is_real);
-    let mut meter = HostsWatch::new(meter);
-    let measured = run_on_hosts(&hosts, spec, &mut |hosts| meter.update(hosts));
-    meter.finish();
-    match measured {
-        Ok(measured) => conclude(args, output, &Files { directory, timeline: None }, measured),
-        Err(failure) => {
-            directory.inspect(ResultFolder::remove);
-            Err(failure)
-        }
-    }
-}
-
 fn directory(
     args: &RunArgs,
-    prepared: &Prepared,
-    name: &str,
+    plan: &JobPlan,
+    is_here: bool,
 ) -> Result<Option<ResultFolder>, Failure> {
-    let keep = prepared.asked().keep;
-    if args.csv && keep != Keep::All {
+    let RunSpec { keep, seed, .. } = *plan.asked();
+    if is_here && args.csv && keep != Keep::All {
         return Err(Failure::usage("`--csv` writes rows, and `--keep` leaves them out")
             .with_help("leave one of the two out"));
     }
     args.results.create(keep, || {
-        let seed = prepared.asked().seed;
-        RunDirectory::default_name(name, prepared.load(), Some(seed), SystemTime::now())
+        RunDirectory::default_name(&plan.target(), plan.load(), Some(seed), SystemTime::now())
     })
 }
 
@@ -246,9 +224,12 @@ fn conclude(
     args: &RunArgs,
     output: Output,
     files: &Files,
-    measured: Measured,
+    outcome: TaskOutcome,
 ) -> Result<(), Failure> {
-    let Measured { result, recording, by_name, mut failure } = measured;
+    let TaskOutcome { result: TaskResult::Run(measured), mut failure } = outcome else {
+        return Err(other_result());
+    };
+    let Measured { result, recording, by_name, .. } = *measured;
     let (result, recording) = (&result, &recording);
     let write = |folder: &ResultFolder| {
         let series = args.csv.then(|| ("series.csv".to_owned(), series_csv(result)));
@@ -256,7 +237,6 @@ fn conclude(
         folder.write_run(result, recording, args.csv)
     };
     let written = files.directory.as_ref().map(write).transpose();
-    failure = lost_rows(recording).or(failure);
     // An interrupt explains more than its consequences; a lost result is worse than the rest.
     if let Err(error) = &written {
         failure = Some(unwritable(error));

@@ -1,0 +1,64 @@
+//! One run as a task: on this machine, or on others at once.
+
+use ssdyno_cluster::{ClusterProgress, Hosts, Job, JobPlan};
+use ssdyno_session::{Failure, FailureKind, Goal, Prompt, RunPhase, RunSpec, lost_rows};
+
+use crate::runner::{PreparedTask, TaskOutcome, TaskResult, TaskSnapshot};
+
+/// The run of `spec`, on `hosts` if some are named.
+pub(crate) fn prepare(
+    spec: &RunSpec,
+    hosts: Option<Hosts>,
+    prompt: &mut dyn Prompt,
+) -> Result<PreparedTask, Failure> {
+    let plan = JobPlan::new(spec, hosts, prompt)?;
+    let writes_to = match &plan {
+        // Each of the other hosts decides about its own targets.
+        JobPlan::Here(run) if run.is_real() && run.asked().write.allowed => vec![run.name()],
+        _ => Vec::new(),
+    };
+    Ok(PreparedTask::of_run(plan, writes_to))
+}
+
+/// A run under way.
+#[derive(Debug)]
+pub(crate) struct RunUnderWay {
+    pub(crate) goal: Goal,
+    /// `None` once its result was taken.
+    pub(crate) job: Option<Job>,
+}
+
+impl RunUnderWay {
+    /// How far it is, as `told` of the job.
+    pub(crate) fn snapshot(&self, told: impl FnOnce(&Job) -> ClusterProgress) -> TaskSnapshot {
+        let Some(job) = &self.job else { return TaskSnapshot::default() };
+        // Asked first: what is over then has told everything.
+        let is_over = job.is_over();
+        let hosts = told(job);
+        let progress = hosts.merged();
+        let phases = || hosts.hosts.iter().map(|(_, snapshot, _)| snapshot.phase);
+        let phase = match is_over {
+            true => RunPhase::Ended,
+            // The record of a host that is done is still to come.
+            false => phases().min().unwrap_or_default().min(RunPhase::Loaded),
+        };
+        TaskSnapshot {
+            sequence: hosts.hosts.iter().map(|(_, snapshot, _)| snapshot.sequence).sum(),
+            phase,
+            done: progress.completed,
+            of: self.goal.requests.unwrap_or(0),
+            share_done: self.goal.share(&progress),
+            progress,
+            hosts,
+            ..TaskSnapshot::default()
+        }
+    }
+
+    pub(crate) fn result(&mut self) -> Result<TaskOutcome, Failure> {
+        let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
+        let measured = self.job.take().ok_or_else(lost)?.result()?;
+        // Rows that could not be written are worse than what ended the run.
+        let failure = lost_rows(&measured.recording).or_else(|| measured.failure.clone());
+        Ok(TaskOutcome { result: TaskResult::Run(Box::new(measured)), failure })
+    }
+}

@@ -1,0 +1,72 @@
+//! What a task may write to: what was allowed where the server was started, and nothing that the page says.
+
+use ssdyno_cluster::WorkerConsent;
+use ssdyno_session::{Failure, RunSpec, WriteSpec, named};
+use ssdyno_task::{CompareTask, Task};
+
+/// Whether a task loads a real device or file. A verification always does, whatever its target is called.
+pub(crate) fn is_real(task: &Task) -> bool {
+    match task {
+        Task::Run(spec) => ssdyno_session::is_real(spec).unwrap_or(false),
+        Task::Pts(pts) => named::is_real(&pts.target),
+        Task::Profile(profile) => named::is_real(&profile.target),
+        Task::Compare(compare) => compare.sides.iter().any(|side| CompareTask::is_real(side)),
+        Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
+        #[cfg(target_os = "linux")]
+        Task::Verify(_) => true,
+        #[cfg(target_os = "linux")]
+        Task::Probe(_) => false,
+    }
+}
+
+/// `task` with what was allowed where the server was started in place of what it asks for: the same as of runs.
+pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Failure> {
+    match &mut task {
+        Task::Run(spec) => **spec = consent.apply((**spec).clone())?,
+        Task::Pts(pts) => pts.write = permitted(consent, &pts.target, pts.write.clone())?,
+        Task::Profile(profile) => {
+            profile.write = permitted(consent, &profile.target, profile.write.clone())?;
+        }
+        Task::Compare(compare) => {
+            // One consent has many targets here: those that are not allowed are refused below.
+            for side in compare.sides.iter().filter(|side| CompareTask::is_real(side)) {
+                compare.run.write = permitted(consent, side, compare.run.write.clone())?;
+            }
+        }
+        // Its plan refuses to vary what may be written to.
+        Task::Sweep(sweep) => sweep.run = consent.apply(sweep.run.clone())?,
+        #[cfg(target_os = "linux")]
+        Task::Verify(verify) => {
+            if verify.journal.is_some() {
+                return Err(Failure::usage("the page writes files of results only")
+                    .with_help("leave `journal` out, or verify with `ssdyno verify`")
+                    .with_key("journal"));
+            }
+            if verify.write != WriteSpec::default() {
+                // Not by the name alone: a verification takes a file of any name for its target.
+                let Some(write) = consent.targets.get(&verify.target) else {
+                    return Err(refuse_write(&verify.target));
+                };
+                verify.write = WriteSpec { allowed: verify.write.allowed, ..write.clone() };
+            }
+        }
+        #[cfg(target_os = "linux")]
+        Task::Probe(_) => {}
+    }
+    Ok(task)
+}
+
+fn permitted(
+    consent: &WorkerConsent,
+    target: &str,
+    write: WriteSpec,
+) -> Result<WriteSpec, Failure> {
+    let spec = RunSpec { target: Some(target.to_owned()), write, ..RunSpec::default() };
+    Ok(consent.apply(spec)?.write)
+}
+
+pub(crate) fn refuse_write(target: &str) -> Failure {
+    Failure::usage(format!("writing to {target} is not allowed"))
+        .with_help("allow it where the page is served: `ssdyno ui --write TARGET`")
+        .with_key("write.allowed")
+}
