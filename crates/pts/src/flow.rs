@@ -1,6 +1,6 @@
 //! Purge, preconditioning, rounds.
 
-use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult};
+use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind};
 use ssdyno_session::KeptTarget;
 
 use crate::error::PtsError;
@@ -69,6 +69,7 @@ impl PtsPlan {
                 sector_bytes: facts.sector_bytes,
             },
             parts: Vec::new(),
+            warnings: Vec::new(),
             notes,
         };
         let rounds: u64 =
@@ -98,14 +99,16 @@ impl PtsPlan {
                 part.rounds.iter().flat_map(|r| &r.cells).map(|cell| cell.written_bytes).sum();
             let steps: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
             if !part.rounds.is_empty() && (written as f64) < range {
-                result.notes.push(format!(
+                let message = format!(
                     "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} \
-                     times): that may be too little for cleaning to settle, although figures kept \
-                     their level; longer rounds tell more",
+                     times): that may be too little to fill a fast cache and for cleaning to \
+                     settle, although figures kept their level; a longer load may be much slower",
                     part.name,
                     written as f64 / range,
                     steps as f64 / range
-                ));
+                );
+                let warning = Warning::new(WarningKind::NotExhausted, message);
+                result.warnings.push(warning.with_help("take longer rounds"));
             }
         }
         if self.round < ssdyno_block::Time::from_s(60) {

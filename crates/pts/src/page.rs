@@ -21,6 +21,9 @@ pub fn html(result: &PtsResult) -> String {
     ];
     let title = format!("{} - PTS {}", result.target, result.test);
     let mut page = Page::new(&title, result.partial, &facts);
+    for warning in &result.warnings {
+        page.note(&format!("Warning: {}", warning.line()), true);
+    }
     for note in &result.notes {
         page.note(note, false);
     }

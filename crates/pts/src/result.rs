@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_figures::LatencyBin;
+use ssdyno_figures::{LatencyBin, Warning};
 
 use crate::plan::Test;
 use crate::rule::Window;
@@ -29,6 +29,9 @@ pub struct PtsResult {
     pub settings: Settings,
     /// The parts: one, or for throughput one for each block size.
     pub parts: Vec<PtsPart>,
+    /// Why the figures do not mean what they seem to; shown above them.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// What a reader of the figures must know.
     pub notes: Vec<String>,
 }

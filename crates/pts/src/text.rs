@@ -17,6 +17,12 @@ pub fn text(result: &PtsResult) -> String {
         result.seed,
         if result.partial { "  (partial: the test was cut short)" } else { "" }
     );
+    for warning in &result.warnings {
+        let _ = writeln!(text, "warning: {}", warning.message);
+        if let Some(help) = &warning.help {
+            let _ = writeln!(text, "  = help: {help}");
+        }
+    }
     for part in &result.parts {
         let _ = writeln!(text, "\n{}", part.name);
         for step in &part.steps {
