@@ -14,7 +14,7 @@ use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
 use ssdyno_session::{Failure, FailureKind, Measured, RunPhase};
-use ssdyno_sweep::{Sweep, SweepResult};
+use ssdyno_sweep::SweepResult;
 
 use crate::compare::CompareResult;
 use crate::run::RunUnderWay;
@@ -88,13 +88,6 @@ enum Work {
     Run(Box<JobPlan>, Option<Box<dyn EventReader + Send>>),
     /// Where it keeps what going on later needs, and what it does.
     Other(Option<PathBuf>, Box<CarryOut>),
-}
-
-impl From<Sweep> for PreparedTask {
-    /// A sweep that goes on after it was cut off.
-    fn from(sweep: Sweep) -> PreparedTask {
-        crate::sweep::prepared(sweep)
-    }
 }
 
 impl fmt::Debug for PreparedTask {

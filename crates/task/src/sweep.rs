@@ -7,19 +7,21 @@ use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
 /// The plan as a task.
 pub(crate) fn prepare(plan: &SweepPlan, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
-    Ok(prepared(plan.prepare(prompt)?))
+    plan.prepare(prompt).map(PreparedTask::from)
 }
 
-/// A sweep that can start, or go on, as a task.
-pub(crate) fn prepared(sweep: Sweep) -> PreparedTask {
-    let run = &sweep.plan().run;
-    let writes_to = match sweep.is_real() && run.write.allowed {
-        true => run.target.iter().cloned().collect(),
-        false => Vec::new(),
-    };
-    let name = format!("{} designs", sweep.designs());
-    let carry_out = move |control: &TaskControl| carry_out(sweep, control);
-    PreparedTask::new(name, writes_to, carry_out)
+impl From<Sweep> for PreparedTask {
+    /// A sweep that can start, or go on after it was cut off.
+    fn from(sweep: Sweep) -> PreparedTask {
+        let run = &sweep.plan().run;
+        let writes_to = match sweep.is_real() && run.write.allowed {
+            true => run.target.iter().cloned().collect(),
+            false => Vec::new(),
+        };
+        let name = format!("{} designs", sweep.designs());
+        let carry_out = move |control: &TaskControl| carry_out(sweep, control);
+        PreparedTask::new(name, writes_to, carry_out)
+    }
 }
 
 fn carry_out(mut sweep: Sweep, control: &TaskControl) -> Result<TaskOutcome, Failure> {

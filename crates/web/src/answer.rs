@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use ssdyno_session::{ErrorBody, Failure, FailureKind};
 
-use crate::desk::BUSY;
+use crate::current::BUSY;
 
 /// A failure, with its status.
 pub(crate) struct Refused(StatusCode, Failure);

@@ -4,27 +4,27 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use ssdyno_cluster::{
     ClusterProgress, HERE, HostAddress, Hosts, JobPlan, MetricsCache, RunOutline, WorkerConsent,
     metrics_text,
 };
-use ssdyno_figures::{Keep, LiveSnapshot};
+use ssdyno_figures::Keep;
 use ssdyno_prober::{Prober, ProberOptions};
-use ssdyno_record::Recording;
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{
-    Failure, FailureKind, Measured, ResultFolder, RunPhase, RunSnapshot, Unattended, unwritable,
+    Failure, FailureKind, ResultFolder, RunPhase, RunSnapshot, Unattended, unwritable,
 };
 use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskRunner, TaskSnapshot};
 use tokio::sync::watch;
 
+use crate::current::{CurrentRun, State};
 use crate::flash::{FlashView, LiveFlash};
 use crate::permit::{is_real, permit, refuse_write};
-use crate::series::{LiveSeries, News, Seen};
-use crate::systems::{LiveSystems, SystemNews};
+use crate::series::{News, Seen};
+use crate::systems::SystemNews;
 use crate::view::{HostView, RunView, unix_ms};
 
 /// How often a run is asked how far it is.
@@ -65,97 +65,6 @@ pub(crate) struct Checked {
     pub(crate) hosts: Vec<String>,
     /// Real targets that a task writes to.
     pub(crate) writes_to: Vec<String>,
-}
-
-/// The run that goes on, or the last one.
-#[derive(Debug)]
-pub(crate) struct CurrentRun {
-    pub(crate) view: RunView,
-    /// Name of the folder that waits for its files.
-    place: Option<String>,
-    series: LiveSeries,
-    systems: LiveSystems,
-    flash: LiveFlash,
-    /// What the hosts told last.
-    told: ClusterProgress,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct State {
-    runs: u64,
-    pub(crate) run: Option<CurrentRun>,
-}
-
-impl State {
-    /// Refuses a run while another goes on.
-    pub(crate) fn refuse_second(&self) -> Result<(), Failure> {
-        if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
-            let message = "a run goes on: figures of two at once would be of neither";
-            return Err(Failure::new(FailureKind::Failed, message)
-                .with_help("wait for its end, or stop it")
-                .with_key(BUSY));
-        }
-        Ok(())
-    }
-
-    pub(crate) fn next_number(&mut self) -> u64 {
-        self.runs += 1;
-        self.runs
-    }
-}
-
-impl CurrentRun {
-    pub(crate) fn new(view: RunView, flash: LiveFlash) -> CurrentRun {
-        let series = LiveSeries::new(view.hosts.len());
-        let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
-        let (place, stop) = (None, Arc::default());
-        CurrentRun { view, place, series, systems, flash, told, stop, thread: None }
-    }
-
-    /// Its files will be in `folder`.
-    pub(crate) fn in_folder(mut self, folder: Option<&ResultFolder>) -> CurrentRun {
-        let name = folder.and_then(|folder| folder.path().file_name());
-        self.place = name.map(|name| name.to_string_lossy().into_owned());
-        self
-    }
-
-    /// Follows it with `follow`, which is given what says that it must stop.
-    pub(crate) fn follow(
-        &mut self,
-        follow: impl FnOnce(&AtomicBool) + Send + 'static,
-    ) -> Result<(), Failure> {
-        let told = Arc::clone(&self.stop);
-        let thread = std::thread::Builder::new().name("desk".to_owned());
-        let thread = thread.spawn(move || follow(&told)).map_err(|error| {
-            let message = format!("cannot start a thread for the run: {error}");
-            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
-        })?;
-        self.thread = Some(thread);
-        Ok(())
-    }
-
-    /// Takes in how far the hosts of a run are; the view has it already.
-    fn take_in_hosts(&mut self, hosts: ClusterProgress, phase: RunPhase) {
-        self.series.add(&hosts, Instant::now());
-        let newest = hosts.systems.iter();
-        let newest = newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
-        let is_wall = self.view.is_real && self.view.phase == RunPhase::Loaded;
-        self.systems.add(newest, is_wall.then_some(self.view.now_s));
-        self.flash.look(self.view.id, Instant::now(), phase == RunPhase::Ended);
-        self.told = hosts;
-    }
-
-    /// Brings a run up to its result: the last snapshot was before the last request, and the result has all of them,
-    /// without the ramp-up.
-    fn complete(&mut self, measured: &mut Measured) {
-        if self.view.hosts.len() == 1 {
-            self.series.complete(&mut measured.recording);
-            complete(&mut self.told, &mut measured.recording);
-        }
-        self.view.requests = self.view.requests.max(measured.result.requests);
-    }
 }
 
 /// Everything behind the page.
@@ -492,21 +401,5 @@ fn outline(task: &Task, prepared: &PreparedTask) -> (String, String) {
     match prepared.run() {
         Some(plan) => (plan.target(), plan.load().to_owned()),
         None => (task.target().unwrap_or_default().to_owned(), task.kind().to_owned()),
-    }
-}
-
-/// The key of the failure to start a run while another goes on.
-pub(crate) const BUSY: &str = "run";
-
-/// Brings what the only host told last up to what it recorded: a simulation can end before anybody looks twice.
-fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
-    let mut last = LiveSnapshot::default();
-    recording.snapshots(&mut |snapshot| last = snapshot.clone());
-    if let Some((_, snapshot, _)) = told.hosts.first_mut() {
-        let known = snapshot.progress.glance.as_ref().map_or(0, |glance| glance.completed);
-        if last.completed > known {
-            snapshot.progress.now = last.now;
-            snapshot.progress.glance = Some(Arc::new(last));
-        }
     }
 }

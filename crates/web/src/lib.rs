@@ -11,6 +11,7 @@
 //! request.
 
 mod answer;
+mod current;
 mod desk;
 mod events;
 mod flash;

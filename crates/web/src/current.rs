@@ -1,0 +1,124 @@
+//! The run or task that goes on, or the last one, with its series.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use ssdyno_cluster::ClusterProgress;
+use ssdyno_figures::LiveSnapshot;
+use ssdyno_record::Recording;
+use ssdyno_session::{Failure, FailureKind, Measured, ResultFolder, RunPhase};
+
+use crate::flash::LiveFlash;
+use crate::series::LiveSeries;
+use crate::systems::LiveSystems;
+use crate::view::RunView;
+
+/// The key of the failure to start a run while another goes on.
+pub(crate) const BUSY: &str = "run";
+
+/// The run that goes on, or the last one.
+#[derive(Debug)]
+pub(crate) struct CurrentRun {
+    pub(crate) view: RunView,
+    /// Name of the folder that waits for its files.
+    pub(crate) place: Option<String>,
+    pub(crate) series: LiveSeries,
+    pub(crate) systems: LiveSystems,
+    pub(crate) flash: LiveFlash,
+    /// What the hosts told last.
+    pub(crate) told: ClusterProgress,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) thread: Option<JoinHandle<()>>,
+}
+
+/// What the page starts and shows.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    runs: u64,
+    pub(crate) run: Option<CurrentRun>,
+}
+
+impl State {
+    /// Refuses a run while another goes on.
+    pub(crate) fn refuse_second(&self) -> Result<(), Failure> {
+        if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
+            let message = "a run goes on: figures of two at once would be of neither";
+            return Err(Failure::new(FailureKind::Failed, message)
+                .with_help("wait for its end, or stop it")
+                .with_key(BUSY));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.runs += 1;
+        self.runs
+    }
+}
+
+impl CurrentRun {
+    pub(crate) fn new(view: RunView, flash: LiveFlash) -> CurrentRun {
+        let series = LiveSeries::new(view.hosts.len());
+        let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
+        let (place, stop) = (None, Arc::default());
+        CurrentRun { view, place, series, systems, flash, told, stop, thread: None }
+    }
+
+    /// Its files will be in `folder`.
+    pub(crate) fn in_folder(mut self, folder: Option<&ResultFolder>) -> CurrentRun {
+        let name = folder.and_then(|folder| folder.path().file_name());
+        self.place = name.map(|name| name.to_string_lossy().into_owned());
+        self
+    }
+
+    /// Follows it with `follow`, which is given what says that it must stop.
+    pub(crate) fn follow(
+        &mut self,
+        follow: impl FnOnce(&AtomicBool) + Send + 'static,
+    ) -> Result<(), Failure> {
+        let told = Arc::clone(&self.stop);
+        let thread = std::thread::Builder::new().name("desk".to_owned());
+        let thread = thread.spawn(move || follow(&told)).map_err(|error| {
+            let message = format!("cannot start a thread for the run: {error}");
+            Failure::new(FailureKind::Failed, message).with_help("raise `ulimit -u`")
+        })?;
+        self.thread = Some(thread);
+        Ok(())
+    }
+
+    /// Takes in how far the hosts of a run are; the view has it already.
+    pub(crate) fn take_in_hosts(&mut self, hosts: ClusterProgress, phase: RunPhase) {
+        self.series.add(&hosts, Instant::now());
+        let newest = hosts.systems.iter();
+        let newest = newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
+        let is_wall = self.view.is_real && self.view.phase == RunPhase::Loaded;
+        self.systems.add(newest, is_wall.then_some(self.view.now_s));
+        self.flash.look(self.view.id, Instant::now(), phase == RunPhase::Ended);
+        self.told = hosts;
+    }
+
+    /// Brings a run up to its result: the last snapshot was before the last request, and the result has all of them,
+    /// without the ramp-up.
+    pub(crate) fn complete(&mut self, measured: &mut Measured) {
+        if self.view.hosts.len() == 1 {
+            self.series.complete(&mut measured.recording);
+            complete(&mut self.told, &mut measured.recording);
+        }
+        self.view.requests = self.view.requests.max(measured.result.requests);
+    }
+}
+
+/// Brings what the only host told last up to what it recorded: a simulation can end before anybody looks twice.
+fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
+    let mut last = LiveSnapshot::default();
+    recording.snapshots(&mut |snapshot| last = snapshot.clone());
+    if let Some((_, snapshot, _)) = told.hosts.first_mut() {
+        let known = snapshot.progress.glance.as_ref().map_or(0, |glance| glance.completed);
+        if last.completed > known {
+            snapshot.progress.now = last.now;
+            snapshot.progress.glance = Some(Arc::new(last));
+        }
+    }
+}
