@@ -15,6 +15,7 @@ pub(crate) fn exit_code(kind: FailureKind) -> u8 {
         FailureKind::Failed => 1,
         FailureKind::Usage => 2,
         FailureKind::Unwritable => 3,
+        FailureKind::Undecided => 4,
         FailureKind::Interrupted => 130,
     }
 }

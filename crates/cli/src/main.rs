@@ -15,6 +15,7 @@ mod args;
 mod commands;
 mod consent;
 mod diagnose;
+mod gates;
 mod host;
 mod hosts;
 mod memory;

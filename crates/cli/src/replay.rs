@@ -110,10 +110,10 @@ mod tests {
     use crate::verbs::{Cli, Verb};
 
     /// Options that a replay leaves out on purpose.
-    const LEFT_OUT: [&str; 5] = ["help", "json", "name", "no-live", "spec"];
+    const LEFT_OUT: [&str; 6] = ["help", "json", "junit", "name", "no-live", "spec"];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 69] = [
+    const SAMPLES: [(&str, &str); 70] = [
         ("hosts", "127.0.0.1:7801"),
         ("probers", "admin@b,[::1]:7802,http://a:9100/metrics#node_disk_+node_cpu"),
         ("ssh", "ssh -J gate"),
@@ -176,6 +176,7 @@ mod tests {
         ("interval", "10ms"),
         ("timeline", "a/timeline.json"),
         ("timeline-from", "3ms"),
+        ("require", "p99<2ms"),
         ("timing", "fast"),
         ("timing", "original"),
         ("until", "0.3%"),

@@ -29,9 +29,10 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    a run failed or is partial: the device refused or failed requests, a trace is damaged
-       further down, an invariant is broken, a cell of a paper that should match does not
+       further down, an invariant or a bound is broken, a cell of a paper that should match does not
   2    wrong arguments, configuration or input; nothing was run
   3    results could not be written
+  4    a bound of --require or --fail-if-slower is undecided: it is within the interval
   130  interrupted (Ctrl-C, SIGTERM, SIGHUP); what was measured is written and marked
        partial. A second interrupt ends the program at once";
 

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum FailureKind {
     /// A run failed or is partial.
     Failed,
+    /// Bounds that were asked for are neither kept nor broken within the interval of a figure.
+    Undecided,
     /// Arguments, configuration or input are wrong; nothing was run.
     Usage,
     /// Results could not be written.

@@ -13,6 +13,7 @@
 //! Not here: how progress is shown, and where results are stored. Plans of many steps on hosts start in `cluster`.
 
 mod compare;
+mod gate;
 #[cfg(target_os = "linux")]
 mod probe;
 mod profile;
@@ -27,6 +28,7 @@ mod text;
 mod verify;
 
 pub use compare::{CompareResult, CompareTask};
+pub use gate::{Gate, GateVerdict, SlowerLimit, gate_failure, junit, not_slower, requirements};
 #[cfg(target_os = "linux")]
 pub use probe::ProbeTask;
 pub use profile::{ProfileOutline, ProfileTask, stored_profile};

@@ -34,6 +34,7 @@ impl From<Failure> for Refused {
             FailureKind::Usage => StatusCode::UNPROCESSABLE_ENTITY,
             FailureKind::Failed if failure.key.as_deref() == Some(BUSY) => StatusCode::CONFLICT,
             FailureKind::Unwritable => StatusCode::INSUFFICIENT_STORAGE,
+            FailureKind::Undecided => StatusCode::UNPROCESSABLE_ENTITY,
             FailureKind::Failed | FailureKind::Interrupted => StatusCode::BAD_GATEWAY,
         };
         Refused(status, failure)

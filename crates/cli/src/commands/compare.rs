@@ -11,10 +11,13 @@ use ssdyno_report::{
 };
 use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, refuse_real, unwritable};
 use ssdyno_sweep::Objective;
-use ssdyno_task::{CompareResult, CompareTask, Task, TaskOutcome, TaskResult};
+use ssdyno_task::{
+    CompareResult, CompareTask, Gate, SlowerLimit, Task, TaskOutcome, TaskResult, not_slower,
+};
 
 use crate::args::LoadArgs;
 use crate::diagnose;
+use crate::gates::{self, JunitArgs};
 use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
@@ -46,6 +49,13 @@ pub(crate) struct CompareArgs {
     pub(crate) keep: Keep,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
+    /// By how much the others may be slower than the first: `5%` of the request rate and of the mean latency, or `p99=10%` of
+    /// that figure; may be repeated. Exit code 1 if a run is slower than that with 95 % confidence, 4 if the limit lies
+    /// within the interval of the ratio, or if the runs are not comparable.
+    #[arg(long, value_name = "[FIGURE=]PERCENT", help_heading = gates::HEADING)]
+    pub(crate) fail_if_slower: Vec<SlowerLimit>,
+    #[command(flatten)]
+    pub(crate) junit: JunitArgs,
 }
 
 /// What `compare --json` prints.
@@ -57,12 +67,16 @@ pub(crate) struct CompareOutput {
     /// Where the files lie; `null` with `--keep none`, or where they could not be written.
     #[serde(default)]
     results_directory: Option<String>,
+    /// The limits of `--fail-if-slower`, and what the comparisons say about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bounds: Vec<Gate>,
     /// What was wrong with a run, if anything was.
     error: Option<ErrorBody>,
 }
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     check_options(args)?;
+    args.junit.check(args.fail_if_slower.len(), "--fail-if-slower 5%")?;
     let run = RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..args.load.spec() };
     let prepared =
         task::prepare(&Task::Compare(Box::new(CompareTask { sides: args.sides.clone(), run })))?;
@@ -76,11 +90,18 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     };
     let text = text(args, &result);
     let page = comparison_html(&result.results, &result.comparisons);
-    let mut compared = CompareOutput { result: *result, results_directory: None, error: None };
+    let limits = &args.fail_if_slower;
+    let bounds: Vec<Gate> =
+        result.comparisons.iter().flat_map(|comparison| not_slower(limits, comparison)).collect();
+    let broken = args.junit.conclude("compare", &bounds);
+    let text = text + &gates::lines(&bounds);
+    let (results_directory, error) = (None, None);
+    let mut compared = CompareOutput { result: *result, results_directory, bounds, error };
     match directory.map(|directory| directory.write_page(&page, &compared)).transpose() {
         Ok(place) => compared.results_directory = place,
         Err(error) => failure = Some(unwritable(&error)),
     }
+    failure = failure.or(broken);
     compared.error = failure.as_ref().map(diagnose::body);
     let place = compared.results_directory.clone();
     let place = place.map(|place| format!("\nResults  {place} (open report.html)\n"));

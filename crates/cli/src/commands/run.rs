@@ -12,11 +12,13 @@ use ssdyno_report::{RunDirectory, series_csv, summary_text};
 use ssdyno_session::{
     ErrorBody, Failure, Measured, RealSpec, ResultFolder, RunSpec, given, is_real, unwritable,
 };
-use ssdyno_task::{Task, TaskOutcome, TaskResult};
+use ssdyno_sweep::Requirement;
+use ssdyno_task::{Gate, Task, TaskOutcome, TaskResult, requirements};
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::consent::Terminal;
 use crate::diagnose;
+use crate::gates::{self, JunitArgs};
 use crate::hosts::HostsArgs;
 use crate::memory;
 use crate::options::{in_text, option_of};
@@ -72,6 +74,12 @@ pub(crate) struct RunArgs {
     pub(crate) interval: Option<Span>,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
+    /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`; may be repeated. Exit code
+    /// 1 if the figure breaks it with 95 % confidence, 4 if the bound lies within the interval of the figure.
+    #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
+    pub(crate) require: Vec<Requirement>,
+    #[command(flatten)]
+    pub(crate) junit: JunitArgs,
 }
 
 impl RunArgs {
@@ -94,6 +102,7 @@ impl RunArgs {
         let elsewhere = results.as_os_str() != results::DEFAULT;
         rest.extend(elsewhere.then(|| ("--results", Some(results.display().to_string()))));
         rest.extend(self.timeline.given().into_iter().map(valued));
+        rest.extend(self.require.iter().map(|bound| ("--require", Some(bound.to_string()))));
         replay::command(&RunArgs::options(), &origin, rest)
     }
 
@@ -147,6 +156,9 @@ pub(crate) struct RunOutput<'a> {
     /// The command that repeats the run.
     #[serde(default)]
     replay: Option<String>,
+    /// The bounds of `--require`, and what the run says about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bounds: Vec<Gate>,
     /// Why the run failed, if it did; the figures are those until then.
     #[serde(default)]
     error: Option<ErrorBody>,
@@ -155,11 +167,13 @@ pub(crate) struct RunOutput<'a> {
 impl<'a> RunOutput<'a> {
     /// Of a result that lies at `place`.
     pub(crate) fn of(result: &'a RunResult, place: Option<String>) -> RunOutput<'a> {
-        RunOutput { result, results_directory: place, timeline: None, replay: None, error: None }
+        let (timeline, replay, bounds, error) = (None, None, Vec::new(), None);
+        RunOutput { result, results_directory: place, timeline, replay, bounds, error }
     }
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
+    args.junit.check(args.require.len(), "--require p99<2ms")?;
     let mut spec = args.asked()?;
     let hosts = args.hosts.hosts(&spec.real)?;
     if hosts.is_none() && args.timeline.timeline.is_some() && is_real(&spec)? {
@@ -246,8 +260,12 @@ fn conclude(
         Ok((file.path().display().to_string(), file.write(recording.rows())?))
     };
     let timeline = files.timeline.as_ref().map(drawn).transpose();
+    let gates = requirements(&args.require, result);
+    let broken = args.junit.conclude(&result.target, &gates);
+    failure = failure.or(broken);
     let told = Told {
         place: written.ok().flatten(),
+        gates,
         replay: args.replay(&by_name),
         timeline: timeline.unwrap_or_else(|error| {
             failure = Some(error);
@@ -264,6 +282,7 @@ struct Told {
     /// Path, and a line about it.
     timeline: Option<(String, String)>,
     replay: String,
+    gates: Vec<Gate>,
 }
 
 fn tell(
@@ -272,13 +291,14 @@ fn tell(
     told: Told,
     failure: Option<&Failure>,
 ) -> Result<(), Failure> {
-    let Told { place, timeline, replay } = told;
+    let Told { place, timeline, replay, gates } = told;
     if output.json {
         return output.object(&RunOutput {
             result,
             results_directory: place,
             timeline: timeline.map(|(path, _)| path),
             replay: Some(replay),
+            bounds: gates,
             error: failure.map(diagnose::body),
         });
     }
@@ -290,6 +310,7 @@ fn tell(
         text.push_str(&format!("\nTimeline {timeline}"));
     }
     text.push_str(&format!("\nReplay   {replay}\n"));
+    text.push_str(&gates::lines(&gates));
     output.text(&text)
 }
 

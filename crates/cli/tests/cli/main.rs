@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
 mod bad_input;
+mod bounds;
 mod common;
 mod faults;
 mod ftls;

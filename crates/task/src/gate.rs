@@ -1,0 +1,296 @@
+//! Bounds that figures must keep, judged by their intervals: what a build server needs of a result.
+
+use std::str::FromStr;
+
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_block::counted;
+use ssdyno_block::units::Percent;
+use ssdyno_figures::{Comparison, Interval, RunResult};
+use ssdyno_report::{figure_format, headline_figures};
+use ssdyno_session::{Failure, FailureKind};
+use ssdyno_sweep::{Objective, Requirement};
+
+/// What may be said about a bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GateVerdict {
+    /// The whole interval of the figure keeps the bound.
+    Holds,
+    /// No value of the interval keeps the bound.
+    Broken,
+    /// The bound is within the interval, or nothing is known.
+    Undecided,
+}
+
+/// A bound and what a result says about it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Gate {
+    /// The bound, such as `p99<2ms`, or `iops at most 5% slower`.
+    pub bound: String,
+    /// What may be said about it.
+    pub verdict: GateVerdict,
+    /// The figure with its interval, or why nothing is known.
+    pub found: String,
+}
+
+impl Gate {
+    /// The bound and what was found, in one line.
+    pub fn line(&self) -> String {
+        let verdict = match self.verdict {
+            GateVerdict::Holds => "holds",
+            GateVerdict::Broken => "BROKEN",
+            GateVerdict::Undecided => "UNDECIDED",
+        };
+        format!("{}: {verdict} ({})", self.bound, self.found)
+    }
+}
+
+/// How much slower a run may be than the one that it is compared with, such as `5%` or `p99=10%`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SlowerLimit {
+    /// Which figure; `None`: the request rate and the mean latency.
+    figure: Option<Objective>,
+    share: Percent,
+}
+
+/// What `5%` alone is about.
+const USUAL: [&str; 2] = ["iops", "latency_ns.mean"];
+
+impl FromStr for SlowerLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<SlowerLimit, String> {
+        let (figure, share) = match text.split_once('=') {
+            Some((figure, share)) => (Some(figure.parse::<Objective>()?), share),
+            None => (None, text),
+        };
+        let share = share
+            .parse::<Percent>()
+            .map_err(|_| format!("`{text}` is no percentage, such as 5% or p99=10%"))?;
+        match figure {
+            Some(figure) if figure.figure == "cost" => {
+                Err("a comparison has no `cost`: write a figure such as p99".to_owned())
+            }
+            _ => Ok(SlowerLimit { figure, share }),
+        }
+    }
+}
+
+/// Judges `bounds` by the figures of `result`. A figure without an interval is taken as it is where it follows from the
+/// simulation alone (energy, cost), and is undecided otherwise.
+pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
+    let figures = headline_figures(result);
+    let judge = |bound: &Requirement| {
+        let found = figures.iter().find(|figure| figure.name == bound.figure());
+        let (verdict, found) = match found {
+            None => (GateVerdict::Undecided, "the run has no such figure".to_owned()),
+            Some(figure) => {
+                let format = figure_format(figure.name);
+                let measured = figure.name == "iops"
+                    || figure.name.starts_with("latency_ns")
+                    || figure.name.starts_with("throughput");
+                match figure.interval {
+                    Some(interval) => (by_interval(bound, &interval), shown(&interval, format)),
+                    None if measured => {
+                        let value = format(figure.value);
+                        (
+                            GateVerdict::Undecided,
+                            format!("{value}, too short a run for an interval"),
+                        )
+                    }
+                    None if bound.holds(figure.value) => (GateVerdict::Holds, format(figure.value)),
+                    None => (GateVerdict::Broken, format(figure.value)),
+                }
+            }
+        };
+        // What a device did that refused requests says nothing about the work that was asked for.
+        match verdict == GateVerdict::Holds && (result.errors > 0 || result.partial) {
+            true => Gate {
+                bound: bound.to_string(),
+                verdict: GateVerdict::Undecided,
+                found: format!("{found}, but the run has errors or is partial"),
+            },
+            false => Gate { bound: bound.to_string(), verdict, found },
+        }
+    };
+    bounds.iter().map(judge).collect()
+}
+
+fn by_interval(bound: &Requirement, interval: &Interval) -> GateVerdict {
+    match (bound.holds(interval.low), bound.holds(interval.high)) {
+        (true, true) => GateVerdict::Holds,
+        (false, false) => GateVerdict::Broken,
+        _ => GateVerdict::Undecided,
+    }
+}
+
+fn shown(interval: &Interval, format: fn(f64) -> String) -> String {
+    format!(
+        "{}, {} to {} with 95 %",
+        format(interval.estimate),
+        format(interval.low),
+        format(interval.high)
+    )
+}
+
+/// Judges by `comparison` whether the second run is slower than `limits` allow.
+pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> {
+    let mut gates = Vec::new();
+    for SlowerLimit { figure, share } in limits {
+        let figures = figure.map_or(USUAL.to_vec(), |figure| vec![figure.figure]);
+        // Five percent slower takes 1.05 times as long.
+        let least = 1.0 / (1.0 + share.0 / 100.0);
+        for name in figures {
+            let found = comparison.figures.iter().find(|one| one.figure == name);
+            let (verdict, found) = match found {
+                _ if !comparison.not_comparable.is_empty() => {
+                    let why = comparison.not_comparable.join("; ");
+                    (GateVerdict::Undecided, format!("not comparable, because {why}"))
+                }
+                None => (GateVerdict::Undecided, "one of the runs has no such figure".to_owned()),
+                Some(one) => {
+                    let verdict = match &one.interval {
+                        // Equal to the last digit: there is nothing to be uncertain about.
+                        _ if one.first == one.second => GateVerdict::Holds,
+                        Some(interval) if interval.low >= least => GateVerdict::Holds,
+                        Some(interval) if interval.high < least => GateVerdict::Broken,
+                        _ => GateVerdict::Undecided,
+                    };
+                    (verdict, one.text.clone())
+                }
+            };
+            let bound = format!("{}: {name} at most {share} slower", comparison.second);
+            gates.push(Gate { bound, verdict, found });
+        }
+    }
+    gates
+}
+
+/// Why a run is no success by its bounds: one is broken, or else one is undecided.
+pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
+    let count = |verdict| gates.iter().filter(|gate| gate.verdict == verdict).count() as u64;
+    let line = |gate: &Gate| format!("{} ({})", gate.bound, gate.found);
+    let first = |verdict| gates.iter().find(|gate| gate.verdict == verdict).map(line);
+    if let Some(line) = first(GateVerdict::Broken) {
+        let broken = counted(count(GateVerdict::Broken), "bound is", "bounds are");
+        return Some(Failure::new(FailureKind::Failed, format!("{broken} broken: {line}")));
+    }
+    let line = first(GateVerdict::Undecided)?;
+    let undecided = counted(count(GateVerdict::Undecided), "bound is", "bounds are");
+    let failure = Failure::new(FailureKind::Undecided, format!("{undecided} undecided: {line}"));
+    Some(failure.with_help("run longer, so that the interval leaves the bound out"))
+}
+
+/// The gates as a JUnit report of one suite: a bound that is broken is a failure, one that is undecided an error.
+pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
+    let mut cases = TestSuite::new(suite);
+    for gate in gates {
+        let mut status = match gate.verdict {
+            GateVerdict::Holds => TestCaseStatus::success(),
+            GateVerdict::Broken => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            GateVerdict::Undecided => TestCaseStatus::non_success(NonSuccessKind::Error),
+        };
+        if gate.verdict != GateVerdict::Holds {
+            status.set_message(gate.line());
+        }
+        let mut case = TestCase::new(gate.bound.as_str(), status);
+        case.set_classname(suite);
+        cases.add_test_case(case);
+    }
+    let mut report = Report::new("ssdyno");
+    report.add_test_suite(cases);
+    report.to_string().map_err(|error| {
+        Failure::new(FailureKind::Failed, format!("cannot make the JUnit report: {error}"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::{Confidence, FigureComparison, Verdict};
+
+    use super::*;
+
+    fn interval(low: f64, high: f64) -> Interval {
+        Interval { estimate: (low + high) / 2.0, low, high, level: 0.95 }
+    }
+
+    #[test]
+    fn a_bound_is_judged_by_the_interval() {
+        let confidence = Confidence { iops: Some(interval(90e3, 110e3)), ..Confidence::default() };
+        let result =
+            RunResult { iops: 100e3, confidence: Some(confidence), ..RunResult::default() };
+        for (bound, verdict) in [
+            ("iops>89k", GateVerdict::Holds),
+            ("iops>95k", GateVerdict::Undecided),
+            ("iops>111k", GateVerdict::Broken),
+            ("iops<111k", GateVerdict::Holds),
+            // No latency: nothing is known.
+            ("p99<2ms", GateVerdict::Undecided),
+        ] {
+            let gates = requirements(&[bound.parse().unwrap()], &result);
+            assert_eq!(gates[0].verdict, verdict, "{gates:?}");
+            let kind = gate_failure(&gates).map(|failure| failure.kind);
+            let expected = match verdict {
+                GateVerdict::Holds => None,
+                GateVerdict::Broken => Some(FailureKind::Failed),
+                GateVerdict::Undecided => Some(FailureKind::Undecided),
+            };
+            assert_eq!(kind, expected);
+        }
+        // A device that refuses requests is fast.
+        let refused = RunResult { errors: 1, ..result };
+        let gates = requirements(&["iops>89k".parse().unwrap()], &refused);
+        assert_eq!(gates[0].verdict, GateVerdict::Undecided);
+    }
+
+    #[test]
+    fn slower_is_judged_by_the_interval_of_the_ratio() {
+        let figure = |name: &str, low, high| FigureComparison {
+            figure: name.to_owned(),
+            first: 1.0,
+            second: 2.0,
+            ratio: (low + high) / 2.0,
+            interval: Some(interval(low, high)),
+            verdict: Verdict::CannotTell,
+            text: String::new(),
+        };
+        let comparison = Comparison {
+            figures: vec![figure("iops", 0.94, 0.97), figure("latency_ns.p99", 0.5, 0.9)],
+            ..serde_json::from_str(r#"{"first": "a", "second": "b", "figures": [], "notes": []}"#)
+                .unwrap()
+        };
+        for (limit, verdict) in [
+            ("iops=10%", GateVerdict::Holds),
+            ("iops=5%", GateVerdict::Undecided),
+            ("iops=1%", GateVerdict::Broken),
+            ("p99=10%", GateVerdict::Broken),
+        ] {
+            let gates = not_slower(&[limit.parse().unwrap()], &comparison);
+            assert_eq!((gates.len(), gates[0].verdict), (1, verdict), "{gates:?}");
+        }
+        // The second of the usual figures is missing.
+        let gates = not_slower(&["10%".parse().unwrap()], &comparison);
+        assert_eq!(
+            gates.iter().map(|gate| gate.verdict).collect::<Vec<_>>(),
+            [GateVerdict::Holds, GateVerdict::Undecided]
+        );
+        let unlike = Comparison { not_comparable: vec!["why".to_owned()], ..comparison };
+        let gates = not_slower(&["iops=10%".parse().unwrap()], &unlike);
+        assert_eq!(gates[0].verdict, GateVerdict::Undecided);
+        for wrong in ["5", "speed=5%", "cost=5%", "p99=", "-5%"] {
+            assert!(wrong.parse::<SlowerLimit>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn junit_has_a_case_for_each_bound() {
+        let gate =
+            |verdict| Gate { bound: "p99<2ms".to_owned(), verdict, found: "a & b".to_owned() };
+        let all = [GateVerdict::Holds, GateVerdict::Broken, GateVerdict::Undecided].map(gate);
+        let text = junit("run", &all).unwrap();
+        assert!(text.contains("tests=\"3\"") && text.contains("failures=\"1\""), "{text}");
+        assert!(text.contains("p99&lt;2ms") && text.contains("a &amp; b"), "{text}");
+    }
+}
