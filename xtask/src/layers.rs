@@ -8,7 +8,7 @@ use crate::workspace::Workspace;
 const LAYERS: &[&[&str]] = &[
     &["ssdyno"],
     // Front ends but the command line.
-    &["ssdyno-web"],
+    &["ssdyno-python", "ssdyno-web"],
     // Everything that a front end can start.
     &["ssdyno-task"],
     &["ssdyno-papers", "ssdyno-pts", "ssdyno-sweep"],

@@ -20,6 +20,7 @@ mod mqsim;
 mod nvme_guest;
 mod peers;
 mod plan;
+mod python;
 mod report;
 mod schemas;
 mod scsi_guest;
@@ -119,6 +120,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Build the Python package into target/python/wheels/release (pip install FILE.whl).
+    Wheel,
     /// Run the golden tests (names that contain `golden`) against their stored outputs.
     Golden {
         /// Store what the code prints now; look at the difference before you commit it.
@@ -173,6 +176,7 @@ fn chore(chore: Chore) -> Result<bool> {
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),
+        Chore::Wheel => python::wheel(&workspace),
         Chore::Golden { accept } => golden(&workspace, accept),
     }
 }

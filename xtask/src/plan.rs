@@ -8,6 +8,7 @@ use crate::artifacts;
 use crate::circles;
 use crate::command::{Cmd, ci};
 use crate::layers;
+use crate::python;
 use crate::report::{Outcome, Step};
 use crate::schemas;
 use crate::setup;
@@ -46,6 +47,7 @@ pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     // Without target flags cargo runs unit, integration and documentation tests and builds examples.
     steps.push(cargo_tests("tests", workspace, &[]));
     steps.push(Step::new("examples", examples));
+    steps.push(Step::new("python", python::test));
     steps.push(Step::new("commands", shown::exist::check));
     steps.push(Step::new("commands-run", shown::trial::check));
     steps.push(Step::new("schemas", schemas::verify).rerun_by("cargo xtask schemas --check"));

@@ -47,7 +47,7 @@ mod until;
 
 pub use buckets::Grid;
 pub use csv_rows::write as write_csv;
-pub use parquet_rows::write as write_parquet;
+pub use parquet_rows::{STATUS_NAMES, write as write_parquet};
 pub use recorder::Recorder;
 pub use recording::Recording;
 pub use recover::{RecoverError, recover};

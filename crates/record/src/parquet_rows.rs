@@ -41,7 +41,7 @@ const SCHEMA: &str = "message requests {
 }";
 
 /// Names of [`ssdyno_block::Status`], in the order of its discriminant.
-pub(crate) const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
+pub const STATUS_NAMES: [&str; 4] = ["ok", "error", "read_only", "abandoned"];
 
 /// Rows of a row group: what readers take at a time.
 const GROUP_ROWS: usize = 1 << 20;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use ssdyno_block::ConfigError;
 use toml::Table;
 
@@ -45,6 +46,30 @@ impl Document {
     ) -> Result<T, Failure> {
         let known = overlay::keys(schemars::schema_for!(T).as_value());
         Document::edited(name.to_owned(), text).parse_with(&known, read)
+    }
+
+    /// The value of JSON that `name` is, with the key of what is wrong with it.
+    ///
+    /// # Errors
+    /// A key or a value that the schema does not have.
+    pub fn parse_json<T>(name: &str, value: Value) -> Result<T, Failure>
+    where
+        T: JsonSchema + DeserializeOwned,
+    {
+        serde_json::from_value(value.clone()).map_err(|error| {
+            // As a TOML text it has places that lead back to keys.
+            let table: Option<Table> = serde_json::from_value(without_nulls(value)).ok();
+            let told = table.and_then(|table| {
+                let document = Document::preset(name.to_owned(), &table.to_string());
+                let known = overlay::keys(schemars::schema_for!(T).as_value());
+                document.parse::<T>(&known).err()
+            });
+            let failure = told.unwrap_or_else(|| {
+                Failure::usage(format!("{name} is not valid: {error}"))
+                    .with_help("`ssdyno schema` has the keys, and the types of their values")
+            });
+            Failure { place: None, ..failure }
+        })
     }
 
     /// The text of a file.
@@ -259,6 +284,18 @@ fn words(message: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(n, part)| if n % 2 == 1 { short(part) } else { part.to_owned() });
     parts.collect::<Vec<_>>().join("`")
+}
+
+/// TOML has no null.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(table) => {
+            let kept = table.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub use goal::Goal;
 pub use kept::{KeptTarget, LoadProgress};
 pub use kinds::DEVICE_KINDS;
 pub use many::{RunList, RunListProgress, StopFlag, side_by_side};
-pub use overlay::{Setting, refuse_workload_keys, settings};
+pub use overlay::{Setting, device_keys, refuse_workload_keys, settings, workload_keys};
 pub use prepare::{Measured, Prepared, is_real, resolve};
 pub use prompt::{Prompt, Unattended};
 pub use real::refuse_real;

@@ -155,7 +155,7 @@ fn read(text: &str) -> Value {
 }
 
 /// Every key of a device file, of whatever kind. Each schema takes a millisecond, and many runs may be resolved.
-pub(crate) fn device_keys() -> &'static BTreeSet<String> {
+pub fn device_keys() -> &'static BTreeSet<String> {
     static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
         DEVICE_KINDS.all().iter().flat_map(|kind| keys(kind.schema().as_value())).collect()
     });
@@ -177,7 +177,7 @@ pub(crate) fn network_keys() -> &'static BTreeSet<String> {
 }
 
 /// Every key of a workload file.
-pub(crate) fn workload_keys() -> &'static BTreeSet<String> {
+pub fn workload_keys() -> &'static BTreeSet<String> {
     static KEYS: LazyLock<BTreeSet<String>> =
         LazyLock::new(|| keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value()));
     &KEYS

@@ -27,7 +27,7 @@ impl RowNames {
 
     /// The number of the device that `offset_bytes` lies on.
     #[inline]
-    pub(crate) fn device_at(&self, offset_bytes: u64) -> usize {
+    pub fn device_at(&self, offset_bytes: u64) -> usize {
         if self.devices.len() < 2 {
             return 0;
         }

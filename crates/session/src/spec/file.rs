@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
-use toml::Table;
 
 use super::RunSpec;
 use crate::document::Document;
@@ -31,7 +30,15 @@ impl RunSpec {
         let value: Value =
             serde_json::from_str(&text).map_err(|error| not_json(path, &text, &error))?;
         let spec = spec_of(path, value)?;
-        serde_json::from_value(spec.clone()).map_err(|error| wrong_key(path, spec, &error))
+        RunSpec::from_json(path, spec).map_err(|failure| failure.in_file(path))
+    }
+
+    /// The spec in a value of JSON, which messages call `name`.
+    ///
+    /// # Errors
+    /// A key is wrong.
+    pub fn from_json(name: &str, spec: Value) -> Result<RunSpec, Failure> {
+        Document::parse_json(name, spec)
     }
 
     /// The spec in a text of TOML, which messages call `name`.
@@ -91,30 +98,4 @@ fn not_json(path: &str, text: &str, error: &serde_json::Error) -> Failure {
     Failure::usage(format!("{path} is not valid JSON: {what}"))
         .with_help("write a spec as JSON, or as TOML into a file that ends in .toml")
         .at(Some(place))
-}
-
-/// What is wrong with `spec`, with its key: as a TOML text it has places that lead back to keys.
-fn wrong_key(path: &str, spec: Value, error: &serde_json::Error) -> Failure {
-    let table: Option<Table> = serde_json::from_value(without_nulls(spec)).ok();
-    let told = table.and_then(|table| {
-        let document = Document::preset(path.to_owned(), &table.to_string());
-        document.parse::<RunSpec>(&keys()).err()
-    });
-    let failure = told.unwrap_or_else(|| {
-        Failure::usage(format!("{path} is no spec: {error}"))
-            .with_help("`ssdyno schema spec` has its keys")
-    });
-    Failure { place: None, ..failure }.in_file(path)
-}
-
-/// TOML has no null.
-fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(table) => {
-            let kept = table.into_iter().filter(|(_, value)| !value.is_null());
-            Value::Object(kept.map(|(key, value)| (key, without_nulls(value))).collect())
-        }
-        Value::Array(list) => Value::Array(list.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
 }
