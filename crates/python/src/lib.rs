@@ -9,6 +9,8 @@
 //! Errors are Python's `ssdyno.Error` with `key` and `help`: see [`failure`].
 //!
 //! While a run is under way Python's lock is released, and signals are looked at: see [`watch`].
+//!
+//! Not here: models, statistics and file formats; they are in the crates below.
 
 mod failure;
 mod names;
