@@ -76,6 +76,7 @@ fn conclude(outcome: TaskOutcome, folder: Option<&ResultFolder>, csv: bool) -> P
         None
     });
     let (json, rows) = match &result {
+        TaskResult::Run(measured) => (to_json(&measured.result), None),
         TaskResult::Compare(compared) => (to_json(compared), None),
         TaskResult::Profile(profile) => (to_json(profile), None),
         TaskResult::Sweep(sweep) => {
