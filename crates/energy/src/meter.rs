@@ -1,5 +1,7 @@
 //! Reads device events and keeps busy times.
 
+use std::collections::VecDeque;
+
 use ssdyno_block::units::Watts;
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
@@ -99,13 +101,13 @@ pub struct Meter {
     idle_states: Vec<(u8, Time)>,
     series: Series,
     strays: u64,
-    /// In the order in which they were reported.
-    held: Vec<Busy>,
+    /// Events that are not settled, and those that must not overtake them, by [`line`](Meter::line). A queue for each
+    /// line, because one queue for all of them kept most events of a busy core waiting until it was searched: 130
+    /// instructions a request of configuration A.
+    held: Vec<VecDeque<Busy>>,
+    /// In all queues.
+    held_count: usize,
     held_most: usize,
-    /// So many are held back when [`advance`](Meter::advance) looks which of them have settled.
-    held_some: usize,
-    /// By [`line`](Meter::line): an event is held back, and what is reported after it has to wait for it.
-    waits: Vec<bool>,
     settled: Time,
     latest: Time,
 }
@@ -115,10 +117,6 @@ const LOOK_AHEAD: Time = Time::from_ms(250);
 
 /// Events that are held back before the meter takes it that nobody calls [`Meter::advance`].
 const HELD_LEAST: usize = 4096;
-
-/// Events that are held back before [`Meter::advance`] looks which of them have settled, or four times those that
-/// stayed the last time: each is then looked at 1.3 times on the average.
-const HELD_SOME: usize = 512;
 
 impl Meter {
     /// A meter whose measurement starts at time zero.
@@ -160,10 +158,9 @@ impl Meter {
             idle_states: Vec::new(),
             series: Series::new(class::ASLEEP + states),
             strays: 0,
-            held: Vec::with_capacity(HELD_LEAST),
+            held: vec![VecDeque::new(); facts.dies as usize + 2],
+            held_count: 0,
             held_most: HELD_LEAST,
-            held_some: HELD_SOME,
-            waits: vec![false; facts.dies as usize + 2],
             settled: Time::ZERO,
             latest: Time::ZERO,
         })
@@ -203,27 +200,23 @@ impl Meter {
     /// it with the current time before each batch of events.
     pub fn advance(&mut self, now: Time) {
         self.settled = self.settled.max(now);
-        if self.held.len() >= self.held_some {
-            self.settle();
-        }
     }
 
     /// Ends the measurement at `end` and says where the energy went; not before the latest
     /// [`advance`](Meter::advance). A run of no length gives 0 J.
     pub fn finish(&mut self, end: Time) -> Breakdown {
-        let held = std::mem::take(&mut self.held);
-        for event in &held {
-            // Those that come later belong to the next measurement.
-            if event.from < end {
-                self.apply(event, end);
-            }
+        for line in 0..self.held.len() {
+            let mut held = std::mem::take(&mut self.held[line]);
+            held.retain(|event| {
+                // Those that come later belong to the next measurement.
+                if event.from < end {
+                    self.apply(event, end);
+                }
+                event.to > end || event.from >= end
+            });
+            self.held[line] = held;
         }
-        self.held = held;
-        self.held.retain(|event| event.to > end || event.from >= end);
-        self.waits.fill(false);
-        for at in 0..self.held.len() {
-            self.wait(self.line(&self.held[at]));
-        }
+        self.held_count = self.held.iter().map(VecDeque::len).sum();
         for core in 0..self.idleness.len() {
             if let Some(stretch) = self.idleness[core].end(end) {
                 self.run_slowly(core, stretch);
@@ -233,9 +226,9 @@ impl Meter {
         self.report(end)
     }
 
-    /// The place in [`waits`](Meter::waits) of `event`. Each die, whose intervals may overlap, and everything that
-    /// decides about slow mode are entered in the order of the reports, because an interval is compared with the
-    /// one before it. The last place is for all other parts, which may overtake.
+    /// The queue of `event`. Each die, whose intervals may overlap, and everything that decides about slow mode are
+    /// entered in the order of the reports, because an interval is compared with the one before it. The last queue is
+    /// for all other parts, which may overtake.
     #[inline(always)]
     fn line(&self, event: &Busy) -> usize {
         let index = usize::from(event.part.index);
@@ -243,58 +236,38 @@ impl Meter {
         match event.part.kind {
             PartKind::Die if index < dies => index,
             PartKind::Core | PartKind::Controller => dies,
-            _ => self.overtakes(),
+            _ => dies + 1,
         }
     }
 
-    /// The place in [`waits`](Meter::waits) that stays `false`.
-    #[inline(always)]
-    fn overtakes(&self) -> usize {
-        self.dies.len() + 1
-    }
-
-    /// Marks that an event in `line` is held back. A comparison, not a branch: which parts a batch names is random,
-    /// and this runs two to three times for each event.
-    #[inline(always)]
-    fn wait(&mut self, line: usize) {
-        self.waits[line] = line != self.overtakes();
-    }
-
-    fn hold(&mut self, event: &Busy) {
-        self.wait(self.line(event));
+    /// Holds `event` back, behind those of its line.
+    #[inline(never)]
+    fn hold(&mut self, event: &Busy, line: usize) {
         self.latest = self.latest.max(event.to);
-        self.held.push(*event);
-        if self.held.len() >= self.held_most {
-            self.settled = self.settled.max(self.latest.saturating_sub(LOOK_AHEAD));
-            self.settle();
+        self.held[line].push_back(*event);
+        self.held_count += 1;
+        if self.held_count >= self.held_most {
+            // Parts that do nothing now keep what they did last.
+            (0..self.held.len()).for_each(|line| self.settle(line));
+            if self.held_count * 2 > self.held_most {
+                // Nobody calls `advance`.
+                self.settled = self.settled.max(self.latest.saturating_sub(LOOK_AHEAD));
+                (0..self.held.len()).for_each(|line| self.settle(line));
+            }
+            self.held_most = (self.held_count * 2).max(HELD_LEAST);
         }
     }
 
-    /// Takes the held events that end before what is settled.
-    ///
-    /// The loop is written out because `Vec::retain` keeps its closure, with all of [`apply`](Meter::apply), as a
-    /// function of its own, which cost 100 instructions a request of configuration A.
-    #[cold]
-    fn settle(&mut self) {
-        let mut held = std::mem::take(&mut self.held);
-        self.waits.fill(false);
-        let mut kept = 0;
-        for at in 0..held.len() {
-            let event = held[at];
-            let line = self.line(&event);
-            if event.to > self.settled || self.waits[line] {
-                self.wait(line);
-                held[kept] = event;
-                kept += 1;
-            } else {
-                self.apply(&event, Time::MAX);
-            }
+    /// Takes the first held events of `line` that end before what is settled. One that is not settled keeps back those
+    /// behind it, also where they could overtake: they are looked at again with the next event of the line.
+    #[inline]
+    fn settle(&mut self, line: usize) {
+        while let Some(event) = self.held[line].front().filter(|event| event.to <= self.settled) {
+            let event = *event;
+            self.held[line].pop_front();
+            self.held_count -= 1;
+            self.apply(&event, Time::MAX);
         }
-        held.truncate(kept);
-        self.held_some = (kept * 4).max(HELD_SOME);
-        // More than `held_some`, which a batch may pass by some events although `advance` is called.
-        self.held_most = (self.held_some * 2).max(HELD_LEAST);
-        self.held = held;
     }
 
     /// Enters what of `event` lies between the start and `end`.
@@ -451,10 +424,12 @@ fn add(to: Option<&mut Cell>, cell: Cell) -> bool {
 impl EventReader for Meter {
     fn read(&mut self, events: &[Busy]) {
         for event in events {
-            if event.to <= self.settled && !self.waits[self.line(event)] {
+            let line = self.line(event);
+            self.settle(line);
+            if event.to <= self.settled && self.held[line].is_empty() {
                 self.apply(event, Time::MAX);
             } else {
-                self.hold(event);
+                self.hold(event, line);
             }
         }
     }
