@@ -1,7 +1,7 @@
 //! The compiled half of the Python package `ssdyno`.
 //!
 //! Key parts: [`run`](run::run) (one run), [`task`](task::task) (a comparison, a sweep, a profile), [`Outcome`](outcome::Outcome)
-//! (what either gave), [`Rows`](rows::Rows) (rows as Arrow), [`names`] (presets and keys).
+//! (what either gave), [`spread`] (the designs of a sweep, each by itself), [`Rows`](rows::Rows) (rows as Arrow), [`names`] (presets and keys).
 //!
 //! The boundary is thin: specs come as JSON, figures go as JSON, rows go as Arrow. The other half, in
 //! `python/ssdyno`, makes objects with attributes of them.
@@ -17,6 +17,7 @@ mod names;
 mod outcome;
 mod rows;
 mod run;
+mod spread;
 mod table;
 mod task;
 mod watch;
@@ -32,6 +33,8 @@ mod _ssdyno {
     use crate::rows::Rows;
     #[pymodule_export]
     use crate::run::run;
+    #[pymodule_export]
+    use crate::spread::{Spread, sweep_rows, version};
     #[pymodule_export]
     use crate::task::task;
 }

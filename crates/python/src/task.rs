@@ -68,7 +68,7 @@ fn prepare(
     Ok((prepared, folder))
 }
 
-fn conclude(outcome: TaskOutcome, folder: Option<&ResultFolder>, csv: bool) -> Parts {
+pub(crate) fn conclude(outcome: TaskOutcome, folder: Option<&ResultFolder>, csv: bool) -> Parts {
     let TaskOutcome { result, mut failure } = outcome;
     let written = folder.map(|folder| write(&result, folder, csv)).transpose();
     let place = written.unwrap_or_else(|error| {

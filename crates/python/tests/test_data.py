@@ -116,7 +116,7 @@ def test_sweep(tmp_path):
     )
     assert len(swept.designs) == len(swept.rows) == 2
     assert swept.front and "flash.channels" in swept._repr_html_()
-    assert (tmp_path / "s" / "sweep.parquet").is_file()
+    assert swept.parquet == tmp_path / "s" / "sweep.parquet" and swept.parquet.is_file()
     pytest.importorskip("pyarrow")
     assert swept.to_arrow().column("flash.channels").to_pylist() == [2.0, 4.0]
 

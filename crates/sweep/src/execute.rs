@@ -131,6 +131,34 @@ impl Sweep {
         Ok(self.conclude(stopped, is_late))
     }
 
+    /// The row of one design, for programs that spread the designs of a plan over machines; `None` where there is no such
+    /// design. Rows are the same wherever they are made, but for real targets.
+    pub fn row(&self, number: u64) -> Option<SweepRow> {
+        let is_design = number < self.designs.count();
+        is_design.then(|| run(&self.plan, &self.designs, number, &StopFlag::default())).flatten()
+    }
+
+    /// Adds a row that [`row`](Sweep::row) gave, maybe on another machine; one of a design that has a row already changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The file of [`keep_rows_in`](Sweep::keep_rows_in) cannot be written.
+    pub fn add(&mut self, row: SweepRow) -> Result<(), Failure> {
+        let is_known = self.rows.iter().any(|known| known.design == row.design);
+        if row.design >= self.designs.count() || is_known {
+            return Ok(());
+        }
+        self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// What [`execute`](Sweep::execute) gives for the rows that are there. Designs without one were not run, and the failure
+    /// says so.
+    pub fn finish(self) -> (SweepResult, Option<Failure>) {
+        self.conclude(true, false)
+    }
+
     fn count(&self, state: DesignState) -> u64 {
         self.rows.iter().filter(|row| row.state == state).count() as u64
     }
@@ -221,7 +249,7 @@ impl Crew<'_> {
             self.is_late.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        let Some(row) = self.run(number, stop) else { return Ok(None) };
+        let Some(row) = run(self.plan, self.designs, number, stop) else { return Ok(None) };
         if row.state == DesignState::Impossible {
             self.impossible.fetch_add(1, Ordering::Relaxed);
         }
@@ -229,59 +257,60 @@ impl Crew<'_> {
         journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
         Ok(Some(row))
     }
+}
 
-    fn run(&self, number: u64, stop: &StopFlag) -> Option<SweepRow> {
-        let values = self.designs.values(number);
-        let empty = SweepRow {
-            design: number,
-            state: DesignState::Impossible,
-            why: None,
-            seed: self.plan.run.seed,
-            spec_hash: String::new(),
-            requests: 0,
-            errors: 0,
-            figures: BTreeMap::new(),
-            standing: None,
-            values,
-        };
-        let spec = match self.plan.spec(&empty.values) {
-            Ok(spec) => spec,
-            Err(failure) => return Some(SweepRow { why: Some(failure.message), ..empty }),
-        };
-        let row = SweepRow { seed: spec.seed, spec_hash: hash(&spec), ..empty };
-        let prepared = match resolve(&spec, &mut Unattended) {
-            Ok(prepared) => prepared,
-            Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
-        };
-        let file = prepared.resolved().contents.device.as_ref();
-        let cost = file.and_then(|file| self.plan.cost.of(file)).or(self.plan.cost.other_device);
-        let failed = |state, failure: Failure| {
-            Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
-        };
-        let runner = match prepared.start() {
-            Ok(runner) => runner,
-            Err(failure) => return failed(DesignState::Failed, failure),
-        };
-        runner.begin(BeginAt::Once);
-        let mut snapshot = runner.poll();
-        while snapshot.phase != RunPhase::Ended {
-            if stop.flow() == KeepGoing::Stop {
-                // Half a run is no row: it would be compared with whole ones.
-                runner.stop();
-                let _ = runner.result();
-                return None;
-            }
-            snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
+/// Runs the design `number`; `None` where it was stopped. The row depends on the plan and the number alone.
+fn run(plan: &SweepPlan, designs: &Designs, number: u64, stop: &StopFlag) -> Option<SweepRow> {
+    let values = designs.values(number);
+    let empty = SweepRow {
+        design: number,
+        state: DesignState::Impossible,
+        why: None,
+        seed: plan.run.seed,
+        spec_hash: String::new(),
+        requests: 0,
+        errors: 0,
+        figures: BTreeMap::new(),
+        standing: None,
+        values,
+    };
+    let spec = match plan.spec(&empty.values) {
+        Ok(spec) => spec,
+        Err(failure) => return Some(SweepRow { why: Some(failure.message), ..empty }),
+    };
+    let row = SweepRow { seed: spec.seed, spec_hash: hash(&spec), ..empty };
+    let prepared = match resolve(&spec, &mut Unattended) {
+        Ok(prepared) => prepared,
+        Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
+    };
+    let file = prepared.resolved().contents.device.as_ref();
+    let cost = file.and_then(|file| plan.cost.of(file)).or(plan.cost.other_device);
+    let failed = |state, failure: Failure| {
+        Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
+    };
+    let runner = match prepared.start() {
+        Ok(runner) => runner,
+        Err(failure) => return failed(DesignState::Failed, failure),
+    };
+    runner.begin(BeginAt::Once);
+    let mut snapshot = runner.poll();
+    while snapshot.phase != RunPhase::Ended {
+        if stop.flow() == KeepGoing::Stop {
+            // Half a run is no row: it would be compared with whole ones.
+            runner.stop();
+            let _ = runner.result();
+            return None;
         }
-        match runner.result() {
-            Ok(measured) => Some(filled(row, &measured, cost)),
-            Err(failure) if failure.kind == FailureKind::Interrupted => None,
-            // It shows only when the device is built.
-            Err(failure) if failure.kind == FailureKind::Usage => {
-                failed(DesignState::Impossible, failure)
-            }
-            Err(failure) => failed(DesignState::Failed, failure),
+        snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
+    }
+    match runner.result() {
+        Ok(measured) => Some(filled(row, &measured, cost)),
+        Err(failure) if failure.kind == FailureKind::Interrupted => None,
+        // It shows only when the device is built.
+        Err(failure) if failure.kind == FailureKind::Usage => {
+            failed(DesignState::Impossible, failure)
         }
+        Err(failure) => failed(DesignState::Failed, failure),
     }
 }
 

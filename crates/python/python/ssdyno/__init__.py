@@ -5,12 +5,15 @@
 >>> result.latency_ns.p99
 """
 
+from ._ssdyno import version as _version
 from ._errors import Error, KeyMissing, RunError, UsageError, WriteError
 from ._figures import Figures
 from ._presets import Preset, preset, presets
 from ._results import CompareResult, ProfileResult, Result, RunResult, SweepResult
 from ._run import compare, profile, run, sweep
 from ._trace import Trace, trace
+
+__version__ = _version()
 
 __all__ = [
     "CompareResult",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from . import _errors, _ssdyno
@@ -79,6 +80,11 @@ class SweepResult(Result):
     def designs(self) -> list[Figures]:
         """A row for each design."""
         return self["rows"]
+
+    @property
+    def parquet(self) -> Path | None:
+        """Where sweep.parquet lies; ``None`` where no files were asked for."""
+        return Path(self.results_directory) / "sweep.parquet" if self.results_directory else None
 
     @property
     def front(self) -> list[Figures]:

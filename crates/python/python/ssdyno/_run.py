@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import _ssdyno
+from . import _dask, _ssdyno
 from ._errors import UsageError
 from ._figures import Figures
 from ._plain import plain, settings, toml
@@ -238,8 +238,13 @@ def sweep(
     name: str | None = None,
     csv: bool = False,
     progress: Progress | None = None,
+    client: Any = None,
 ) -> SweepResult:
-    """Many designs as one table. ``vary`` has the values of each key, or a range such as ``"0.07..0.28/5"``."""
+    """Many designs as one table. ``vary`` has the values of each key, or a range such as ``"0.07..0.28/5"``.
+
+    ``client`` is a ``distributed.Client``: its workers run the designs, and the table is the same. Files that the arguments
+    name must be at the same path on each worker.
+    """
     keys = {"requests": requests, "for": duration, "seed": seed, "host": host}
     made = _load(spec, target, workload, set, (False, (), False, None), keys)
     if not isinstance(vary, Mapping):
@@ -255,9 +260,11 @@ def sweep(
         "cost": cost,
     }
     task |= {key: plain(value, key) for key, value in plan.items() if value is not None}
-    outcome = _ssdyno.task(
-        "sweep", json.dumps(task), csv=csv, progress=telling(progress), **_folder(results, name)
-    )
+    folder = _folder(results, name)
+    if client is not None:
+        outcome = _dask.sweep(client, json.dumps(task), folder, csv, telling(progress))
+    else:
+        outcome = _ssdyno.task("sweep", json.dumps(task), csv=csv, progress=telling(progress), **folder)
     return concluded(outcome, SweepResult)
 
 

@@ -1,0 +1,100 @@
+"""Sweeps over the workers of Dask.
+
+A task is a few designs. Their rows depend on the plan and their numbers alone, so Dask may run a task again when it
+loses a worker.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from . import _ssdyno
+from ._errors import UsageError
+
+#: Tasks of a sweep at most: Dask spends about a millisecond on each.
+_TASKS_MAX = 1000
+
+
+def worker_version() -> str:
+    """The version of ssdyno where this is called."""
+    import ssdyno
+
+    return ssdyno.__version__
+
+
+def run_designs(plan: str, designs: list[int], version: str) -> list[str]:
+    """On a worker: the rows of these designs."""
+    found = worker_version()
+    # A worker that came after the sweep had begun was not asked.
+    if found != version:
+        from distributed import get_worker
+
+        raise _unlike({get_worker().address: found}, version)
+    return _ssdyno.sweep_rows(plan, designs)
+
+
+def sweep(
+    client: Any, plan: str, folder: dict[str, Any], csv: bool, tell: Callable[[str], Any] | None
+) -> Any:
+    """The outcome of the plan, whose designs the workers of ``client`` run."""
+    try:
+        from distributed import Client, as_completed
+    except ImportError:
+        raise UsageError("`client` needs Dask", key="client", help="type: pip install distributed") from None
+    if not isinstance(client, Client) or client.asynchronous:
+        raise UsageError(
+            "`client` is not a synchronous distributed.Client", key="client", help="give distributed.Client(ADDRESS)"
+        )
+    version = worker_version()
+    _check_workers(client, version)
+    spread = _ssdyno.Spread(plan, **folder)
+    count = spread.designs
+    size = -(-count // _TASKS_MAX)
+    parts = [list(range(first, min(first + size, count))) for first in range(0, count, size)]
+    futures = [client.submit(run_designs, plan, part, version, pure=False) for part in parts]
+    done = 0
+    try:
+        for future in as_completed(futures):
+            rows = future.result()
+            spread.add(rows)
+            done += len(rows)
+            if tell:
+                tell(json.dumps({"phase": "loaded", "done": done, "of": count, "step": f"{done} of {count} designs"}))
+    except BaseException as error:
+        # What is done goes with the error, as it does without workers.
+        client.cancel(futures)
+        return _Cut(spread.finish(csv=csv), error) if done else _Cut(None, error)
+    return spread.finish(csv=csv)
+
+
+class _Cut:
+    """An outcome that an exception cut off."""
+
+    failure = None
+
+    def __init__(self, outcome: Any, interrupt: BaseException) -> None:
+        self.json = outcome.json if outcome else None
+        self.rows = outcome.rows if outcome else None
+        self.place = outcome.place if outcome else None
+        self.interrupt = interrupt
+
+
+def _check_workers(client: Any, version: str) -> None:
+    found = client.run(worker_version, on_error="return")
+    if not found:
+        raise UsageError("`client` has no workers", key="client", help="start workers: dask worker ADDRESS")
+    lost = {worker: error for worker, error in found.items() if isinstance(error, BaseException)}
+    for worker, error in lost.items():
+        raise UsageError(
+            f"the worker {worker} cannot use ssdyno: {error}", key="client", help=f"install ssdyno {version} there"
+        ) from error
+    unlike = {worker: other for worker, other in found.items() if other != version}
+    if unlike:
+        raise _unlike(unlike, version)
+
+
+def _unlike(workers: dict[str, str], version: str) -> Exception:
+    named = ", ".join(f"{worker} has ssdyno {other}" for worker, other in sorted(workers.items()))
+    return UsageError(f"{named}; this program has {version}", key="client", help=f"install ssdyno {version} there")
