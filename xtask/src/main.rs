@@ -28,6 +28,7 @@ mod scsi_suite;
 mod setup;
 mod shown;
 mod soak;
+mod specs;
 mod tidy;
 mod workspace;
 
@@ -114,7 +115,7 @@ enum Chore {
         #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=604_800))]
         seconds: u64,
     },
-    /// Write the published JSON schemas into docs/schemas/.
+    /// Write the published JSON schemas into docs/schemas/, and the Python dataclasses that are made from them.
     Schemas {
         /// Only say whether the published schemas are those of the code.
         #[arg(long)]

@@ -14,8 +14,8 @@ const PLACE: &str = "target/python";
 
 /// What builds the wheel, and what the tests use beside it.
 const MATURIN: &str = "maturin>=1.9.4,<2";
-const TESTED_WITH: [&str; 7] =
-    ["pytest", "numpy", "pyarrow", "pandas", "polars", "duckdb", "distributed"];
+const TESTED_WITH: [&str; 8] =
+    ["pytest", "numpy", "pyarrow", "pandas", "polars", "duckdb", "distributed", "optuna"];
 
 /// Builds the wheel that users install, and says where it is.
 ///

@@ -10,6 +10,7 @@ pub(crate) fn parts(failure: &Failure) -> (&'static str, String) {
         FailureKind::Usage => "usage",
         FailureKind::Unwritable => "unwritable",
         FailureKind::Interrupted => "interrupted",
+        FailureKind::Undecided => "undecided",
     };
     // A structure of named keys always has a JSON form.
     (kind, serde_json::to_string(&failure.body()).unwrap_or_default())

@@ -13,7 +13,7 @@ PLAN = {
     "target": "sim:config-a",
     "workload": "randread",
     "vary": {"flash.channels": [2, 4, 8], "workload.depth": [1, 2, 4, 100_000_000_000]},
-    "objectives": ["p99", "-iops"],
+    "objectives": ["p99", "iops"],
     "requests": 2000,
 }
 

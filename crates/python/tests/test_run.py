@@ -122,3 +122,22 @@ def test_results_are_written_where_that_is_asked_for(tmp_path):
 
 def test_html_of_a_result():
     assert "latency_ns.p99" in small()._repr_html_()
+
+
+def test_a_spec_of_dataclasses():
+    from ssdyno.specs import FileContents, HostSpec, RunSpec, WorkloadConfig
+
+    spec = RunSpec(target="sim:config-a", workload="randread", requests=2000, seed=7, host=HostSpec(driver="nvme", cores=2))
+    result = ssdyno.run(spec=spec)
+    assert result.requests == 2000
+    same = ssdyno.run("sim:config-a", "randread", requests=2000, seed=7, host={"driver": "nvme", "cores": 2})
+    assert result.latency_ns == same.latency_ns
+    # The key `for` is no name in Python. Arguments win over the spec.
+    assert ssdyno.run(spec=RunSpec(target="sim:config-a", for_="1ms")).spec["for"] == "1ms"
+    assert ssdyno.run(requests=10, spec=spec).requests == 10
+    load = WorkloadConfig(depth=3, read_percent=100, block_size="8KiB")
+    spec = RunSpec(target="sim:config-a", workload="mine", requests=100, contents=FileContents(workload=load))
+    assert ssdyno.run(spec=spec).spec.contents.workload.depth == 3
+    with pytest.raises(ssdyno.UsageError) as caught:
+        ssdyno.run(spec=RunSpec(target="sim:config-a", host=HostSpec(cores="two")))
+    assert caught.value.key == "host.cores"

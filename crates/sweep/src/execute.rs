@@ -138,14 +138,12 @@ impl Sweep {
         is_design.then(|| run(&self.plan, &self.designs, number, &StopFlag::default())).flatten()
     }
 
-    /// Adds a row that [`row`](Sweep::row) gave, maybe on another machine; one of a design that has a row already changes
-    /// nothing.
+    /// Adds a row that [`row`](Sweep::row) gave, maybe on another machine. A second row of a design changes nothing.
     ///
     /// # Errors
     /// The file of [`keep_rows_in`](Sweep::keep_rows_in) cannot be written.
     pub fn add(&mut self, row: SweepRow) -> Result<(), Failure> {
-        let is_known = self.rows.iter().any(|known| known.design == row.design);
-        if row.design >= self.designs.count() || is_known {
+        if row.design >= self.designs.count() {
             return Ok(());
         }
         self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
@@ -165,6 +163,7 @@ impl Sweep {
 
     fn conclude(mut self, stopped: bool, is_late: bool) -> (SweepResult, Option<Failure>) {
         self.rows.sort_by_key(|row| row.design);
+        self.rows.dedup_by_key(|row| row.design);
         judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
         let designs = self.designs.count();
         let partial = (self.rows.len() as u64) < designs;

@@ -5,6 +5,7 @@
 >>> result.latency_ns.p99
 """
 
+from . import specs
 from ._ssdyno import version as _version
 from ._errors import Error, KeyMissing, RunError, UsageError, WriteError
 from ._figures import Figures
@@ -34,6 +35,7 @@ __all__ = [
     "presets",
     "profile",
     "run",
+    "specs",
     "sweep",
     "trace",
 ]

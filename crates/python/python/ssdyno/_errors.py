@@ -59,7 +59,13 @@ class WriteError(Error, OSError):
     __str__ = Error.__str__
 
 
-_KINDS = {"usage": UsageError, "failed": RunError, "unwritable": WriteError, "interrupted": RunError}
+_KINDS = {
+    "usage": UsageError,
+    "failed": RunError,
+    "unwritable": WriteError,
+    "interrupted": RunError,
+    "undecided": RunError,
+}
 
 
 def error_of(kind: str, body: str) -> Error:

@@ -1,0 +1,2020 @@
+"""The keys of specs, devices and workloads as dataclasses. Made by `cargo xtask schemas`; do not edit.
+
+A key that is left out, or is None, is not part of the spec: its default applies, or what a preset says. Text with a unit
+is a str ("4KiB", "25us").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Union
+
+
+@dataclass(kw_only=True)
+class RunSpec:
+    """Everything that decides a run, of a simulated or a real target.
+
+    A key that is left out has its default. Paths are relative to the directory that the program runs in.
+    Not in here: where results go and how progress is shown."""
+
+    #: Version of the shape of this object: 1.
+    #: Default: 1.
+    version: int | None = None
+    #: What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
+    #: `nbd://HOST[:PORT][/EXPORT]`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    target: str | None = None
+    #: A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
+    workload: str | None = None
+    #: A job file of fio in place of a workload.
+    fio: str | None = None
+    #: Random seed. A simulated run with the same seed has the same figures.
+    #: Default: 1.
+    seed: int | None = None
+    #: Stop issuing after this time of the device; with `fio`, each job at the latest.
+    for_: Span | None = field(default=None, metadata={"key": "for"})
+    #: Issue this many requests, 1 or more, after the ramp-up of a workload that has one.
+    requests: int | None = None
+    #: Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as `1%`; or that of one
+    #: figure: `p99=2%`.
+    until: str | None = None
+    #: Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`; later
+    #: ones win.
+    set: list[str] | None = None
+    #: What is kept of each request. It decides how exact percentiles are.
+    keep: Keep | None = None
+    #: Length of the points of the series; 0 for a single one. Default: by the length of the run.
+    interval: Span | None = None
+    #: How a trace is read and played.
+    trace: TraceSpec | None = None
+    #: What lies between the workload and a simulated device.
+    host: HostSpec | None = None
+    #: How a real target is loaded.
+    real: RealSpec | None = None
+    #: What allows writing to a real target.
+    write: WriteSpec | None = None
+    #: The contents of the files and presets that are named above. Where they are here, the file or the preset
+    #: is not read, so that the run is the same after it has changed.
+    contents: FileContents | None = None
+
+
+@dataclass(kw_only=True)
+class TraceSpec:
+    """How a trace is read and played."""
+
+    #: The format. Default: told from the content.
+    format: str | None = None
+    #: When requests start: `original`, `scaled=FACTOR` (0.5 is twice as fast), or `fast` (as soon as fewer than
+    #: `depth` are outstanding). Default: `original`.
+    timing: str | None = None
+    #: Which time of the trace is time 0 of the run. Default: `first`.
+    origin: TraceOrigin | None = None
+    #: Most requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
+    depth: int | None = None
+    #: Only the requests of these devices (disks, volumes) of the trace. Default: all.
+    device: list[str] | None = None
+    #: Space for each device of the trace, one after the other. Default: all at the same addresses.
+    slot: Bytes | None = None
+    #: What the objects of libCacheSim's traces are. Default: `sector`.
+    ids: ObjectIds | None = None
+    #: The columns of a CSV trace without a header.
+    columns: str | None = None
+    #: What becomes of requests beyond the end of the target. Default: `fail`.
+    beyond_end: BeyondEnd | None = None
+
+
+@dataclass(kw_only=True)
+class HostSpec:
+    """What lies between the workload and a simulated device."""
+
+    #: The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a
+    #: network, `direct` for others.
+    driver: DriverSpec | None = None
+    #: The machine: a preset or `FILE.toml`. Default: `server`.
+    name: str | None = None
+    #: Cores of it that take part, 1 or more. Default: all.
+    cores: int | None = None
+    #: A network before the device: a preset or `FILE.toml`.
+    network: str | None = None
+    #: How NVMe commands are spread over queues. Default: `per-core`.
+    queues: Queues | None = None
+    #: What lies between a process and the driver. Default: `block`.
+    stack: StackKind | None = None
+    #: How threads issue. Default: as the host file says.
+    threads: ThreadMode | None = None
+    #: How threads learn of completions. Default: `interrupt`.
+    completion: CompletionWait | None = None
+    #: Doorbells for each command and completion, or once for all that come together. Default: each command,
+    #: and once for all completions.
+    doorbell: Doorbell | None = None
+    #: Priority classes of the threads in turn, 0 (served first) to 3.
+    classes: list[int] | None = None
+    #: NVMe power state that the driver sets as it starts, 0 to 31. Default: none set.
+    power_state: int | None = None
+    #: Namespaces of an NVMe device, from 1: one, for all threads, or one for each thread in turn. Default: 1.
+    namespaces: list[int] | None = None
+    #: How long the NVMe driver waits for a completion, 1 ms to 1 h. Default: 30 s.
+    time_limit: Span | None = None
+    #: How often an NVMe command that failed is given to the device again, at most 1000. Default: 0.
+    retries: int | None = None
+    #: How the ring driver works, such as `block=16,completion=napi:64`.
+    ring: RingSpec | None = None
+
+
+@dataclass(kw_only=True)
+class RealSpec:
+    """How a real target is loaded."""
+
+    #: What carries requests out. Default: `auto`.
+    engine: EngineKind | None = None
+    #: Poll the device for completions instead of waiting for interrupts.
+    iopoll: bool | None = None
+    #: Let a thread of the kernel take submissions.
+    sqpoll: bool | None = None
+    #: Go through this machine's page cache, which is emptied of the target before (direct=0 of fio).
+    buffered: bool | None = None
+    #: Threads that share the load, 1 or more. Default: 1.
+    jobs: int | None = None
+    #: Cores that jobs are bound to, in turn. Default: any.
+    pin: list[int] | None = None
+    #: How requests go to the kernel and come back. Default: `default`.
+    method: Method | None = None
+    #: Completions that a closed loop waits for at a time, or `all`. Default: the method's.
+    batch: Batch | None = None
+    #: Requests that go to the kernel with one call at most, or `all` (fio: iodepth_batch). Default: the method's.
+    submit: Batch | None = None
+    #: How jobs wait for completions. Default: the method's.
+    wait: ReapWait | None = None
+    #: Without a completion for so long the target is treated as hung. Default: 30 s.
+    timeout: Span | None = None
+    #: Do not sample the machine while the target is loaded.
+    no_probes: bool | None = None
+    #: Sample the machine this often. Default: 100 ms, or longer where that would cost too much.
+    probe_interval: Span | None = None
+    #: Search for the fastest method first, and use it. The spec in a result has what was found in its place.
+    tune: bool | None = None
+
+
+@dataclass(kw_only=True)
+class WriteSpec:
+    """What allows writing to a real target."""
+
+    #: Allow writing. Without it a real target is opened read-only.
+    allowed: bool | None = None
+    #: Serial numbers of the devices whose contents may be destroyed.
+    destroy: list[str] | None = None
+    #: Allow overwriting an existing file that ssdyno did not make.
+    overwrite: bool | None = None
+    #: Make the target, a file, with this size where it does not exist.
+    size: Bytes | None = None
+
+
+@dataclass(kw_only=True)
+class FileContents:
+    """The contents of the files and presets that a spec names."""
+
+    #: The device file.
+    device: AnyDevice | None = None
+    #: The workload file.
+    workload: WorkloadConfig | None = None
+    #: The host file.
+    host: HostConfig | None = None
+    #: The network file.
+    network: NetworkConfig | None = None
+    #: What traces and job files were, which are not in here themselves: a run is not repeated with others.
+    files: list[FileMark] | None = None
+
+
+@dataclass(kw_only=True)
+class Config:
+    """A device file."""
+
+    #: One line about the device, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: Geometry, times and rules of the flash.
+    flash: FlashConfig
+    #: Mapping and cleaning.
+    ftl: FtlConfig
+    #: Write buffer and read cache.
+    buffer: BufferConfig | None = None
+    #: Firmware and DRAM.
+    controller: ControllerConfig | None = None
+    #: The link to the host.
+    host_link: LinkConfig
+    #: The device's queue.
+    queue: QueueConfig | None = None
+    #: The NVMe controller; none = requests reach the device without one.
+    nvme: NvmeControllerConfig | None = None
+    #: Currents and powers.
+    energy: EnergyConfig
+    #: Low-power states.
+    power: PowerConfig | None = None
+    #: What lies in the device before the run.
+    precondition: Precondition | None = None
+    #: What is injected as a fault; left out: nothing.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class FlashConfig:
+    """The `[flash]` table."""
+
+    #: Channels (buses) of the controller; 1 to 1024.
+    channels: int
+    #: Chips (packages) on each channel.
+    chips_per_channel: int
+    #: Dies in a chip.
+    dies_per_chip: int
+    #: Planes in a die; 1 to 16.
+    planes_per_die: int
+    #: Blocks in a plane.
+    blocks_per_plane: int
+    #: Pages in a block; up to 16384.
+    pages_per_block: int
+    #: Data bytes in a page; a multiple of 512 B.
+    page_size: Bytes
+    #: Bytes beside the data that cross the bus with each page (error correction, metadata).
+    #: Default: "0B".
+    spare_size: Bytes | None = None
+    #: Bits in a cell.
+    #: Default: "slc".
+    cell: CellType | None = None
+    #: Array read, tR.
+    read_time: PerLevel
+    #: Array program, tPROG.
+    program_time: PerLevel
+    #: Block erase, tBERS.
+    erase_time: Span
+    #: The bus: bandwidth, time per byte or ONFI mode.
+    bus: Bus
+    #: Command and address cycles before each operation, on the bus.
+    #: Default: "0ps".
+    command_time: Span | None = None
+    #: Which of the transfers that wait for a channel goes next.
+    #: Default: "fcfs".
+    channel_order: ChannelOrder | None = None
+    #: With another `channel_order` than `fcfs`: after so many transfers in a row that went before one
+    #: that was ready earlier, the one that waits longest goes; 0 = never.
+    #: Default: 64.
+    channel_burst: int | None = None
+    #: Which planes of a die may join in one operation.
+    #: Default: "any".
+    multi_plane: MultiPlane | None = None
+    #: True: dies of one chip work at the same time. False: the chip does one operation at a time.
+    #: Default: true.
+    die_interleave: bool | None = None
+    #: True: reads of the host go before programs and erases that wait on the same die.
+    #: Default: false.
+    read_priority: bool | None = None
+    #: With `read_priority`: after so many reads in a row a waiting program or erase has its turn;
+    #: 0 = never.
+    #: Default: 0.
+    read_burst: int | None = None
+    #: With `read_priority`: a program in progress is suspended for reads.
+    #: Default: false.
+    program_suspend: bool | None = None
+    #: With `read_priority`: an erase in progress is suspended for reads.
+    #: Default: false.
+    erase_suspend: bool | None = None
+    #: Time to suspend, and again to resume.
+    #: Default: "0ps".
+    suspend_time: Span | None = None
+    #: True: a read that comes next on its die is read into the page register while the data of the
+    #: one before goes out of the cache register (ONFI read cache, 31h and 3Fh).
+    #: Default: false.
+    cache_read: bool | None = None
+    #: With `cache_read`: a page from the page register to the cache register, tRCBSY.
+    #: Default: "3us".
+    cache_read_busy: Span | None = None
+    #: True: the data of the program that comes next on its die goes into the cache register while the
+    #: array programs the one before (ONFI page cache program, 15h).
+    #: Default: false.
+    cache_program: bool | None = None
+    #: With `cache_program`: a page from the cache register to the page register, tCBSY.
+    #: Default: "3us".
+    cache_program_busy: Span | None = None
+    #: How cleaning moves a page.
+    #: Default: "controller".
+    copy: CopyMode | None = None
+    #: Program and erase cycles that a block endures on average; none = for ever.
+    endurance_cycles: int | None = None
+    #: Spread of the endurance, as its coefficient of variation (0 to 0.3).
+    #: Default: 0.0.
+    endurance_spread: float | None = None
+    #: Share of blocks that are bad from the factory (0 to 0.1).
+    #: Default: 0.0.
+    factory_bad: float | None = None
+
+
+@dataclass(kw_only=True)
+class FtlConfig:
+    """The `[ftl]` table: what several FTLs understand, and a table for each that has keys of
+    its own."""
+
+    #: Which FTL; `ssdyno list ftls` shows all.
+    name: str
+    #: Physical / logical - 1.
+    over_provisioning: float
+    #: Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`,
+    #: `windowed`.
+    #: Default: "greedy".
+    cleaning: Cleaning | None = None
+    #: For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
+    #: looked at.
+    cleaning_window: int | None = None
+    #: Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
+    #: Default: 0.05.
+    free_blocks_low: float | None = None
+    #: While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
+    #: cleaning in the background.
+    #: Default: 0.0.
+    free_blocks_background: float | None = None
+    #: How planes are chosen for writes.
+    #: Default: "static".
+    placement: Placement | None = None
+    #: For static placement: the order in which channel (C), way (W, the chip on its
+    #: channel), die (D) and plane (P) advance with the logical page; `CWDP` moves the channel
+    #: fastest.
+    #: Default: "CWDP".
+    static_order: str | None = None
+    #: Which pages are kept apart from others, in blocks of their own.
+    #: Default: "off".
+    hot_cold: HotCold | None = None
+    #: Wear levelling.
+    #: Default: "off".
+    wear_levelling: WearLevelling | None = None
+    #: For static wear levelling: tolerated difference of erases within a plane.
+    #: Default: 100.
+    wear_threshold: int | None = None
+    #: Pages at the end of each block that hold a summary of the block instead of data; each
+    #: is programmed when the block is full (S3-26).
+    summary_pages: int | None = None
+    #: Keys of the FTL `page`.
+    page: PageMapConfig | None = None
+    #: Keys of the FTL `dftl`.
+    dftl: DftlConfig | None = None
+    #: Keys of the FTL `bast`.
+    bast: LogBlockConfig | None = None
+    #: Keys of the FTL `fast`.
+    fast: LogBlockConfig | None = None
+
+
+@dataclass(kw_only=True)
+class PageMapConfig:
+    """The `[ftl.page]` table."""
+
+    #: When the pages of a block that is cleaned are moved. Other FTLs clean whole blocks.
+    cleaning_pace: CleaningPace | None = None
+    #: For `ftl.hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
+    #: addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
+    classes: list[PageClass] | None = None
+
+
+@dataclass(kw_only=True)
+class PageClass:
+    """A class of logical pages: those that follow the class before, up to `space` more of the logical
+    space. What a host calls a stream, or a drive a namespace of its own kind of data."""
+
+    #: Share of the logical space; the classes' add up to 1.
+    space: float
+    #: Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
+    #: are shared out so that write amplification is least then (form 5 of the closed forms:
+    #: Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
+    #: `spare`.
+    writes: float | None = None
+    #: Share of the spare blocks, which are those of a plane that neither data fill nor
+    #: `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
+    #: `writes`.
+    spare: float | None = None
+
+
+@dataclass(kw_only=True)
+class DftlConfig:
+    """The `[ftl.dftl]` table."""
+
+    #: RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the table.
+    mapping_cache: Bytes | None = None
+
+
+@dataclass(kw_only=True)
+class LogBlockConfig:
+    """The tables `[ftl.bast]` and `[ftl.fast]`."""
+
+    #: Share of a plane's blocks that are log blocks, at least two; 0 = 5 %.
+    log_blocks: float | None = None
+
+
+@dataclass(kw_only=True)
+class BufferConfig:
+    """The `[buffer]` table (S3-8)."""
+
+    #: Which page leaves first: `none` (no buffer), `fifo`, `lru`, `clock`, `bplru`.
+    #: Default: "none".
+    policy: BufferPolicy | None = None
+    #: Memory for data; rounded down to whole pages.
+    #: Default: "0B".
+    size: Bytes | None = None
+    #: Write-back starts when so much of the buffer is dirty; share of the pages, 0 = at once.
+    #: Default: 0.9.
+    write_back_high: float | None = None
+    #: Write-back then goes on until no more than this is dirty; share of the pages, none = as
+    #: `write_back_high`.
+    write_back_low: float | None = None
+    #: True: a capacitor saves what is dirty when the power fails, so a flush has nothing to do.
+    #: Default: false.
+    protected: bool | None = None
+    #: True: data that was read, and data that was written back, stays while there is room.
+    #: False: the buffer holds only what is on its way to flash.
+    #: Default: false.
+    cache_reads: bool | None = None
+
+
+@dataclass(kw_only=True)
+class ControllerConfig:
+    """The `[controller]` table."""
+
+    #: Firmware cores; each command takes one for `command_time` plus `page_time` a page.
+    #: Default: 1.
+    cores: int | None = None
+    #: Firmware time of a command.
+    #: Default: "0ps".
+    command_time: Span | None = None
+    #: Firmware time of each page of a command.
+    #: Default: "0ps".
+    page_time: Span | None = None
+    #: Bandwidth of the controller's DRAM, crossed once by all data; none = no time.
+    dram_bandwidth: Bandwidth | None = None
+    #: What becomes of a write that covers only part of a page.
+    #: Default: "read-modify-write".
+    partial_page: PartialPage | None = None
+
+
+@dataclass(kw_only=True)
+class QueueConfig:
+    """The `[queue]` table."""
+
+    #: Requests inside the device at a time; further ones wait outside.
+    #: Default: 1024.
+    depth: int | None = None
+    #: In which order they enter.
+    #: Default: "fcfs".
+    waiting: WaitingOrder | None = None
+
+
+@dataclass(kw_only=True)
+class NvmeControllerConfig:
+    """The `[nvme]` table: the NVMe controller between host and device.
+
+    A device file without it has no controller: its requests come from nowhere and cost the host
+    nothing."""
+
+    #: Version of the specification that the controller reports, 1.0 to 2.0. What came later is neither
+    #: announced nor taken.
+    #: Default: "2.0".
+    version: str | None = None
+    #: PCI vendor.
+    #: Default: 65520.
+    pci_vendor: int | None = None
+    #: PCI device.
+    #: Default: 23808.
+    pci_device: int | None = None
+    #: Model, up to 40 ASCII characters.
+    #: Default: "SSDyno simulated NVMe SSD".
+    model: str | None = None
+    #: Serial number, up to 20 ASCII characters.
+    #: Default: "SIM0000000000001".
+    serial: str | None = None
+    #: Firmware revision, up to 8 ASCII characters.
+    #: Default: "0.1.0".
+    firmware: str | None = None
+    #: I/O queue pairs, 1 to 1024.
+    #: Default: 32.
+    io_queues: int | None = None
+    #: Entries of a queue at most, 2 to 65536.
+    #: Default: 1024.
+    queue_entries: int | None = None
+    #: Data of a command at most: a power of two from 8KiB, the least that MDTS can say, to 4MiB.
+    #: Default: "1MiB".
+    max_transfer: Bytes | None = None
+    #: Commands taken from a queue at a time, until the host sets it: 1 to 64, or "unlimited".
+    #: Default: 8.
+    arbitration_burst: Burst | None = None
+    #: Weighted round robin with urgent class is offered.
+    #: Default: true.
+    weighted_round_robin: bool | None = None
+    #: Distance of doorbells: a power of two from 4B to 128KiB.
+    #: Default: "4B".
+    doorbell_stride: Bytes | None = None
+    #: Vectors of MSI-X; none = one for each queue.
+    msix_vectors: int | None = None
+    #: Vectors of MSI: 0, or a power of two to 32.
+    #: Default: 1.
+    msi_vectors: int | None = None
+    #: From the read of host memory leaving the controller to its last data arriving, without the
+    #: time of the data on the wire.
+    #: Default: "900ns".
+    fetch_latency: Span | None = None
+    #: Submission queue entries in a read, 1 to 64.
+    #: Default: 16.
+    fetch_entries: int | None = None
+    #: Reads of submission queues under way at a time, 1 to 256.
+    #: Default: 8.
+    fetches: int | None = None
+    #: From the end of a command to its completion entry in host memory, without the time on the wire.
+    #: Default: "300ns".
+    completion_latency: Span | None = None
+    #: Time of an admin command.
+    #: Default: "10us".
+    admin_time: Span | None = None
+    #: From CC.EN = 1 to CSTS.RDY = 1.
+    #: Default: "10ms".
+    ready_time: Span | None = None
+    #: Real data is kept, and found again when it is read. Costs the host's memory and time.
+    #: Default: false.
+    contents: bool | None = None
+    #: Namespaces at most, 1 to 1024.
+    #: Default: 32.
+    namespaces_max: int | None = None
+    #: Namespaces that the device comes with.
+    #: Default: [{"block_size":"512B"}].
+    namespaces: list[NamespaceConfig] | None = None
+    #: Operational power states, from the one with the most power; the low-power states of
+    #: `[power]` are numbered after them.
+    #: Default: [{"power":"8W","entry_latency":"0ps","exit_latency":"0ps"}].
+    operational_states: list[OperationalState] | None = None
+    #: The link between the host and a controller in front of a disk, an array, a volume or a delay: entries of
+    #: queues and data cross it [default: PCI Express 3.0 with 4 lanes]. An SSD has `[host_link]`.
+    link: LinkConfig | None = None
+
+
+@dataclass(kw_only=True)
+class NamespaceConfig:
+    """A namespace that the device comes with."""
+
+    #: Its size; none = all that is left.
+    size: Bytes | None = None
+    #: Its logical block: 512B or 4KiB.
+    #: Default: "512B".
+    block_size: Bytes | None = None
+
+
+@dataclass(kw_only=True)
+class OperationalState:
+    """An operational power state (base 2.0c, clause 8.15): commands are processed."""
+
+    #: The most it draws, on average over a few milliseconds. In the first state it is only told, in
+    #: the others it is kept to; 0 W: not said, and no limit.
+    power: Watts
+    #: Time to enter.
+    #: Default: "0ps".
+    entry_latency: Span | None = None
+    #: Time to leave.
+    #: Default: "0ps".
+    exit_latency: Span | None = None
+
+
+@dataclass(kw_only=True)
+class EnergyConfig:
+    """The `[energy]` table."""
+
+    #: The flash dies.
+    flash: FlashPower
+    #: The firmware's processor.
+    cpu: CpuPower
+    #: The controller's DRAM.
+    dram: DramPower
+    #: Buses: flash channels and the link to the host.
+    bus: BusPower
+
+
+@dataclass(kw_only=True)
+class FlashPower:
+    """The `[energy.flash]` table: what one die draws (S3-2, S3-16)."""
+
+    #: Supply voltage of the dies (S3-16: 3.3 V).
+    voltage: Volts
+    #: Current of a die while its array reads (S3-16: 15 mA).
+    read_current: Amperes
+    #: Current of a die while its array programs (S3-16: 15 mA).
+    program_current: Amperes
+    #: Current of a die while it erases (S3-16: 15 mA).
+    erase_current: Amperes
+    #: Current of a die while its data crosses the channel (S3-16 prints 0.05 mA; S3-29: 5 mA).
+    transfer_current: Amperes
+    #: Current of a die that does nothing (S3-16: 1 mA, of a package with one die).
+    idle_current: Amperes
+    #: True: a die draws its idle current also while it is busy with cleaning, on top of that of
+    #: the activity. Physically wrong; it is how the tables of S3 were computed (S3-33).
+    #: Default: false.
+    idle_during_cleaning: bool | None = None
+
+
+@dataclass(kw_only=True)
+class CpuPower:
+    """The `[energy.cpu]` table (S3-3, S3-16)."""
+
+    #: When the CPU counts as working: `cores` or `in-service`.
+    #: Default: "cores".
+    rule: CpuRule | None = None
+    #: Power while working (S3-16: 259 mW).
+    normal_power: Watts
+    #: Power while idle (S3-16: 124 mW).
+    idle_power: Watts
+    #: Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
+    slow_power: Watts | None = None
+    #: Saves energy (S3-15): after so much idleness the CPU goes into slow mode until it is needed.
+    #: None: never, as in S3. The return costs no time here.
+    slow_when_idle_after: Span | None = None
+
+
+@dataclass(kw_only=True)
+class DramPower:
+    """The `[energy.dram]` table (S3-4, S3-16)."""
+
+    #: Power while data goes in or out; reads and writes draw the same (S3-4). S3-16 prints
+    #: 80 mW, with the labels swapped (S3-30): 878 mW.
+    active_power: Watts
+    #: Power while it only retains (S3-16 prints 878 mW; what its tables were computed with is
+    #: 80 mW, S3-30).
+    idle_power: Watts
+
+
+@dataclass(kw_only=True)
+class BusPower:
+    """The `[energy.bus]` table: buses draw nothing while idle (S3-5)."""
+
+    #: Supply voltage of the buses (S3-16: 3.3 V).
+    voltage: Volts
+    #: Current of a channel's controller side while it transfers commands or data. S3 has none: it
+    #: charges flash transfers to the package (S3-33).
+    #: Default: "0nA".
+    channel_current: Amperes | None = None
+    #: Current of the host link while it transfers (S3-16 prints 0.05 mA; S3-29: 5 mA).
+    host_link_current: Amperes
+
+
+@dataclass(kw_only=True)
+class PowerConfig:
+    """The `[power]` table."""
+
+    #: Low-power states, in order of rising `idle_after`; none = the device never sleeps.
+    #: Default: [].
+    states: list[PowerState] | None = None
+
+
+@dataclass(kw_only=True)
+class PowerState:
+    """A low-power state (NVM Express base specification 2.0, clause 8.15)."""
+
+    #: Draw of the whole device.
+    power: Watts
+    #: Entered after so much idleness (the host's autonomous transition table).
+    idle_after: Span
+    #: Time to enter; a request that comes meanwhile waits for it.
+    entry_latency: Span
+    #: Time to leave; the request that wakes the device waits for it.
+    exit_latency: Span
+
+
+@dataclass(kw_only=True)
+class Precondition:
+    """The `[precondition]` table."""
+
+    #: What was done to the device before.
+    #: Default: "random".
+    fill: Fill | None = None
+    #: Share of the logical space that holds data; 0 to 1.
+    #: Default: 1.0.
+    share: float | None = None
+
+
+@dataclass(kw_only=True)
+class FaultConfig:
+    """The `[faults]` table of a device. Left out, and with every key left out, nothing goes wrong.
+
+    A command meets one kind of fault at most, so that the shares may sum to 1 at most. Commands are those
+    that the device gets: reads, writes, trims and flushes; of the ring card one for each page."""
+
+    #: Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others
+    #: with a write fault. They take their time first.
+    #: Default: 0.0.
+    error: float | None = None
+    #: Share of commands that complete late, 0 to 1.
+    #: Default: 0.0.
+    delay: float | None = None
+    #: By so much; up to an hour.
+    delay_by: Span | None = None
+    #: Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
+    #: Default: 0.0.
+    drop: float | None = None
+    #: Share of interrupts that never arrive, 0 to 1.
+    #: Default: 0.0.
+    lost_interrupts: float | None = None
+    #: The device hangs from this time of the run on, until its driver resets it. It does so
+    #: once; where nothing is asked of it then, with the next command.
+    hang_at: Span | None = None
+    #: Mean share by which everything in the device takes longer than its own time, 0 to 100. The share is drawn
+    #: anew for each `slow_for`, exponentially, so that runs differ as those of a real machine do (S2-25).
+    #: The driver `ring` refuses it.
+    #: Default: 0.0.
+    slow_by: float | None = None
+    #: For how long a share that was drawn holds; 1 ms to 24 hours.
+    slow_for: Span | None = None
+    #: The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
+    #: next command.
+    remove_at: Span | None = None
+
+
+@dataclass(kw_only=True)
+class RingConfig:
+    """The file of a ring card."""
+
+    #: One line about the card, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: Microprocessor and blocks.
+    card: CardConfig
+    #: DMA engines.
+    dma: DmaConfig
+    #: PCI Express.
+    link: TlpConfig
+    #: What stores the data.
+    media: MediaConfig
+    #: Geometry, times and rules of the flash; with flash media only.
+    flash: FlashConfig | None = None
+    #: Mapping and cleaning; with flash media only.
+    ftl: FtlConfig | None = None
+    #: Write buffer and read cache before the flash.
+    buffer: BufferConfig | None = None
+    #: What lies in the flash before the run.
+    precondition: Precondition | None = None
+    #: Currents and powers.
+    energy: EnergyConfig
+    #: What is injected as a fault; left out: nothing.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class CardConfig:
+    """The `[card]` table: the microprocessor and what it takes."""
+
+    #: Most descriptors in a block: 1 to 1024.
+    max_block: int
+    #: Descriptors of the next block that can be held (S0-26); 0: the card has no prefetch.
+    #: Default: 0.
+    prefetch: int | None = None
+    #: Microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
+    #: Default: 1.
+    processors: int | None = None
+    #: Microprocessor time of a command, read or write (S0-22).
+    command_time: Span
+    #: Microprocessor time from the doorbell until the fetch of the block is set up.
+    doorbell_time: Span
+    #: Microprocessor time to set up a return of descriptors and its interrupt.
+    return_time: Span
+
+
+@dataclass(kw_only=True)
+class DmaConfig:
+    """The `[dma]` table."""
+
+    #: Engines for data: 1 to 64; each moves one page at a time.
+    engines: int
+    #: Which engine moves descriptors.
+    #: Default: "shared".
+    descriptors: DescriptorEngine | None = None
+    #: From the start of a transfer to its first packet, and what its end takes, together.
+    setup_time: Span
+
+
+@dataclass(kw_only=True)
+class TlpConfig:
+    """The `[link]` table of a ring card."""
+
+    #: 1 to 6.
+    generation: int
+    #: 1, 2, 4, 8 or 16.
+    lanes: int
+    #: Most data in a packet (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    max_payload: Bytes
+    #: Most data that one read request asks for (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    max_read_request: Bytes
+    #: Where the root complex cuts completions (clause 2.3.1.1): a power of two, 64 B up to
+    #: `max_payload`. The standard allows it to send longer ones; many do not.
+    read_completion_boundary: Bytes
+    #: Framing, sequence number, header and LCRC of a request with a 64-bit address: 24 B.
+    request_overhead: Bytes
+    #: The same of a completion, whose header has 3 DW: 20 B.
+    completion_overhead: Bytes
+    #: One way through link and root complex.
+    latency: Span
+    #: From a read request in the root complex to its first completion.
+    host_read_time: Span
+    #: Read requests under way at a time.
+    read_tags: int
+
+
+@dataclass(kw_only=True)
+class DelayConfig:
+    """The file of a device with a given delay: a storage system of which nothing is known but how long
+    it takes (S4-35, after the Linux module scsi_debug)."""
+
+    #: One line about the device, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: Size and times.
+    delay: DelayTable
+    #: Currents and powers; left out, it draws nothing.
+    energy: EnergyConfig | None = None
+    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: default.
+    nvme: NvmeControllerConfig | None = None
+    #: What is injected as a fault; left out: nothing.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class DelayTable:
+    """The `[delay]` table."""
+
+    #: Size of the device, a multiple of 512 B.
+    capacity: Bytes
+    #: Time that a read takes a server (S4-35).
+    read: Span
+    #: Time that a write takes a server.
+    write: Span
+    #: Requests worked on at a time, 1 to 65536; further ones wait in order of arrival. With one,
+    #: a delay of 10 us means at most 100 000 requests a second (S4-35).
+    #: Default: 1.
+    servers: int | None = None
+    #: Fixed, or drawn with that mean.
+    #: Default: "fixed".
+    spread: Spread | None = None
+    #: Rate of the one path that the data of all requests crosses after their delay; none: no
+    #: time.
+    bandwidth: Bandwidth | None = None
+    #: True: a request that begins where the last one of the same kind ended has no delay, only its
+    #: transfer: what a disk with read-ahead and a streaming write cache comes to.
+    #: Default: false.
+    streams: bool | None = None
+    #: Requests inside the device and its queue at most; more are refused as a full queue.
+    #: Default: 65536.
+    depth: int | None = None
+
+
+@dataclass(kw_only=True)
+class ArrayConfig:
+    """The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988, know it as no redundancy at all):
+    stripe by stripe the members take turns, and each gives as much as the smallest of them has."""
+
+    #: One line about the array.
+    #: Default: "".
+    description: str | None = None
+    #: Members and stripes.
+    array: ArrayTable
+    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: default.
+    nvme: NvmeControllerConfig | None = None
+    #: Faults injected into the array as a whole; members have tables of their own.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class ArrayTable:
+    """The `[array]` table."""
+
+    #: Bytes that lie in a member before the next one's turn (`chunk` of Linux's md); a multiple of the members'
+    #: sectors.
+    #: Default: "64KiB".
+    stripe: Bytes | None = None
+    #: The devices: of each the name, or a table with what its file would have, such as
+    #: `{ delay = { capacity = "1GiB", read = "100us", write = "30us" } }`. An array may be a member, too.
+    members: list[MemberSpec]
+    #: The RAID controller before the members; none: the array takes no time of its own.
+    controller: ControllerTable | None = None
+
+
+@dataclass(kw_only=True)
+class ControllerTable:
+    """The `[array.controller]` table: a RAID controller with a queue, processors, a link to the host and a cache."""
+
+    #: Maximum number of commands in the controller, 1 to 65536; more are refused as a full queue.
+    #: Default: 256.
+    depth: int | None = None
+    #: Maximum number of commands that the controller gives a member at a time, 1 to 65536; none: as many as the
+    #: member takes.
+    member_depth: int | None = None
+    #: Time for which each command of the host occupies a core, up to 1 s.
+    #: Default: "0ps".
+    latency: Span | None = None
+    #: Number of commands that the controller works on at a time, 1 to 1024. With one core, the controller is limited
+    #: to 1 / `latency` commands a second.
+    #: Default: 1.
+    cores: int | None = None
+    #: The link to the host: the data of reads and writes cross it.
+    link: LinkConfig | None = None
+    #: Size of the cache memory, up to 1 TiB; 0: there is none. Read-ahead takes up to `streams` x `read_ahead_size`
+    #: of the memory; dirty data may fill the rest.
+    #: Default: "0B".
+    cache: Bytes | None = None
+    #: True: a write completes when its data are in the cache, which is battery-backed. The controller writes them
+    #: to the members afterwards (destaging). False: a write completes when the data are on the members.
+    #: Default: false.
+    write_back: bool | None = None
+    #: Which dirty data are destaged first.
+    #: Default: "address".
+    destage: DestageOrder | None = None
+    #: Maximum number of destage writes under way, 1 to 1024. Each writes contiguous dirty data inside a full stripe:
+    #: `stripe` x the number of members.
+    #: Default: 8.
+    destage_depth: int | None = None
+    #: What a flush does; none: `complete` with `write_back`, `pass-on` without.
+    flush: FlushPolicy | None = None
+    #: When the controller reads ahead.
+    #: Default: "none".
+    read_ahead: ReadAheadPolicy | None = None
+    #: Maximum distance from the end of the last read of a stream to the end of what is read ahead, up to 1 GiB and a
+    #: multiple of the array's sectors; none: two full stripes. A read-ahead command reads one stripe of one member.
+    read_ahead_size: Bytes | None = None
+    #: Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues none of
+    #: them takes the place of the stream that was not used for longest.
+    #: Default: 8.
+    streams: int | None = None
+    #: Power of the controller while it has nothing to do.
+    #: Default: "0nW".
+    idle_power: Watts | None = None
+    #: Power of the controller while a command is inside or data are destaged or read ahead; none: `idle_power`.
+    active_power: Watts | None = None
+
+
+@dataclass(kw_only=True)
+class DiskConfig:
+    """The file of a hard disk: one drive with its geometry, times, cache and powers."""
+
+    #: One line about the drive, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: The drive.
+    disk: DiskTable
+    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: default.
+    nvme: NvmeControllerConfig | None = None
+    #: Injected faults; left out: none.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class DiskTable:
+    """The `[disk]` table."""
+
+    #: Size of a sector: 512 B or 4 KiB.
+    #: Default: "512B".
+    sector: Bytes | None = None
+    #: Logical blocks; no more than the zones have [default: as many].
+    blocks: int | None = None
+    #: Turns a minute, 1000 to 50000.
+    rpm: float
+    #: Surfaces with data, each with a head, 1 to 64.
+    surfaces: int
+    #: The order of tracks.
+    #: Default: "cylinder".
+    order: TrackOrder | None = None
+    #: Cylinders of a band, for `order = "surface-serpentine"`.
+    #: Default: 64.
+    band: int | None = None
+    #: The zones, from the outermost inwards.
+    zones: list[ZoneTable] | None = None
+    #: Zones by rule, in place of `zones`.
+    zones_by_rule: ZonesByRule | None = None
+    #: Seek times.
+    seek: SeekTable
+    #: Time to change the head within a cylinder.
+    head_switch: Span
+    #: Extra settling time of the head before a write.
+    #: Default: "0ps".
+    write_settle: Span | None = None
+    #: With true, a transfer begins with the sector of it that reaches the head first; with false, with
+    #: its first sector.
+    #: Default: false.
+    zero_latency: bool | None = None
+    #: Rate of the bus.
+    bus: Bandwidth
+    #: Times of the electronics.
+    overhead: OverheadTable | None = None
+    #: Commands in the drive at most: 32 with NCQ (Serial ATA 3.3, 13.6), 1 without queueing.
+    #: Default: 32.
+    depth: int | None = None
+    #: Order of the commands that wait.
+    #: Default: "sptf".
+    scheduler: Scheduler | None = None
+    #: The cache; left out: none.
+    cache: CacheTable | None = None
+    #: Power of each part; a part that is left out draws nothing.
+    power: DiskPower | None = None
+
+
+@dataclass(kw_only=True)
+class ZoneTable:
+    """One zone: cylinders whose tracks hold the same number of sectors."""
+
+    #: Number of the first cylinder, counted from the outermost [default: the one after the last zone].
+    first_cylinder: int | None = None
+    #: Cylinders in the zone.
+    cylinders: int
+    #: Sectors of one track.
+    sectors_per_track: int
+    #: Sectors by which the first sector of a track is behind that of the track before it, where only
+    #: the head changes [default: what the head switch needs].
+    track_skew: float | None = None
+    #: The same where the cylinder changes [default: what a seek of one cylinder needs].
+    cylinder_skew: float | None = None
+    #: Sectors at the front of the zone without data of the user.
+    #: Default: 0.
+    unused: int | None = None
+    #: Spare sectors at the end of each `spare_cylinders`.
+    #: Default: 0.
+    spares: int | None = None
+    #: Cylinders that share spare sectors [default: the whole zone].
+    spare_cylinders: int | None = None
+    #: Defective sectors, counted from the first sector of the zone in the order of logical blocks,
+    #: rising: later blocks slip by one sector each.
+    slips: list[int] | None = None
+
+
+@dataclass(kw_only=True)
+class ZonesByRule:
+    """Zones by rule, for a drive of which only the outermost and innermost track are known. The number of
+    sectors per track falls in equal steps from zone to zone."""
+
+    #: How many zones, 1 to 1000.
+    count: int
+    #: Cylinders of the whole drive.
+    cylinders: int
+    #: Sectors per track in the outermost zone.
+    outer: int
+    #: Sectors per track in the innermost zone.
+    inner: int
+
+
+@dataclass(kw_only=True)
+class SeekTable:
+    """How long the arm takes."""
+
+    #: Measured points, `[cylinders, time]` with rising distances; straight lines between them.
+    points: list[list[Any]] | None = None
+    #: Without points: a seek of one cylinder. With `average` and `full`, a curve
+    #: a + b sqrt(d - 1) + c (d - 1) goes through all three (Lee and Katz, SIGMETRICS 1993).
+    single: Span | None = None
+    #: The mean over two random cylinders, as data sheets have it (a third of all cylinders).
+    average: Span | None = None
+    #: From the first cylinder to the last.
+    full: Span | None = None
+
+
+@dataclass(kw_only=True)
+class OverheadTable:
+    """Time of a command in the electronics before anything else happens, by what the command finds in
+    the cache. A write hits where it touches or continues what the cache holds."""
+
+    #: A read that the cache has.
+    #: Default: "0ps".
+    read_hit: Span | None = None
+    #: A read that the cache has and that does not continue the one before it [default: `read_hit`].
+    read_hit_apart: Span | None = None
+    #: A read from the medium.
+    #: Default: "0ps".
+    read_miss: Span | None = None
+    #: A write that touches or continues what a segment holds, or continues the write before it.
+    #: Default: "0ps".
+    write_hit: Span | None = None
+    #: Another write.
+    #: Default: "0ps".
+    write_miss: Span | None = None
+    #: What is added to a read that follows a write.
+    #: Default: "0ps".
+    read_after_write: Span | None = None
+    #: What is added to a write that follows a read.
+    #: Default: "0ps".
+    write_after_read: Span | None = None
+
+
+@dataclass(kw_only=True)
+class CacheTable:
+    """The cache. The segments of reads and the data that wait to be written share it."""
+
+    #: Segments, each for one stream of sequential reads, 1 to 1024.
+    segments: int
+    #: Size of a segment, a multiple of the sector.
+    segment: Bytes
+    #: How far the drive reads ahead beyond what was asked for; at most a segment. `"0B"`: no
+    #: read-ahead. It ends where a command needs the arm.
+    read_ahead: Bytes
+    #: Data that the host wrote and that are not on the medium yet, at most; `"0B"`: write-through,
+    #: a write completes when it is on the medium.
+    write_back: Bytes
+    #: Separate extents in `write_back` at most; a write that continues one joins it.
+    write_extents: int
+    #: True: written data take a segment, too, and can be read from there.
+    #: Default: false.
+    keep_written: bool | None = None
+
+
+@dataclass(kw_only=True)
+class DiskPower:
+    """What the drive draws. Idle is with the spindle at speed."""
+
+    #: The spindle at speed.
+    #: Default: "0nW".
+    spindle: Watts | None = None
+    #: The spindle while it accelerates.
+    #: Default: "0nW".
+    spin_up: Watts | None = None
+    #: The electronics, always.
+    #: Default: "0nW".
+    electronics: Watts | None = None
+    #: The electronics while they work on a command.
+    #: Default: "0nW".
+    command: Watts | None = None
+    #: The arm while it seeks, beside the rest.
+    #: Default: "0nW".
+    seek: Watts | None = None
+    #: Head and channel while they read.
+    #: Default: "0nW".
+    read: Watts | None = None
+    #: Head and channel while they write.
+    #: Default: "0nW".
+    write: Watts | None = None
+    #: After so long without a command the spindle stops; left out: never.
+    standby_after: Span | None = None
+    #: The spindle at rest, with its driver.
+    #: Default: "0nW".
+    standby: Watts | None = None
+    #: Time from rest to ready.
+    #: Default: "0ps".
+    spin_up_time: Span | None = None
+
+
+@dataclass(kw_only=True)
+class VolumeConfig:
+    """The file of a rented volume: a device behind limits of rate, with credits for bursts, as clouds rent out block
+    storage."""
+
+    #: One line about the volume, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: The device and its limits.
+    volume: VolumeTable
+    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: default.
+    nvme: NvmeControllerConfig | None = None
+    #: Faults injected into the volume; the device has a table of its own.
+    faults: FaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class VolumeTable:
+    """The `[volume]` table."""
+
+    #: The device behind the limits: its name, or a table with what its file would have.
+    device: MemberSpec
+    #: Limit of requests; none: as many as the device can.
+    iops: IopsLimit | None = None
+    #: Limit of bytes of reads and writes together; none: as many as the device can.
+    bandwidth: BandwidthLimit | None = None
+    #: Bytes that count as one request, 4 KiB or more: a larger one counts as several; none: each counts as one.
+    unit: Bytes | None = None
+    #: True: requests of a kind of which each begins where the last one ended count as one, up to `unit`.
+    #: Default: false.
+    merge: bool | None = None
+    #: Share of the buckets that is full at the beginning, 0 to 1.
+    #: Default: 1.0.
+    initial: float | None = None
+    #: Requests inside at most, with those that wait for tokens, 1 to 65536; more are refused as a full queue.
+    #: Default: 1024.
+    depth: int | None = None
+    #: Time that each request takes beside that of the device: a network, say. Up to an hour.
+    #: Default: "0ps".
+    latency: Span | None = None
+
+
+@dataclass(kw_only=True)
+class IopsLimit:
+    """A limit of requests."""
+
+    #: Requests a second, of `unit` each, that the volume gives for ever; 1 to 1e9.
+    baseline: float
+    #: Requests a second while there are credits, the baseline at least; none: there is no burst.
+    burst: float | None = None
+    #: Credits that the bucket holds, 0 to 1e15: a request beyond the baseline takes one.
+    #: Default: 0.0.
+    bucket: float | None = None
+    #: Credits a second that it gets while nothing is asked of the volume, 0 to 1e9, and in proportion where less
+    #: than the baseline is; none: the baseline.
+    refill: float | None = None
+
+
+@dataclass(kw_only=True)
+class BandwidthLimit:
+    """A limit of bytes."""
+
+    #: The rate that the volume gives for ever; 1KB/s to 1000GB/s.
+    baseline: Bandwidth
+    #: The rate while there are credits, the baseline at least; none: there is no burst.
+    burst: Bandwidth | None = None
+    #: Bytes that the bucket holds, up to 1 PiB: what goes beyond the baseline is taken from it.
+    #: Default: "0B".
+    bucket: Bytes | None = None
+    #: The rate at which it fills while nothing is asked of the volume, up to 1000GB/s, and in proportion where less
+    #: than the baseline is; none: the baseline.
+    refill: Bandwidth | None = None
+
+
+@dataclass(kw_only=True)
+class WorkloadConfig:
+    """A generated workload."""
+
+    #: How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
+    #: `disksim` and the limits).
+    #: Default: "mix".
+    kind: WorkloadKind | None = None
+    #: Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed
+    #: and this many are always outstanding (default 1). With `arrivals` it is an upper bound:
+    #: who arrives at a full queue waits, and latency counts from the arrival (default: none).
+    depth: int | None = None
+    #: Independent streams, 1 to 65536 (default 1). They multiply `depth`, take turns, and each
+    #: keeps its own place when it runs sequentially; with the pattern `sequential` each has its
+    #: own equal part of the range.
+    threads: int | None = None
+    #: Searches for the greatest depth, up to `depth` times `threads`, at which requests take this long at
+    #: most (fio: `latency_target`), and records a last run of one `latency_window` at it. Closed loops only.
+    latency_target: Span | None = None
+    #: How long each depth is tried; no shorter than `latency_target`, and many requests long. Needed where
+    #: that is given.
+    latency_window: Span | None = None
+    #: Share of the requests of a window that must take `latency_target` at most, 0 to 100 (default 100).
+    latency_percentile: float | None = None
+    #: The depth follows the latencies to the end of the run, and all is recorded (default false: the run
+    #: ends when the depth is found).
+    latency_run: bool | None = None
+    #: Makes the loop open: requests arrive whatever the target does.
+    arrivals: Arrivals | None = None
+    #: Weight of reads (S4-13). Where absent: what the other two leave of 100.
+    read_percent: float | None = None
+    #: Weight of writes. Where absent: what the other two leave of 100.
+    write_percent: float | None = None
+    #: Weight of trims (default 0).
+    trim_percent: float | None = None
+    #: Size of every request, a multiple of the target's sector (default 4KiB).
+    block_size: Bytes | None = None
+    #: Up to 64 sizes with weights (S4-8) in place of `block_size`.
+    block_sizes: list[BlockSize] | None = None
+    #: Every offset is a multiple of this (S4-14); default: the smallest block size.
+    alignment: Bytes | None = None
+    #: Share of requests that begin where the thread's last one ended, 0 to 100 (S4-13). The
+    #: others follow `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
+    sequential_percent: float | None = None
+    #: Where requests go.
+    address: AddressPattern | None = None
+    #: Size and places of writes, where they are not those of the other requests.
+    writes: WritesApart | None = None
+    #: What writes carry.
+    buffer: WriteData | None = None
+    #: Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration` and no search
+    #: for a depth, which ends by itself.
+    requests: int | None = None
+    #: No request is issued (closed loop) or arrives (open loop) at this time or later.
+    duration: Span | None = None
+    #: Requests before recording starts (S4-10); they come on top of `requests` and within
+    #: `duration`. Default 0.
+    #: Default: 0.
+    ramp_up: int | None = None
+    #: The parameters of `kind = "disksim-synthetic"`.
+    disksim: DiskSimSynthetic | None = None
+
+
+@dataclass(kw_only=True)
+class Arrivals:
+    """When requests of an open loop arrive."""
+
+    #: The process.
+    kind: ArrivalKind
+    #: Mean arrivals per second; or `mean_gap`. Not for bursts.
+    rate: float | None = None
+    #: Mean time between arrivals; or `rate`. Not for bursts.
+    mean_gap: Span | None = None
+    #: Bursts only: requests per burst, all at once (S4-11).
+    length: int | None = None
+    #: Bursts only: from the start of a burst to the start of the next; `0s` is continuous: a
+    #: closed loop at `depth` (S4-11).
+    interval: Span | None = None
+
+
+@dataclass(kw_only=True)
+class BlockSize:
+    """One of several block sizes."""
+
+    #: A multiple of the target's sector.
+    size: Bytes
+    #: Share of the requests, in any unit: weights are divided by their sum.
+    weight: float
+
+
+@dataclass(kw_only=True)
+class AddressPattern:
+    """Where requests go."""
+
+    #: How offsets are chosen within the range.
+    #: Default: "random".
+    pattern: Pattern | None = None
+    #: Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
+    #: (default 0.99, as YCSB).
+    #: Default: 0.99.
+    theta: float | None = None
+    #: Hot/cold only: the hot part of the range, above 0, below 100 (default 20).
+    #: Default: 20.0.
+    hot_space_percent: float | None = None
+    #: Hot/cold only: the requests that go to it, 0 to 100 (default 80).
+    #: Default: 80.0.
+    hot_access_percent: float | None = None
+    #: Zipf and hot/cold: spread hot blocks over the range by a seeded permutation, so that they
+    #: are not neighbours (default true).
+    #: Default: true.
+    scatter: bool | None = None
+    #: First byte of the range, a multiple of the alignment (default 0).
+    #: Default: "0B".
+    start: Bytes | None = None
+    #: Length of the range (default: up to the end of the target).
+    length: Bytes | None = None
+    #: Length of the range as a share of the target's size, above 0 to 100; in place of `length`.
+    length_percent: float | None = None
+
+
+@dataclass(kw_only=True)
+class WritesApart:
+    """Writes beside other requests: their size and where they go. How many there are is said by the shares of operations."""
+
+    #: Size of every write, a multiple of the target's sector. Their offsets are multiples of it.
+    block_size: Bytes
+    #: Where writes go (default: all of the target, at random). `sequential`: each write begins where the last one
+    #: ended, whatever is between them.
+    address: AddressPattern | None = None
+
+
+@dataclass(kw_only=True)
+class WriteData:
+    """What writes to a real target carry, for targets that compress or deduplicate. Simulated targets store
+    no data."""
+
+    #: Fresh data for each write (fio: `refill_buffers`); otherwise each place in memory keeps what it
+    #: was filled with at the start (default true).
+    #: Default: true.
+    refill: bool | None = None
+    #: Share of each chunk that is zeroes, 0% to 100%; the rest, which comes first, is incompressible
+    #: (fio: `buffer_compress_percentage`; default 0%).
+    #: Default: "0%".
+    compress: Percent | None = None
+    #: Length of a chunk; 0B: the whole request (fio: `buffer_compress_chunk`; default 512B).
+    #: Default: "512B".
+    compress_chunk: Bytes | None = None
+    #: Share of the writes that repeat the last one of the job that was fresh, 0% to 100% (fio:
+    #: `dedupe_percentage`; default 0%).
+    #: Default: "0%".
+    dedupe: Percent | None = None
+
+
+@dataclass(kw_only=True)
+class DiskSimSynthetic:
+    """DiskSim's synthetic generator with one device: its parameters and, with `drand48`, its very
+    numbers (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
+
+    Sizes are exponential, cut to whole sectors and rounded up to `block`; empty ones are drawn
+    again. A sequential request follows its predecessor and keeps its size and direction; where
+    twice the size does not fit before the end, place, size and direction are drawn anew."""
+
+    #: Gaps between arrivals are uniform between 0 and this (default 1ms).
+    #: Default: "1ms".
+    gap_max: Span | None = None
+    #: Mean of the exponential sizes, before rounding (default 4KiB: 8 sectors).
+    #: Default: "4KiB".
+    mean_size: Bytes | None = None
+    #: Sizes and offsets are multiples of this (default 4KiB).
+    #: Default: "4KiB".
+    block: Bytes | None = None
+    #: Addresses stay below this (default 3593678848B: 7018904 sectors).
+    #: Default: "3509452KiB".
+    space: Bytes | None = None
+    #: Probability of a sequential request, 0 to 1 (default 0).
+    #: Default: 0.0.
+    sequential_probability: float | None = None
+    #: Probability of a read, 0 to 1 (default 1).
+    #: Default: 1.0.
+    read_probability: float | None = None
+    #: Where random numbers come from.
+    #: Default: "drand48".
+    numbers: Numbers | None = None
+    #: `drand48` only: seed for the first request (default 42, the shipped parameter files).
+    #: Default: 42.
+    first_seed: int | None = None
+    #: `drand48` only: seed for all others (default 1000003, which DiskSim sets at its start).
+    #: Default: 1000003.
+    main_seed: int | None = None
+
+
+@dataclass(kw_only=True)
+class HostConfig:
+    """A host file."""
+
+    #: One line about the machine, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: The processor.
+    cpu: CpuConfig
+    #: What each thing costs the core that does it (S0-34).
+    costs: CostConfig
+    #: How locks are handed over.
+    lock: LockConfig | None = None
+    #: What lies between a process and the driver.
+    stack: StackConfig | None = None
+    #: The page cache; none: direct I/O.
+    cache: CacheConfig | None = None
+    #: The file system over it; none: the cache is that of the block device.
+    file_system: FileSystemConfig | None = None
+    #: How threads issue where the command line does not say.
+    #: Default: "sync".
+    threads: ThreadMode | None = None
+
+
+@dataclass(kw_only=True)
+class CpuConfig:
+    """The `[cpu]` table."""
+
+    #: Cores, 1 to 1024.
+    cores: int
+    #: Their clock: what a cost in cycles is divided by.
+    clock: Frequency
+    #: From idleness to the first instruction (leaving a C-state): a delay, not work.
+    #: Default: "0ps".
+    idle_exit: Span | None = None
+    #: After so much work in one go a thread lets others have the core.
+    #: Default: "4ms".
+    time_slice: Span | None = None
+    #: What one core draws while it works, for the estimate of energy (X-6).
+    active_power: Watts
+    #: What one core draws while it idles.
+    idle_power: Watts
+
+
+@dataclass(kw_only=True)
+class CostConfig:
+    """The `[costs]` table. All but `interrupt_delivery` are work of a core."""
+
+    #: Into the kernel and out again, once a request; with asynchronous threads and batches once
+    #: for all requests issued together.
+    #: Default: "0ps".
+    system_call: Cost | None = None
+    #: The block layer, once a request.
+    #: Default: "0ps".
+    request: Cost | None = None
+    #: The block layer, once a piece (bio) of a request that goes to the driver.
+    #: Default: "0ps".
+    piece: Cost | None = None
+    #: Translation to SCSI and back, once a command; only with the SCSI stack (S1-51).
+    #: Default: "0ps".
+    scsi: Cost | None = None
+    #: The driver: building and issuing one command.
+    #: Default: "0ps".
+    command: Cost | None = None
+    #: Taking and giving up a lock that is free.
+    #: Default: "0ps".
+    lock: Cost | None = None
+    #: From one core's release of a lock to the next one's start: cache lines move.
+    #: Default: "0ps".
+    lock_handover: Cost | None = None
+    #: A posted register write.
+    #: Default: "0ps".
+    register_write: Cost | None = None
+    #: A register read: the core stalls (S1-4).
+    #: Default: "0ps".
+    register_read: Cost | None = None
+    #: From a register write to its arrival at the device: a delay, not work. The port takes it.
+    #: Default: "0ps".
+    register_delivery: Span | None = None
+    #: From the message of the device to the handler's core: a delay, not work. The port takes it.
+    #: Default: "0ps".
+    interrupt_delivery: Span | None = None
+    #: Interrupt entry, dispatch to the handler, and exit.
+    #: Default: "0ps".
+    interrupt: Cost | None = None
+    #: Handling one completed command.
+    #: Default: "0ps".
+    completion: Cost | None = None
+    #: Waking a thread, on the core that does it.
+    #: Default: "0ps".
+    wakeup: Cost | None = None
+    #: Switching to another thread.
+    #: Default: "0ps".
+    context_switch: Cost | None = None
+    #: One look for completions.
+    #: Default: "0ps".
+    poll: Cost | None = None
+    #: Data between process and kernel buffers; needed with `stack.copy`.
+    copy: Bandwidth | None = None
+
+
+@dataclass(kw_only=True)
+class LockConfig:
+    """The `[lock]` table."""
+
+    #: `fifo` or `random`.
+    #: Default: "fifo".
+    order: LockOrder | None = None
+    #: Chance of the favoured core against that of each other, 1 or more; for `random`.
+    #: Default: 1.0.
+    favoured_weight: float | None = None
+
+
+@dataclass(kw_only=True)
+class StackConfig:
+    """The `[stack]` table."""
+
+    #: System calls of a request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each for
+    #: `costs.system_call`.
+    #: Default: 1.
+    system_calls: int | None = None
+    #: Context switches of a request beyond those that come out of its waiting (S4-38): helper
+    #: threads of the process, each for `costs.context_switch`.
+    #: Default: 0.0.
+    extra_switches: float | None = None
+    #: Data is copied between the process and buffers of the kernel; without, the device reads
+    #: and writes the process' memory (direct I/O).
+    #: Default: false.
+    copy: bool | None = None
+    #: Largest piece of a request that goes to the driver as one command (S1-52: 32 KiB; S0-1: one
+    #: page). None: as much as the driver takes.
+    buffer: Bytes | None = None
+    #: Buffers of the kernel: most commands between submission and completion. None: no limit.
+    buffers: int | None = None
+    #: A write is complete for its thread once its data is copied and all its commands are with
+    #: the driver (S1-56). Needs `copy`.
+    #: Default: false.
+    write_behind: bool | None = None
+
+
+@dataclass(kw_only=True)
+class CacheConfig:
+    """The `[cache]` table: a page cache between processes and the block layer, with least recently used
+    pages going first, read-ahead, and write-back by a thread of the kernel."""
+
+    #: Memory for pages.
+    size: Bytes
+    #: One page.
+    #: Default: "4KiB".
+    page: Bytes | None = None
+    #: Work for each page of a request: finding it, adding it, marking it.
+    #: Default: "0ps".
+    page_cost: Cost | None = None
+    #: What a read that follows the one before fetches in one go, twice: while one window is used
+    #: the next one comes. 0: nothing beyond the request.
+    #: Default: "0B".
+    read_ahead: Bytes | None = None
+    #: The largest command of write-back: dirty pages beside each other go together.
+    #: Default: "128KiB".
+    cluster: Bytes | None = None
+    #: Commands of write-back at the device at a time.
+    #: Default: 32.
+    write_depth: int | None = None
+    #: Share of the cache that may be dirty before write-back begins by itself, 0 to 1.
+    #: Default: 0.1.
+    dirty_background: float | None = None
+    #: Share of the cache that may be dirty; beyond it writers wait.
+    #: Default: 0.2.
+    dirty_limit: float | None = None
+    #: Share down to which they wait then; none: the limit itself. Lower, it makes periods in which
+    #: nothing is written but old data (S4-25).
+    dirty_resume: float | None = None
+    #: How often the kernel looks for old dirty pages.
+    #: Default: "5s".
+    flush_interval: Span | None = None
+    #: From this age on a dirty page is old.
+    #: Default: "30s".
+    expire: Span | None = None
+    #: A write is done only when it, and the metadata it changed, are on the device (mount option
+    #: `sync`, O_SYNC).
+    #: Default: false.
+    sync: bool | None = None
+
+
+@dataclass(kw_only=True)
+class FileSystemConfig:
+    """The `[file_system]` table: one large file on the device, through the page cache."""
+
+    #: Work for each request: finding the place of its data.
+    #: Default: "0ps".
+    request_cost: Cost | None = None
+    #: Data whose place one page of metadata tells; such a page must be in the cache before that data is
+    #: read or written, and becomes dirty with a write that changes it (ext2: an indirect block, 4 MiB
+    #: with blocks of 4 KiB).
+    #: Default: "4MiB".
+    extent: Bytes | None = None
+    #: Share of writes that change metadata, 0 to 1: those that allocate or change the times of the
+    #: file.
+    #: Default: 1.0.
+    metadata_share: float | None = None
+    #: Whether there is a journal.
+    #: Default: "none".
+    journal: Journal | None = None
+    #: How often the journal's transaction is committed.
+    #: Default: "5s".
+    commit_interval: Span | None = None
+    #: Size of the journal, at the start of the device.
+    #: Default: "32MiB".
+    journal_size: Bytes | None = None
+
+
+@dataclass(kw_only=True)
+class NetworkConfig:
+    """The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
+
+    Not modelled: congestion (the link is a server each way), logins, more than one connection a
+    session; loss, damage and broken sessions only as far as `[faults]` asks for them. A session is a queue of the host: one for each of its cores, which
+    so stand for as many client machines of one core."""
+
+    #: One line about the network, and where its numbers come from.
+    #: Default: "".
+    description: str | None = None
+    #: The port of the target, which all sessions share.
+    link: LinkTable
+    #: The machine with the device.
+    target: TargetTable
+    #: The protocol's work on the machine with the workload.
+    initiator: EndTable
+    #: What is injected as a fault; left out: nothing.
+    faults: NetworkFaultConfig | None = None
+
+
+@dataclass(kw_only=True)
+class LinkTable:
+    """The `[link]` table: each direction is for itself."""
+
+    #: Bits on the wire, in bytes a second.
+    rate: Bandwidth
+    #: From the last bit out of one machine to the other's notice: cable, switch, adapter.
+    latency: Span
+    #: Data in a segment at most (TCP's MSS).
+    #: Default: "1460B".
+    segment: Bytes | None = None
+    #: Headers, framing and gap of a segment: 78 B for TCP over IPv4 on Ethernet.
+    #: Default: "78B".
+    segment_overhead: Bytes | None = None
+    #: Header of a command and of an answer (RFC 7143, clause 11.2.1: 48 B).
+    #: Default: "48B".
+    header: Bytes | None = None
+
+
+@dataclass(kw_only=True)
+class TargetTable:
+    """The `[target]` table."""
+
+    #: Cores that serve, 1 to 1024.
+    #: Default: 1.
+    cores: int | None = None
+    #: Taking a command: protocol, block layer, the device's driver.
+    command: Span
+    #: Taking the device's answer, and building that to the host.
+    response: Span
+    #: Each segment, in or out: interrupt share, TCP, IP, driver.
+    segment: Span
+    #: Rate at which one core sends data: copies and checksums.
+    send: Bandwidth
+    #: Rate at which one core receives data.
+    receive: Bandwidth
+    #: Switches between threads for one command (receiving, device, sending).
+    #: Default: 0.0.
+    switches: float | None = None
+    #: What one costs with one, two, three … sessions at work; the last also for more.
+    #: Default: [].
+    switch: list[Span] | None = None
+    #: Share by which all work of a command grows with each further session at work: what caches
+    #: and threads lose to each other beyond the switches.
+    #: Default: 0.0.
+    surcharge: float | None = None
+
+
+@dataclass(kw_only=True)
+class EndTable:
+    """What one end of the connection works for the protocol."""
+
+    #: Taking or building a command.
+    command: Span
+    #: Building or taking its answer.
+    response: Span
+    #: Each segment, in or out: interrupt share, TCP, IP, driver.
+    segment: Span
+    #: Rate at which one core sends data: copies and checksums.
+    send: Bandwidth
+    #: Rate at which one core receives data.
+    receive: Bandwidth
+
+
+@dataclass(kw_only=True)
+class NetworkFaultConfig:
+    """The `[faults]` table of a network. Left out, nothing goes wrong.
+
+    A command with its data is a message, and so is its answer. A message meets one kind of fault at most,
+    so that the shares may sum to 1 at most; one that is sent again can meet the next."""
+
+    #: Share of messages that arrive late, 0 to 1.
+    #: Default: 0.0.
+    delay: float | None = None
+    #: By so much; up to an hour.
+    delay_by: Span | None = None
+    #: Share of messages that are lost, 0 to 1; they are sent again after `resend_after`.
+    #: Default: 0.0.
+    drop: float | None = None
+    #: From the sending of a message that is lost to its next sending: the retransmission time-out of
+    #: TCP (RFC 6298; 200 ms is the least that Linux takes).
+    #: Default: "200ms".
+    resend_after: Span | None = None
+    #: Share of messages that arrive damaged, 0 to 1: their digest is wrong, the other end says so, and
+    #: they are sent again at once (RFC 7143, clause 7.8).
+    #: Default: 0.0.
+    error: float | None = None
+    #: Share of messages that break their session, 0 to 1: all commands of it that have not completed
+    #: begin anew after `reconnect`, those in the device too (RFC 7143, clause 7.5).
+    #: Default: 0.0.
+    reset: float | None = None
+    #: All sessions break at this time of the run, once.
+    reset_at: Span | None = None
+    #: From the break of a session until it takes commands again (RFC 7143, clause 13.15,
+    #: `DefaultTime2Wait`: 2 s).
+    #: Default: "2s".
+    reconnect: Span | None = None
+    #: How often a command is begun, 1 to 1000; when its session breaks then, it ends in an error.
+    #: Default: 5.
+    tries: int | None = None
+
+
+@dataclass(kw_only=True)
+class FileMark:
+    """A trace or a job file, and what it was."""
+
+    #: Where it is.
+    path: str
+    #: SHA-256 of its bytes, as 64 hexadecimal digits.
+    sha256: str
+
+#: must be a time with its unit, such as "25us" or "1.5ms"
+Span = str
+
+#: What of a run is kept.
+Keep = Literal["all", "summary", "none"]
+
+#: Which time of a trace is time 0 of the run.
+TraceOrigin = Literal["first", "absolute"]
+
+#: must be a size with its unit, such as "4KiB" or "512B"
+Bytes = str
+
+#: Where the objects of a trace lie, which has names of objects in place of addresses.
+ObjectIds = Literal["sector", "byte", "hash"]
+
+#: What becomes of a request that ends beyond the last byte of the target.
+BeyondEnd = Literal["fail", "wrap", "skip"]
+
+#: What drives a simulated device.
+DriverSpec = Literal["direct", "adapter", "network", "nvme", "ring"]
+
+#: How NVMe commands are spread over queues.
+Queues = Literal["round-robin", "round-robin-as-printed", "per-core", "per-core-pool", "single", "weighted", "more-queues"]
+
+#: What lies between a process and the driver.
+StackKind = Literal["block", "scsi"]
+
+#: How threads issue.
+ThreadMode = Literal["sync", "async", "batch"]
+
+#: How a thread learns that its request is done.
+CompletionWait = Literal["interrupt", "poll", "hybrid"]
+
+#: When doorbells are rung.
+Doorbell = Literal["each", "batch"]
+
+#: must be KEY=VALUE,… of the ring driver
+RingSpec = str
+
+#: What carries requests out.
+EngineKind = Literal["auto", "io_uring", "threads"]
+
+#: A documented way to load a target.
+Method = Literal["default", "efficient", "latency"]
+
+#: A number of requests, 1 or more, or all that there are.
+Batch = Union[int, "AllWord"]
+
+AllWord = Literal["all"]
+
+#: How a job waits for completions.
+ReapWait = Literal["sleep", "spin"]
+
+#: The shape of any device file: its tables say which.
+AnyDevice = Union[Config, RingConfig, DelayConfig, ArrayConfig, DiskConfig, VolumeConfig]
+
+#: Bits in a cell: how many kinds of page a block has.
+CellType = Literal["slc", "mlc", "tlc", "qlc"]
+
+#: One time for all pages, or one for each page type from lower to upper (page n of a block has
+#: type n modulo the bits in a cell).
+PerLevel = Union["Span", "list[Span]"]
+
+#: a bus such as "333MB/s", "25ns/B" or an ONFI mode: "onfi-sdr-0" to "-5", "onfi-nv-ddr-0" to "-5", "onfi-nv-ddr2-0" to "-10", "onfi-nv-ddr3-0" to "-19" or "onfi-nv-lpddr4-0" to "-19"
+Bus = str
+
+#: Which of the transfers that wait for a channel goes next. A transfer that has begun is never
+#: interrupted.
+#: Three kinds of transfer are told apart. *Commands*: command and address cycles of reads, erases and
+#: copies. *Data out*: a page that was read, on its way to the controller. *Data in*: a program's data with its
+#: command cycles, or a page that is moved through the controller, out and in again as one transfer.
+#: Those of one kind go in the order in which they became ready.
+ChannelOrder = Literal["fcfs", "commands-first", "data-out-first", "commands-then-data-out"]
+
+#: Which planes of a die may join in one operation; at most sixteen do. Where pages are moved through
+#: the controller, programs of other data join them.
+MultiPlane = Literal["off", "same-page", "any"]
+
+#: How cleaning moves a page.
+CopyMode = Literal["copy-back", "controller"]
+
+#: How the victim of a cleaning is chosen among the closed blocks of a plane.
+Cleaning = Literal["greedy", "fifo", "random", "d-choices", "cost-benefit", "windowed"]
+
+#: How planes are chosen for writes.
+Placement = Literal["static", "round-robin", "most-free", "least-busy"]
+
+#: Which pages are kept apart from others, in blocks of their own.
+HotCold = Literal["off", "survivors", "classes"]
+
+#: Wear levelling.
+WearLevelling = Literal["off", "dynamic", "static"]
+
+#: When the pages of a block that is cleaned are moved.
+CleaningPace = Literal["whole", "paced"]
+
+#: Which page leaves the buffer first.
+BufferPolicy = Literal["none", "fifo", "lru", "clock", "bplru"]
+
+#: must be a bandwidth with its unit, such as "333MB/s" or "3.2GB/s"
+Bandwidth = str
+
+#: What becomes of a write that covers only part of a page.
+PartialPage = Literal["read-modify-write", "whole-page"]
+
+#: The `[host_link]` table.
+LinkConfig = dict[str, Any]
+
+#: In which order requests enter a full device.
+WaitingOrder = Literal["fcfs", "c-look"]
+
+#: Commands that the arbiter takes from a queue at a time (base 2.0c, clause 5.27.1.1).
+Burst = Union[Literal["unlimited"], int]
+
+#: must be a power with its unit, such as "259mW"
+Watts = str
+
+#: must be a voltage with its unit, such as "3.3V"
+Volts = str
+
+#: must be a current with its unit, such as "15mA"
+Amperes = str
+
+#: When the CPU counts as working.
+CpuRule = Literal["cores", "in-service"]
+
+#: What lies in the device before the run.
+Fill = Literal["empty", "sequential", "random"]
+
+#: Which engine moves descriptors (S0-19).
+DescriptorEngine = Literal["shared", "separate"]
+
+#: The `[media]` table: what stores the data (S0-44).
+MediaConfig = dict[str, Any]
+
+#: How a request's delay is drawn.
+Spread = Literal["fixed", "exponential"]
+
+#: The name of a device that comes with the program, or a table with all that a device file has.
+MemberSpec = Union[str, dict[str, Any]]
+
+#: Which dirty data of the cache are written to the members first.
+DestageOrder = Literal["address", "age"]
+
+#: What the controller does with a flush.
+FlushPolicy = Literal["complete", "pass-on"]
+
+#: When the controller reads ahead: the read policy of a virtual disk.
+ReadAheadPolicy = Literal["none", "always", "adaptive"]
+
+#: The order in which logical blocks fill the tracks of a zone.
+TrackOrder = Literal["cylinder", "cylinder-serpentine", "surface-serpentine"]
+
+#: Which waiting command the arm serves next.
+Scheduler = Literal["fcfs", "sstf", "sptf", "elevator"]
+
+#: How requests are made.
+WorkloadKind = Literal["mix", "disksim-synthetic"]
+
+#: The process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
+#: is the number of requests; drawn gaps begin with a gap.
+ArrivalKind = Literal["poisson", "uniform", "fixed", "bursts"]
+
+#: How offsets are chosen.
+Pattern = Literal["sequential", "random", "random-once", "zipf", "hot-cold"]
+
+#: must be a percentage, such as "50%"
+Percent = str
+
+#: Where random numbers of [`DiskSimSynthetic`] come from.
+Numbers = Literal["drand48", "seeded"]
+
+#: must be a frequency with its unit, such as "2.66GHz"
+Frequency = str
+
+#: must be a time or cycles, such as "250ns" or "2000cycles"
+Cost = str
+
+#: In which order cores get a lock, or a place in a full queue.
+LockOrder = Literal["fifo", "random"]
+
+#: Whether changes of metadata are written to a journal first.
+Journal = Literal["none", "ordered", "data"]
+
+__all__ = [
+    "RunSpec",
+    "TraceSpec",
+    "HostSpec",
+    "RealSpec",
+    "WriteSpec",
+    "FileContents",
+    "Config",
+    "FlashConfig",
+    "FtlConfig",
+    "PageMapConfig",
+    "PageClass",
+    "DftlConfig",
+    "LogBlockConfig",
+    "BufferConfig",
+    "ControllerConfig",
+    "QueueConfig",
+    "NvmeControllerConfig",
+    "NamespaceConfig",
+    "OperationalState",
+    "EnergyConfig",
+    "FlashPower",
+    "CpuPower",
+    "DramPower",
+    "BusPower",
+    "PowerConfig",
+    "PowerState",
+    "Precondition",
+    "FaultConfig",
+    "RingConfig",
+    "CardConfig",
+    "DmaConfig",
+    "TlpConfig",
+    "DelayConfig",
+    "DelayTable",
+    "ArrayConfig",
+    "ArrayTable",
+    "ControllerTable",
+    "DiskConfig",
+    "DiskTable",
+    "ZoneTable",
+    "ZonesByRule",
+    "SeekTable",
+    "OverheadTable",
+    "CacheTable",
+    "DiskPower",
+    "VolumeConfig",
+    "VolumeTable",
+    "IopsLimit",
+    "BandwidthLimit",
+    "WorkloadConfig",
+    "Arrivals",
+    "BlockSize",
+    "AddressPattern",
+    "WritesApart",
+    "WriteData",
+    "DiskSimSynthetic",
+    "HostConfig",
+    "CpuConfig",
+    "CostConfig",
+    "LockConfig",
+    "StackConfig",
+    "CacheConfig",
+    "FileSystemConfig",
+    "NetworkConfig",
+    "LinkTable",
+    "TargetTable",
+    "EndTable",
+    "NetworkFaultConfig",
+    "FileMark",
+]
