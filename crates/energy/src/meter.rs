@@ -1,7 +1,5 @@
 //! Reads device events and keeps busy times.
 
-use std::collections::VecDeque;
-
 use ssdyno_block::units::Watts;
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_engine::events::{Activity, Busy, EventReader, PartKind};
@@ -101,13 +99,13 @@ pub struct Meter {
     idle_states: Vec<(u8, Time)>,
     series: Series,
     strays: u64,
-    /// Events that are not settled, and those that must not overtake them, by [`line`](Meter::line). A queue for each
-    /// line, because one queue for all of them kept most events of a busy core waiting until it was searched: 130
-    /// instructions a request of configuration A.
-    held: Vec<VecDeque<Busy>>,
-    /// In all queues.
-    held_count: usize,
+    /// In the order in which they were reported.
+    held: Vec<Busy>,
     held_most: usize,
+    /// So many are held back when [`advance`](Meter::advance) looks which of them have settled.
+    held_some: usize,
+    /// By [`line`](Meter::line): an event is held back, and what is reported after it has to wait for it.
+    waits: Vec<bool>,
     settled: Time,
     latest: Time,
 }
@@ -117,6 +115,10 @@ const LOOK_AHEAD: Time = Time::from_ms(250);
 
 /// Events that are held back before the meter takes it that nobody calls [`Meter::advance`].
 const HELD_LEAST: usize = 4096;
+
+/// Events that are held back before [`Meter::advance`] looks which of them have settled. As many stay uncounted,
+/// and each is looked at twice on the average.
+const HELD_SOME: usize = 512;
 
 impl Meter {
     /// A meter whose measurement starts at time zero.
@@ -158,9 +160,10 @@ impl Meter {
             idle_states: Vec::new(),
             series: Series::new(class::ASLEEP + states),
             strays: 0,
-            held: vec![VecDeque::new(); facts.dies as usize + 2],
-            held_count: 0,
+            held: Vec::with_capacity(HELD_LEAST),
             held_most: HELD_LEAST,
+            held_some: HELD_SOME,
+            waits: vec![false; facts.dies as usize + 1],
             settled: Time::ZERO,
             latest: Time::ZERO,
         })
@@ -200,23 +203,29 @@ impl Meter {
     /// it with the current time before each batch of events.
     pub fn advance(&mut self, now: Time) {
         self.settled = self.settled.max(now);
+        if self.held.len() >= self.held_some {
+            self.settle();
+        }
     }
 
     /// Ends the measurement at `end` and says where the energy went; not before the latest
     /// [`advance`](Meter::advance). A run of no length gives 0 J.
     pub fn finish(&mut self, end: Time) -> Breakdown {
-        for line in 0..self.held.len() {
-            let mut held = std::mem::take(&mut self.held[line]);
-            held.retain(|event| {
-                // Those that come later belong to the next measurement.
-                if event.from < end {
-                    self.apply(event, end);
-                }
-                event.to > end || event.from >= end
-            });
-            self.held[line] = held;
+        let held = std::mem::take(&mut self.held);
+        for event in &held {
+            // Those that come later belong to the next measurement.
+            if event.from < end {
+                self.apply(event, end);
+            }
         }
-        self.held_count = self.held.iter().map(VecDeque::len).sum();
+        self.held = held;
+        self.held.retain(|event| event.to > end || event.from >= end);
+        self.waits.fill(false);
+        for event in &self.held {
+            if let Some(line) = self.line(event) {
+                self.waits[line] = true;
+            }
+        }
         for core in 0..self.idleness.len() {
             if let Some(stretch) = self.idleness[core].end(end) {
                 self.run_slowly(core, stretch);
@@ -226,48 +235,55 @@ impl Meter {
         self.report(end)
     }
 
-    /// The queue of `event`. Each die, whose intervals may overlap, and everything that decides about slow mode are
-    /// entered in the order of the reports, because an interval is compared with the one before it. The last queue is
-    /// for all other parts, which may overtake.
-    #[inline(always)]
-    fn line(&self, event: &Busy) -> usize {
-        let index = usize::from(event.part.index);
-        let dies = self.dies.len();
-        match event.part.kind {
-            PartKind::Die if index < dies => index,
-            PartKind::Core | PartKind::Controller => dies,
-            _ => dies + 1,
-        }
-    }
-
-    /// Holds `event` back, behind those of its line.
-    #[inline(never)]
-    fn hold(&mut self, event: &Busy, line: usize) {
-        self.latest = self.latest.max(event.to);
-        self.held[line].push_back(*event);
-        self.held_count += 1;
-        if self.held_count >= self.held_most {
-            // Parts that do nothing now keep what they did last.
-            (0..self.held.len()).for_each(|line| self.settle(line));
-            if self.held_count * 2 > self.held_most {
-                // Nobody calls `advance`.
-                self.settled = self.settled.max(self.latest.saturating_sub(LOOK_AHEAD));
-                (0..self.held.len()).for_each(|line| self.settle(line));
-            }
-            self.held_most = (self.held_count * 2).max(HELD_LEAST);
-        }
-    }
-
-    /// Takes the first held events of `line` that end before what is settled. One that is not settled keeps back those
-    /// behind it, also where they could overtake: they are looked at again with the next event of the line.
+    /// What is entered in the order of its reports, because it is held against what was entered last: each die, whose
+    /// intervals may overlap; and all that decides about slow mode.
     #[inline]
-    fn settle(&mut self, line: usize) {
-        while let Some(event) = self.held[line].front().filter(|event| event.to <= self.settled) {
-            let event = *event;
-            self.held[line].pop_front();
-            self.held_count -= 1;
-            self.apply(&event, Time::MAX);
+    fn line(&self, event: &Busy) -> Option<usize> {
+        let index = usize::from(event.part.index);
+        match event.part.kind {
+            PartKind::Die => (index < self.dies.len()).then_some(index),
+            PartKind::Core | PartKind::Controller => Some(self.dies.len()),
+            _ => None,
         }
+    }
+
+    /// An event that was reported before this one, and that it must not overtake, is held back.
+    #[inline]
+    fn has_to_wait(&self, event: &Busy) -> bool {
+        self.line(event).is_some_and(|line| self.waits[line])
+    }
+
+    fn hold(&mut self, event: &Busy) {
+        if let Some(line) = self.line(event) {
+            self.waits[line] = true;
+        }
+        self.latest = self.latest.max(event.to);
+        self.held.push(*event);
+        if self.held.len() >= self.held_most {
+            self.settled = self.settled.max(self.latest.saturating_sub(LOOK_AHEAD));
+            self.settle();
+        }
+    }
+
+    /// Takes the held events that end before what is settled.
+    #[cold]
+    fn settle(&mut self) {
+        let mut held = std::mem::take(&mut self.held);
+        let settled = self.settled;
+        self.waits.fill(false);
+        held.retain(|event| {
+            let line = self.line(event);
+            let stays = event.to > settled || line.is_some_and(|line| self.waits[line]);
+            match (stays, line) {
+                (true, Some(line)) => self.waits[line] = true,
+                (true, None) => {}
+                (false, _) => self.apply(event, Time::MAX),
+            }
+            stays
+        });
+        self.held_most = (held.len() * 2).max(HELD_LEAST);
+        self.held_some = (held.len() * 2).max(HELD_SOME);
+        self.held = held;
     }
 
     /// Enters what of `event` lies between the start and `end`.
@@ -424,12 +440,10 @@ fn add(to: Option<&mut Cell>, cell: Cell) -> bool {
 impl EventReader for Meter {
     fn read(&mut self, events: &[Busy]) {
         for event in events {
-            let line = self.line(event);
-            self.settle(line);
-            if event.to <= self.settled && self.held[line].is_empty() {
+            if event.to <= self.settled && !self.has_to_wait(event) {
                 self.apply(event, Time::MAX);
             } else {
-                self.hold(event, line);
+                self.hold(event);
             }
         }
     }
