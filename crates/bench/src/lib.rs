@@ -39,6 +39,8 @@ mod engine;
 mod error;
 mod execute;
 #[cfg(target_os = "linux")]
+mod extents;
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(target_os = "linux")]
 mod job;

@@ -65,6 +65,7 @@ pub(crate) fn measure(
         page_cache: !target.direct,
         notes,
         warnings: report::warnings(run, target),
+        no_media: &target.no_media,
         files: target.files(),
         jobs,
         reports: &reports,

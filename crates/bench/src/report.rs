@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ssdyno_block::{Time, counted};
-use ssdyno_figures::probe::MachineActivity;
+use ssdyno_figures::probe::{MachineActivity, Moved};
 use ssdyno_figures::{
     Configuration, Ending, IssueDelay, JobResult, MethodResult, MethodSettings, OwnCost, Precision,
     RunResult, StopReason, Warning, WarningKind, nanoseconds,
@@ -29,6 +29,8 @@ const BUSY: f64 = 0.9;
 
 /// Other programs that take more than this share of the processors are felt.
 const CROWDED: f64 = 0.1;
+/// Reads that a device does not count are served by something before it, from this share of their bytes on.
+const MISSED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
 const MEANS_SOMETHING: f64 = 0.5;
 
@@ -102,6 +104,8 @@ pub(crate) struct Parts<'a> {
     pub(crate) page_cache: bool,
     pub(crate) notes: Vec<String>,
     pub(crate) warnings: Vec<Warning>,
+    /// Further ones, which matter to reads alone.
+    pub(crate) no_media: &'a [Warning],
     /// What makes up the target.
     pub(crate) files: FioFiles,
     /// What is reported apart.
@@ -142,6 +146,9 @@ impl Parts<'_> {
             ..RunResult::default()
         };
         recording.fill(&mut result);
+        if result.requests_by_op.read > 0 {
+            result.warnings.extend(self.no_media.iter().cloned());
+        }
         let (window, late) = self.began.window(recording.start(), self.reports);
         result.window = Some(window);
         result.notes.extend(late);
@@ -218,7 +225,23 @@ impl Parts<'_> {
     fn fill_machine(&self, result: &mut RunResult) {
         let check = self.machine.as_ref().and_then(|machine| machine.device_check.as_ref());
         if let Some(check) = check.filter(|check| !check.agrees) {
-            result.notes.push(format!("the device's own counters differ: {}", check.detail));
+            let (read, counted) = (check.run.read_bytes, check.device.read_bytes);
+            // Without any count, or with a page cache before it, the device says nothing of the reads.
+            let missing = read.saturating_sub(counted) as f64 / read.max(1) as f64;
+            let told = result
+                .warnings
+                .iter()
+                .any(|one| matches!(one.kind, WarningKind::NoMedia | WarningKind::Memory));
+            if missing > MISSED && check.device != Moved::default() && !told {
+                let message = format!(
+                    "{:.0} % of the bytes read never came from the device: {}",
+                    100.0 * missing,
+                    check.detail
+                );
+                result.warnings.push(Warning::new(WarningKind::NoMedia, message));
+            } else {
+                result.notes.push(format!("the device's own counters differ: {}", check.detail));
+            }
         }
         result.machine.clone_from(&self.machine);
         result.warnings.extend(self.others());

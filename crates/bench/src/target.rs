@@ -11,6 +11,7 @@ use ssdyno_workload::{FioFile, FioFiles, TargetFacts};
 
 use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
+use crate::extents;
 use crate::lock::lock;
 use crate::network::nbd::wire;
 use crate::network::{Remote, RemoteFile, Trouble, is_network};
@@ -62,6 +63,8 @@ pub struct RealTarget {
     scratch: Vec<ScratchFile>,
     /// Why figures do not mean what they seem to.
     pub(crate) warnings: Vec<Warning>,
+    /// The same of reads alone: parts that held no data when the target was opened.
+    pub(crate) no_media: Vec<Warning>,
     /// What a reader of the figures must know.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
@@ -157,6 +160,7 @@ impl RealTarget {
         }
         target.sector_bytes = target.sector_bytes.clamp(SECTOR_BYTES, 1 << 20).next_power_of_two();
         target.describe(opening.page_cache);
+        target.no_media.extend(target.without_media());
         target.notes.extend(durable(opening.sync_writes));
         target.checked()
     }
@@ -236,6 +240,7 @@ impl RealTarget {
             head_is_writable: writable,
             scratch: Vec::new(),
             warnings: Vec::new(),
+            no_media: Vec::new(),
             notes: Vec::new(),
             more: Vec::new(),
             locks: Vec::new(),
@@ -270,6 +275,7 @@ impl RealTarget {
                     self.warnings.push(warning);
                 }
             }
+            self.no_media.append(&mut other.no_media);
             for note in std::mem::take(&mut other.notes) {
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
@@ -420,6 +426,17 @@ impl RealTarget {
         let status = rustix::fs::fstat(self.file()?).ok()?;
         let disk = crate::probe::disk_of(&status);
         disk.filter(|disk| self.more.iter().all(|part| part.disk.as_ref() == Some(disk)))
+    }
+
+    /// That reads of a part of it need no media.
+    fn without_media(&self) -> Option<Warning> {
+        match &self.kind {
+            Kind::File(file) if !self.in_memory => {
+                extents::of_file(file.as_fd(), &self.name, self.capacity_bytes)
+            }
+            Kind::Device(_) => extents::of_loop(&self.disk_name()?, self.capacity_bytes),
+            _ => None,
+        }
     }
 
     /// The open file; `None` for `null:` and network targets.

@@ -14,13 +14,18 @@ const DEVIATIONS: f64 = 4.0;
 /// The backlog at the end by its smallest: a queue that only wanders about its level grows less.
 const GROWTH: f64 = 1.5;
 
+/// At the limit the backlog of the last part is so many times that of the first.
+const AT_LIMIT: f64 = 2.0;
+
 /// An open loop that the target does not keep up with.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Overload {
-    /// Requests that arrive per second.
-    arriving: f64,
+    /// Requests that arrive per second; `None` where they are too near to the completions to tell.
+    arriving: Option<f64>,
     /// Requests that complete per second.
     completing: f64,
+    /// Requests in the system in the last part of the run.
+    backlog: f64,
 }
 
 impl Overload {
@@ -62,14 +67,28 @@ impl Overload {
             && arriving_seconds > 0.0
             && completing_seconds > LEAST * arriving_seconds
             && grown > DEVIATIONS * requests.sqrt();
-        found.then(|| Overload {
-            arriving: requests / arriving_seconds,
-            completing: requests / completing_seconds,
-        })
+        let arriving = found.then(|| requests / arriving_seconds);
+        // A queue at its limit (load 1) grows by the root of the requests; one with room stays far below that.
+        let most = backlogs[..PARTS - 2].iter().copied().fold(0.0, f64::max);
+        let at_limit = last.min(backlogs[PARTS - 2]) > most
+            && last > AT_LIMIT * backlogs[0]
+            && last > (n as f64 * size as f64).sqrt();
+        let completing = requests / completing_seconds;
+        (found || at_limit).then_some(Overload { arriving, completing, backlog: last })
     }
 
     pub(crate) fn warning(self) -> Warning {
-        let Overload { arriving, completing } = self;
+        let Overload { arriving, completing, backlog } = self;
+        let Some(arriving) = arriving else {
+            let message = format!(
+                "at the limit of the target ({} requests per second): the queue grew to {} requests; latencies are \
+                 those of a queue that has no steady length, and a longer run has others",
+                rate(completing),
+                significant(backlog, 2)
+            );
+            return Warning::new(WarningKind::Overloaded, message)
+                .with_help("lower the arrival rate");
+        };
         let factor = arriving / completing;
         let message = format!(
             "overloaded {}x: {} requests arrive per second, the target completes {}; latencies are those of \
@@ -123,7 +142,7 @@ mod tests {
     }
 
     fn factor(found: Option<Overload>) -> f64 {
-        found.map_or(0.0, |found| found.arriving / found.completing)
+        found.map_or(0.0, |found| found.arriving.unwrap_or(0.0) / found.completing)
     }
 
     #[test]
@@ -142,9 +161,19 @@ mod tests {
     #[test]
     fn a_queue_that_keeps_up_is_not_overloaded() {
         for (load, most) in [(0.3, 0), (0.8, 0), (0.9, 0), (0.97, 10)] {
-            let told = (0..1_000).filter(|seed| queue(load, 4_000, 0, *seed).is_some()).count();
+            let found = |seed| queue(load, 4_000, 0, seed);
+            let told = (0..1_000).filter(|seed| factor(found(*seed)) > 0.0).count();
             assert!(told <= most, "{load}: {told}");
+            let at_limit = (0..1_000).filter(|seed| found(*seed).is_some()).count();
+            assert!(load > 0.9 || at_limit <= 10, "{load}: {at_limit} at the limit");
         }
+    }
+
+    /// So near that a longer run may or may not grow; never without a warning where the queue is long.
+    #[test]
+    fn a_queue_at_its_limit_is_told() {
+        let told = (0..100).filter(|seed| queue(1.03, 20_000, 0, *seed).is_some()).count();
+        assert!(told >= 80, "{told}");
     }
 
     /// The latency of a closed loop may grow as it will: its depth is the backlog.

@@ -412,6 +412,9 @@ impl Recording {
                 let interval = result.confidence.as_ref().and_then(|c| c.iops);
                 let loose = drift::loose(interval).filter(|_| !drifts);
                 result.warnings.extend(loose);
+                if let Some((settled, confidence)) = found.settled.zip(result.confidence.as_mut()) {
+                    settled.widen(confidence);
+                }
             }
         }
         result.notes.extend(found.notes);

@@ -66,7 +66,7 @@ fn head(text: &mut String, r: &RunResult) {
         }
     }
     text.push('\n');
-    let confidence = r.confidence.as_ref();
+    let confidence = lines::latency::believed(r);
     let iops = confidence.and_then(|c| c.iops);
     line(text, format_args!("IOPS        {}{}", rate_of(r, r.iops, rate), plus_minus(iops)));
     let interval = confidence.and_then(|c| c.throughput_bytes_per_second);
@@ -140,13 +140,23 @@ fn significant_to(value: f64) -> f64 {
 
 /// ` ± 0.3 %`, or nothing.
 pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
-    match interval.and_then(|i| i.relative_half_width()) {
-        Some(half) if half < 0.000_05 => " ± 0.00 %".into(),
+    let half = interval.and_then(|i| i.relative_half_width());
+    match (half, interval) {
+        (Some(half), Some(one)) if half < 1.0 && is_lopsided(&one) => {
+            format!(" {}", either_side(&one))
+        }
+        (Some(half), _) if half < 0.000_05 => " ± 0.00 %".into(),
         // Such bounds would include zero, which no rate is.
-        Some(half) if half > 1.0 => " (not known within ± 100 %)".into(),
-        Some(half) => format!(" ± {} %", significant(half * 100.0, 2)),
-        None => String::new(),
+        (Some(half), _) if half > 1.0 => " (not known within ± 100 %)".into(),
+        (Some(half), _) => format!(" ± {} %", significant(half * 100.0, 2)),
+        (None, _) => String::new(),
     }
+}
+
+/// True where one side is so much longer that one number for both misses a bound: with a warm-up.
+fn is_lopsided(interval: &Interval) -> bool {
+    let (down, up) = (interval.estimate - interval.low, interval.high - interval.estimate);
+    down.max(up) > 1.5 * down.min(up)
 }
 
 /// `± 0.3 %`, or `-3 +12 %` where the sides differ: percentiles have lopsided intervals. `± 0 %`
@@ -235,7 +245,7 @@ fn latencies(text: &mut String, r: &RunResult) {
         return;
     };
     let n = &r.requests_by_op;
-    let c = r.confidence.as_ref();
+    let c = lines::latency::believed(r);
     let around = c.map(|c| c.latency_ns).unwrap_or_default();
     let column = |name, requests, latency: &Latency, intervals| LatencyColumn {
         name,
@@ -459,6 +469,7 @@ mod tests {
         assert_eq!(either_side(&around(201.0)), "-38 % or more");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
         assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
+        assert_eq!(plus_minus(Some(around(112.0))), " -38 +12 %");
         assert_eq!(plus_minus(Some(around(400.0))), " (not known within ± 100 %)");
     }
 

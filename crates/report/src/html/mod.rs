@@ -138,7 +138,7 @@ fn cards(page: &mut String, r: &RunResult) {
             "<div class=\"card\"><span>{name}</span><b>{value}</b><small>{detail}</small></div>"
         );
     };
-    let confidence = r.confidence.as_ref();
+    let confidence = lines::latency::believed(r);
     let within = |interval: Option<Interval>| plus_minus(interval).trim_start().to_owned();
     card("IOPS", text::rate_of(r, r.iops, rate), &within(confidence.and_then(|c| c.iops)));
     let throughput = text::rate_of(r, r.throughput_bytes_per_second, bytes_per_second);

@@ -29,7 +29,7 @@ pub(super) fn latency(r: &RunResult) -> String {
         row
     };
     let n = &r.requests_by_op;
-    let c = r.confidence.as_ref();
+    let c = lines::latency::believed(r);
     let around = c.map(|c| c.latency_ns).unwrap_or_default();
     let mut rows = vec![row("all", r.requests, &latency.all, around.all)];
     for (name, n, l, around) in [

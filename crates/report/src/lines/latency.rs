@@ -1,6 +1,6 @@
 //! Latencies as text.
 
-use ssdyno_figures::{Latency, nanoseconds};
+use ssdyno_figures::{Confidence, Latency, RunResult, WarningKind, nanoseconds};
 
 /// Requests without which a percentile is the largest latency.
 const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
@@ -28,4 +28,27 @@ pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
         }
     }
     texts
+}
+
+/// The intervals of a run, where a warning does not deny them: those of a load without a level would claim one.
+pub(crate) fn believed(r: &RunResult) -> Option<&Confidence> {
+    let denied = r.warns_of(WarningKind::NotSteady) || r.warns_of(WarningKind::Overloaded);
+    r.confidence.as_ref().filter(|_| !denied)
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::Warning;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_not_steady_has_no_intervals() {
+        let mut run = RunResult { confidence: Some(Confidence::default()), ..RunResult::default() };
+        assert!(believed(&run).is_some());
+        run.warnings.push(Warning::new(WarningKind::WarmUp, "warm-up"));
+        assert!(believed(&run).is_some());
+        run.warnings.push(Warning::new(WarningKind::Overloaded, "overloaded"));
+        assert_eq!(believed(&run), None);
+    }
 }
