@@ -5,7 +5,7 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
-use ssdyno_figures::{Confidence, Interval, Warning, WarningKind, rate, significant};
+use ssdyno_figures::{Confidence, Interval, SteadyState, Warning, WarningKind, rate, significant};
 
 use crate::batches::Batches;
 use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
@@ -138,6 +138,18 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
     };
     let message = format!("the rate {known}: it swings, or the run is too short");
     Some(Warning::new(WarningKind::NotSteady, message).with_help("run longer"))
+}
+
+/// That a run did not end in a steady state, or never had one.
+pub(crate) fn unsettled(found: Option<&SteadyState>) -> Option<Warning> {
+    let message = match found?.periods.last() {
+        None => "not steady: no fifth of the run kept its level".to_owned(),
+        Some(last) => format!("not steady at the end: {}", last.left_because.as_ref()?),
+    };
+    Some(
+        Warning::new(WarningKind::NotSteady, message)
+            .with_help("run longer or precondition the target"),
+    )
 }
 
 /// The mean of each of `count` equal stretches; of fewer where there are fewer values.

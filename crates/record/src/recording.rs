@@ -410,8 +410,9 @@ impl Recording {
                 let drifts = found.warnings.iter().any(|one| one.kind == WarningKind::NotSteady);
                 result.warnings.extend(found.warnings);
                 let interval = result.confidence.as_ref().and_then(|c| c.iops);
-                let loose = drift::loose(interval).filter(|_| !drifts);
-                result.warnings.extend(loose);
+                let unsettled = || drift::unsettled(result.steady_state.as_ref());
+                let unsteady = drift::loose(interval).or_else(unsettled).filter(|_| !drifts);
+                result.warnings.extend(unsteady);
                 if let Some((settled, confidence)) = found.settled.zip(result.confidence.as_mut()) {
                     settled.widen(confidence);
                 }

@@ -142,12 +142,10 @@ fn significant_to(value: f64) -> f64 {
 pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
     let half = interval.and_then(|i| i.relative_half_width());
     match (half, interval) {
-        (Some(half), Some(one)) if half < 1.0 && is_lopsided(&one) => {
-            format!(" {}", either_side(&one))
-        }
         (Some(half), _) if half < 0.000_05 => " ± 0.00 %".into(),
         // Such bounds would include zero, which no rate is.
         (Some(half), _) if half > 1.0 => " (not known within ± 100 %)".into(),
+        (Some(_), Some(one)) if is_lopsided(&one) => format!(" {}", either_side(&one)),
         (Some(half), _) => format!(" ± {} %", significant(half * 100.0, 2)),
         (None, _) => String::new(),
     }
