@@ -5,7 +5,7 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
-use ssdyno_figures::{Confidence, Interval, SteadyState, Warning, WarningKind, rate, significant};
+use ssdyno_figures::{Interval, SteadyState, Warning, WarningKind, rate, significant};
 
 use crate::batches::Batches;
 use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
@@ -36,41 +36,6 @@ const FREEDOM_LEAST: f64 = 3.0;
 pub(crate) struct Findings {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) notes: Vec<String>,
-    /// What the figures are without a warm-up, where there is one.
-    pub(crate) settled: Option<Settled>,
-}
-
-/// Figures without the warm-up, by those of the whole run.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Settled {
-    /// Of mean latency.
-    latency: f64,
-    /// Requests per second without the warm-up; not a share.
-    iops: Option<f64>,
-}
-
-impl Settled {
-    /// Widens the intervals of rates and of mean latency until they cover the level without the warm-up.
-    ///
-    /// The figures keep the warm-up: they are those of all requests and of the whole time, as everywhere else in a
-    /// result, and only the user knows whether a start belongs to the load. So the interval has to say that another
-    /// length of the run has other figures.
-    pub(crate) fn widen(self, confidence: &mut Confidence) {
-        let by_iops = confidence.iops.zip(self.iops).map(|(known, iops)| iops / known.estimate);
-        for rate in [&mut confidence.iops, &mut confidence.throughput_bytes_per_second] {
-            *rate = rate.map(|known| reaching(known, by_iops.unwrap_or(1.0)));
-        }
-        let mean = &mut confidence.latency_ns.all.mean;
-        *mean = mean.map(|known| reaching(known, self.latency));
-    }
-}
-
-/// `known` with room for the same interval around `ratio` times the estimate.
-fn reaching(known: Interval, ratio: f64) -> Interval {
-    let Interval { estimate, low, high, .. } = known;
-    let other = estimate * ratio;
-    let (down, up) = (estimate - low, high - estimate);
-    Interval { low: low.min(other - down).max(0.0), high: high.max(other + up), ..known }
 }
 
 /// What is to be said of the latencies of a run.
@@ -88,10 +53,9 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
         let seconds = ends.last().zip(ends.get(cut - 1)).map(|(end, start)| end - start);
         let later = (means.len() - cut) as f64 * size as f64;
         let iops = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| later / seconds);
-        found.settled = Some(Settled { latency: without / with, iops });
         let rates = iops.map(|iops| format!(", and {} IOPS", rate(iops))).unwrap_or_default();
         let message = format!(
-            "the figures contain a warm-up: without the first {requests} requests mean latency is {change:+.1} % (MSER){rates}; the intervals of rates and mean reach there"
+            "the figures contain a warm-up, their intervals do not: without the first {requests} requests mean latency is {change:+.1} % (MSER){rates}"
         );
         let warning = Warning::new(WarningKind::WarmUp, message);
         found.warnings.push(
@@ -317,18 +281,8 @@ mod tests {
         assert!(message.contains(", and 5.0"), "{message}");
     }
 
-    /// The interval of a figure with a warm-up covers the level without it.
-    #[test]
-    fn an_interval_reaches_to_the_level_without_the_warm_up() {
-        let known = Interval { estimate: 88.5, low: 86.1, high: 90.9, level: 0.95 };
-        let mut confidence = Confidence { iops: Some(known), ..Confidence::default() };
-        Settled { latency: 1.2, iops: Some(78.8) }.widen(&mut confidence);
-        let wide = confidence.iops.unwrap();
-        assert!((wide.low - 76.4).abs() < 1e-9 && wide.high == 90.9, "{wide:?}");
-    }
-
     fn texts(means: &[f64]) -> Vec<String> {
-        let Findings { warnings, notes, .. } = findings_of(means, &[], 5);
+        let Findings { warnings, notes } = findings_of(means, &[], 5);
         warnings.into_iter().map(|one| one.message).chain(notes).collect()
     }
 

@@ -413,9 +413,6 @@ impl Recording {
                 let unsettled = || drift::unsettled(result.steady_state.as_ref());
                 let unsteady = drift::loose(interval).or_else(unsettled).filter(|_| !drifts);
                 result.warnings.extend(unsteady);
-                if let Some((settled, confidence)) = found.settled.zip(result.confidence.as_mut()) {
-                    settled.widen(confidence);
-                }
             }
         }
         result.notes.extend(found.notes);
