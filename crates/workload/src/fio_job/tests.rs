@@ -417,7 +417,7 @@ fn what_is_not_carried_over_is_named_by_line() {
     assert_eq!(sync("sync=dsync\n"), FioSync::Data);
     let mut durable = one("rw=write\nbs=4k\nsize=16k\nsync=1\n");
     durable.flush_instead_of_sync();
-    assert!(durable.sync == FioSync::None && durable.notes[1].starts_with("sync: each write"));
+    assert!(durable.sync == FioSync::None && durable.notes[0].starts_with("sync: each write"));
     assert!(jobs("[a]\nrw=read\nverify=0\nfsync=0\nloops=1\n").is_ok());
 }
 

@@ -137,7 +137,7 @@ fn how_requests_reach_the_target_is_read() {
     assert!(refused("iodepth_batch_complete_min=0\n").1.contains("--wait spin"));
     let cached = |text: &str| (job(text).buffered, job(text).invalidate);
     assert_eq!(cached(""), (false, true));
-    assert!(job("").notes[0].contains("direct=1"), "{:?}", job("").notes);
+    assert!(job("").warnings[0].contains("direct=1"), "{:?}", job("").warnings);
     assert_eq!(cached("direct=0\n"), (true, true));
     assert_eq!(cached("buffered=1\ninvalidate=0\n"), (true, false));
     assert_eq!(cached("direct=1\n"), (false, true));
