@@ -38,7 +38,7 @@ impl SteadyState {
     /// list.
     pub fn text(&self) -> String {
         if self.periods.is_empty() {
-            return "never: no fifth of the run kept its level".to_owned();
+            return "no steady state reached".to_owned();
         }
         let each = self.periods.iter().map(|period| {
             let from = match period.from_seconds {

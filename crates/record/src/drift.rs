@@ -107,7 +107,7 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
 /// That a run did not end in a steady state, or never had one.
 pub(crate) fn unsettled(found: Option<&SteadyState>) -> Option<Warning> {
     let message = match found?.periods.last() {
-        None => "not steady: no fifth of the run kept its level".to_owned(),
+        None => "not steady: no steady state reached".to_owned(),
         Some(last) => format!("not steady at the end: {}", last.left_because.as_ref()?),
     };
     Some(
