@@ -1,14 +1,14 @@
 //! The compiled half of the Python package `ssdyno`.
 //!
-//! Key parts: [`run`](run::run) (one run), [`task`](task::task) (a comparison, a sweep, a profile), [`Outcome`](outcome::Outcome)
-//! (what either gave), [`spread`] (the designs of a sweep, each by itself), [`Rows`](rows::Rows) (rows as Arrow), [`names`] (presets and keys).
+//! Key parts: `task` (a run, a comparison, a sweep, a profile), `Outcome` (its result), `spread` (the designs of a sweep,
+//! each by itself), `Rows` (rows as Arrow), `names` (presets and keys).
 //!
 //! The boundary is thin: specs come as JSON, figures go as JSON, rows go as Arrow. The other half, in
 //! `python/ssdyno`, makes objects with attributes of them.
 //!
-//! Errors are Python's `ssdyno.Error` with `key` and `help`: see [`failure`].
+//! Errors are Python's `ssdyno.Error` with `key` and `help`: see `failure`.
 //!
-//! While a run is under way Python's lock is released, and signals are looked at: see [`watch`].
+//! While a run is under way Python's lock is released, and signals are looked at: see `watch`.
 //!
 //! Not here: models, statistics and file formats; they are in the crates below.
 
@@ -16,7 +16,6 @@ mod failure;
 mod names;
 mod outcome;
 mod rows;
-mod run;
 mod spread;
 mod table;
 mod task;
@@ -31,8 +30,6 @@ mod _ssdyno {
     use crate::outcome::Outcome;
     #[pymodule_export]
     use crate::rows::Rows;
-    #[pymodule_export]
-    use crate::run::run;
     #[pymodule_export]
     use crate::spread::{Spread, sweep_rows, version};
     #[pymodule_export]

@@ -8,12 +8,11 @@ use pyo3::prelude::*;
 use ssdyno_report::{RunDirectory, to_json};
 use ssdyno_session::{Document, Failure, FailureKind, ResultFolder, Unattended, unwritable};
 use ssdyno_sweep::{Sweep, SweepPlan, SweepRow};
-use ssdyno_task::{TaskOutcome, TaskResult};
+use ssdyno_task::{Task, TaskOutcome, TaskResult};
 
 use crate::failure::{bad_json, exception};
 use crate::outcome::Outcome;
-use crate::run::Place;
-use crate::task::conclude;
+use crate::task::{Place, conclude};
 
 /// The version of the package: rows of one version are comparable.
 #[pyfunction]
@@ -68,9 +67,10 @@ impl Spread {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (sweep, folder) = open.ok_or_else(|| exception(py, &finished()))?;
         let parts = py.detach(|| {
+            let task = Task::Sweep(Box::new(sweep.plan().clone()));
             let (result, failure) = sweep.finish();
             let outcome = TaskOutcome { result: TaskResult::Sweep(Box::new(result)), failure };
-            conclude(outcome, folder.as_ref(), csv)
+            conclude(&task, outcome, folder.as_ref(), csv)
         });
         Outcome::new(py, parts, None)
     }

@@ -4,27 +4,38 @@
 use serde::Serialize;
 #[cfg(target_os = "linux")]
 use ssdyno_report::{Page, html_table};
-use ssdyno_report::{ResultError, comparison_html};
+use ssdyno_report::{ResultError, comparison_html, series_csv};
 use ssdyno_session::ResultFolder;
 
 use crate::runner::TaskResult;
 use crate::task::Task;
 
 impl TaskResult {
-    /// Writes `result.json` and `report.html` of `task` into `folder`; gives the place.
+    /// Writes `result.json` and `report.html` of `task` into `folder`, with `csv` also its rows and series as CSV where it has
+    /// any; gives the place.
     ///
     /// # Errors
     /// The first file that cannot be written; the other is there.
-    pub fn write(&self, task: &Task, folder: &ResultFolder) -> Result<String, ResultError> {
+    pub fn write(
+        &self,
+        task: &Task,
+        folder: &ResultFolder,
+        csv: bool,
+    ) -> Result<String, ResultError> {
         match self {
-            TaskResult::Run(run) => folder.write_run(&run.result, &run.recording, false),
+            TaskResult::Run(run) => {
+                if csv {
+                    folder.write_texts([("series.csv".to_owned(), &*series_csv(&run.result))])?;
+                }
+                folder.write_run(&run.result, &run.recording, csv)
+            }
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
             TaskResult::Compare(result) => {
                 let page = comparison_html(&result.results, &result.comparisons);
                 folder.write_page(&page, result)
             }
-            TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, false, &|_| None),
+            TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {
                 let (target, seed) = (task.target().unwrap_or_default(), task.seed());

@@ -1,8 +1,11 @@
 //! What a front end can ask for.
 
+use std::time::SystemTime;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_cluster::Hosts;
+use ssdyno_report::RunDirectory;
 use ssdyno_session::{Failure, Prompt, RunSpec};
 use ssdyno_sweep::SweepPlan;
 
@@ -67,6 +70,25 @@ impl Task {
             #[cfg(target_os = "linux")]
             Task::Probe(_) => None,
         }
+    }
+
+    /// Target and load of the task in few words; the target is empty where there are several or none.
+    pub fn outline(&self, prepared: &PreparedTask) -> (String, String) {
+        match prepared.run() {
+            Some(plan) => (plan.target(), plan.load().to_owned()),
+            None => (self.target().unwrap_or_default().to_owned(), self.kind().to_owned()),
+        }
+    }
+
+    /// The name of the directory of its results, unless the user gives another one.
+    pub fn folder_name(&self, prepared: &PreparedTask) -> String {
+        let (target, load) = self.outline(prepared);
+        let of = match (self, target.as_str()) {
+            (Task::Compare(_) | Task::Sweep(_), "") => "runs",
+            (_, "") => "machine",
+            (_, target) => target,
+        };
+        RunDirectory::default_name(of, &load, self.seed(), SystemTime::now())
     }
 
     /// Random seed, where one is drawn from and given.

@@ -13,7 +13,6 @@ use ssdyno_cluster::{
 };
 use ssdyno_figures::Keep;
 use ssdyno_prober::{Prober, ProberOptions};
-use ssdyno_report::RunDirectory;
 use ssdyno_session::{
     Failure, FailureKind, ResultFolder, RunPhase, RunSnapshot, Unattended, unwritable,
 };
@@ -201,7 +200,7 @@ impl Desk {
     /// Looks whether what is asked for could start.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
         let (task, prepared) = self.prepare(request)?;
-        let (target, load) = outline(&task, &prepared);
+        let (target, load) = task.outline(&prepared);
         Ok(Checked {
             name: prepared.name().to_owned(),
             target,
@@ -248,12 +247,9 @@ impl Desk {
         let (task, mut prepared) = self.prepare(request)?;
         let mut state = self.state();
         state.refuse_second()?;
-        let (target, load) = outline(&task, &prepared);
-        let default = || {
-            let of = if target.is_empty() { "machine" } else { &target };
-            RunDirectory::default_name(of, &load, task.seed(), SystemTime::now())
-        };
-        let name = request.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(default);
+        let (target, load) = task.outline(&prepared);
+        let name = request.name.clone().filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| task.folder_name(&prepared));
         let folder = match &task {
             Task::Run(spec) if spec.keep == Keep::None => None,
             _ => Some(ResultFolder::create(&self.options.results, &name)?),
@@ -330,7 +326,7 @@ impl Desk {
             };
             if let (Some(partial), Some(folder)) = (partial, folder) {
                 // Only a safety net: what cannot be written is said at the end.
-                let _ = partial.write(task, folder);
+                let _ = partial.write(task, folder, false);
             }
         }
         self.take_in(task, snapshot);
@@ -362,7 +358,7 @@ impl Desk {
     ) {
         let (written, failure) = match &ended {
             Ok(TaskOutcome { result, failure }) => {
-                let written = folder.map(|folder| result.write(task, folder)).transpose();
+                let written = folder.map(|folder| result.write(task, folder, false)).transpose();
                 // Lost files are worse than the rest.
                 let lost = written.as_ref().err().map(unwritable);
                 (written.is_ok(), lost.or_else(|| failure.clone()))
@@ -393,13 +389,5 @@ impl Desk {
             }
         }
         self.changed();
-    }
-}
-
-/// Target and load, in words of the page.
-fn outline(task: &Task, prepared: &PreparedTask) -> (String, String) {
-    match prepared.run() {
-        Some(plan) => (plan.target(), plan.load().to_owned()),
-        None => (task.target().unwrap_or_default().to_owned(), task.kind().to_owned()),
     }
 }

@@ -163,8 +163,8 @@ def run(
             "real": real,
         },
     )
-    outcome = _ssdyno.run(
-        json.dumps(made.values), csv=csv, progress=telling(progress), **_folder(results, name)
+    outcome = _ssdyno.task(
+        "run", json.dumps(made.values), csv=csv, progress=telling(progress), **_folder(results, name)
     )
     return concluded(outcome, RunResult)
 

@@ -19,13 +19,6 @@ class Outcome:
     @property
     def interrupt(self) -> BaseException | None: ...
 
-def run(
-    spec: str,
-    results: Any = None,
-    name: str | None = None,
-    csv: bool = False,
-    progress: Callable[[str], Any] | None = None,
-) -> Outcome: ...
 def task(
     kind: str,
     task: str,
