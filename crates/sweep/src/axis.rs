@@ -9,6 +9,9 @@ use ssdyno_block::text_form;
 /// Values of one axis at the most. More are a mistake: a range with a step that is too small.
 const VALUES_MAX: usize = 100_000;
 
+/// Positions of a range without steps, for a search.
+const POSITIONS: u32 = 1001;
+
 /// A key of a spec or of what `set` takes, and its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
@@ -72,6 +75,38 @@ impl Axis {
         match &self.values {
             Values::List(values) => values.get(number),
             Values::Range { .. } => None,
+        }
+    }
+
+    /// How many values a search tells apart: those of a list, the whole numbers of a range, or evenly spaced ones.
+    pub(crate) fn positions(&self) -> u32 {
+        match &self.values {
+            Values::List(values) => values.len() as u32,
+            Values::Range { low, high, form } if form.is_whole => {
+                (high - low + 1.0).min(f64::from(POSITIONS)) as u32
+            }
+            Values::Range { .. } => POSITIONS,
+        }
+    }
+
+    /// The value at this position.
+    pub(crate) fn at_position(&self, position: u32) -> Value {
+        match &self.values {
+            Values::List(values) => values[position as usize].clone(),
+            Values::Range { low, high, form } => {
+                let share = f64::from(position) / f64::from(self.positions() - 1).max(1.0);
+                form.value(low + share * (high - low))
+            }
+        }
+    }
+
+    /// Whether values at near positions are alike: numbers and ranges, not names.
+    pub(crate) fn is_ordered(&self) -> bool {
+        match &self.values {
+            Values::List(values) => {
+                self.typed.contains("..") || values.iter().all(Value::is_number)
+            }
+            Values::Range { .. } => true,
         }
     }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 use ssdyno_session::Failure;
 
 use crate::axis::Axis;
+use crate::search::space;
 
 /// Designs of a sweep at the most. More are a mistake, or a matter for drawing some of them.
 pub const DESIGNS_MAX: u64 = 1_000_000;
@@ -27,6 +28,9 @@ pub enum Sampling {
     /// `designs` of them, so that each axis is cut into as many parts and each part is met once (McKay, Beckman and
     /// Conover 1979).
     LatinHypercube,
+    /// Those that look promising by the results of the ones before, `designs` of them at the most or until `time` is
+    /// over: NSGA-II (Deb et al. 2002).
+    Search,
 }
 
 /// The designs of a sweep, in their order.
@@ -45,6 +49,8 @@ enum Drawn {
     Some(Vec<u64>),
     /// Of each design its share of each axis.
     Shares(Vec<Vec<f64>>),
+    /// By the results: they have no values beforehand.
+    ByResults,
 }
 
 impl Designs {
@@ -74,6 +80,9 @@ impl Designs {
                     .with_key("designs"));
             }
             (Sampling::Grid, None) => (Drawn::All, whole(axes, grid)?),
+            (Sampling::Search, None) => {
+                (Drawn::ByResults, space(axes).min(DESIGNS_MAX as f64) as u64)
+            }
             (_, None) => {
                 return Err(Failure::usage("the number of designs to draw is missing")
                     .with_help("give `designs=200`, for example")
@@ -88,16 +97,19 @@ impl Designs {
             }
             (Sampling::Random, Some(count)) => random(axes, grid, count, seed),
             (Sampling::LatinHypercube, Some(count)) => (latin(axes.len(), count, seed), count),
+            (Sampling::Search, Some(count)) => {
+                (Drawn::ByResults, space(axes).min(count as f64) as u64)
+            }
         };
         Ok(Designs { axes: axes.to_vec(), drawn, count })
     }
 
-    /// How many there are.
+    /// How many there are; of a search, at the most.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value of each axis in the design `number`, from 0.
+    /// The value of each axis in the design `number`, from 0; none where results decide about them.
     pub fn values(&self, number: u64) -> Vec<Value> {
         match &self.drawn {
             Drawn::All => self.of_grid(number),
@@ -108,6 +120,7 @@ impl Designs {
                 .zip(&shares[number as usize])
                 .map(|(axis, share)| axis.at(*share))
                 .collect(),
+            Drawn::ByResults => Vec::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ssdyno_block::counted;
 use ssdyno_figures::KeepGoing;
@@ -15,9 +16,10 @@ use ssdyno_session::{
     side_by_side,
 };
 
-use crate::designs::Designs;
+use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
 use crate::front::judge;
+use crate::generations::{SearchEnd, SearchOutcome};
 use crate::journal::Journal;
 use crate::objective::COST;
 use crate::plan::SweepPlan;
@@ -42,17 +44,19 @@ pub struct SweepProgress {
 /// A sweep that can start.
 #[derive(Debug)]
 pub struct Sweep {
-    plan: SweepPlan,
+    pub(crate) plan: SweepPlan,
     designs: Designs,
     /// Wall time and the machine are shared with nothing else of ours: one design at a time.
     is_real: bool,
-    rows: Vec<SweepRow>,
-    journal: Option<Journal>,
+    pub(crate) rows: Vec<SweepRow>,
+    pub(crate) journal: Option<Journal>,
+    /// How the search went, once it is over.
+    pub(crate) search: Option<SearchOutcome>,
 }
 
 impl Sweep {
     pub(crate) fn new(plan: SweepPlan, designs: Designs, is_real: bool) -> Sweep {
-        Sweep { plan, designs, is_real, rows: Vec::new(), journal: None }
+        Sweep { plan, designs, is_real, rows: Vec::new(), journal: None, search: None }
     }
 
     /// With rows that are there already, and the journal that has them.
@@ -65,9 +69,14 @@ impl Sweep {
         &self.plan
     }
 
-    /// How many designs there are.
+    /// How many designs there are; of a search, how many are run at the most.
     pub fn designs(&self) -> u64 {
         self.designs.count()
+    }
+
+    /// Whether results decide which designs are run next, so that they cannot be spread by their numbers.
+    pub fn is_search(&self) -> bool {
+        self.plan.sampling == Sampling::Search
     }
 
     /// Whether real targets are loaded.
@@ -98,23 +107,24 @@ impl Sweep {
         mut self,
         watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
     ) -> Result<(SweepResult, Option<Failure>), Failure> {
+        if self.is_search() {
+            self.explore(watch)?;
+            let is_cut = |one: &SearchOutcome| one.stopped == SearchEnd::Interrupted;
+            let stopped = self.search.as_ref().is_some_and(is_cut);
+            return Ok(self.conclude(stopped, false));
+        }
         let known: BTreeSet<u64> = self.rows.iter().map(|row| row.design).collect();
         let missing: Vec<u64> =
             (0..self.designs.count()).filter(|number| !known.contains(number)).collect();
-        let crew = Crew {
-            plan: &self.plan,
-            designs: &self.designs,
-            journal: Mutex::new(self.journal.take()),
-            until: self.plan.time.map(|time| Instant::now() + Duration::from_nanos(time.0.as_ns())),
-            impossible: AtomicU64::new(self.count(DesignState::Impossible)),
-            is_late: AtomicBool::new(false),
-        };
+        let impossible = self.count(DesignState::Impossible);
+        let (journal, designs) = (self.journal.take(), &self.designs);
+        let crew = Crew::new(&self.plan, journal, impossible);
         let (began, of, before) = (Instant::now(), self.designs.count(), known.len() as u64);
         let mut stopped = false;
         let ran = side_by_side(
             &missing,
             self.is_real.then_some(1),
-            |number, stop| crew.row(*number, stop),
+            |number, stop| crew.row(*number, designs.values(*number), stop),
             &mut |done| {
                 let done = done as u64;
                 let rate = done as f64 / began.elapsed().as_secs_f64();
@@ -134,8 +144,9 @@ impl Sweep {
     /// The row of one design, for programs that spread the designs of a plan over machines; `None` where there is no such
     /// design. Rows are the same wherever they are made, but for real targets.
     pub fn row(&self, number: u64) -> Option<SweepRow> {
-        let is_design = number < self.designs.count();
-        is_design.then(|| run(&self.plan, &self.designs, number, &StopFlag::default())).flatten()
+        let is_design = number < self.designs.count() && !self.is_search();
+        let values = is_design.then(|| self.designs.values(number))?;
+        run(&self.plan, number, values, &StopFlag::default())
     }
 
     /// Adds a row that [`row`](Sweep::row) gave, maybe on another machine. A second row of a design changes nothing.
@@ -143,7 +154,7 @@ impl Sweep {
     /// # Errors
     /// The file of [`keep_rows_in`](Sweep::keep_rows_in) cannot be written.
     pub fn add(&mut self, row: SweepRow) -> Result<(), Failure> {
-        if row.design >= self.designs.count() {
+        if row.design >= self.designs.count() || self.is_search() {
             return Ok(());
         }
         self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
@@ -165,8 +176,10 @@ impl Sweep {
         self.rows.sort_by_key(|row| row.design);
         self.rows.dedup_by_key(|row| row.design);
         judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
-        let designs = self.designs.count();
-        let partial = (self.rows.len() as u64) < designs;
+        let (designs, partial) = match self.is_search() {
+            true => (self.rows.len() as u64, stopped),
+            false => (self.designs.count(), (self.rows.len() as u64) < self.designs.count()),
+        };
         let [done, impossible, failed] =
             [DesignState::Done, DesignState::Impossible, DesignState::Failed]
                 .map(|s| self.count(s));
@@ -195,6 +208,7 @@ impl Sweep {
             effects,
             rows,
             notes,
+            search: self.search,
         };
         (result, failure)
     }
@@ -232,23 +246,38 @@ impl Sweep {
 }
 
 /// What the threads that run designs share.
-struct Crew<'a> {
+pub(crate) struct Crew<'a> {
     plan: &'a SweepPlan,
-    designs: &'a Designs,
-    journal: Mutex<Option<Journal>>,
-    until: Option<Instant>,
-    impossible: AtomicU64,
-    is_late: AtomicBool,
+    pub(crate) journal: Mutex<Option<Journal>>,
+    pub(crate) until: Option<Instant>,
+    pub(crate) impossible: AtomicU64,
+    pub(crate) is_late: AtomicBool,
 }
 
 impl Crew<'_> {
+    /// Whose `time` begins now. `impossible` designs are known already.
+    pub(crate) fn new(plan: &SweepPlan, journal: Option<Journal>, impossible: u64) -> Crew<'_> {
+        Crew {
+            plan,
+            journal: Mutex::new(journal),
+            until: plan.time.map(|time| Instant::now() + Duration::from_nanos(time.0.as_ns())),
+            impossible: AtomicU64::new(impossible),
+            is_late: AtomicBool::new(false),
+        }
+    }
+
     /// Runs a design; `None` where it was not run to its end.
-    fn row(&self, number: u64, stop: &StopFlag) -> Result<Option<SweepRow>, Failure> {
+    pub(crate) fn row(
+        &self,
+        number: u64,
+        values: Vec<Value>,
+        stop: &StopFlag,
+    ) -> Result<Option<SweepRow>, Failure> {
         if self.until.is_some_and(|until| Instant::now() >= until) {
             self.is_late.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        let Some(row) = run(self.plan, self.designs, number, stop) else { return Ok(None) };
+        let Some(row) = run(self.plan, number, values, stop) else { return Ok(None) };
         if row.state == DesignState::Impossible {
             self.impossible.fetch_add(1, Ordering::Relaxed);
         }
@@ -258,9 +287,8 @@ impl Crew<'_> {
     }
 }
 
-/// Runs the design `number`; `None` where it was stopped. The row depends on the plan and the number alone.
-fn run(plan: &SweepPlan, designs: &Designs, number: u64, stop: &StopFlag) -> Option<SweepRow> {
-    let values = designs.values(number);
+/// Runs the design `number`; `None` where it was stopped. The row depends on the plan, the number and the values alone.
+fn run(plan: &SweepPlan, number: u64, values: Vec<Value>, stop: &StopFlag) -> Option<SweepRow> {
     let empty = SweepRow {
         design: number,
         state: DesignState::Impossible,
@@ -330,7 +358,7 @@ fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow
     row
 }
 
-fn hash(spec: &RunSpec) -> String {
+pub(crate) fn hash(spec: &RunSpec) -> String {
     // A structure of named keys always has a JSON form.
     let text = serde_json::to_vec(spec).unwrap_or_default();
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()

@@ -3,7 +3,7 @@
 //! Key types: [`SweepPlan`] (what all designs have in common, what is varied, what they are judged by), [`Axis`] (a key
 //! and its values), [`Designs`] (all of a grid, or some that are drawn), [`Sweep`] (a plan that can start, or go on
 //! after it was killed), [`SweepResult`] (a row a design, the front, the effects), [`SweepTable`] (the same as Parquet and
-//! CSV), [`CostModel`] (what the parts of a device cost).
+//! CSV), [`CostModel`] (what the parts of a device cost), [`SearchOutcome`] (how a search for the front went).
 //!
 //! All designs have the same seed, so that they see the same requests (common random numbers): a difference is due to
 //! the designs. A design whose values do not go together, or whose run fails, has its row with the reason, and the rest
@@ -11,20 +11,23 @@
 //!
 //! Errors are [`Failure`](ssdyno_session::Failure)s with the key of the plan that is wrong.
 //!
-//! Not here: what a run is (`session`); how progress is shown; a search that chooses the next design by the last.
+//! Not here: what a run is (`session`); how progress is shown.
 
 mod axis;
 mod cost;
 mod designs;
 mod effects;
 mod execute;
+mod explore;
 mod front;
+mod generations;
 mod journal;
 mod objective;
 mod page;
 mod plan;
 mod prepare;
 mod row;
+mod search;
 mod table;
 mod text;
 
@@ -32,6 +35,7 @@ pub use axis::Axis;
 pub use cost::CostModel;
 pub use designs::{DESIGNS_MAX, Designs, Sampling};
 pub use execute::{Sweep, SweepProgress};
+pub use generations::{SearchEnd, SearchGeneration, SearchOutcome};
 pub use objective::{Objective, Requirement};
 pub use page::{html, write};
 pub use plan::SweepPlan;

@@ -84,6 +84,15 @@ impl Requirement {
     pub fn holds(&self, value: f64) -> bool {
         if self.is_below { value < self.bound } else { value > self.bound }
     }
+
+    /// How far a design with this value is from keeping the bound, as a share of the bound; 0 where it keeps it.
+    pub(crate) fn excess(&self, value: f64) -> f64 {
+        match self.holds(value) {
+            true => 0.0,
+            // A design at the bound itself breaks it, too.
+            false => f64::MIN_POSITIVE + (value - self.bound).abs() / self.bound.abs().max(1e-9),
+        }
+    }
 }
 
 impl FromStr for Requirement {

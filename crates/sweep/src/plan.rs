@@ -25,10 +25,11 @@ pub struct SweepPlan {
     pub vary: Vec<Axis>,
     /// Which designs are run.
     pub sampling: Sampling,
-    /// How many designs are drawn, 1 to 1 000 000; not for a grid, which has all of them.
+    /// How many designs are drawn, 1 to 1 000 000; not for a grid, which has all of them. A search runs that many at the
+    /// most; designs that turn out to be impossible do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub designs: Option<u64>,
-    /// Decides which designs are drawn.
+    /// Decides which designs are drawn, and which way a search goes.
     pub draw_seed: u64,
     /// Figures that the designs are judged by: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `energy_per_request`, `energy_delay`, `wa`, `cost`.
@@ -36,7 +37,7 @@ pub struct SweepPlan {
     /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
-    /// Begin no design after this time by the wall's clock. Default: run all.
+    /// Begin no design after this time by the wall's clock. Default: run all. A search needs `designs`, `time` or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
     /// What the parts of a device cost.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use ssdyno_session::{Failure, Prompt, RunSpec, Unattended, resolve};
 
 use crate::axis::Axis;
-use crate::designs::Designs;
+use crate::designs::{Designs, Sampling};
 use crate::execute::Sweep;
 use crate::journal::Journal;
 use crate::plan::SweepPlan;
@@ -24,6 +24,11 @@ impl SweepPlan {
     /// itself is no error: the table says why.
     pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let designs = Designs::new(&self.vary, self.sampling, self.designs, self.draw_seed)?;
+        if self.sampling == Sampling::Search && self.designs.is_none() && self.time.is_none() {
+            return Err(Failure::usage("the budget of the search is missing")
+                .with_help("give `designs=500`, `time=10m` or both")
+                .with_key("designs"));
+        }
         if let Some(key) = self.cost.wrong_key() {
             return Err(Failure::usage(format!("`{key}` is not a price"))
                 .with_help("write a number of 0 or more")
@@ -85,7 +90,9 @@ impl Sweep {
         // do, because the journal has the row of the second run after that of the first.
         rows.retain(|row: &SweepRow| row.state != DesignState::Failed);
         let mut seen = BTreeSet::new();
-        rows.retain(|row| row.design < sweep.designs() && seen.insert(row.design));
+        // A search asks for designs by their values, and may ask for more than it counts.
+        let is_there = |number: u64| number < sweep.designs() || sweep.is_search();
+        rows.retain(|row| is_there(row.design) && seen.insert(row.design));
         Ok(sweep.after(rows, journal))
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::generations::SearchOutcome;
 use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
@@ -119,7 +120,7 @@ pub struct SweepResult {
     pub sweep_version: u32,
     /// What was asked for.
     pub plan: SweepPlan,
-    /// How many designs the plan has.
+    /// How many designs the plan has; of a search, how many it asked for.
     pub designs: u64,
     /// Whether some of them were not run.
     pub partial: bool,
@@ -131,6 +132,9 @@ pub struct SweepResult {
     pub failed: u64,
     /// What each key does to each objective, the greatest first.
     pub effects: Vec<Effect>,
+    /// How the search went, where results decided which designs were run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchOutcome>,
     /// A row a design, in the order of their numbers.
     pub rows: Vec<SweepRow>,
     /// What a reader of the figures must know.

@@ -1,0 +1,177 @@
+//! How a search went: its generations, what their fronts cover, and why it stopped.
+
+use std::collections::BTreeMap;
+
+use heuropt::core::{Candidate, Evaluation};
+use heuropt::metrics::hypervolume_nd;
+use heuropt::pareto::non_dominated_sort;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::objective::{Objective, Requirement};
+use crate::row::{DesignState, SweepRow};
+use crate::search::losses;
+
+/// Objectives at the most for hypervolumes, whose exact computation grows with the front to the power of their number.
+const OBJECTIVES_MAX: usize = 4;
+
+/// How far the reference point lies beyond the worst values of the front, as a share of the range of the front.
+const MARGIN: f64 = 0.1;
+
+/// Why a search began no further designs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchEnd {
+    /// It ran `designs` designs.
+    Budget,
+    /// `time` was over.
+    Time,
+    /// No design is left.
+    Exhausted,
+    /// The last ten generations added nothing to the front.
+    NoImprovement,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// Designs that a search chose together, by the results of the generations before.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SearchGeneration {
+    /// Designs that were run until then, without those that are impossible.
+    pub runs: u64,
+    /// Designs on the front of all until then, each combination of objectives counted once.
+    pub front: u64,
+    /// The share of the box between the best values of the last front and the reference point that this front covers, 0 to 1.
+    /// Left out for more than four objectives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hypervolume: Option<f64>,
+}
+
+/// How a search went.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct SearchOutcome {
+    /// The method, which is `nsga-ii`.
+    pub method: String,
+    /// How many designs the values of all axes give; a range counts as 1001 values at the most.
+    pub space: f64,
+    /// Designs that were run, without those that are impossible.
+    pub runs: u64,
+    /// Why it began no further designs.
+    pub stopped: SearchEnd,
+    /// The reference point of the hypervolumes, by objective: the worst value of the last front, and a tenth of its range more.
+    pub reference: BTreeMap<String, f64>,
+    /// The generations in their order.
+    pub generations: Vec<SearchGeneration>,
+}
+
+/// What a search judges `row` by: losses, and by how much it breaks bounds. A row without the figures is the worst.
+pub(crate) fn evaluation(
+    row: &SweepRow,
+    objectives: &[Objective],
+    require: &[Requirement],
+) -> Evaluation {
+    let loss = |one: &Objective| {
+        let value = row.figure(one.figure).filter(|value| value.is_finite())?;
+        Some(if one.more_is_better { -value } else { value })
+    };
+    let all: Option<Vec<f64>> = objectives.iter().map(loss).collect();
+    let excess = |bound: &Requirement| {
+        row.figure(bound.figure()).map_or(f64::INFINITY, |value| bound.excess(value))
+    };
+    match all {
+        Some(all) if row.state == DesignState::Done => {
+            Evaluation::constrained(all, require.iter().map(excess).sum())
+        }
+        _ => Evaluation::constrained(vec![0.0; objectives.len()], f64::INFINITY),
+    }
+}
+
+/// The fronts of a search, generation by generation.
+#[derive(Default)]
+pub(crate) struct Fronts {
+    /// Losses of the front of all until now, each once.
+    front: Vec<Vec<f64>>,
+    /// Runs until then, and the front.
+    past: Vec<(u64, Vec<Vec<f64>>)>,
+    /// The worst loss of any feasible design.
+    worst: Vec<f64>,
+}
+
+impl Fronts {
+    /// Ends a generation after `runs` runs in all; says whether its designs moved the front.
+    pub(crate) fn add(&mut self, evaluations: &[Evaluation], runs: u64) -> bool {
+        let feasible = evaluations.iter().filter(|one| one.is_feasible());
+        let mut all = self.front.clone();
+        for one in feasible {
+            match self.worst.is_empty() {
+                true => self.worst.clone_from(&one.objectives),
+                false => {
+                    let pairs = self.worst.iter_mut().zip(&one.objectives);
+                    pairs.for_each(|(worst, value)| *worst = worst.max(*value));
+                }
+            }
+            if !all.contains(&one.objectives) {
+                all.push(one.objectives.clone());
+            }
+        }
+        let known = self.front.len();
+        let candidates: Vec<Candidate<()>> = candidates(&all);
+        let first = non_dominated_sort(&candidates, &losses(self.worst.len())).into_iter().next();
+        let first = first.unwrap_or_default();
+        let is_moved = first.iter().any(|at| *at >= known);
+        self.front = first.into_iter().map(|at| all[at].clone()).collect();
+        self.past.push((runs, self.front.clone()));
+        is_moved
+    }
+
+    /// The generations, and the reference point by objective.
+    pub(crate) fn conclude(
+        self,
+        objectives: &[Objective],
+    ) -> (Vec<SearchGeneration>, BTreeMap<String, f64>) {
+        let reference = reference(&self.front, &self.worst);
+        let most = volume(&ideal(&self.front), &reference);
+        let generations = self.past.iter().map(|(runs, front)| SearchGeneration {
+            runs: *runs,
+            front: front.len() as u64,
+            hypervolume: most.map(|most| volume(front, &reference).unwrap_or_default() / most),
+        });
+        let values = objectives.iter().zip(&reference).map(|(objective, loss)| {
+            let value = if objective.more_is_better { -loss } else { *loss };
+            (objective.figure.to_owned(), value)
+        });
+        (generations.collect(), values.collect())
+    }
+}
+
+fn candidates(losses: &[Vec<f64>]) -> Vec<Candidate<()>> {
+    losses.iter().map(|one| Candidate::new((), Evaluation::new(one.clone()))).collect()
+}
+
+/// The point of the least losses, alone.
+fn ideal(front: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let least = |one: Vec<f64>, other: &Vec<f64>| {
+        one.iter().zip(other).map(|(a, b)| a.min(*b)).collect::<Vec<f64>>()
+    };
+    front.first().map(|first| front.iter().fold(first.clone(), least)).into_iter().collect()
+}
+
+/// The worst of the front and a tenth of its range more. Where the front has one value of a loss, the worst of all designs
+/// takes the place of the worst of the front.
+fn reference(front: &[Vec<f64>], worst: &[f64]) -> Vec<f64> {
+    let beyond = |(at, worst): (usize, &f64)| {
+        let values = || front.iter().map(|one| one[at]);
+        let low = values().fold(f64::INFINITY, f64::min);
+        let high = values().fold(f64::NEG_INFINITY, f64::max);
+        let high = if high > low { high } else { *worst };
+        let range = if high > low { high - low } else { low.abs().max(f64::MIN_POSITIVE) };
+        high + MARGIN * range
+    };
+    worst.iter().enumerate().map(beyond).collect()
+}
+
+/// What `front` covers; `None` where there is nothing, or where it would take too long.
+pub(crate) fn volume(front: &[Vec<f64>], reference: &[f64]) -> Option<f64> {
+    let is_known = (1..=OBJECTIVES_MAX).contains(&reference.len()) && !front.is_empty();
+    is_known.then(|| hypervolume_nd(&candidates(front), &losses(reference.len()), reference))
+}

@@ -1,0 +1,203 @@
+//! Which designs a search runs next: NSGA-II (Deb, Pratap, Agarwal and Meyarivan 2002) on the values of the axes.
+//!
+//! `heuropt` sorts by dominance, feasible designs first, and measures crowding. Its own loop calls back for one design at a
+//! time and may ask for the same design twice; here a generation is asked for as a whole, so that its runs go on side by
+//! side, and no design is asked for twice. Everything follows from the seed and from what is told.
+
+use std::collections::HashSet;
+
+use heuropt::core::{Candidate, Objective, ObjectiveSpace};
+use heuropt::pareto::{crowding_distance, non_dominated_sort};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+use crate::axis::Axis;
+
+/// Steps from a design that is known to one that is not, before any other design is taken.
+const STEPS_MAX: usize = 64;
+
+/// Designs of a generation, at the least and at the most. With fewer than eight, crossing has nothing to cross.
+const WIDTH: (u64, u64) = (8, 64);
+
+/// Generations that the designs of a search are spread over, where their number is known.
+const GENERATIONS: u64 = 16;
+
+/// The position on each axis.
+pub(crate) type Point = Vec<u32>;
+
+/// A design and what it is judged by; all objectives are losses.
+pub(crate) type Judged = Candidate<Point>;
+
+/// The state of a search.
+pub(crate) struct Search {
+    /// How many positions each axis has, and whether neighbours are alike.
+    axes: Vec<(u32, bool)>,
+    objectives: ObjectiveSpace,
+    rng: Pcg64,
+    width: usize,
+    seen: HashSet<Point>,
+    /// The best so far, with rank and crowding distance.
+    parents: Vec<(Judged, usize, f64)>,
+}
+
+/// How many designs the axes give together: far more than anybody runs, perhaps.
+pub(crate) fn space(axes: &[Axis]) -> f64 {
+    axes.iter().map(|axis| f64::from(axis.positions())).product()
+}
+
+impl Search {
+    /// A search over `axes` for the least of `objectives` losses. `runs` is its budget, where it has one.
+    pub(crate) fn new(axes: &[Axis], objectives: usize, runs: Option<u64>, seed: u64) -> Search {
+        let by_budget = |runs: u64| match runs as f64 >= space(axes) {
+            true => runs,
+            false => (runs / GENERATIONS).clamp(WIDTH.0, WIDTH.1),
+        };
+        let width = runs.map_or(WIDTH.1 / 2, by_budget);
+        Search {
+            axes: axes.iter().map(|axis| (axis.positions(), axis.is_ordered())).collect(),
+            objectives: losses(objectives),
+            rng: Pcg64::seed_from_u64(seed),
+            width: width as usize,
+            seen: HashSet::new(),
+            parents: Vec::new(),
+        }
+    }
+
+    fn size(&self) -> f64 {
+        self.axes.iter().map(|(len, _)| f64::from(*len)).product()
+    }
+
+    /// The designs of the next generation, `most` at the most; none where all are known. `is_new` says of a design whether
+    /// it differs from all before: different values may mean the same.
+    pub(crate) fn ask(&mut self, most: u64, is_new: &mut dyn FnMut(&Point) -> bool) -> Vec<Point> {
+        let width = self.width.min(most as usize);
+        let wanted = match self.parents.is_empty() {
+            true => self.spread(width),
+            false => (0..width).map(|_| self.child()).collect(),
+        };
+        let mut asked = Vec::new();
+        for point in wanted {
+            let mut next = Some(point);
+            while let Some(point) = next {
+                next = self.unseen(point).and_then(|point| match is_new(&point) {
+                    true => {
+                        asked.push(point);
+                        None
+                    }
+                    false => Some(point),
+                });
+            }
+        }
+        asked
+    }
+
+    /// Designs so that each part of each axis is met once (a Latin hypercube).
+    fn spread(&mut self, count: usize) -> Vec<Point> {
+        let mut points = vec![Vec::with_capacity(self.axes.len()); count];
+        for (len, _) in &self.axes {
+            let mut parts: Vec<usize> = (0..count).collect();
+            parts.shuffle(&mut self.rng);
+            for (point, part) in points.iter_mut().zip(parts) {
+                let share = (part as f64 + self.rng.random::<f64>()) / count as f64;
+                point.push(((share * f64::from(*len)) as u32).min(len - 1));
+            }
+        }
+        points
+    }
+
+    /// Of two parents that won a tournament each: each axis from either, and one axis on average a step away.
+    fn child(&mut self) -> Point {
+        let (mother, father) = (self.winner(), self.winner());
+        let mut child = self.parents[mother].0.decision.clone();
+        for (at, own) in child.iter_mut().enumerate() {
+            if self.rng.random_bool(0.5) {
+                *own = self.parents[father].0.decision[at];
+            }
+        }
+        for at in 0..child.len() {
+            if self.rng.random_bool(1.0 / child.len() as f64) {
+                self.step(&mut child, at);
+            }
+        }
+        child
+    }
+
+    fn winner(&mut self) -> usize {
+        let [one, other] = [(); 2].map(|()| self.rng.random_range(0..self.parents.len()));
+        let ((_, rank, distance), (_, than, least)) = (&self.parents[one], &self.parents[other]);
+        if (rank, -distance) <= (than, -least) { one } else { other }
+    }
+
+    /// Moves axis `at` of `point`: to near values more often than to far ones where the axis has an order.
+    fn step(&mut self, point: &mut Point, at: usize) {
+        let (len, is_ordered) = self.axes[at];
+        if len < 2 {
+            return;
+        }
+        if !is_ordered {
+            point[at] = (point[at] + self.rng.random_range(1..len)) % len;
+            return;
+        }
+        // Half of the way, a quarter, an eighth … of the axis, each as often as the others, and a single step.
+        let mut far = len - 1;
+        while far > 1 && self.rng.random_bool(0.5) {
+            far = far.div_ceil(2);
+        }
+        let by = i64::from(self.rng.random_range(1..=far));
+        let by = if self.rng.random_bool(0.5) { by } else { -by };
+        let to = (i64::from(point[at]) + by).rem_euclid(2 * i64::from(len));
+        // Beyond an end it is reflected.
+        let to = to.min(2 * i64::from(len) - 1 - to);
+        point[at] = u32::try_from(to).unwrap_or(0);
+    }
+
+    /// `point`, or the first design that is not known on a walk from it; else any. `None` where all are known.
+    fn unseen(&mut self, mut point: Point) -> Option<Point> {
+        for _ in 0..STEPS_MAX {
+            if self.seen.insert(point.clone()) {
+                return Some(point);
+            }
+            if !point.is_empty() {
+                let at = self.rng.random_range(0..point.len());
+                self.step(&mut point, at);
+            }
+        }
+        let size = self.size();
+        if self.seen.len() as f64 >= size {
+            return None;
+        }
+        // From a design anywhere on, as numbers whose digits are the axes: it ends before as many as are known.
+        let mut point: Point =
+            self.axes.iter().map(|(len, _)| self.rng.random_range(0..*len)).collect();
+        while !self.seen.insert(point.clone()) {
+            for (digit, (len, _)) in point.iter_mut().zip(&self.axes).rev() {
+                *digit = (*digit + 1) % len;
+                if *digit > 0 {
+                    break;
+                }
+            }
+        }
+        Some(point)
+    }
+
+    /// Takes what the designs of a generation gave. The best of them and of those before are parents from now on.
+    pub(crate) fn tell(&mut self, judged: Vec<Judged>) {
+        let before = self.parents.drain(..).map(|(one, ..)| one);
+        let all: Vec<Judged> = before.chain(judged).collect();
+        for (rank, front) in non_dominated_sort(&all, &self.objectives).into_iter().enumerate() {
+            let distances = crowding_distance(&all, &front, &self.objectives);
+            let mut order: Vec<usize> = (0..front.len()).collect();
+            order.sort_by(|a, b| distances[*b].total_cmp(&distances[*a]));
+            let left = self.width.saturating_sub(self.parents.len());
+            for at in order.into_iter().take(left) {
+                self.parents.push((all[front[at]].clone(), rank, distances[at]));
+            }
+        }
+    }
+}
+
+/// `count` objectives of which less is better.
+pub(crate) fn losses(count: usize) -> ObjectiveSpace {
+    ObjectiveSpace::new((0..count).map(|at| Objective::minimize(at.to_string())).collect())
+}
