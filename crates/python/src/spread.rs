@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use pyo3::prelude::*;
 use ssdyno_report::{RunDirectory, to_json};
 use ssdyno_session::{Document, Failure, FailureKind, ResultFolder, Unattended, unwritable};
-use ssdyno_sweep::{Sweep, SweepPlan, SweepRow};
+use ssdyno_sweep::{Sampling, Sweep, SweepPlan, SweepRow};
 use ssdyno_task::{Task, TaskOutcome, TaskResult};
 
 use crate::failure::{bad_json, exception};
@@ -116,6 +116,9 @@ fn prepare(plan: &str) -> Result<Sweep, Failure> {
     };
     if plan.time.is_some() {
         return Err(refuse("a sweep over workers has no `time`", "time"));
+    }
+    if plan.sampling == Sampling::Search {
+        return Err(refuse("a search does not know its designs beforehand", "sampling"));
     }
     let sweep = plan.prepare(&mut Unattended)?;
     match sweep.is_real() {

@@ -144,6 +144,13 @@ impl Fronts {
     }
 }
 
+#[cfg(test)]
+impl Fronts {
+    pub(crate) fn losses(&self) -> Vec<Vec<f64>> {
+        self.front.clone()
+    }
+}
+
 fn candidates(losses: &[Vec<f64>]) -> Vec<Candidate<()>> {
     losses.iter().map(|one| Candidate::new((), Evaluation::new(one.clone()))).collect()
 }

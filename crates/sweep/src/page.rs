@@ -5,7 +5,10 @@ use ssdyno_session::ResultFolder;
 
 use crate::row::{Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
-use crate::text::{cells, effect_cells, header, outcome, reasons, value};
+use crate::text::{
+    GENERATION, cells, effect_cells, generation_cells, header, outcome, reasons, reference,
+    searched, value,
+};
 
 /// Rows of all designs that the page shows; the table on the disk has all.
 const ROWS_MAX: usize = 1000;
@@ -19,6 +22,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     let plan = &result.plan;
     let title = format!("{} - sweep", plan.run.target.as_deref().unwrap_or("designs"));
     let mut facts = vec![outcome(result)];
+    facts.extend(result.search.as_ref().map(searched));
     facts.extend(plan.vary.iter().map(ToString::to_string));
     let mut page = Page::new(&title, result.partial, &facts);
     result.notes.iter().for_each(|note| page.note(note, true));
@@ -36,6 +40,11 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     if !effects.is_empty() {
         let names = ["key", "figure", "share of the variation", "mean at its values"];
         page.section("Effects", &[html_table(&names, &effects)]);
+    }
+    if let Some(search) = &result.search {
+        let rows = generation_cells(search);
+        let note = format!("Generations: {}", reference(search));
+        page.section(&note, &[html_table(&GENERATION, &rows)]);
     }
     let reasons: Vec<Vec<String>> = reasons(result)
         .into_iter()

@@ -90,9 +90,10 @@ impl Sweep {
         // do, because the journal has the row of the second run after that of the first.
         rows.retain(|row: &SweepRow| row.state != DesignState::Failed);
         let mut seen = BTreeSet::new();
-        // A search asks for designs by their values, and may ask for more than it counts.
-        let is_there = |number: u64| number < sweep.designs() || sweep.is_search();
-        rows.retain(|row| is_there(row.design) && seen.insert(row.design));
+        // A search finds its rows by their values: it may count further than its designs.
+        let is_there = |number: u64| number < sweep.designs();
+        let mut is_first = |number: u64| is_there(number) && seen.insert(number);
+        rows.retain(|row| sweep.is_search() || is_first(row.design));
         Ok(sweep.after(rows, journal))
     }
 }

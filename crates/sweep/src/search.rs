@@ -201,3 +201,81 @@ impl Search {
 pub(crate) fn losses(count: usize) -> ObjectiveSpace {
     ObjectiveSpace::new((0..count).map(|at| Objective::minimize(at.to_string())).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use heuropt::core::Evaluation;
+
+    use super::*;
+    use crate::generations::{Fronts, volume};
+
+    fn axes(texts: &[&str]) -> Vec<Axis> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    /// Runs a search over `axes` for the front of `losses`; gives the designs in their order.
+    fn run(
+        axes: &[Axis],
+        runs: u64,
+        seed: u64,
+        losses: &dyn Fn(&[f64]) -> Evaluation,
+    ) -> Vec<(Point, Evaluation)> {
+        let mut search = Search::new(
+            axes,
+            losses(&shares(axes, &vec![0; axes.len()])).objectives.len(),
+            Some(runs),
+            seed,
+        );
+        let mut all = Vec::new();
+        while (all.len() as u64) < runs {
+            let asked = search.ask(runs - all.len() as u64, &mut |_| true);
+            if asked.is_empty() {
+                break;
+            }
+            let judged = asked.into_iter().map(|point| (losses(&shares(axes, &point)), point));
+            let judged: Vec<Judged> =
+                judged.map(|(evaluation, point)| Candidate::new(point, evaluation)).collect();
+            all.extend(judged.iter().map(|one| (one.decision.clone(), one.evaluation.clone())));
+            search.tell(judged);
+        }
+        all
+    }
+
+    /// The positions as shares of their axes, 0 to 1.
+    fn shares(axes: &[Axis], point: &[u32]) -> Vec<f64> {
+        let share =
+            |(axis, at): (&Axis, &u32)| f64::from(*at) / f64::from(axis.positions() - 1).max(1.0);
+        axes.iter().zip(point).map(share).collect()
+    }
+
+    fn covered(all: &[(Point, Evaluation)], reference: &[f64]) -> f64 {
+        let mut fronts = Fronts::default();
+        let evaluations: Vec<Evaluation> = all.iter().map(|(_, one)| one.clone()).collect();
+        fronts.add(&evaluations, 0);
+        volume(&fronts.losses(), reference).unwrap()
+    }
+
+    /// ZDT1 (Zitzler, Deb and Thiele 2000) with 8 axes: the front is `1 - sqrt(x)` where all other axes are at 0.
+    fn zdt1(x: &[f64]) -> Evaluation {
+        let g = 1.0 + 9.0 * x[1..].iter().sum::<f64>() / (x.len() - 1) as f64;
+        Evaluation::new(vec![x[0], g * (1.0 - (x[0] / g).sqrt())])
+    }
+
+    #[test]
+    fn a_front_in_closed_form_is_found_with_a_twentieth_of_the_designs() {
+        let axes = axes(&[
+            "a=1..5/5", "b=1,2,3", "c=1,2,3", "d=1,2,3", "e=1,2,3", "f=1,2,3", "g=1,2,3", "h=1..4",
+        ]);
+        let size = space(&axes);
+        assert_eq!(size, 14_580.0);
+        let front: Vec<Vec<f64>> =
+            (0..5).map(|at| f64::from(at) / 4.0).map(|x| vec![x, 1.0 - x.sqrt()]).collect();
+        let reference = [1.1, 1.1];
+        let whole = volume(&front, &reference).unwrap();
+        for seed in 1..=8 {
+            let all = run(&axes, 500, seed, &zdt1);
+            let share = covered(&all, &reference) / whole;
+            println!("seed {seed}: {share}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::Value;
 use ssdyno_block::counted;
 use ssdyno_report::{aligned, figure_format};
 
+use crate::generations::{SearchEnd, SearchOutcome};
 use crate::objective::Objective;
 use crate::row::{DesignState, Effect, EffectLevel, Standing, SweepResult, SweepRow};
 
@@ -19,6 +20,9 @@ const SHARE_LEAST: f64 = 0.01;
 /// Levels of an effect that fit a line.
 const LEVELS: usize = 8;
 
+/// Generations of a search that are shown, the last.
+const GENERATIONS: usize = 8;
+
 /// The result as text; `top` rows of the front at the most.
 pub fn text(result: &SweepResult, top: usize) -> String {
     let mut text = String::new();
@@ -28,6 +32,9 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     let _ = writeln!(text, "{}", outcome(result));
     for (why, count) in reasons(result).into_iter().take(REASONS) {
         let _ = writeln!(text, "  {}: {why}", counted(count, "design", "designs"));
+    }
+    if let Some(search) = &result.search {
+        let _ = writeln!(text, "{}", searched(search));
     }
     if result.done == 0 {
         return text;
@@ -52,7 +59,63 @@ pub fn text(result: &SweepResult, top: usize) -> String {
         text.push_str("\nEffects: the share of the variation that a key explains alone, and the mean at its values\n");
         text.push_str(&table(&rows));
     }
+    if let Some(search) = &result.search {
+        text.push_str(&covered(search));
+    }
     text
+}
+
+/// How a search went, in a line.
+pub(crate) fn searched(search: &SearchOutcome) -> String {
+    let why = match search.stopped {
+        SearchEnd::Budget => "the budget of `designs` is spent",
+        SearchEnd::Time => "`time` is over",
+        SearchEnd::Exhausted => "no design is left",
+        SearchEnd::NoImprovement => "ten generations added nothing to the front",
+        SearchEnd::Interrupted => "interrupted",
+    };
+    let space = match search.space < 1e15 {
+        true => ssdyno_figures::count(search.space as u64),
+        false => format!("{:.1e}", search.space),
+    };
+    let generations = counted(search.generations.len() as u64, "generation", "generations");
+    format!(
+        "Search ({}): {} of {space} designs run in {generations}; stopped: {why}",
+        search.method, search.runs
+    )
+}
+
+/// The names of what [`generation_cells`] shows.
+pub(crate) const GENERATION: [&str; 4] = ["generation", "runs", "front", "hypervolume"];
+
+/// A generation with the share of the last front that it covered.
+pub(crate) fn generation_cells(search: &SearchOutcome) -> Vec<Vec<String>> {
+    let last = search.generations.last().and_then(|last| last.hypervolume);
+    let cells = search.generations.iter().enumerate().map(|(at, one)| {
+        let share = one.hypervolume.zip(last).map(|(share, last)| 100.0 * share / last);
+        let share = share.map_or("-".to_owned(), |share| format!("{share:.1} %"));
+        vec![(at + 1).to_string(), one.runs.to_string(), one.front.to_string(), share]
+    });
+    cells.collect()
+}
+
+/// What the reference point of the hypervolumes is.
+pub(crate) fn reference(search: &SearchOutcome) -> String {
+    let one = |(name, value): (&String, &f64)| format!("{name} {}", figure_format(name)(*value));
+    let values: Vec<String> = search.reference.iter().map(one).collect();
+    format!("hypervolume in per cent of the last, up to {}", values.join(", "))
+}
+
+/// The generations; of many the last.
+fn covered(search: &SearchOutcome) -> String {
+    let rows = generation_cells(search);
+    if rows.is_empty() || search.reference.is_empty() {
+        return String::new();
+    }
+    let head = vec![GENERATION.map(str::to_owned).to_vec()];
+    let left_out = rows.len().saturating_sub(GENERATIONS);
+    let rows: Vec<Vec<String>> = head.into_iter().chain(rows.into_iter().skip(left_out)).collect();
+    format!("\nGenerations: {}\n{}", reference(search), table(&rows))
 }
 
 /// How many designs there are and what became of them.

@@ -18,7 +18,10 @@ impl From<Sweep> for PreparedTask {
             true => run.target.iter().cloned().collect(),
             false => Vec::new(),
         };
-        let name = format!("{} designs", sweep.designs());
+        let name = match sweep.is_search() {
+            true => format!("search, up to {} designs", sweep.designs()),
+            false => format!("{} designs", sweep.designs()),
+        };
         let carry_out = move |control: &TaskControl| carry_out(sweep, control);
         PreparedTask::new(name, writes_to, carry_out)
     }

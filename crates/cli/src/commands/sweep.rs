@@ -46,14 +46,15 @@ pub(crate) struct SweepArgs {
     /// A bound that designs of the front keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
     #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
     require: Vec<Requirement>,
-    /// Which designs to run: grid (all), random, or latin-hypercube (each part of each axis once).
+    /// Which designs to run: grid (all), random, latin-hypercube (each part of each axis once), or search (NSGA-II: those
+    /// that look promising by the results so far; --designs and --time are its budget).
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
-          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube"]).map(|how| sampling(&how)))]
+          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search"]).map(|how| sampling(&how)))]
     sampling: Sampling,
-    /// How many designs to draw.
+    /// How many designs to draw; of a search, how many to run at the most.
     #[arg(long, value_name = "N", value_parser = requests, help_heading = DESIGNS)]
     designs: Option<u64>,
-    /// Decides which designs are drawn.
+    /// Decides which designs are drawn, and the way of a search.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = DESIGNS)]
     draw_seed: u64,
     /// Begin no design after this time by the wall's clock.
@@ -84,6 +85,7 @@ fn sampling(how: &str) -> Sampling {
     match how {
         "random" => Sampling::Random,
         "latin-hypercube" => Sampling::LatinHypercube,
+        "search" => Sampling::Search,
         _ => Sampling::Grid,
     }
 }
