@@ -274,8 +274,67 @@ mod tests {
         let whole = volume(&front, &reference).unwrap();
         for seed in 1..=8 {
             let all = run(&axes, 500, seed, &zdt1);
+            assert_eq!(all.len(), 500);
             let share = covered(&all, &reference) / whole;
-            println!("seed {seed}: {share}");
+            assert!(share >= 0.98, "seed {seed}: {share}");
+            // The first generation alone, which is drawn, is far from that.
+            assert!(covered(&all[..31], &reference) < 0.9 * whole, "seed {seed}");
+            let different: HashSet<&Point> = all.iter().map(|(point, _)| point).collect();
+            assert_eq!(different.len(), all.len(), "seed {seed}");
+            assert_eq!(run(&axes, 500, seed, &zdt1), all, "seed {seed}");
+        }
+    }
+
+    /// A bound that most designs break, and one objective.
+    #[test]
+    fn designs_that_keep_bounds_come_first() {
+        let axes = axes(&["a=0..99", "b=0..99", "c=0..99"]);
+        let losses = |x: &[f64]| {
+            let sum: f64 = x.iter().sum();
+            Evaluation::constrained(vec![sum], (2.9 - sum).max(0.0))
+        };
+        let all = run(&axes, 600, 1, &losses);
+        let best =
+            all.iter().filter(|(_, one)| one.is_feasible()).map(|(_, one)| one.objectives[0]);
+        let best = best.fold(f64::INFINITY, f64::min);
+        assert!((2.9..2.92).contains(&best), "{best}");
+    }
+
+    #[test]
+    fn a_budget_as_large_as_the_space_meets_each_design_once() {
+        let axes = axes(&["a=1,2,3", "b=x,y", "c=1..3"]);
+        for runs in [17, 18, 40] {
+            let all = run(&axes, runs, 1, &zdt1);
+            assert_eq!(all.len() as u64, runs.min(18));
+            let different: HashSet<&Point> = all.iter().map(|(point, _)| point).collect();
+            assert_eq!(different.len(), all.len());
+        }
+    }
+
+    /// Of a space that nobody could write down.
+    #[test]
+    fn a_huge_space_is_searched_without_being_enumerated() {
+        let texts: Vec<String> = (0..20).map(|at| format!("a{at}=0.0..1.0")).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let axes = axes(&texts);
+        assert!(space(&axes) > 1e59);
+        assert_eq!(run(&axes, 200, 1, &zdt1).len(), 200);
+    }
+
+    proptest::proptest! {
+        /// A step stays on its axis, and moves where there is anywhere to go but for reflections.
+        #[test]
+        fn steps_stay_on_their_axis(len in 1u32..40, seed in 0u64..1000) {
+            for axis in [format!("a=1..{}", len + 1), "a=x,y,z".to_owned()] {
+                let axes = axes(&[&axis]);
+                let mut search = Search::new(&axes, 1, Some(10), seed);
+                let mut point = vec![0];
+                for _ in 0..50 {
+                    search.step(&mut point, 0);
+                    proptest::prop_assert!(point[0] < axes[0].positions());
+                    axes[0].at_position(point[0]);
+                }
+            }
         }
     }
 }
