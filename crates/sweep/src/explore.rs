@@ -80,12 +80,16 @@ impl Explorer<'_> {
     ) -> Result<SearchEnd, Failure> {
         let (began, mut met, mut begun) = (Instant::now(), HashSet::new(), 0);
         loop {
+            if self.search.is_exhausted() {
+                return Ok(SearchEnd::Exhausted);
+            }
             if self.runs >= self.budget {
                 return Ok(SearchEnd::Budget);
             }
             let plan = self.plan;
             let mut is_new = |point: &Point| met.insert(meaning(plan, &values(plan, point)));
             let asked = self.search.ask(self.budget - self.runs, &mut is_new);
+            // What is left means the same as designs that were run.
             if asked.is_empty() {
                 return Ok(SearchEnd::Exhausted);
             }

@@ -64,8 +64,9 @@ impl Search {
         }
     }
 
-    fn size(&self) -> f64 {
-        self.axes.iter().map(|(len, _)| f64::from(*len)).product()
+    /// Whether all designs are known.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.seen.len() as f64 >= self.axes.iter().map(|(len, _)| f64::from(*len)).product()
     }
 
     /// The designs of the next generation, `most` at the most; none where all are known. `is_new` says of a design whether
@@ -163,8 +164,7 @@ impl Search {
                 self.step(&mut point, at);
             }
         }
-        let size = self.size();
-        if self.seen.len() as f64 >= size {
+        if self.is_exhausted() {
             return None;
         }
         // From a design anywhere on, as numbers whose digits are the axes: it ends before as many as are known.

@@ -120,6 +120,9 @@ fn what_is_wrong_is_refused_before_anything_is_run() {
         let errors = place.fails(2, &with(more));
         assert!(errors.contains(says), "{more:?}: {errors}");
     }
+    let errors = place.fails(2, &with(&["--sampling", "search"]));
+    assert!(errors.contains("budget") && errors.contains("--time"), "{errors}");
+    place.fails(2, &with(&["--sampling", "search", "--designs", "0"]));
     assert!(place.fails(2, &["sweep"]).contains("TARGET|PLAN"));
     // Beside a plan an option of the load would be ignored.
     place.write("plan.toml", "vary = [\"seed=1,2\"]\n[run]\ntarget = \"sim:delay-10us\"\n");
@@ -184,6 +187,133 @@ fn a_killed_sweep_goes_on() {
     std::fs::write(&journal, text).unwrap();
     let resumed = place.ok(&["sweep", "--resume", "results/cut"]);
     assert!(resumed.starts_with("80 designs: 80 done\n"), "{resumed}");
+    assert!(read(&place, "whole/sweep.parquet") == read(&place, "cut/sweep.parquet"));
+    assert!(!journal.exists());
+}
+
+/// 64 designs, of which a search runs some.
+const PLAN: &str = "vary = [\"flash.channels=1..8*2\", \"flash.chips_per_channel=1,2\", \
+    \"flash.planes_per_die=1,2\", \"ftl.over_provisioning=0.15..0.3/4\"]\nobjectives = [\"p99\", \"cost\"]\n\
+    [run]\ntarget = \"sim:config-a\"\nworkload = \"randwrite\"\nrequests = 500\n\
+    set = [\"flash.blocks_per_plane=32\", \"workload.depth=32\"]\n";
+
+/// What the designs of the front cover, up to the worst of all 64 designs.
+fn covered(result: &Value, worst: [f64; 2]) -> f64 {
+    let rows = result["rows"].as_array().unwrap().iter();
+    let mut front: Vec<[f64; 2]> =
+        rows.filter(|row| row["standing"] == "front").map(losses).collect();
+    front.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    let (mut area, mut last) = (0.0, worst[1]);
+    for [latency, cost] in front {
+        area += (worst[0] - latency) * (last - cost).max(0.0);
+        last = last.min(cost);
+    }
+    area
+}
+
+fn losses(row: &Value) -> [f64; 2] {
+    ["latency_ns.p99", "cost"].map(|name| row["figures"][name]["value"].as_f64().unwrap())
+}
+
+/// With half of the runs a search finds the front; it says how it went, and its table depends on the seed alone.
+#[test]
+fn a_search_finds_the_front_with_half_of_the_runs() {
+    let place = Place::new();
+    place.write("grid.toml", PLAN);
+    let all = place.json(&["sweep", "grid.toml", "--keep", "none"]);
+    let rows: Vec<[f64; 2]> = all["rows"].as_array().unwrap().iter().map(losses).collect();
+    let worst = [0, 1].map(|at| rows.iter().map(|row| row[at]).fold(0.0, f64::max));
+    let whole = covered(&all, worst);
+    assert!(rows.len() == 64 && all.get("search").is_none() && whole > 0.0);
+    for seed in 1..=5 {
+        let head = format!("sampling = \"search\"\ndesigns = 32\ndraw_seed = {seed}\n");
+        place.write("search.toml", format!("{head}{PLAN}"));
+        let result = place.json(&["sweep", "search.toml", "--keep", "none"]);
+        let share = covered(&result, worst) / whole;
+        assert!(share >= 0.98, "seed {seed}: {share}");
+        let search = &result["search"];
+        assert_eq!((&search["runs"], &search["stopped"]), (&json!(32), &json!("budget")));
+        assert_eq!((&search["space"], &result["partial"]), (&json!(64.0), &json!(false)));
+        let generations = search["generations"].as_array().unwrap().iter();
+        let volumes: Vec<f64> = generations.map(|g| g["hypervolume"].as_f64().unwrap()).collect();
+        assert!(volumes.is_sorted() && volumes[0] < volumes[volumes.len() - 1], "{volumes:?}");
+        let rows = result["rows"].as_array().unwrap();
+        let hashes: std::collections::BTreeSet<String> =
+            rows.iter().map(|row| row["spec_hash"].to_string()).collect();
+        assert_eq!(hashes.len(), 32, "no design is run twice");
+    }
+    let text = place.ok(&["sweep", "search.toml", "--name", "cores"]);
+    assert!(text.contains("Search (nsga-ii): 32 of 64 designs run in 4 generations"), "{text}");
+    let page = String::from_utf8(read(&place, "cores/report.html")).unwrap();
+    assert!(page.contains("Search (nsga-ii)") && page.contains("hypervolume"));
+    // A budget as large as the space gives the front of the grid.
+    place.write("search.toml", format!("sampling = \"search\"\ndesigns = 1000\n{PLAN}"));
+    let result = place.json(&["sweep", "search.toml", "--keep", "none"]);
+    assert_eq!((&result["done"], &result["search"]["stopped"]), (&json!(64), &json!("exhausted")));
+    assert_eq!(covered(&result, worst), whole);
+}
+
+/// The way of a search does not depend on how many cores run its designs.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_search_on_one_core_is_that_on_all() {
+    let place = Place::new();
+    place.write("plan.toml", format!("sampling = \"search\"\ndesigns = 32\n{PLAN}"));
+    place.ok(&["sweep", "plan.toml", "--name", "all"]);
+    let all = place.command(&["sweep", "plan.toml", "--name", "one"]);
+    let mut one = std::process::Command::new("taskset");
+    one.args(["-c", "0"]).arg(all.get_program()).args(all.get_args());
+    if let Some(folder) = all.get_current_dir() {
+        one.current_dir(folder);
+    }
+    assert!(one.output().unwrap().status.success());
+    assert!(read(&place, "all/sweep.parquet") == read(&place, "one/sweep.parquet"));
+}
+
+/// A space that nobody can enumerate, most of it impossible, with a bound and one objective.
+#[test]
+fn a_search_in_a_huge_space_counts_impossible_designs() {
+    let place = Place::new();
+    let vary = ["--vary", "flash.channels=1..8", "--vary", "ftl.over_provisioning=0.02..0.3"];
+    let more = ["--vary", "flash.program_time=100us..900us", "--vary", "workload.depth=1..1000"];
+    let load = ["--set", "flash.blocks_per_plane=32", "--workload", "randwrite", "--requests"];
+    let search = ["300", "--sampling", "search", "--designs", "60", "--objective", "p99"];
+    let args = ["sweep", "sim:config-a", "--keep", "none", "--require", "cost<12"];
+    let args = [&args[..], &vary, &more, &load, &search].concat();
+    let result = place.json(&args);
+    let count = |name: &str| result[name].as_u64().unwrap();
+    assert!(result["search"]["space"].as_f64().unwrap() > 1e9);
+    assert!(
+        count("impossible") > 0 && count("done") + count("failed") <= 60,
+        "{}",
+        result["search"]
+    );
+    assert_eq!(count("designs"), count("done") + count("failed") + count("impossible"));
+    let rows = result["rows"].as_array().unwrap();
+    let front = rows.iter().filter(|row| row["standing"] == "front");
+    let costs: Vec<f64> = front.map(|row| losses(row)[1]).collect();
+    assert!(!costs.is_empty() && costs.iter().all(|cost| *cost < 12.0), "{costs:?}");
+}
+
+/// A killed search goes on the way that it was on.
+#[test]
+fn a_killed_search_goes_on() {
+    let place = Place::new();
+    let plan = PLAN.replace("requests = 500", "requests = 5000");
+    place.write("plan.toml", format!("sampling = \"search\"\ndesigns = 40\n{plan}"));
+    place.ok(&["sweep", "plan.toml", "--name", "whole"]);
+    let mut child = place.command(&["sweep", "plan.toml", "--name", "cut"]).spawn().unwrap();
+    let journal = place.path().join("results/cut/sweep.jsonl");
+    let lines = || std::fs::read_to_string(&journal).unwrap_or_default().lines().count();
+    let begun = std::time::Instant::now();
+    while lines() < 12 && begun.elapsed().as_secs() < 60 {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!((12..41).contains(&lines()), "{}", lines());
+    let resumed = place.ok(&["sweep", "--resume", "results/cut"]);
+    assert!(resumed.starts_with("40 designs: 40 done\n"), "{resumed}");
     assert!(read(&place, "whole/sweep.parquet") == read(&place, "cut/sweep.parquet"));
     assert!(!journal.exists());
 }
