@@ -21,7 +21,7 @@ use crate::effects::effects;
 use crate::front::judge;
 use crate::generations::{SearchEnd, SearchOutcome};
 use crate::journal::Journal;
-use crate::objective::COST;
+use crate::objective::{COST, Requirement};
 use crate::plan::SweepPlan;
 use crate::row::{DesignState, SWEEP_VERSION, SweepFigure, SweepResult, SweepRow};
 
@@ -180,9 +180,13 @@ impl Sweep {
             true => (self.rows.len() as u64, stopped),
             false => (self.designs.count(), (self.rows.len() as u64) < self.designs.count()),
         };
-        let [done, impossible, failed] =
-            [DesignState::Done, DesignState::Impossible, DesignState::Failed]
-                .map(|s| self.count(s));
+        let [done, impossible, failed, ruled_out] = [
+            DesignState::Done,
+            DesignState::Impossible,
+            DesignState::Failed,
+            DesignState::RuledOut,
+        ]
+        .map(|state| self.count(state));
         let mut notes = Vec::new();
         if is_late && partial {
             notes.push(format!(
@@ -205,6 +209,7 @@ impl Sweep {
             done,
             impossible,
             failed,
+            ruled_out,
             effects,
             rows,
             notes,
@@ -312,6 +317,10 @@ fn run(plan: &SweepPlan, number: u64, values: Vec<Value>, stop: &StopFlag) -> Op
     };
     let file = prepared.resolved().contents.device.as_ref();
     let cost = file.and_then(|file| plan.cost.of(file)).or(plan.cost.other_device);
+    if let Some(why) = ruled_out(plan, cost) {
+        let figures = cost.map(priced).into_iter().collect();
+        return Some(SweepRow { state: DesignState::RuledOut, why: Some(why), figures, ..row });
+    }
     let failed = |state, failure: Failure| {
         Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
     };
@@ -353,9 +362,21 @@ fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow
         (figure.name.to_owned(), SweepFigure { value: figure.value, low, high })
     });
     row.figures = figures.collect();
-    let cost = cost.map(|value| SweepFigure { value, low: None, high: None });
-    row.figures.extend(cost.map(|cost| (COST.to_owned(), cost)));
+    row.figures.extend(cost.map(priced));
     row
+}
+
+/// A cost as a figure, which is exact.
+fn priced(value: f64) -> (String, SweepFigure) {
+    (COST.to_owned(), SweepFigure { value, low: None, high: None })
+}
+
+/// Why a design of this cost needs no run: it is not to be on the front. A grid runs it anyway, because its effects are those
+/// of all designs.
+fn ruled_out(plan: &SweepPlan, cost: Option<f64>) -> Option<String> {
+    let cost = cost.filter(|_| plan.sampling == Sampling::Search)?;
+    let breaks = |bound: &&Requirement| bound.figure() == COST && !bound.holds(cost);
+    plan.require.iter().find(breaks).map(|bound| format!("not run: its cost breaks `{bound}`"))
 }
 
 pub(crate) fn hash(spec: &RunSpec) -> String {

@@ -131,7 +131,8 @@ impl Explorer<'_> {
         let (first, mut judged) = (self.rows.len() as u64, Vec::new());
         for (at, row) in rows.into_iter().enumerate() {
             let Some(row) = row else { continue };
-            self.runs += u64::from(row.state != DesignState::Impossible);
+            let is_run = !matches!(row.state, DesignState::Impossible | DesignState::RuledOut);
+            self.runs += u64::from(is_run);
             let evaluation = evaluation(&row, &self.plan.objectives, &self.plan.require);
             judged.push(Candidate::new(asked[at].clone(), evaluation));
             self.rows.push(SweepRow { design: first + at as u64, ..row });

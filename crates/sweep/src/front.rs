@@ -48,7 +48,7 @@ fn surely(one: &[Loss], other: &[Loss]) -> bool {
 pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[Requirement]) {
     let mut judged: Vec<(usize, Vec<Loss>)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
-        row.standing = None;
+        row.standing = (row.state == DesignState::RuledOut).then_some(Standing::Excluded);
         if row.state != DesignState::Done {
             continue;
         }

@@ -8,7 +8,7 @@ use heuropt::pareto::non_dominated_sort;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::objective::{Objective, Requirement};
+use crate::objective::{COST, Objective, Requirement};
 use crate::row::{DesignState, SweepRow};
 use crate::search::losses;
 
@@ -37,7 +37,7 @@ pub enum SearchEnd {
 /// Designs that a search chose together, by the results of the generations before.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchGeneration {
-    /// Designs that were run until then, without those that are impossible.
+    /// Designs that were run until then, without those that are impossible or ruled out.
     pub runs: u64,
     /// Designs on the front of all until then, each combination of objectives counted once.
     pub front: u64,
@@ -54,7 +54,7 @@ pub struct SearchOutcome {
     pub method: String,
     /// How many designs the values of all axes give; a range counts as 1001 values at the most.
     pub space: f64,
-    /// Designs that were run, without those that are impossible.
+    /// Designs that were run, without those that are impossible or ruled out.
     pub runs: u64,
     /// Why it began no further designs.
     pub stopped: SearchEnd,
@@ -82,7 +82,15 @@ pub(crate) fn evaluation(
         Some(all) if row.state == DesignState::Done => {
             Evaluation::constrained(all, require.iter().map(excess).sum())
         }
-        _ => Evaluation::constrained(vec![0.0; objectives.len()], f64::INFINITY),
+        _ => {
+            // Of designs that are ruled out by their cost, the search must know by how far.
+            let cost = require
+                .iter()
+                .filter(|bound| row.state == DesignState::RuledOut && bound.figure() == COST);
+            let excess: f64 = cost.map(excess).sum();
+            let excess = if excess > 0.0 { excess } else { f64::INFINITY };
+            Evaluation::constrained(vec![0.0; objectives.len()], excess)
+        }
     }
 }
 
@@ -95,10 +103,13 @@ pub(crate) struct Fronts {
     past: Vec<(u64, Vec<Vec<f64>>)>,
     /// The worst loss of any feasible design.
     worst: Vec<f64>,
+    /// By how much bounds are broken at the least, until a design keeps all.
+    excess: Option<f64>,
 }
 
 impl Fronts {
-    /// Ends a generation after `runs` runs in all; says whether its designs moved the front.
+    /// Ends a generation after `runs` runs in all; says whether its designs moved the front, or came nearer to the bounds while
+    /// there is none.
     pub(crate) fn add(&mut self, evaluations: &[Evaluation], runs: u64) -> bool {
         let feasible = evaluations.iter().filter(|one| one.is_feasible());
         let mut all = self.front.clone();
@@ -121,7 +132,12 @@ impl Fronts {
         let is_moved = first.iter().any(|at| *at >= known);
         self.front = first.into_iter().map(|at| all[at].clone()).collect();
         self.past.push((runs, self.front.clone()));
-        is_moved
+        let least = evaluations.iter().map(|one| one.constraint_violation).reduce(f64::min);
+        let is_nearer = least.is_some_and(|least| least < self.excess.unwrap_or(f64::INFINITY));
+        if is_nearer {
+            self.excess = least;
+        }
+        is_moved || (is_nearer && self.front.is_empty())
     }
 
     /// The generations, and the reference point by objective.

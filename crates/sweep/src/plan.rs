@@ -26,7 +26,7 @@ pub struct SweepPlan {
     /// Which designs are run.
     pub sampling: Sampling,
     /// How many designs are drawn, 1 to 1 000 000; not for a grid, which has all of them. A search runs that many at the
-    /// most; designs that turn out to be impossible do not count.
+    /// most; designs that are impossible, or ruled out by their cost, do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub designs: Option<u64>,
     /// Decides which designs are drawn, and which way a search goes.
@@ -34,7 +34,8 @@ pub struct SweepPlan {
     /// Figures that the designs are judged by: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `energy_per_request`, `energy_delay`, `wa`, `cost`.
     pub objectives: Vec<Objective>,
-    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`.
+    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A search does not run a design whose
+    /// cost breaks a bound.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
     /// Begin no design after this time by the wall's clock. Default: run all. A search needs `designs`, `time` or both.

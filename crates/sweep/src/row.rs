@@ -22,6 +22,8 @@ pub enum DesignState {
     Impossible,
     /// Its run failed; figures of it are those until then, and it is not judged.
     Failed,
+    /// Its cost breaks a bound of `require`, which a search knows before the run: nothing was run.
+    RuledOut,
 }
 
 /// Where a design stands among the others.
@@ -130,6 +132,9 @@ pub struct SweepResult {
     pub impossible: u64,
     /// How many failed.
     pub failed: u64,
+    /// How many a search did not run because their cost breaks a bound.
+    #[serde(default)]
+    pub ruled_out: u64,
     /// What each key does to each objective, the greatest first.
     pub effects: Vec<Effect>,
     /// How the search went, where results decided which designs were run.

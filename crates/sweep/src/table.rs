@@ -50,6 +50,7 @@ impl SweepTable {
             DesignState::Done => "done",
             DesignState::Impossible => "impossible",
             DesignState::Failed => "failed",
+            DesignState::RuledOut => "ruled_out",
         };
         columns.push(("state".to_owned(), texts(rows, |row| Some(state(row).to_owned()))));
         columns.push(("why".to_owned(), texts(rows, |row| row.why.clone())));

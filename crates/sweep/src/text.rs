@@ -122,9 +122,12 @@ fn covered(search: &SearchOutcome) -> String {
 pub(crate) fn outcome(result: &SweepResult) -> String {
     let mut parts = vec![format!("{} done", result.done)];
     let missing = result.designs - result.rows.len() as u64;
-    for (count, what) in
-        [(result.impossible, "impossible"), (result.failed, "failed"), (missing, "not run")]
-    {
+    for (count, what) in [
+        (result.impossible, "impossible"),
+        (result.ruled_out, "ruled out by their cost"),
+        (result.failed, "failed"),
+        (missing, "not run"),
+    ] {
         if count > 0 {
             parts.push(format!("{count} {what}"));
         }
