@@ -21,6 +21,7 @@ mod nvme_guest;
 mod peers;
 mod plan;
 mod python;
+mod reference;
 mod report;
 mod schemas;
 mod scsi_guest;

@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         Verb::Prober(args) => commands::worker::run_prober(args, output),
         Verb::Ui(args) => commands::ui::run(args, output),
         Verb::Recover(args) => commands::recover::run(args, output),
+        Verb::Explain(args) => commands::explain::run(args, output),
         Verb::List(args) => commands::list::run(args, output),
         Verb::Show(args) => commands::show::run(args, output),
         Verb::Schema(args) => commands::schema::run(args, output),

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use crate::commands::compare::CompareArgs;
 use crate::commands::completion::CompletionArgs;
 use crate::commands::controller::ControllerArgs;
+use crate::commands::explain::ExplainArgs;
 use crate::commands::list::ListArgs;
 use crate::commands::man::ManArgs;
 use crate::commands::papers::PapersArgs;
@@ -44,7 +45,7 @@ macro_rules! set_help {
             $($workload,)?
             "  faults.KEY    fault injection: faults.error=0.001, faults.remove_at=5s (docs/faults.md)\n",
             "  A value is TOML; anything else is a string, so flash.read_time=25us needs no quotes.\n",
-            "  Later settings win. `ssdyno show` prints all keys, `ssdyno schema device` explains them."
+            "  Later settings win. `ssdyno show` prints all keys, `ssdyno explain KEY` explains one."
         )
     };
 }
@@ -128,6 +129,8 @@ pub(crate) enum Verb {
     /// Print a device, host, network or workload as a complete TOML file, which `run` accepts.
     #[command(after_help = SET)]
     Show(ShowArgs),
+    /// Explain a key of a file, a spec or a result: meaning, unit, values, default, and what presets give it.
+    Explain(ExplainArgs),
     /// Print the names of the published JSON schemas, or one of them.
     Schema(SchemaArgs),
     /// Print a completion script for a shell.

@@ -11,7 +11,8 @@ use toml::Table;
 
 use crate::failure::{Failure, FailurePlace, in_place_of};
 use crate::files;
-use crate::overlay::{self, Setting};
+use crate::overlay::Setting;
+use crate::schema_keys;
 use crate::toml_places;
 
 /// A TOML text with what was set over it.
@@ -31,7 +32,7 @@ impl Document {
     /// The file cannot be read, is not TOML, or a key of it is wrong.
     pub fn read<T: DeserializeOwned + JsonSchema>(path: &str) -> Result<(Document, T), Failure> {
         let document = Document::file(path)?;
-        let read = document.parse(&overlay::keys(schemars::schema_for!(T).as_value()))?;
+        let read = document.parse(&schema_keys::keys(schemars::schema_for!(T).as_value()))?;
         Ok((document, read))
     }
 
@@ -44,7 +45,7 @@ impl Document {
         text: &str,
         read: impl Fn(&str) -> Result<T, toml::de::Error>,
     ) -> Result<T, Failure> {
-        let known = overlay::keys(schemars::schema_for!(T).as_value());
+        let known = schema_keys::keys(schemars::schema_for!(T).as_value());
         Document::edited(name.to_owned(), text).parse_with(&known, read)
     }
 
@@ -61,7 +62,7 @@ impl Document {
             let table: Option<Table> = serde_json::from_value(without_nulls(value)).ok();
             let told = table.and_then(|table| {
                 let document = Document::preset(name.to_owned(), &table.to_string());
-                let known = overlay::keys(schemars::schema_for!(T).as_value());
+                let known = schema_keys::keys(schemars::schema_for!(T).as_value());
                 document.parse::<T>(&known).err()
             });
             let failure = told.unwrap_or_else(|| {
@@ -306,7 +307,7 @@ mod tests {
 
     fn outcome(text: &str, settings: &[Setting]) -> Result<ssdyno_ssd::Config, Failure> {
         let document = Document::preset("d.toml".into(), text).with(settings, |_| true);
-        document.parse(overlay::device_keys())
+        document.parse(crate::overlay::device_keys())
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use crate::failure::{Failure, FailurePlace, in_place_of};
 use crate::kinds::DEVICE_KINDS;
+use crate::schema_keys::keys;
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
@@ -108,9 +108,9 @@ impl Setting {
         known.extend(network_keys().iter().map(|key| format!("{NETWORK}{key}")));
         let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
         let of_workload = of_workload.map(|key| format!("did you mean `{key}`?"));
-        let help = of_workload.or_else(|| in_place_of(&self.key, &known)).unwrap_or_else(|| {
-            "`ssdyno schema device` and `ssdyno schema workload` have all keys".to_owned()
-        });
+        let help = of_workload
+            .or_else(|| in_place_of(&self.key, &known))
+            .unwrap_or_else(|| "`ssdyno explain` lists all keys".to_owned());
         Err(Failure::usage(format!("there is no key `{}`", self.key))
             .with_help(help)
             .with_key(&self.key)
@@ -181,34 +181,6 @@ pub fn workload_keys() -> &'static BTreeSet<String> {
     static KEYS: LazyLock<BTreeSet<String>> =
         LazyLock::new(|| keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value()));
     &KEYS
-}
-
-pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    collect(schema, schema, "", 0, &mut found);
-    found
-}
-
-fn collect(root: &Json, node: &Json, prefix: &str, depth: usize, found: &mut BTreeSet<String>) {
-    // Deeper than any configuration; keeps a schema that refers to itself in bounds.
-    if depth > 16 {
-        return;
-    }
-    if let Some(name) = node["$ref"].as_str().and_then(|path| path.strip_prefix('#'))
-        && let Some(target) = root.pointer(name)
-    {
-        collect(root, target, prefix, depth + 1, found);
-    }
-    for list in ["oneOf", "anyOf", "allOf"] {
-        for choice in node[list].as_array().into_iter().flatten() {
-            collect(root, choice, prefix, depth + 1, found);
-        }
-    }
-    for (name, property) in node["properties"].as_object().into_iter().flatten() {
-        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        collect(root, property, &key, depth + 1, found);
-        found.insert(key);
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use ssdyno_block::{Preset, presets};
 
-/// In the order of a listing.
-const ALL: &[Preset] = presets!["../../../presets/workloads":
+/// All, in the order of a listing.
+pub const ALL: &[Preset] = presets!["../../../presets/workloads":
     "randread",
     "randwrite",
     "mixed",

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod completion;
 pub(crate) mod controller;
+pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod invite;
 pub(crate) mod list;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use ssdyno_session::Failure;
 
 use crate::commands::compare::CompareOutput;
+use crate::commands::explain::ExplainOutput;
 use crate::commands::papers::PapersOutput;
 use crate::commands::pci::PciOutput;
 use crate::commands::plan::PlanOutput;
@@ -47,6 +48,7 @@ pub(crate) enum SchemaName {
     #[cfg(target_os = "linux")]
     Probe,
     Error,
+    Explain,
     Snapshot,
     Task,
     Sweep,
@@ -91,6 +93,7 @@ fn schema(name: SchemaName) -> Value {
         #[cfg(target_os = "linux")]
         SchemaName::Probe => of::<crate::commands::probe::ProbeOutput>(),
         SchemaName::Error => of::<ErrorObject>(),
+        SchemaName::Explain => of::<ExplainOutput>(),
         SchemaName::Snapshot => of::<ssdyno_session::RunSnapshot>(),
         SchemaName::Task => of::<ssdyno_task::Task>(),
         SchemaName::Sweep => of::<ssdyno_sweep::SweepPlan>(),

@@ -227,7 +227,7 @@ fn json_is_one_object_and_fits_its_schema() {
     let place = Place::new();
     let names = place.ok(&["schema"]);
     let names: BTreeSet<&str> = names.lines().collect();
-    let all = "array compare delay device disk error failure host network papers pci plan plan-result profile pts ring-card run \
+    let all = "array compare delay device disk error explain failure host network papers pci plan plan-result profile pts ring-card run \
                snapshot spec sweep sweep-result task volume workload";
     let mut all: BTreeSet<&str> = all.split(' ').collect();
     if cfg!(target_os = "linux") {
@@ -235,10 +235,11 @@ fn json_is_one_object_and_fits_its_schema() {
     }
     assert_eq!(names, all);
     place.ok(&small(&["run", "sim:config-a", "--name", "a"]));
-    let cases: [(&str, Vec<&str>); 3] = [
+    let cases: [(&str, Vec<&str>); 4] = [
         ("run", small(&["run", "sim:config-a", "--keep", "none"])),
         ("compare", vec!["compare", "results/a", "results/a/result.json", "--keep", "none"]),
         ("papers", vec!["papers", "S3/table6", "--keep", "none"]),
+        ("explain", vec!["explain", "flash.read_time"]),
     ];
     for (schema, args) in cases {
         let printed = place.json(&args);

@@ -10,7 +10,7 @@ use crate::document::Document;
 use crate::failure::{Failure, FailurePlace};
 use crate::files;
 use crate::named::is_toml;
-use crate::overlay;
+use crate::schema_keys;
 
 impl RunSpec {
     /// Reads a spec: from TOML (`FILE.toml`), JSON, a `result.json` that has one, or the directory of a
@@ -58,7 +58,7 @@ impl RunSpec {
 
 /// Every key of a spec.
 fn keys() -> BTreeSet<String> {
-    overlay::keys(schemars::schema_for!(RunSpec).as_value())
+    schema_keys::keys(schemars::schema_for!(RunSpec).as_value())
 }
 
 /// The spec in a file, which may be a result.

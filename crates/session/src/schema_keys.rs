@@ -1,0 +1,202 @@
+//! The keys of a schema: what each means and takes.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// Behind the key of a list, before the keys of its values.
+const IN_LIST: &str = "[]";
+
+/// Deeper than any configuration; keeps a schema that refers to itself in bounds.
+const DEEPEST: usize = 16;
+
+/// A key and what it means.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct KeyEntry {
+    /// With dots, and with the prefix that `--set` needs: `flash.channels`, `workload.depth`.
+    pub key: String,
+    /// The kinds of file that have it: `ssd`, `disk`, `workload`, `spec`, `result`.
+    pub files: Vec<String>,
+    /// What it means, its unit, and its source (a clause, a paper).
+    pub meaning: String,
+    /// The values that it takes, in words.
+    pub form: String,
+    /// The words among these values.
+    pub words: Vec<KeyWord>,
+    /// The value of a file without the key, if it may be left out and has one.
+    pub default: Option<Json>,
+    /// Whether a file must have it.
+    pub required: bool,
+    /// What the presets give it.
+    pub presets: Vec<PresetValue>,
+}
+
+/// A word that a key takes.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct KeyWord {
+    /// As files have it.
+    pub word: String,
+    /// What it means; may be empty.
+    pub meaning: String,
+}
+
+/// The value of a key in a preset.
+#[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
+pub struct PresetValue {
+    /// The name of the preset.
+    pub preset: String,
+    /// As its file has it.
+    pub value: String,
+    /// Where the value comes from, or *assumed*, as the file says; may be empty.
+    pub source: String,
+}
+
+/// Every key of a schema; those in the values of a list cannot be set alone and are left out.
+pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {
+    let all = entries(schema).into_iter().map(|entry| entry.key);
+    all.filter(|key| !key.contains(IN_LIST)).collect()
+}
+
+/// Every key of a schema with its meaning, in the order of the schema. The fields that only files can tell are empty.
+pub(crate) fn entries(schema: &Json) -> Vec<KeyEntry> {
+    let mut found = Vec::new();
+    collect(schema, schema, "", 0, &mut found);
+    found
+}
+
+fn collect(root: &Json, node: &Json, prefix: &str, depth: usize, found: &mut Vec<KeyEntry>) {
+    if depth > DEEPEST {
+        return;
+    }
+    if let Some(target) = target(root, node) {
+        collect(root, target, prefix, depth + 1, found);
+    }
+    for choice in choices(node) {
+        collect(root, choice, prefix, depth + 1, found);
+    }
+    if let Some(items) = node.get("items") {
+        collect(root, items, &format!("{prefix}{IN_LIST}"), depth + 1, found);
+    }
+    let required = node["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (name, property) in node["properties"].as_object().into_iter().flatten() {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let required = required.iter().any(|one| one == name);
+        let entry = entry(root, &key, property, text(&node["description"]), required);
+        match found.iter_mut().find(|one| one.key == key) {
+            // One of several shapes of the table around it: each shape has a word of its own.
+            Some(one) => {
+                let new = entry.words.into_iter().filter(|word| !one.words.contains(word));
+                one.words.extend(new.collect::<Vec<_>>());
+                one.required &= entry.required;
+            }
+            None => found.push(entry),
+        }
+        collect(root, property, &key, depth + 1, found);
+    }
+}
+
+fn entry(root: &Json, key: &str, property: &Json, around: String, required: bool) -> KeyEntry {
+    let mut words = Vec::new();
+    let form = form(root, property, 0, &mut words);
+    let mut meaning = text(&property["description"]);
+    if let Some(word) = property["const"].as_str() {
+        words.push(KeyWord { word: word.to_owned(), meaning: around });
+        if meaning.is_empty() {
+            // The tag of a table of several shapes; schemas have no place for its description.
+            "Which kind of table this is; it decides which other keys there are."
+                .clone_into(&mut meaning);
+        }
+    }
+    let of_type = || target(root, property).map(|target| text(&target["description"]));
+    let default = property.get("default").filter(|value| !value.is_null()).cloned();
+    KeyEntry {
+        key: key.to_owned(),
+        files: Vec::new(),
+        meaning: Some(meaning).filter(|text| !text.is_empty()).or_else(of_type).unwrap_or_default(),
+        form,
+        words,
+        default,
+        required,
+        presets: Vec::new(),
+    }
+}
+
+/// The values that a schema takes, in words; the words among them go to `words`.
+fn form(root: &Json, node: &Json, depth: usize, words: &mut Vec<KeyWord>) -> String {
+    if depth > DEEPEST {
+        return String::new();
+    }
+    if let Some(target) = target(root, node) {
+        return form(root, target, depth + 1, words);
+    }
+    if let Some(word) = node["const"].as_str() {
+        words.push(KeyWord { word: word.to_owned(), meaning: text(&node["description"]) });
+        return "a word".to_owned();
+    }
+    let mut forms: Vec<String> = Vec::new();
+    for choice in choices(node).filter(|choice| choice["type"] != "null") {
+        let form = form(root, choice, depth + 1, words);
+        if !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    for word in node["enum"].as_array().into_iter().flatten().filter_map(Json::as_str) {
+        words.push(KeyWord { word: word.to_owned(), meaning: String::new() });
+    }
+    if !forms.is_empty() {
+        return forms.join(", or ");
+    }
+    // What may be absent has two types.
+    let kinds = node["type"].as_array().cloned().unwrap_or_else(|| vec![node["type"].clone()]);
+    match kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null") {
+        Some("integer") => ranged("a whole number", node),
+        Some("number") => ranged("a number", node),
+        Some("boolean") => "true or false".to_owned(),
+        Some("object") => "a table".to_owned(),
+        Some("array") => {
+            let item = form(root, &node["items"], depth + 1, words);
+            if item.is_empty() {
+                "a list".to_owned()
+            } else {
+                format!("a list; each value is {item}")
+            }
+        }
+        Some("string") if node.get("enum").is_some() => "a word".to_owned(),
+        // A type that is written as text says how.
+        Some("string") if node.get("pattern").is_some() || depth > 0 => {
+            let how = text(&node["description"]);
+            let how = how.strip_prefix("must be ").unwrap_or(&how).trim_end_matches('.');
+            if how.is_empty() { "text".to_owned() } else { how.to_owned() }
+        }
+        Some("string") => "text".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn ranged(what: &str, node: &Json) -> String {
+    let bound = |key: &str| node[key].as_f64();
+    match (bound("minimum"), bound("maximum")) {
+        (Some(low), Some(high)) => format!("{what}, {low} to {high}"),
+        (Some(low), None) if low > 0.0 => format!("{what}, at least {low}"),
+        (None, Some(high)) => format!("{what}, at most {high}"),
+        _ => what.to_owned(),
+    }
+}
+
+/// What a reference in a schema leads to.
+fn target<'a>(root: &'a Json, node: &Json) -> Option<&'a Json> {
+    root.pointer(node["$ref"].as_str()?.strip_prefix('#')?)
+}
+
+fn choices(node: &Json) -> impl Iterator<Item = &Json> {
+    let lists = ["oneOf", "anyOf", "allOf"].into_iter();
+    lists.flat_map(|list| node[list].as_array().into_iter().flatten())
+}
+
+/// A description in one line.
+fn text(description: &Json) -> String {
+    let words = description.as_str().unwrap_or_default().split_whitespace();
+    words.collect::<Vec<_>>().join(" ")
+}
