@@ -197,7 +197,7 @@ const PLAN: &str = "vary = [\"flash.channels=1..8*2\", \"flash.chips_per_channel
     [run]\ntarget = \"sim:config-a\"\nworkload = \"randwrite\"\nrequests = 500\n\
     set = [\"flash.blocks_per_plane=32\", \"workload.depth=32\"]\n";
 
-/// What the designs of the front cover, up to the worst of all 64 designs.
+/// What the designs of the front cover, up to `worst`.
 fn covered(result: &Value, worst: [f64; 2]) -> f64 {
     let rows = result["rows"].as_array().unwrap().iter();
     let mut front: Vec<[f64; 2]> =
@@ -205,7 +205,7 @@ fn covered(result: &Value, worst: [f64; 2]) -> f64 {
     front.sort_by(|a, b| a[0].total_cmp(&b[0]));
     let (mut area, mut last) = (0.0, worst[1]);
     for [latency, cost] in front {
-        area += (worst[0] - latency) * (last - cost).max(0.0);
+        area += (worst[0] - latency).max(0.0) * (last - cost).max(0.0);
         last = last.min(cost);
     }
     area
@@ -251,6 +251,41 @@ fn a_search_finds_the_front_with_half_of_the_runs() {
     let result = place.json(&["sweep", "search.toml", "--keep", "none"]);
     assert_eq!((&result["done"], &result["search"]["stopped"]), (&json!(64), &json!("exhausted")));
     assert_eq!(covered(&result, worst), whole);
+}
+
+/// The case of 9720 designs in `docs/sweep.md`: a twentieth of the runs covers 98 %, and leaves out less than draws do.
+#[test]
+#[ignore = "9720 designs: a minute on two cores"]
+fn a_search_in_the_documented_case_needs_a_twentieth_of_the_runs() {
+    let place = Place::new();
+    let document = include_str!("../../../../docs/sweep.md");
+    let plan = document.split("```toml\n").find(|part| part.starts_with("sampling")).unwrap();
+    let plan = plan.split("```").next().unwrap();
+    let head = "sampling = \"search\"\ndesigns = 486\n";
+    let result = |head_of: &str| {
+        place.write("plan.toml", plan.replace(head, head_of));
+        place.json(&["sweep", "plan.toml", "--keep", "none"])
+    };
+    let all = result("");
+    assert_eq!(all["done"], 9720);
+    let rows = all["rows"].as_array().unwrap().iter().filter(|row| row["standing"] == "front");
+    let front: Vec<[f64; 2]> = rows.map(losses).collect();
+    let end = |at: usize| {
+        let values = || front.iter().map(|one| one[at]);
+        let (low, high) = (values().fold(f64::MAX, f64::min), values().fold(0.0, f64::max));
+        high + 0.1 * (high - low)
+    };
+    let worst = [end(0), end(1)];
+    let whole = covered(&all, worst);
+    for seed in 1..=3 {
+        let share = |how: &str| {
+            let head = format!("sampling = \"{how}\"\ndesigns = 486\ndraw_seed = {seed}\n");
+            covered(&result(&head), worst) / whole
+        };
+        let (searched, drawn) = (share("search"), share("random"));
+        println!("seed {seed}: {searched:.4} by a search, {drawn:.4} at random");
+        assert!(searched >= 0.98 && 1.0 - searched < 0.5 * (1.0 - drawn), "{searched} {drawn}");
+    }
 }
 
 /// The way of a search does not depend on how many cores run its designs.
