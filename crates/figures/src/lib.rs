@@ -32,6 +32,7 @@ mod method;
 pub mod picoseconds;
 pub mod probe;
 mod progress;
+mod repeated;
 mod result;
 mod steady;
 mod stop;
@@ -57,6 +58,7 @@ pub use latency::{
 pub use live_snapshot::LiveSnapshot;
 pub use method::{MethodResult, MethodSettings, TunedMethod};
 pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
+pub use repeated::{FigureSpread, RepeatedRuns};
 pub use result::{
     BusyShare, ByOp, Configuration, Energy, EnergyRow, Expected, FlashOperations, Invariant,
     IssueDelay, LatencyBin, LoadWindow, OwnCost, PackageEnergy, PartBusy, Power, RunResult,

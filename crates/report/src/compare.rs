@@ -32,7 +32,16 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
             figure(one.name, one.kind, (one.value, one.interval), (other.value, other.interval))
         })
         .collect();
-    let (names, notes) = ((title(first), title(second)), notes(first, second));
+    concluded((first, second), figures, notes(first, second))
+}
+
+/// What `figures` of two runs, or of the runs that these stand for, let one say.
+pub(crate) fn concluded(
+    (first, second): (&RunResult, &RunResult),
+    figures: Vec<FigureComparison>,
+    notes: Vec<String>,
+) -> Comparison {
+    let names = (title(first), title(second));
     let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {
         let figure = figures.iter().find(|figure| figure.figure == name)?;
         (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
@@ -73,6 +82,14 @@ fn title(result: &RunResult) -> String {
 }
 
 fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
+    let mut notes = unfair(first, second);
+    notes.extend(too_short("first", first));
+    notes.extend(too_short("second", second));
+    notes
+}
+
+/// What makes a comparison of two runs unfair.
+pub(crate) fn unfair(first: &RunResult, second: &RunResult) -> Vec<String> {
     let mut notes = Vec::new();
     let methods = first.method.as_ref().zip(second.method.as_ref());
     if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
@@ -87,7 +104,6 @@ fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
         for broken in result.invariants.iter().filter(|i| !i.holds) {
             notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));
         }
-        notes.extend(too_short(which, result));
     }
     notes
 }
@@ -134,6 +150,23 @@ fn figure(
         FigureKind::Latency | FigureKind::Cost => (first, second),
     };
     let bounds = ratio_bounds(ratio, above, below, name.starts_with("latency_ns.p"));
+    Some(judged(
+        (name, kind),
+        (first.0, second.0),
+        ratio,
+        bounds.map(|bounds| (bounds, RATIO_LEVEL)),
+    ))
+}
+
+/// A figure of two sides, the second `ratio` times better, with bounds of the ratio and their level where there are some.
+pub(crate) fn judged(
+    (name, kind): (&str, FigureKind),
+    (first, second): (f64, f64),
+    ratio: f64,
+    bounds: Option<((f64, f64), f64)>,
+) -> FigureComparison {
+    let level = bounds.map_or(RATIO_LEVEL, |(_, level)| level);
+    let bounds = bounds.map(|(bounds, _)| bounds);
     let verdict = match bounds {
         Some((low, _)) if low > 1.0 => Verdict::Better,
         Some((_, high)) if high < 1.0 => Verdict::Worse,
@@ -141,10 +174,8 @@ fn figure(
     };
     let text = words(kind, ratio, bounds, verdict);
     let bounds = bounds.filter(|bounds| *bounds != UNKNOWN);
-    let interval =
-        bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level: RATIO_LEVEL });
-    let (first, second) = (first.0, second.0);
-    Some(FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text })
+    let interval = bounds.map(|(low, high)| Interval { estimate: ratio, low, high, level });
+    FigureComparison { figure: name.into(), first, second, ratio, interval, verdict, text }
 }
 
 /// Probability with which the interval of a ratio covers the true one.

@@ -1,0 +1,37 @@
+//! One load that ran several times, and how far its figures spread between the runs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::interval::Interval;
+use crate::result::RunResult;
+
+/// One figure over several runs.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FigureSpread {
+    /// Key of the figure: `iops`, `latency_ns.p99`.
+    pub figure: String,
+    /// Mean of the figures of the runs.
+    pub mean: f64,
+    /// 95 % interval of the mean, from the spread between the runs; `null` for fewer than two runs.
+    pub interval: Option<Interval>,
+    /// The least of the runs.
+    pub min: f64,
+    /// The greatest of the runs.
+    pub max: f64,
+    /// Standard deviation between the runs divided by the mean; `null` for fewer than two runs or a mean of 0.
+    pub coefficient_of_variation: Option<f64>,
+}
+
+/// A load that ran several times.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RepeatedRuns {
+    /// What the load is called.
+    pub name: String,
+    /// How many runs were asked for.
+    pub asked: u32,
+    /// The runs that ended as they should, in the order of the rounds.
+    pub runs: Vec<RunResult>,
+    /// Figure by figure over `runs`.
+    pub figures: Vec<FigureSpread>,
+}

@@ -1,0 +1,148 @@
+//! Loads that ran several times: the figures over the runs, and two of them side by side.
+
+use ssdyno_figures::{Comparison, FigureComparison, FigureSpread, RepeatedRuns, RunResult};
+use ssdyno_record::mean_interval;
+
+use crate::compare::{concluded, judged, unfair};
+use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
+
+/// The figures that all of `runs` have, over the runs: the mean of the figures of the runs with a 95 % interval of
+/// Student's t, since the runs are independent of each other, and how far they spread.
+pub fn spread(runs: &[RunResult]) -> Vec<FigureSpread> {
+    let over = |name: &str| {
+        let values = values(runs, name)?;
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let varies = values.len() > 1 && mean != 0.0;
+        Some(FigureSpread {
+            figure: name.to_owned(),
+            mean,
+            interval: mean_interval(&values),
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            coefficient_of_variation: varies.then(|| (squares / (count - 1.0)).sqrt() / mean.abs()),
+        })
+    };
+    HEADLINES.iter().filter_map(|(name, _)| over(name)).collect()
+}
+
+/// The figures of `side` as those of one run: means, with the intervals between runs.
+pub fn repeated_figures(side: &RepeatedRuns) -> Vec<HeadlineFigure> {
+    let of = |&(name, kind): &(&'static str, FigureKind)| {
+        let FigureSpread { mean, interval, .. } = side.figures.iter().find(|f| f.figure == name)?;
+        Some(HeadlineFigure { name, kind, value: *mean, interval: *interval })
+    };
+    HEADLINES.iter().filter_map(of).collect()
+}
+
+/// The figure `name` of each run; `None` where a run has none.
+fn values(runs: &[RunResult], name: &str) -> Option<Vec<f64>> {
+    let of = |run| headline_figures(run).into_iter().find(|figure| figure.name == name);
+    let values: Vec<f64> =
+        runs.iter().map(|run| of(run).map(|f| f.value)).collect::<Option<_>>()?;
+    (!values.is_empty() && values.iter().all(|value| value.is_finite())).then_some(values)
+}
+
+/// Compares `second` with `first`, which ran as often, run by run: run *i* of both has the same seed, or the same round.
+///
+/// The ratio of a figure is the geometric mean of the ratios of the pairs. Its 95 % interval is that of Student's t of the mean
+/// of their logarithms: what moves both runs of a pair alike, such as the addresses that a seed draws or a machine that grows
+/// warm, cancels out. The figures beside it are means over the runs.
+///
+/// A single pair has no spread: it is compared as two runs are.
+pub fn compare_runs(first: &[RunResult], second: &[RunResult]) -> Option<Comparison> {
+    let (one, other) = (first.first()?, second.first()?);
+    if first.len().min(second.len()) < 2 {
+        return Some(crate::compare(one, other));
+    }
+    let figures: Vec<FigureComparison> =
+        HEADLINES.iter().filter_map(|figure| paired(*figure, first, second)).collect();
+    let mut all = concluded((one, other), figures, Vec::new());
+    for (one, other) in first.iter().zip(second) {
+        // Each run has its own numbers in what it warns of: one of a kind is enough.
+        let more = concluded((one, other), Vec::new(), Vec::new()).warnings;
+        for warning in more {
+            if !all.warnings.iter().any(|known| known.kind == warning.kind) {
+                all.warnings.push(warning);
+            }
+        }
+        for note in unfair(one, other) {
+            if !all.notes.contains(&note) {
+                all.notes.push(note);
+            }
+        }
+    }
+    Some(all)
+}
+
+fn paired(
+    (name, kind): (&str, FigureKind),
+    first: &[RunResult],
+    second: &[RunResult],
+) -> Option<FigureComparison> {
+    let (one, other) = (values(first, name)?, values(second, name)?);
+    let logarithm = |(first, second): (&f64, &f64)| {
+        let ratio = if kind.more_is_better() { second / first } else { first / second };
+        (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
+    };
+    let logarithms: Vec<f64> = one.iter().zip(&other).map(logarithm).collect::<Option<_>>()?;
+    let interval = mean_interval(&logarithms)?;
+    // A percentile of a histogram is the middle of a bin: equal ones may differ by the width of it.
+    let is_percentile = name.starts_with("latency_ns.p");
+    let bins = first.iter().chain(second).filter_map(|run| run.percentile_error_max);
+    let least = if is_percentile { bins.fold(0.0, f64::max) } else { 0.0 };
+    let half = ((interval.high - interval.low) / 2.0).max(least);
+    let bounds = ((interval.estimate - half).exp(), (interval.estimate + half).exp());
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let means = (mean(&one), mean(&other));
+    Some(judged((name, kind), means, interval.estimate.exp(), Some((bounds, interval.level))))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::Verdict;
+
+    use super::*;
+
+    fn runs(iops: &[f64]) -> Vec<RunResult> {
+        iops.iter().map(|iops| RunResult { iops: *iops, ..RunResult::default() }).collect()
+    }
+
+    /// 1, 2, 3, 4, 5: mean 3, standard deviation 1.5811, t(0.975, 4) = 2.776445 (tables), half 1.963243.
+    #[test]
+    fn the_interval_is_that_of_students_t() {
+        let iops = &spread(&runs(&[2.0, 1.0, 4.0, 3.0, 5.0]))[0];
+        assert_eq!((iops.figure.as_str(), iops.mean, iops.min, iops.max), ("iops", 3.0, 1.0, 5.0));
+        let interval = iops.interval.unwrap();
+        assert!((interval.high - 4.963_243).abs() < 1e-5, "{interval:?}");
+        assert!((interval.low - 1.036_757).abs() < 1e-5, "{interval:?}");
+        assert!((iops.coefficient_of_variation.unwrap() - 0.527_046).abs() < 1e-6);
+        let once = &spread(&runs(&[7.0]))[0];
+        assert_eq!((once.mean, once.interval, once.coefficient_of_variation), (7.0, None, None));
+    }
+
+    /// Logarithms of the ratios 0.1, 0.2 and 0.3: mean 0.2, standard deviation 0.1, t(0.975, 2) = 4.302653,
+    /// half 0.248414.
+    #[test]
+    fn ratios_are_paired() {
+        let first = [100.0, 1_000.0, 10_000.0];
+        let second: Vec<f64> =
+            first.iter().zip([0.1, 0.2, 0.3]).map(|(v, log): (&f64, f64)| v * log.exp()).collect();
+        let compared = compare_runs(&runs(&first), &runs(&second)).unwrap();
+        let iops = &compared.figures[0];
+        let interval = iops.interval.unwrap();
+        assert!((iops.ratio - 0.2_f64.exp()).abs() < 1e-9, "{iops:?}");
+        assert!((interval.low.ln() - (0.2 - 0.248_414)).abs() < 1e-5, "{interval:?}");
+        assert!((interval.high.ln() - (0.2 + 0.248_414)).abs() < 1e-5, "{interval:?}");
+        assert_eq!((iops.first, interval.level), (3_700.0, 0.95));
+        assert_eq!(iops.verdict, Verdict::CannotTell);
+        // The runs differ a hundred times more than the sides: only pairs tell it.
+        let second: Vec<f64> = first.iter().zip([1.09, 1.1, 1.11]).map(|(v, by)| v * by).collect();
+        let compared = compare_runs(&runs(&first), &runs(&second)).unwrap();
+        assert_eq!(compared.verdict, Verdict::Better);
+        let same = compare_runs(&runs(&first), &runs(&first)).unwrap();
+        assert_eq!(same.verdict, Verdict::Identical);
+        assert!(compare_runs(&[], &runs(&first)).is_none());
+    }
+}
