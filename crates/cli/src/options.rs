@@ -79,6 +79,9 @@ const OF_TASKS: [&str; 16] = [
 const OF_SWEEP: [&str; 7] =
     ["vary", "sampling", "designs", "objectives", "require", "time", "resume"];
 
+/// Keys of repeated runs that failures name.
+const OF_RUNS: [&str; 1] = ["runs"];
+
 /// Tables whose keys `--set` takes, in texts that give such a key a value.
 const OF_SET: [&str; 3] = ["workload.", "network.", "faults."];
 
@@ -203,7 +206,7 @@ fn of_task(part: &str) -> Option<String> {
     // A comparison and a sweep are made of runs: their failures name keys of workloads and devices, too.
     let keys: &[&str] = match verb(std::env::args_os()).as_deref() {
         Some("sweep") => &OF_SWEEP,
-        Some("compare") => &[],
+        Some("compare") => &OF_RUNS,
         _ => &OF_TASKS,
     };
     if keys.contains(&key) { Some(with_value(key, value)) } else { of_spec(part) }
@@ -240,6 +243,9 @@ mod tests {
         let verbs = ["pts", "profile", "verify", "probe"];
         for key in OF_TASKS {
             assert!(takes(&command, &verbs, &option_of(key)), "{key}: {}", option_of(key));
+        }
+        for key in OF_RUNS {
+            assert!(takes(&command, &["compare"], &option_of(key)), "{key}: {}", option_of(key));
         }
         for key in OF_SWEEP {
             assert!(takes(&command, &["sweep"], &option_of(key)), "{key}: {}", option_of(key));

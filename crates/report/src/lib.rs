@@ -23,6 +23,7 @@ mod headline;
 mod html;
 mod lines;
 mod repeat;
+mod repeat_text;
 mod series_csv;
 mod side_by_side;
 mod text;
@@ -35,6 +36,7 @@ pub use headline::{FigureKind, HEADLINES, HeadlineFigure, figure_format, headlin
 pub use html::{Axis, Page, Plot, table as html_table};
 pub use html::{comparison_html, report_html};
 pub use repeat::{compare_runs, repeated_figures, spread};
+pub use repeat_text::repeated_text;
 pub use series_csv::series_csv;
 pub use side_by_side::{SortBy, aligned, comparison_text, runs_table, runs_text, verdict};
 pub use text::summary_text;

@@ -1,6 +1,8 @@
 //! Loads that ran several times: the figures over the runs, and two of them side by side.
 
-use ssdyno_figures::{Comparison, FigureComparison, FigureSpread, RepeatedRuns, RunResult};
+use ssdyno_figures::{
+    Comparison, FigureComparison, FigureSpread, Interval, RepeatedRuns, RunResult,
+};
 use ssdyno_record::mean_interval;
 
 use crate::compare::{concluded, judged, unfair};
@@ -18,7 +20,8 @@ pub fn spread(runs: &[RunResult]) -> Vec<FigureSpread> {
         Some(FigureSpread {
             figure: name.to_owned(),
             mean,
-            interval: mean_interval(&values),
+            // No figure is below zero, however wide its interval is.
+            interval: mean_interval(&values).map(|all| Interval { low: all.low.max(0.0), ..all }),
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             coefficient_of_variation: varies.then(|| (squares / (count - 1.0)).sqrt() / mean.abs()),

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use ssdyno_figures::{Comparison, RunResult, Verdict};
+use ssdyno_figures::{Comparison, Verdict};
 
-use crate::headline::{figure_format, headline_figures};
+use crate::headline::{HeadlineFigure, figure_format};
 
 /// Keys that differ which are shown; the JSON form has all.
 const CHANGES_SHOWN: usize = 8;
@@ -63,15 +63,21 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     });
     let header = ["Figure", first, second, "", &format!("{second} is")].map(str::to_owned).to_vec();
     text.push_str(&aligned(&header, rows, &[1, 2]));
-    let level = match comparison.verdict {
-        Verdict::Identical | Verdict::NotComparable => "",
-        _ => " (intervals of ratios at 99 %)",
+    let level = match (comparison.verdict, level(comparison)) {
+        (Verdict::Identical | Verdict::NotComparable, _) | (_, None) => String::new(),
+        (_, Some(level)) => format!(" (intervals of ratios at {level})"),
     };
     let _ = writeln!(text, "\nVerdict  {}{level}", verdict(comparison));
     for note in &comparison.notes {
         let _ = writeln!(text, "Note: {note}");
     }
     text
+}
+
+/// The level of the intervals of ratios, such as `99 %`.
+pub(crate) fn level(comparison: &Comparison) -> Option<String> {
+    let interval = comparison.figures.iter().find_map(|figure| figure.interval)?;
+    Some(format!("{:.0} %", interval.level * 100.0))
 }
 
 /// What may be said, in a sentence.
@@ -97,16 +103,15 @@ pub struct SortBy<'a> {
     pub greatest_first: bool,
 }
 
-/// Many runs as one table, a row a run, with the header first: name, the keys that differ from the first run, the figures,
-/// and what may be said against the first run. `sort` is by a figure; runs without the figure come last.
+/// Many runs as one table, a row a run, with the header first: name, the keys that differ from the first run, the figures
+/// of each run that `all` has, and what may be said against the first run. `sort` is by a figure; runs without the figure come last.
 pub fn runs_table(
     names: &[String],
-    results: &[RunResult],
+    all: &[Vec<HeadlineFigure>],
     comparisons: &[Comparison],
     sort: Option<SortBy<'_>>,
 ) -> Vec<Vec<String>> {
     let keys = differing(comparisons);
-    let all: Vec<_> = results.iter().map(headline_figures).collect();
     let has = |name: &&str| all.iter().flatten().any(|figure| figure.name == *name);
     let figures: Vec<&str> = COLUMNS.into_iter().filter(has).collect();
     let mut header = vec!["run".to_owned()];
@@ -131,7 +136,7 @@ pub fn runs_table(
         });
         row
     };
-    let mut order: Vec<usize> = (0..results.len().min(names.len())).collect();
+    let mut order: Vec<usize> = (0..all.len().min(names.len())).collect();
     if let Some(SortBy { figure, greatest_first }) = sort {
         let key = |at: &usize| {
             let value = value(*at, figure);
@@ -220,9 +225,10 @@ pub fn aligned(
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::Change;
+    use ssdyno_figures::{Change, RunResult};
 
     use super::*;
+    use crate::headline::headline_figures;
 
     fn run(iops: f64) -> RunResult {
         RunResult { iops, requests: 1, ..RunResult::default() }
@@ -241,8 +247,9 @@ mod tests {
             ..crate::compare(&results[0], &results[at])
         };
         let comparisons = [against(1, 4), against(2, 2)];
+        let figures = results.each_ref().map(headline_figures);
         let sort = SortBy { figure: "iops", greatest_first: true };
-        let table = runs_table(&names, &results, &comparisons, Some(sort));
+        let table = runs_table(&names, &figures, &comparisons, Some(sort));
         assert_eq!(table[0][..3], ["run", "flash.channels", "iops"]);
         let order: Vec<&str> = table[1..].iter().map(|row| row[0].as_str()).collect();
         assert_eq!(order, ["b", "c", "a"]);

@@ -5,12 +5,16 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
-use ssdyno_figures::{Comparison, Keep, KeepGoing, RunResult};
+use ssdyno_figures::{Comparison, Keep, KeepGoing, RepeatedRuns, RunResult};
+use ssdyno_report::{
+    HeadlineFigure, compare, compare_runs, comparison_html, headline_figures, repeated_figures,
+};
 use ssdyno_session::{
     Failure, FailureKind, Measured, Prepared, Prompt, RunList, RunListProgress, RunPhase, RunSpec,
     files, named, resolve,
 };
 
+use crate::repeat::Rounds;
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
 /// Results and targets that are held against each other.
@@ -22,6 +26,14 @@ pub struct CompareTask {
     pub sides: Vec<String>,
     /// How targets are run; `real` and `write` are for real ones alone.
     pub run: RunSpec,
+    /// What is run for each side, in the order of the sides, in place of what `run` says; `null`, or none at all: as `run`
+    /// says. A spec without a target loads the one that the side names.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub specs: Vec<Option<RunSpec>>,
+    /// How often each side runs, in turn: 2 or more. The figures are then those over the runs, their intervals those of the
+    /// spread between the runs. Run *i* has the seed plus *i*. With it, a single side will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runs: Option<u32>,
 }
 
 /// What `compare` gives.
@@ -30,11 +42,17 @@ pub struct CompareResult {
     /// What each run is called, in the order of the sides.
     #[serde(default)]
     pub names: Vec<String>,
-    /// The results, in the order of the sides.
+    /// The results, in the order of the sides; of sides that ran several times the first run.
     pub results: Vec<RunResult>,
     /// Each result but the first against the first.
     pub comparisons: Vec<Comparison>,
+    /// The runs of each side, in the order of the sides, where sides ran several times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repeated: Vec<RepeatedRuns>,
 }
+
+/// Runs of a side at most: all of them are prepared before the first begins.
+const RUNS_MOST: u32 = 1000;
 
 /// A side before it has a result.
 enum Side {
@@ -54,22 +72,42 @@ impl CompareTask {
         !CompareTask::is_stored(side) && named::is_real(side)
     }
 
-    pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
-        if self.sides.len() < 2 {
-            return Err(Failure::usage("nothing to compare")
-                .with_help("name two results or targets, or more")
-                .with_key("sides"));
+    /// Whether side `at` loads a real target.
+    pub fn loads_real(&self, at: usize) -> bool {
+        match (self.specs.get(at), self.sides.get(at)) {
+            (Some(Some(spec)), side) => {
+                let target = spec.target.as_ref().or(side);
+                spec.contents.device.is_none()
+                    && target.is_some_and(|target| named::is_real(target))
+            }
+            (_, side) => side.is_some_and(|side| CompareTask::is_real(side)),
         }
-        let run = self.run.clone();
-        let run = run.for_all(self.sides.iter().filter(|side| !CompareTask::is_stored(side)));
-        let sides: Vec<Side> =
-            self.sides.iter().map(|side| read(side, &run, prompt)).collect::<Result<_, _>>()?;
-        let writes_to = match self.run.write.allowed {
-            true => self.sides.iter().filter(|side| CompareTask::is_real(side)).cloned().collect(),
-            false => Vec::new(),
-        };
-        let name = counted(sides.len() as u64, "run", "runs") + " side by side";
+    }
+
+    /// Whether side `at` is a result, and not run.
+    fn reads(&self, at: usize) -> bool {
+        !matches!(self.specs.get(at), Some(Some(_))) && CompareTask::is_stored(&self.sides[at])
+    }
+
+    pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
+        self.check()?;
+        let to_run = (0..self.sides.len()).filter(|at| !self.reads(*at));
+        let run = self.run.clone().for_all(to_run.map(|at| &self.sides[at]));
+        let specs = (0..self.sides.len()).map(|at| (!self.reads(at)).then(|| self.spec(at, &run)));
+        let specs: Vec<Option<RunSpec>> = specs.collect();
+        let writes_to = specs.iter().flatten().filter(|spec| spec.write.allowed);
+        let writes_to = writes_to.map(|spec| spec.target().to_owned()).collect();
         let names = names(&self.sides);
+        if let Some(runs) = self.runs {
+            let specs: Vec<RunSpec> = specs.into_iter().flatten().collect();
+            return repeated(&specs, names, runs, writes_to, prompt);
+        }
+        let sides = self.sides.iter().zip(specs).map(|(side, spec)| match spec {
+            None => read(side),
+            Some(spec) => resolve(&spec, prompt).map(|prepared| Side::ToRun(Box::new(prepared))),
+        });
+        let sides: Vec<Side> = sides.collect::<Result<_, _>>()?;
+        let name = counted(sides.len() as u64, "run", "runs") + " side by side";
         let carry_out = move |control: &TaskControl| {
             let (results, failure) = run_all(sides, control)?;
             let result = CompareResult::of(names, results);
@@ -77,20 +115,118 @@ impl CompareTask {
         };
         Ok(PreparedTask::new(name, writes_to, carry_out))
     }
+
+    fn check(&self) -> Result<(), Failure> {
+        let sides = self.sides.len();
+        if sides < 2 && (sides == 0 || self.runs.is_none()) {
+            return Err(Failure::usage("nothing to compare")
+                .with_help("name two results or targets, or more")
+                .with_key("sides"));
+        }
+        if !self.specs.is_empty() && self.specs.len() != sides {
+            return Err(Failure::usage("`specs` are not as many as `sides`")
+                .with_help("write a spec or null for each side")
+                .with_key("specs"));
+        }
+        if self.runs.is_some_and(|runs| runs < 2) {
+            return Err(Failure::usage("one run has no spread: `runs` must be 2 or more")
+                .with_help("write 2 or more, such as `runs=5`, or leave it out")
+                .with_key("runs"));
+        }
+        if self.runs.is_some_and(|runs| runs > RUNS_MOST) {
+            return Err(Failure::usage(format!("`runs` must be {RUNS_MOST} at most"))
+                .with_help("write fewer, and longer ones if need be")
+                .with_key("runs"));
+        }
+        if let (Some(at), Some(_)) = ((0..sides).find(|at| self.reads(*at)), self.runs) {
+            let what = format!("{} is a result, which cannot be run again", self.sides[at]);
+            return Err(Failure::usage(what)
+                .with_help("name its target, or leave `runs` out: one run of each is compared then")
+                .with_key("runs"));
+        }
+        Ok(())
+    }
+
+    /// What is run for side `at`, where nothing but `run` is said.
+    fn spec(&self, at: usize, run: &RunSpec) -> RunSpec {
+        let side = &self.sides[at];
+        // Rows make percentiles exact; files are not needed.
+        if let Some(Some(spec)) = self.specs.get(at) {
+            let target = spec.target.clone().or_else(|| Some(side.clone()));
+            return RunSpec { target, keep: Keep::None, ..spec.clone() };
+        }
+        let mut spec = RunSpec { target: Some(side.clone()), keep: Keep::None, ..run.clone() };
+        if !named::is_real(side) {
+            (spec.real, spec.write) = Default::default();
+        }
+        spec
+    }
+}
+
+/// The task that runs each of `specs` as often as `runs` says, in turn.
+fn repeated(
+    specs: &[RunSpec],
+    names: Vec<String>,
+    runs: u32,
+    writes_to: Vec<String>,
+    prompt: &mut dyn Prompt,
+) -> Result<PreparedTask, Failure> {
+    let rounds = Rounds::prepare(specs, runs, prompt)?;
+    let name = format!("{} of {runs} runs", counted(specs.len() as u64, "side", "sides"));
+    let carry_out = move |control: &TaskControl| {
+        let (repeated, failure) = rounds.carry_out(&names, control)?;
+        let result = CompareResult::of_repeated(names, repeated);
+        Ok(TaskOutcome { result: TaskResult::Compare(Box::new(result)), failure })
+    };
+    Ok(PreparedTask::new(name, writes_to, carry_out))
 }
 
 impl CompareResult {
     /// Holds the other `results` against the first; runs are called `names`.
     fn of(names: Vec<String>, results: Vec<RunResult>) -> CompareResult {
-        let Some((first, others)) = results.split_first() else { return CompareResult::default() };
-        let named = |(other, name): (&RunResult, &String)| Comparison {
-            first: names[0].clone(),
-            second: name.clone(),
-            ..ssdyno_report::compare(first, other)
-        };
-        let comparisons = others.iter().zip(&names[1..]).map(named).collect();
-        CompareResult { names, results, comparisons }
+        let others = results.iter().skip(1);
+        let comparisons = others.map(|other| compare(&results[0], other));
+        let comparisons = called(&names, comparisons.collect());
+        CompareResult { names, results, comparisons, repeated: Vec::new() }
     }
+
+    /// Holds the other sides against the first, run by run.
+    fn of_repeated(names: Vec<String>, repeated: Vec<RepeatedRuns>) -> CompareResult {
+        let others = repeated.iter().skip(1);
+        let comparisons = others.filter_map(|other| compare_runs(&repeated[0].runs, &other.runs));
+        let mut comparisons = called(&names, comparisons.collect());
+        for comparison in &mut comparisons {
+            let (ran, asked) = (repeated[0].runs.len(), repeated[0].asked);
+            if ran < asked as usize {
+                comparison.notes.push(format!("only {ran} of {asked} rounds ran to the end"));
+            }
+        }
+        let results = repeated.iter().filter_map(|side| side.runs.first().cloned()).collect();
+        CompareResult { names, results, comparisons, repeated }
+    }
+
+    /// The figures of each side, in the order of the sides: those of its run, or over its runs.
+    pub fn figures(&self) -> Vec<Vec<HeadlineFigure>> {
+        match self.repeated.is_empty() {
+            true => self.results.iter().map(headline_figures).collect(),
+            false => self.repeated.iter().map(repeated_figures).collect(),
+        }
+    }
+
+    /// The page of it.
+    pub fn html(&self) -> String {
+        comparison_html(&self.results, &self.comparisons, &self.repeated)
+    }
+}
+
+/// `comparisons`, of which both sides have the names of their runs.
+fn called(names: &[String], comparisons: Vec<Comparison>) -> Vec<Comparison> {
+    let named = |(comparison, name): (Comparison, &String)| Comparison {
+        first: names[0].clone(),
+        second: name.clone(),
+        ..comparison
+    };
+    comparisons.into_iter().zip(names.iter().skip(1)).map(named).collect()
 }
 
 /// What runs are called: directories by their last part, targets as they were given; with a number where two would be called
@@ -116,25 +252,17 @@ fn names(sides: &[String]) -> Vec<String> {
     names.iter().enumerate().map(numbered).collect()
 }
 
-fn read(side: &str, run: &RunSpec, prompt: &mut dyn Prompt) -> Result<Side, Failure> {
+fn read(side: &str) -> Result<Side, Failure> {
     let path = Path::new(side);
-    if path.is_dir() {
-        let file = path.join("result.json");
-        if !file.is_file() {
-            return Err(Failure::usage(format!("{side} holds no result.json"))
-                .with_help("name the directory of one run, such as results/NAME"));
-        }
-        return stored(&file.display().to_string());
-    }
-    if CompareTask::is_stored(side) {
+    if !path.is_dir() {
         return stored(side);
     }
-    // Rows make percentiles exact; files are not needed.
-    let mut spec = RunSpec { target: Some(side.to_owned()), keep: Keep::None, ..run.clone() };
-    if !named::is_real(side) {
-        (spec.real, spec.write) = Default::default();
+    let file = path.join("result.json");
+    if !file.is_file() {
+        return Err(Failure::usage(format!("{side} holds no result.json"))
+            .with_help("name the directory of one run, such as results/NAME"));
     }
-    resolve(&spec, prompt).map(|prepared| Side::ToRun(Box::new(prepared)))
+    stored(&file.display().to_string())
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
@@ -196,7 +324,11 @@ fn run_all(
 }
 
 /// Shows the run that has furthest to go.
-fn report(list: &RunList, progress: &RunListProgress<'_>, control: &TaskControl) -> KeepGoing {
+pub(crate) fn report(
+    list: &RunList,
+    progress: &RunListProgress<'_>,
+    control: &TaskControl,
+) -> KeepGoing {
     let runs = list.runs().iter().zip(progress.runs());
     let going = runs.filter(|(_, snapshot)| snapshot.phase != RunPhase::Ended);
     let share = |(run, snapshot): &(&Prepared, _)| {

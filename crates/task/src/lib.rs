@@ -18,6 +18,7 @@ mod gate;
 mod probe;
 mod profile;
 mod pts;
+mod repeat;
 mod run;
 mod runner;
 mod stored;

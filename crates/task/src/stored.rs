@@ -4,7 +4,7 @@
 use serde::Serialize;
 #[cfg(target_os = "linux")]
 use ssdyno_report::{Page, html_table};
-use ssdyno_report::{ResultError, comparison_html, series_csv};
+use ssdyno_report::{ResultError, series_csv};
 use ssdyno_session::ResultFolder;
 
 use crate::runner::TaskResult;
@@ -31,10 +31,7 @@ impl TaskResult {
             }
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
-            TaskResult::Compare(result) => {
-                let page = comparison_html(&result.results, &result.comparisons);
-                folder.write_page(&page, result)
-            }
+            TaskResult::Compare(result) => folder.write_page(&result.html(), result),
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {

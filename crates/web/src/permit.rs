@@ -10,7 +10,10 @@ pub(crate) fn is_real(task: &Task) -> bool {
         Task::Run(spec) => ssdyno_session::is_real(spec).unwrap_or(false),
         Task::Pts(pts) => named::is_real(&pts.target),
         Task::Profile(profile) => named::is_real(&profile.target),
-        Task::Compare(compare) => compare.sides.iter().any(|side| CompareTask::is_real(side)),
+        Task::Compare(compare) => {
+            let sides = compare.sides.len().max(compare.specs.len());
+            (0..sides).any(|at| compare.loads_real(at))
+        }
         Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
         #[cfg(target_os = "linux")]
         Task::Verify(_) => true,
@@ -31,6 +34,11 @@ pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Fa
             // One consent has many targets here: those that are not allowed are refused below.
             for side in compare.sides.iter().filter(|side| CompareTask::is_real(side)) {
                 compare.run.write = permitted(consent, side, compare.run.write.clone())?;
+            }
+            for (at, spec) in compare.specs.iter_mut().enumerate() {
+                let Some(spec) = spec else { continue };
+                spec.target = spec.target.take().or_else(|| compare.sides.get(at).cloned());
+                *spec = consent.apply(spec.clone())?;
             }
         }
         // Its plan refuses to vary what may be written to.

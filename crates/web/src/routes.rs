@@ -219,7 +219,7 @@ async fn compared_page(State(page): State<Page>, Query(pair): Query<Pair>) -> An
         let results = [result_of(base, &pair.first)?, result_of(base, &pair.second)?];
         let Pair { first, second } = pair;
         let comparison = Comparison { first, second, ..compare(&results[0], &results[1]) };
-        Ok::<_, Refused>(comparison_html(&results, &[comparison]))
+        Ok::<_, Refused>(comparison_html(&results, &[comparison], &[]))
     };
     let html = away(view).await??;
     Ok(([(header::CONTENT_SECURITY_POLICY, REPORT_POLICY)], Html(html)).into_response())

@@ -6,9 +6,7 @@ use clap::Args;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_figures::Keep;
-use ssdyno_report::{
-    RunDirectory, SortBy, comparison_html, comparison_text, runs_table, runs_text,
-};
+use ssdyno_report::{RunDirectory, SortBy, comparison_text, repeated_text, runs_table, runs_text};
 use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, refuse_real, unwritable};
 use ssdyno_sweep::Objective;
 use ssdyno_task::{
@@ -39,6 +37,10 @@ pub(crate) struct CompareArgs {
     /// Rows of the table to print [default: all].
     #[arg(long, value_name = "N", help_heading = None::<&str>)]
     pub(crate) top: Option<usize>,
+    /// Run each side N times, in turn (A B A B), and judge by the spread between the runs: figures are means over the runs, intervals are
+    /// at 95 %. Run 1 has the seed of --seed, run 2 the next one, the same on every side. 2 or more; for targets only.
+    #[arg(long, value_name = "N", help_heading = None::<&str>)]
+    pub(crate) runs: Option<u32>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
@@ -78,8 +80,9 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     check_options(args)?;
     args.junit.check(args.fail_if_slower.len(), "--fail-if-slower 5%")?;
     let run = RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..args.load.spec() };
-    let prepared =
-        task::prepare(&Task::Compare(Box::new(CompareTask { sides: args.sides.clone(), run })))?;
+    let (sides, runs) = (args.sides.clone(), args.runs);
+    let compare = CompareTask { sides, run, specs: Vec::new(), runs };
+    let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
     // Made before the runs: who has no place for results should hear of it at once.
     let directory = directory(args)?;
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), None);
@@ -89,7 +92,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         return Err(task::other_result());
     };
     let text = text(args, &result);
-    let page = comparison_html(&result.results, &result.comparisons);
+    let page = result.html();
     let limits = &args.fail_if_slower;
     let bounds: Vec<Gate> =
         result.comparisons.iter().flat_map(|comparison| not_slower(limits, comparison)).collect();
@@ -109,13 +112,22 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-/// Two runs figure by figure, more as one table.
+/// Two sides figure by figure, more as one table; then the runs of each, where there were several.
 fn text(args: &CompareArgs, result: &CompareResult) -> String {
+    let mut text = sides_text(args, result);
+    for side in &result.repeated {
+        text.push('\n');
+        text.push_str(&repeated_text(side));
+    }
+    in_text(&text)
+}
+
+fn sides_text(args: &CompareArgs, result: &CompareResult) -> String {
     if let ([comparison], None) = (result.comparisons.as_slice(), args.sort) {
-        return in_text(&comparison_text(comparison));
+        return comparison_text(comparison);
     }
     let sort = args.sort.map(|by| SortBy { figure: by.figure, greatest_first: by.more_is_better });
-    let table = runs_table(&result.names, &result.results, &result.comparisons, sort);
+    let table = runs_table(&result.names, &result.figures(), &result.comparisons, sort);
     let mut text = runs_text(&table, args.top.unwrap_or(usize::MAX));
     for (name, comparison) in result.names.iter().skip(1).zip(&result.comparisons) {
         for warning in &comparison.warnings {
@@ -125,7 +137,7 @@ fn text(args: &CompareArgs, result: &CompareResult) -> String {
             text.push_str(&format!("Note: {name}: {why}\n"));
         }
     }
-    in_text(&text)
+    text
 }
 
 fn directory(args: &CompareArgs) -> Result<Option<ResultFolder>, Failure> {

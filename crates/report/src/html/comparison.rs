@@ -1,22 +1,29 @@
 //! Results side by side, as a page.
 
+use ssdyno_block::counted;
 use ssdyno_figures::{
-    Comparison, FigureComparison, RunResult, SeriesPoint, Verdict, nanoseconds, rate, seconds,
-    significant,
+    Comparison, FigureComparison, RepeatedRuns, RunResult, SeriesPoint, Verdict, nanoseconds, rate,
+    seconds, significant,
 };
 
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
-use crate::headline::figure_format;
-use crate::side_by_side::{runs_table, verdict};
+use crate::headline::{figure_format, headline_figures};
+use crate::repeat::repeated_figures;
+use crate::repeat_text::repeated_tables;
+use crate::side_by_side::{level, runs_table, verdict};
 use crate::text::requests;
 
 /// Colours of the lines, by side; more are not drawn.
 const COLOURS: [&str; 4] = ["read", "write", "trim", "flush"];
 
 /// The page of a comparison: opens without a network. `results` in the order of the arguments,
-/// `comparisons` each of the others against the first.
-pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> String {
+/// `comparisons` each of the others against the first; `repeated` the runs of each, where there were several.
+pub fn comparison_html(
+    results: &[RunResult],
+    comparisons: &[Comparison],
+    repeated: &[RepeatedRuns],
+) -> String {
     let facts: Vec<String> = results
         .iter()
         .map(|r| format!("{} {}, {}", r.target, r.workload, requests(r.requests)))
@@ -27,7 +34,11 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
         let first = comparisons.iter().take(1).map(|comparison| comparison.first.clone());
         let others = comparisons.iter().map(|comparison| comparison.second.clone());
         let names: Vec<String> = first.chain(others).collect();
-        let all = runs_table(&names, results, comparisons, None);
+        let figures: Vec<_> = match repeated.is_empty() {
+            true => results.iter().map(headline_figures).collect(),
+            false => repeated.iter().map(repeated_figures).collect(),
+        };
+        let all = runs_table(&names, &figures, comparisons, None);
         if let Some((header, rows)) = all.split_first() {
             let header: Vec<&str> = header.iter().map(String::as_str).collect();
             page.section("All runs", &[table(&header, rows)]);
@@ -66,12 +77,23 @@ pub fn comparison_html(results: &[RunResult], comparisons: &[Comparison]) -> Str
         let rows: Vec<Vec<String>> = comparison.figures.iter().map(row).collect();
         let (first, second) = (comparison.first.as_str(), comparison.second.as_str());
         let is = format!("{second} is");
-        let header =
-            ["figure", first, second, "times better", "99 % interval", "verdict", is.as_str()];
+        let interval = level(comparison).unwrap_or_default() + " interval";
+        let header = ["figure", first, second, "times better", &interval, "verdict", is.as_str()];
         let changed = comparison.changed.iter().map(|change| vec![change.to_string()]);
         let changed = table(&["changed"], &changed.collect::<Vec<_>>());
         let title = format!("{second} against {first}: {}", verdict(comparison));
         page.section(&title, &[changed, table(&header, &rows)]);
+    }
+    for side in repeated {
+        let [over, each] = repeated_tables(side).map(|rows| match rows.split_first() {
+            Some((header, rows)) => {
+                let header: Vec<&str> = header.iter().map(String::as_str).collect();
+                table(&header, rows)
+            }
+            None => String::new(),
+        });
+        let runs = counted(side.runs.len() as u64, "run", "runs");
+        page.section(&format!("{}: {runs}", side.name), &[over, each]);
     }
     let pictures = [
         over_time(results, "Requests per second", "requests per second", rate, |p| Some(p.iops)),
@@ -119,7 +141,7 @@ mod tests {
         let hostile = RunResult { target: "<b>&\"".into(), iops: 5.0, ..RunResult::default() };
         let results = [hostile, RunResult { iops: 6.0, ..RunResult::default() }];
         let comparison = crate::compare(&results[0], &results[1]);
-        let page = comparison_html(&results, &[comparison]);
+        let page = comparison_html(&results, &[comparison], &[]);
         roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
         assert!(page.contains("&lt;b&gt;") && page.contains("too few requests"), "{page}");
     }

@@ -1,0 +1,66 @@
+//! A load that ran several times, as tables: the figures over its runs, and a row for each run.
+
+use serde_json::Value;
+use ssdyno_block::counted;
+use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult};
+
+use crate::headline::{figure_format, headline_figures};
+use crate::side_by_side::aligned;
+
+/// Figures of the row of a run: a line of a terminal holds no more.
+const COLUMNS: [&str; 4] = ["iops", "latency_ns.mean", "latency_ns.p99", "latency_ns.p99_9"];
+
+/// Tables with their headers first: the figures over the runs of `side`, and the runs, a row each.
+pub(crate) fn repeated_tables(side: &RepeatedRuns) -> [Vec<Vec<String>>; 2] {
+    let header = ["Figure", "mean", "95 % interval", "least", "greatest", "varies by"];
+    let header = header.map(str::to_owned).to_vec();
+    let over = side.figures.iter().map(|figure| row(figure).to_vec());
+    let over = [header].into_iter().chain(over).collect();
+    let mut header = vec!["run".to_owned(), "seed".to_owned()];
+    header.extend(COLUMNS.map(str::to_owned));
+    let each = side.runs.iter().zip(1..).map(|(run, number)| run_row(run, number));
+    [over, [header].into_iter().chain(each).collect()]
+}
+
+fn row(figure: &FigureSpread) -> [String; 6] {
+    let format = figure_format(&figure.figure);
+    let interval = figure.interval.map(|i| format!("{} to {}", format(i.low), format(i.high)));
+    let varies = figure.coefficient_of_variation.map(|by| format!("{:.2} %", by * 100.0));
+    let none = || "-".to_owned();
+    [
+        figure.figure.clone(),
+        format(figure.mean),
+        interval.unwrap_or_else(none),
+        format(figure.min),
+        format(figure.max),
+        varies.unwrap_or_else(none),
+    ]
+}
+
+fn run_row(run: &RunResult, number: usize) -> Vec<String> {
+    let seed = run.spec.as_ref().and_then(|spec| spec.get("seed")).map(Value::to_string);
+    let mut row = vec![number.to_string(), seed.unwrap_or_else(|| "-".to_owned())];
+    let figures = headline_figures(run);
+    row.extend(COLUMNS.map(|name| match figures.iter().find(|figure| figure.name == name) {
+        Some(figure) => figure_format(name)(figure.value),
+        None => "-".to_owned(),
+    }));
+    row
+}
+
+/// The runs of `side` as text.
+pub fn repeated_text(side: &RepeatedRuns) -> String {
+    let [over, each] = repeated_tables(side).map(|rows| match rows.split_first() {
+        Some((header, rows)) => {
+            let right: Vec<usize> = (1..header.len()).collect();
+            aligned(header, rows.iter().cloned(), &right)
+        }
+        None => String::new(),
+    });
+    let runs = counted(side.runs.len() as u64, "run", "runs");
+    let of = match side.runs.len() < side.asked as usize {
+        true => format!(" of {} that were asked for", side.asked),
+        false => String::new(),
+    };
+    format!("{}: {runs}{of}\n{over}\n{each}", side.name)
+}

@@ -1,0 +1,193 @@
+//! Loads that run several times in turn: A B A B.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ssdyno_block::counted;
+use ssdyno_figures::{KeepGoing, RepeatedRuns, RunResult};
+use ssdyno_report::spread;
+use ssdyno_session::{
+    Failure, FailureKind, Measured, Prepared, Prompt, RunList, RunListProgress, RunSpec, resolve,
+};
+
+use crate::compare::report;
+use crate::runner::TaskControl;
+
+/// The loads of all rounds, round by round: what drifts while they run meets all sides alike.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    sides: usize,
+    asked: u32,
+    runs: Vec<Prepared>,
+}
+
+impl Rounds {
+    /// Prepares each of `specs` for `asked` runs. Run *i* of each has the seed of the spec plus *i*: the sides draw the same
+    /// random numbers in the same round, and other ones in the next.
+    pub(crate) fn prepare(
+        specs: &[RunSpec],
+        asked: u32,
+        prompt: &mut dyn Prompt,
+    ) -> Result<Rounds, Failure> {
+        let (about, told) = (String::new(), BTreeSet::new());
+        let mut prompt = AskedOnce { prompt, about, told, answers: BTreeMap::new() };
+        let mut runs = Vec::new();
+        for round in 0..asked {
+            for spec in specs {
+                let seed = spec.seed.wrapping_add(u64::from(round));
+                runs.push(resolve(&RunSpec { seed, ..spec.clone() }, &mut prompt)?);
+            }
+        }
+        Ok(Rounds { sides: specs.len(), asked, runs })
+    }
+
+    /// Carries the runs out. Gives of each side, called as `names` say, the runs of all rounds that are whole, and what was wrong
+    /// with a run. The first run that gives no figures, or ends early, ends the rest.
+    ///
+    /// # Errors
+    /// No round is whole.
+    pub(crate) fn carry_out(
+        self,
+        names: &[String],
+        control: &TaskControl,
+    ) -> Result<(Vec<RepeatedRuns>, Option<Failure>), Failure> {
+        let Rounds { sides, asked, runs } = self;
+        let list = RunList::new(runs);
+        let (ends, failure) = (AtomicBool::new(false), Mutex::new(None));
+        let note = |wrong: Failure| {
+            let mut first = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            first.get_or_insert(wrong);
+        };
+        let take = |_: usize, ended: Result<Measured, Failure>| {
+            let Measured { result, failure, .. } = match ended {
+                Ok(measured) => measured,
+                Err(wrong) => {
+                    ends.store(true, Ordering::Relaxed);
+                    note(wrong);
+                    return Ok::<_, Failure>(None);
+                }
+            };
+            // Less than the whole load is another load. What ran to its end with errors counts, as it does alone.
+            let whole = !result.partial;
+            if !whole {
+                ends.store(true, Ordering::Relaxed);
+            }
+            failure.into_iter().for_each(&note);
+            Ok(whole.then_some(result))
+        };
+        let watch = &mut |progress: &RunListProgress<'_>| {
+            let flow = report(&list, progress, control);
+            if ends.load(Ordering::Relaxed) { KeepGoing::Stop } else { flow }
+        };
+        let ended = list.execute(take, watch)?;
+        let ended: Vec<Option<RunResult>> = ended.into_iter().map(Option::flatten).collect();
+        let whole: Vec<&[Option<RunResult>]> =
+            ended.chunks(sides).filter(|round| round.iter().all(Option::is_some)).collect();
+        let failure = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let missing =
+            (whole.len() < asked as usize).then(|| cut_short(whole.len(), asked, failure.as_ref()));
+        if whole.is_empty() {
+            return Err(failure.unwrap_or_else(|| cut_short(0, asked, None)));
+        }
+        let side = |at: usize| {
+            let runs: Vec<RunResult> = whole.iter().filter_map(|round| round[at].clone()).collect();
+            RepeatedRuns { name: names[at].clone(), asked, figures: spread(&runs), runs }
+        };
+        Ok(((0..sides).map(side).collect(), missing.or(failure)))
+    }
+}
+
+/// Why there are fewer rounds than were asked for.
+fn cut_short(whole: usize, asked: u32, why: Option<&Failure>) -> Failure {
+    let rounds = counted(u64::from(asked), "round", "rounds");
+    let message = format!("{whole} of {rounds} ran to the end");
+    match why.filter(|why| why.kind != FailureKind::Interrupted) {
+        Some(why) => Failure { message: format!("{message}: {}", why.message), ..why.clone() },
+        None => Failure::new(FailureKind::Interrupted, format!("interrupted: {message}"))
+            .with_help("the figures are those of the rounds that ran to the end"),
+    }
+}
+
+/// Asks each question once: the runs of a side all want the same consent.
+struct AskedOnce<'a> {
+    prompt: &'a mut dyn Prompt,
+    /// What was told last: the device that the next question is about.
+    about: String,
+    told: BTreeSet<String>,
+    /// By what was told before the question, and the question: two devices are asked about in the same words.
+    answers: BTreeMap<(String, String), Option<String>>,
+}
+
+impl Prompt for AskedOnce<'_> {
+    fn is_attended(&self) -> bool {
+        self.prompt.is_attended()
+    }
+
+    fn tell(&mut self, text: &str) {
+        text.clone_into(&mut self.about);
+        if self.told.insert(text.to_owned()) {
+            self.prompt.tell(text);
+        }
+    }
+
+    fn ask(&mut self, question: &str) -> Option<String> {
+        let key = (self.about.clone(), question.to_owned());
+        let prompt = &mut self.prompt;
+        self.answers.entry(key).or_insert_with(|| prompt.ask(question)).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Notes what it is asked, and answers with the number of the question.
+    #[derive(Default)]
+    struct Notes(Vec<String>);
+
+    impl Prompt for Notes {
+        fn is_attended(&self) -> bool {
+            true
+        }
+
+        fn tell(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+
+        fn ask(&mut self, question: &str) -> Option<String> {
+            self.0.push(question.to_owned());
+            Some(self.0.len().to_string())
+        }
+    }
+
+    #[test]
+    fn each_device_is_asked_about_once() {
+        let mut notes = Notes::default();
+        let (about, told) = (String::new(), BTreeSet::new());
+        let mut once = AskedOnce { prompt: &mut notes, about, told, answers: BTreeMap::new() };
+        let mut ask = |device: &str| {
+            once.tell(device);
+            once.ask("sure?")
+        };
+        let answers = ["a", "b", "a", "b", "a"].map(&mut ask).map(Option::unwrap);
+        assert_eq!(answers, ["2", "4", "2", "4", "2"]);
+        assert_eq!(notes.0, ["a", "sure?", "b", "sure?"]);
+    }
+
+    #[test]
+    fn rounds_are_interleaved_and_pairs_have_the_same_seed() {
+        let spec = |target: &str| RunSpec {
+            target: Some(target.to_owned()),
+            seed: 7,
+            requests: Some(10),
+            ..RunSpec::default()
+        };
+        let specs = ["sim:config-a", "sim:delay-10us"].map(spec);
+        let rounds = Rounds::prepare(&specs, 3, &mut ssdyno_session::Unattended).unwrap();
+        let order: Vec<(&str, u64)> =
+            rounds.runs.iter().map(|run| (run.asked().target(), run.asked().seed)).collect();
+        let (a, b) = ("sim:config-a", "sim:delay-10us");
+        assert_eq!(order, [(a, 7), (b, 7), (a, 8), (b, 8), (a, 9), (b, 9)]);
+    }
+}
