@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use crate::common::Place;
 
-const LOAD: [&str; 6] =
-    ["--workload", "randread", "--requests", "2000", "--keep", "none"];
+const LOAD: [&str; 6] = ["--workload", "randread", "--requests", "2000", "--keep", "none"];
 
 fn compare<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["compare"], more, &LOAD[..]].concat()

@@ -84,23 +84,26 @@ pub fn comparison_html(
         let title = format!("{second} against {first}: {}", verdict(comparison));
         page.section(&title, &[changed, table(&header, &rows)]);
     }
-    for side in repeated {
-        let [over, each] = repeated_tables(side).map(|rows| match rows.split_first() {
-            Some((header, rows)) => {
-                let header: Vec<&str> = header.iter().map(String::as_str).collect();
-                table(&header, rows)
-            }
-            None => String::new(),
-        });
-        let runs = counted(side.runs.len() as u64, "run", "runs");
-        page.section(&format!("{}: {runs}", side.name), &[over, each]);
-    }
+    repeated.iter().for_each(|side| runs_of(&mut page, side));
     let pictures = [
         over_time(results, "Requests per second", "requests per second", rate, |p| Some(p.iops)),
         over_time(results, "Mean latency", "latency", nanoseconds, |p| p.latency_ns_mean),
     ];
     page.section("Over time", &[format!("<div class=\"pair\">{}</div>\n", pictures.concat())]);
     page.finish()
+}
+
+/// The figures over the runs of `side`, and the runs.
+fn runs_of(page: &mut Page, side: &RepeatedRuns) {
+    let [over, each] = repeated_tables(side).map(|rows| match rows.split_first() {
+        Some((header, rows)) => {
+            let header: Vec<&str> = header.iter().map(String::as_str).collect();
+            table(&header, rows)
+        }
+        None => String::new(),
+    });
+    let runs = counted(side.runs.len() as u64, "run", "runs");
+    page.section(&format!("{}: {runs}", side.name), &[over, each]);
 }
 
 fn over_time(
