@@ -88,7 +88,7 @@ fn one_request_is_a_line_by_percentile() {
     let text = summary_text(&result);
     assert!(text.contains("\n1 request, "), "{text}");
     assert!(text.contains("1 read, 1 program, 1 erase, 1 relocation\n"), "{text}");
-    let compared = comparison_html(&[result.clone(), result.clone()], &[]);
+    let compared = comparison_html(&[result.clone(), result.clone()], &[], &[]);
     assert!(compared.contains(", 1 request"), "{compared}");
     assert!(!compared.contains("1 requests"), "{compared}");
     let sums = result.invariants.iter().find(|invariant| invariant.name == "series_sums").unwrap();
