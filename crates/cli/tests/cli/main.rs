@@ -25,7 +25,6 @@ mod network_lab;
 mod overwriting;
 #[cfg(target_os = "linux")]
 mod page;
-mod repeat;
 mod resume;
 mod spec;
 mod statistics;
