@@ -14,12 +14,12 @@ use crate::trace_args::TraceArgs;
 pub(crate) struct LoadArgs {
     /// A preset (see `ssdyno list`), FILE.toml, or a trace, which may be compressed [default: mixed; for
     /// a real device or file, which is read-only without --write, randread].
-    #[arg(long, value_name = "WORKLOAD")]
+    #[arg(short, long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
     /// Run the jobs of a fio job file instead of a workload: at the same time, groups (stonewall) one
     /// after the other. Options that have no counterpart are named with their line.
     #[arg(long, value_name = "FILE.fio",
-          conflicts_with_all = ["workload", "requests", "trace_format", "timing", "trace_depth",
+          conflicts_with_all = ["workload", "depth", "block_size", "read_percent", "rate", "requests", "trace_format", "timing", "trace_depth",
                                 "trace_device", "trace_origin", "trace_slot", "trace_ids",
                                 "trace_columns", "beyond_end"])]
     pub(crate) fio: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct LoadArgs {
     pub(crate) seed: u64,
     /// Stop issuing after this long on the device's clock, such as 10s (fio: runtime); with --fio, no job
     /// runs longer.
-    #[arg(long = "for", value_name = "TIME", value_parser = positive_span,
+    #[arg(short = 't', long = "for", alias = "runtime", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,
     /// Issue this many requests, such as 5000, 40k or 1.5M; a ramp-up comes before and is not counted
@@ -41,8 +41,21 @@ pub(crate) struct LoadArgs {
     /// --requests limit it [default: 10 minutes, at most 20 million requests].
     #[arg(long, value_name = "[FIGURE=]N%")]
     pub(crate) until: Option<Until>,
+    /// Requests outstanding: workload.depth (fio: iodepth).
+    #[arg(short, long, alias = "iodepth", value_name = "N")]
+    pub(crate) depth: Option<String>,
+    /// Size of every request, such as 4k: workload.block_size (fio: bs).
+    #[arg(short, long, alias = "bs", value_name = "SIZE")]
+    pub(crate) block_size: Option<String>,
+    /// Percentage of reads: workload.read_percent (fio: rwmixread).
+    #[arg(short, long, alias = "rwmixread", value_name = "N")]
+    pub(crate) read_percent: Option<String>,
+    /// Requests per second, which arrive at random whether or not earlier ones are done: workload.arrivals, poisson (fio:
+    /// rate_iops with rate_process=poisson).
+    #[arg(long, alias = "rate-iops", value_name = "N")]
+    pub(crate) rate: Option<String>,
     /// Set a key of the device or the workload; see below. May be repeated.
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(short, long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     #[command(flatten)]
     pub(crate) trace: TraceArgs,
@@ -60,11 +73,28 @@ impl LoadArgs {
             duration: self.duration,
             requests: self.requests,
             until: self.until,
-            set: self.set.clone(),
+            set: self.set(),
             trace: self.trace.spec(),
             host: self.host.spec(),
             ..RunSpec::default()
         }
+    }
+}
+
+impl LoadArgs {
+    /// What is set: by options of its own first, because what `--set` says in full goes over it.
+    fn set(&self) -> Vec<String> {
+        let own = [
+            ("depth", &self.depth),
+            ("block_size", &self.block_size),
+            ("read_percent", &self.read_percent),
+            ("arrivals.rate", &self.rate),
+        ];
+        let kind = self.rate.as_ref().map(|_| "workload.arrivals.kind=poisson".to_owned());
+        let given = own.into_iter().filter_map(|(key, value)| {
+            value.as_ref().map(|value| format!("workload.{key}={value}"))
+        });
+        kind.into_iter().chain(given).chain(self.set.iter().cloned()).collect()
     }
 }
 
@@ -94,6 +124,16 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
 /// A number of requests above zero: a whole one, in thousands (k), millions (M) or billions (G).
 pub(crate) fn requests(text: &str) -> Result<u64, String> {
     let help = || "it must be a whole number above zero, such as 5000, 40k or 1.5M".to_owned();
+    if let Some((number, power)) = text.split_once(['e', 'E'])
+        && let (Ok(_), Ok(power)) = (number.parse::<f64>(), power.parse::<u32>())
+    {
+        // As a shift of the point: 1e6 and 1.5e3 are whole, 1.5e0 is not.
+        let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len() as u32);
+        let whole: Option<u64> = number.replace('.', "").parse().ok();
+        let shift = power.checked_sub(digits).and_then(|shift| 10u64.checked_pow(shift));
+        let count = whole.zip(shift).and_then(|(whole, shift)| whole.checked_mul(shift));
+        return count.filter(|n| (1..=1_000_000_000_000_000).contains(n)).ok_or_else(help);
+    }
     let (number, factor) = match text.chars().last() {
         Some('k' | 'K') => (&text[..text.len() - 1], 1e3),
         Some('M') => (&text[..text.len() - 1], 1e6),
@@ -117,11 +157,14 @@ mod tests {
     #[test]
     fn requests_are_counted_in_thousands_and_millions() {
         let read = [("1", 1), ("40k", 40_000), ("1.5M", 1_500_000), ("2G", 2_000_000_000)];
-        for (text, count) in read.into_iter().chain([("1_000", 1000), ("1.001k", 1001)]) {
+        let more = [("1_000", 1000), ("1.001k", 1001), ("1e6", 1_000_000), ("1.5e3", 1500)];
+        for (text, count) in read.into_iter().chain(more) {
             assert_eq!(requests(text), Ok(count), "{text}");
         }
-        for text in ["", "k", "0", "0k", "-1", "1.5", "1.0001k", "1e3k", "nank", "4KiB", "9999999G"]
-        {
+        for text in [
+            "", "k", "0", "0k", "-1", "1.5", "1.0001k", "1e3k", "1.5e0", "1e99", "-1e3", "nank",
+            "4KiB", "9999999G",
+        ] {
             assert!(requests(text).is_err(), "{text}");
         }
     }

@@ -12,10 +12,12 @@
 //! formats of results.
 
 mod args;
+mod columns;
 mod commands;
 mod consent;
 mod diagnose;
 mod gates;
+mod help;
 mod host;
 mod hosts;
 mod memory;
@@ -37,8 +39,8 @@ mod words;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 
 use diagnose::exit_code;
 use output::{Output, report};
@@ -49,7 +51,8 @@ use verbs::{Cli, Verb};
 static MEMORY: memory::OrEnd = memory::OrEnd;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = help::command().try_get_matches().and_then(|found| Cli::from_arg_matches(&found));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return refused(&suggest::harmless(error)),
     };
@@ -79,8 +82,8 @@ fn main() -> ExitCode {
         Verb::List(args) => commands::list::run(args, output),
         Verb::Show(args) => commands::show::run(args, output),
         Verb::Schema(args) => commands::schema::run(args, output),
-        Verb::Completion(args) => commands::completion::run(args, Cli::command(), output),
-        Verb::Man(args) => commands::man::run(args, Cli::command(), output),
+        Verb::Completion(args) => commands::completion::run(args, help::command(), output),
+        Verb::Man(args) => commands::man::run(args, help::command(), output),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,28 +7,16 @@ const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
 
 /// What other tools call something that is called otherwise here.
 const CALLED_HERE: &[(&[&str], &str)] = &[
-    (
-        &["--rate", "--rate-iops", "--iops"],
-        "requests per second are keys of the workload: `--set workload.arrivals.kind=poisson --set workload.arrivals.rate=20000`",
-    ),
-    (
-        &["--depth", "--iodepth", "--qd", "--queue-depth"],
-        "requests outstanding are a key of the workload: `--set workload.depth=8`",
-    ),
-    (
-        &["--bs", "--blocksize", "--block-size"],
-        "sizes are a key of the workload: `--set 'workload.block_sizes=[{ size = \"4KiB\" }]'`",
-    ),
-    (&["--runtime", "--time", "--duration"], "`--for 10s` says how long"),
+    (&["--iops"], "`--rate 20k` says how many requests arrive in a second"),
+    (&["--qd", "--queue-depth"], "`--depth 8` says how many requests are outstanding"),
+    (&["--blocksize"], "`--block-size 4k` says how large requests are"),
+    (&["--time", "--duration"], "`--for 10s` says how long"),
     (
         &["--rw", "--readwrite", "--pattern"],
         "`--workload` says what is done: randread, randwrite, seqread, seqwrite, mixed (`ssdyno list \
          workloads`)",
     ),
-    (
-        &["--rwmixread", "--read-percent", "--reads"],
-        "the share of reads is a key of the workload: `--set workload.read_percent=70`",
-    ),
+    (&["--reads"], "`--read-percent 70` says how many of the requests are reads"),
     (&["--numjobs", "--threads-count"], "`--jobs 4` says how many threads share the load"),
     (&["--ioengine"], "`--engine io_uring` or `threads` says what carries requests out"),
     (&["--filename"], "the target stands without an option: `ssdyno run /dev/nvme0n1`"),
@@ -114,7 +102,7 @@ mod tests {
                 continue;
             }
             let misses = DESTROYING.iter().flat_map(|option| near_misses(&option[2..]));
-            let words = ["rate", "rw", "writes", "force", "wipe", "erase", "yes", "iosize"];
+            let words = ["rw", "writes", "force", "wipe", "erase", "yes", "iosize"];
             for miss in misses.chain(words.map(str::to_owned)).filter(|miss| !has(miss)) {
                 let line = ["ssdyno", verb.get_name(), "./x", "./y", &format!("--{miss}")];
                 let Err(error) = Cli::try_parse_from(line) else { continue };
@@ -146,8 +134,8 @@ mod tests {
 
     #[test]
     fn words_of_other_tools_are_explained() {
-        assert!(called_here("--rate").is_some_and(|help| help.contains("workload.arrivals.rate")));
-        assert!(called_here("--runtime=5").is_some_and(|help| help.contains("--for")));
+        assert!(called_here("--iops").is_some_and(|help| help.contains("--rate")));
+        assert!(called_here("--duration=5").is_some_and(|help| help.contains("--for")));
         assert_eq!(called_here("--workload"), None);
         let command = Cli::command();
         let run = command.find_subcommand("run").unwrap();

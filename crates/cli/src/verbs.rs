@@ -68,11 +68,7 @@ Values of --vary:
   KEY=25us..100us/4 with a unit
   KEY=0.07..0.28    anything between, for designs that are drawn (--sampling)
 Figures of --objective and --require:
-  iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, cost
-Examples:
-  ssdyno sweep sim:config-a --vary flash.channels=2,4,8 --vary ftl.over_provisioning=0.07..0.28/4 \\
-      --workload randwrite --requests 20k --objective p99,cost
-  ssdyno sweep sim:p3600 --vary workload.depth=1..256*2 --workload randread --requests 20k";
+  iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, cost";
 
 /// A dynamometer for storage: speed, latency, energy and character of a block device.
 #[derive(Debug, Parser)]
@@ -88,21 +84,21 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Load a target; print and store speed, latency, energy and write amplification.
-    #[command(after_help = SET)]
+    #[command(after_long_help = SET)]
     Run(Box<RunArgs>),
     /// Compare runs or targets with confidence intervals and significance tests.
-    #[command(after_help = SET)]
+    #[command(after_long_help = SET)]
     Compare(Box<CompareArgs>),
     /// Run many designs of a device or settings of a load; print and store one table, the best designs, the effect of each key.
-    #[command(after_help = SWEEP)]
+    #[command(after_long_help = SWEEP)]
     Sweep(Box<SweepArgs>),
     /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
     /// in steady state. Destroys all data on the target.
-    #[command(after_help = SET_DEVICE)]
+    #[command(after_long_help = SET_DEVICE)]
     Pts(Box<PtsArgs>),
     /// Measure by request size how much faster sequential accesses are than random ones, for reads and writes.
     /// Destroys the data in the span unless only reads are measured.
-    #[command(after_help = SET_DEVICE)]
+    #[command(after_long_help = SET_DEVICE)]
     Profile(Box<ProfileArgs>),
     /// Re-run a paper's tables and figures: printed value, our value, error, and why.
     Papers(PapersArgs),
@@ -127,7 +123,7 @@ pub(crate) enum Verb {
     /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
     /// Print a device, host, network or workload as a complete TOML file, which `run` accepts.
-    #[command(after_help = SET)]
+    #[command(after_long_help = SET)]
     Show(ShowArgs),
     /// Explain a key of a file, a spec or a result: meaning, unit, values, default, and what presets give it.
     Explain(ExplainArgs),

@@ -75,7 +75,7 @@ pub struct RunResult {
     /// Intervals around the figures; `null` where there were too few requests for one.
     pub confidence: Option<Confidence>,
     /// Largest relative error of the percentiles: 0 where they were worked out from a row of each request, and
-    /// 0.0039 where they come from histograms ([`Keep`](crate::Keep)); `null` in results of older programs.
+    /// 0.0039 where they come from histograms (`keep`); `null` in results of older programs.
     #[serde(default)]
     pub percentile_error_max: Option<f64>,
     /// Why the run stopped where it did: `done`, `requests`, `duration`, `precision`, `interrupted`,

@@ -3,17 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use schemars::JsonSchema;
 use toml::{Table, Value};
 
 use crate::failure::{Failure, FailurePlace, in_place_of};
 use crate::kinds::DEVICE_KINDS;
-use crate::schema_keys::keys;
+use crate::schema_keys::{KeyEntry, entries};
 
 /// The prefix of keys that belong to the workload.
 pub(crate) const WORKLOAD: &str = "workload.";
 
 /// The prefix of keys that belong to the network.
 pub(crate) const NETWORK: &str = "network.";
+
+/// Keys of which a table has one: the second leaves where the first is set.
+const EITHER: [(&str, &str); 2] = [("block_size", "block_sizes"), ("block_sizes", "block_size")];
 
 /// One `--set`.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,6 +66,15 @@ impl Setting {
         strip(WORKLOAD).or_else(|| strip(NETWORK)).unwrap_or(&self.key)
     }
 
+    /// The keys of the kind of file that it is set over.
+    fn file(&self) -> &'static FileKeys {
+        match self.key.split_once('.') {
+            Some(("workload", _)) => &WORKLOADS,
+            Some(("network", _)) => &NETWORKS,
+            _ => &DEVICE,
+        }
+    }
+
     /// Whether it is of the device: of neither workload nor network.
     pub(crate) fn is_of_device(&self) -> bool {
         !self.key.starts_with(WORKLOAD) && !self.key.starts_with(NETWORK)
@@ -87,6 +100,10 @@ impl Setting {
             let Value::Table(next) = entry else { return };
             inner = next;
         }
+        // What is set goes over what says the same in another way.
+        if let Some((_, other)) = EITHER.iter().find(|(key, _)| *key == last) {
+            inner.remove(*other);
+        }
         inner.insert(last.to_owned(), self.value.clone());
     }
 
@@ -95,12 +112,7 @@ impl Setting {
     /// # Errors
     /// The key is in no schema.
     pub fn check(&self) -> Result<(), Failure> {
-        let own = match self.key.split_once('.') {
-            Some(("workload", _)) => workload_keys(),
-            Some(("network", _)) => network_keys(),
-            _ => device_keys(),
-        };
-        if own.contains(self.local_key()) {
+        if self.file().keys.contains(self.local_key()) {
             return Ok(());
         }
         let mut known = device_keys().clone();
@@ -118,14 +130,62 @@ impl Setting {
     }
 }
 
+impl Setting {
+    /// Takes the value as people write it in a shell, where the key takes no such value as it is: `1e6` and `40k` for a whole
+    /// number, `7%` for a share, `FIFO` for `fifo`.
+    fn understand(&mut self) {
+        let key = self.local_key();
+        let entries = self.file().entries.iter().filter(|entry| entry.key == key);
+        let understood = entries.filter_map(|entry| understood(&self.value, entry)).next();
+        if let Some(value) = understood {
+            self.value = value;
+        }
+    }
+}
+
+/// `value` as `entry` takes it; `None` where it means nothing else there.
+fn understood(value: &Value, entry: &KeyEntry) -> Option<Value> {
+    let is_whole = entry.form.contains("a whole number");
+    let is_number = is_whole || entry.form.starts_with("a number");
+    let number = |number: f64| match is_whole {
+        true => {
+            (number.fract() == 0.0 && number.abs() < 1e15).then_some(Value::Integer(number as i64))
+        }
+        false => is_number.then_some(Value::Float(number)),
+    };
+    let text = match value {
+        Value::Float(given) if is_whole => return number(*given),
+        Value::String(text) if !entry.words.iter().any(|word| word.word == *text) => text,
+        _ => return None,
+    };
+    if let Some(share) = text.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok()) {
+        // A key in per cent has its unit in its name.
+        return number(if entry.key.ends_with("percent") { share } else { share / 100.0 });
+    }
+    let factor = match text.chars().last()? {
+        'k' | 'K' => 1e3,
+        'M' => 1e6,
+        'G' => 1e9,
+        _ => {
+            let low = text.to_lowercase().replace('_', "-");
+            let word = entry.words.iter().find(|word| word.word.replace('_', "-") == low)?;
+            return Some(Value::String(word.word.clone()));
+        }
+    };
+    // A thousandth of a thousand is whole, whatever the multiplication leaves.
+    let given = text[..text.len() - 1].parse::<f64>().ok()? * factor;
+    number((given * 1e3).round() / 1e3)
+}
+
 /// All `--set`, checked.
 ///
 /// # Errors
 /// One is not KEY=VALUE, or its key is in no schema.
 pub fn settings(arguments: &[String]) -> Result<Vec<Setting>, Failure> {
     let parse = |argument: &String| {
-        let setting = Setting::parse(argument)?;
+        let mut setting = Setting::parse(argument)?;
         setting.check()?;
+        setting.understand();
         Ok(setting)
     };
     arguments.iter().map(parse).collect()
@@ -154,33 +214,50 @@ fn read(text: &str) -> Value {
     alone.or_else(number).unwrap_or_else(|| Value::String(text.to_owned()))
 }
 
-/// Every key of a device file, of whatever kind. Each schema takes a millisecond, and many runs may be resolved.
+/// The keys of some kind of file. Each schema takes a millisecond, and many runs may be resolved.
+struct FileKeys {
+    keys: BTreeSet<String>,
+    entries: Vec<KeyEntry>,
+}
+
+impl FileKeys {
+    fn of(entries: Vec<KeyEntry>) -> FileKeys {
+        let keys = entries.iter().filter(|entry| entry.can_be_set());
+        FileKeys { keys: keys.map(|entry| entry.key.clone()).collect(), entries }
+    }
+
+    fn of_type<T: JsonSchema>() -> FileKeys {
+        FileKeys::of(entries(schemars::schema_for!(T).as_value()))
+    }
+}
+
+static DEVICE: LazyLock<FileKeys> = LazyLock::new(|| {
+    let kinds = DEVICE_KINDS.all().iter();
+    FileKeys::of(kinds.flat_map(|kind| entries(kind.schema().as_value())).collect())
+});
+static NETWORKS: LazyLock<FileKeys> = LazyLock::new(FileKeys::of_type::<ssdyno_rig::NetworkConfig>);
+static WORKLOADS: LazyLock<FileKeys> =
+    LazyLock::new(FileKeys::of_type::<ssdyno_workload::WorkloadConfig>);
+
+/// Every key of a device file, of whatever kind.
 pub fn device_keys() -> &'static BTreeSet<String> {
-    static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-        DEVICE_KINDS.all().iter().flat_map(|kind| keys(kind.schema().as_value())).collect()
-    });
-    &KEYS
+    &DEVICE.keys
 }
 
 /// Every key of a host file.
 pub(crate) fn host_keys() -> &'static BTreeSet<String> {
-    static KEYS: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_host::HostConfig).as_value()));
-    &KEYS
+    static KEYS: LazyLock<FileKeys> = LazyLock::new(FileKeys::of_type::<ssdyno_host::HostConfig>);
+    &KEYS.keys
 }
 
 /// Every key of a network file.
 pub(crate) fn network_keys() -> &'static BTreeSet<String> {
-    static KEYS: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_rig::NetworkConfig).as_value()));
-    &KEYS
+    &NETWORKS.keys
 }
 
 /// Every key of a workload file.
 pub fn workload_keys() -> &'static BTreeSet<String> {
-    static KEYS: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| keys(schemars::schema_for!(ssdyno_workload::WorkloadConfig).as_value()));
-    &KEYS
+    &WORKLOADS.keys
 }
 
 #[cfg(test)]
@@ -211,6 +288,40 @@ mod tests {
         for key in ["depth", "address.theta", "arrivals.rate"] {
             assert!(workload.contains(key), "{key} in {workload:?}");
         }
+    }
+
+    #[test]
+    fn values_are_understood_as_people_write_them() {
+        let cases = [
+            ("workload.depth=1e1", Value::Integer(10)),
+            ("workload.requests=40k", Value::Integer(40_000)),
+            ("workload.requests=1.5M", Value::Integer(1_500_000)),
+            ("workload.read_percent=70%", Value::Integer(70)),
+            ("ftl.over_provisioning=7%", Value::Float(0.07)),
+            ("ftl.cleaning=FIFO", Value::String("fifo".to_owned())),
+            ("ftl.cleaning=Cost_Benefit", Value::String("cost-benefit".to_owned())),
+            ("workload.arrivals.rate=20k", Value::Float(20_000.0)),
+            // What cannot be meant stays, for the error that names it.
+            ("workload.depth=1.5", Value::Float(1.5)),
+            ("workload.depth=many", Value::String("many".to_owned())),
+            ("workload.depth=1.5%", Value::String("1.5%".to_owned())),
+            ("flash.page_size=4k", Value::String("4k".to_owned())),
+            ("flash.read_time=25us", Value::String("25us".to_owned())),
+            ("workload.buffer.compress=50%", Value::String("50%".to_owned())),
+        ];
+        for (argument, value) in cases {
+            let read = settings(&[argument.to_owned()]).unwrap();
+            assert_eq!(read[0].value, value, "{argument}");
+        }
+    }
+
+    #[test]
+    fn one_size_goes_over_several_and_back() {
+        let mut table: Table = toml::from_str("block_sizes = [{ size = \"4KiB\" }]").unwrap();
+        Setting::parse("workload.block_size=8k").unwrap().apply(&mut table);
+        assert_eq!(table.keys().collect::<Vec<_>>(), ["block_size"]);
+        Setting::parse("workload.block_sizes=[]").unwrap().apply(&mut table);
+        assert_eq!(table.keys().collect::<Vec<_>>(), ["block_sizes"]);
     }
 
     #[test]

@@ -53,10 +53,17 @@ pub struct PresetValue {
     pub source: String,
 }
 
-/// Every key of a schema; those in the values of a list cannot be set alone and are left out.
+impl KeyEntry {
+    /// Whether the key can be set alone; those in the values of a list cannot.
+    pub(crate) fn can_be_set(&self) -> bool {
+        !self.key.contains(IN_LIST)
+    }
+}
+
+/// Every key of a schema that can be set alone.
 pub(crate) fn keys(schema: &Json) -> BTreeSet<String> {
-    let all = entries(schema).into_iter().map(|entry| entry.key);
-    all.filter(|key| !key.contains(IN_LIST)).collect()
+    let all = entries(schema).into_iter().filter(KeyEntry::can_be_set);
+    all.map(|entry| entry.key).collect()
 }
 
 /// Every key of a schema with its meaning, in the order of the schema. The fields that only files can tell are empty.

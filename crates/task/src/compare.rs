@@ -174,7 +174,8 @@ fn repeated(
     let rounds = Rounds::prepare(specs, runs, prompt)?;
     let name = format!("{} of {runs} runs", counted(specs.len() as u64, "side", "sides"));
     let carry_out = move |control: &TaskControl| {
-        let (repeated, failure) = rounds.carry_out(&names, control)?;
+        let (repeated, failure) =
+            rounds.carry_out(&names, &mut |list, progress| report(list, progress, control))?;
         let result = CompareResult::of_repeated(names, repeated);
         Ok(TaskOutcome { result: TaskResult::Compare(Box::new(result)), failure })
     };
@@ -324,11 +325,7 @@ fn run_all(
 }
 
 /// Shows the run that has furthest to go.
-pub(crate) fn report(
-    list: &RunList,
-    progress: &RunListProgress<'_>,
-    control: &TaskControl,
-) -> KeepGoing {
+fn report(list: &RunList, progress: &RunListProgress<'_>, control: &TaskControl) -> KeepGoing {
     let runs = list.runs().iter().zip(progress.runs());
     let going = runs.filter(|(_, snapshot)| snapshot.phase != RunPhase::Ended);
     let share = |(run, snapshot): &(&Prepared, _)| {

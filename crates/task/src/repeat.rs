@@ -11,8 +11,8 @@ use ssdyno_session::{
     Failure, FailureKind, Measured, Prepared, Prompt, RunList, RunListProgress, RunSpec, resolve,
 };
 
-use crate::compare::report;
-use crate::runner::TaskControl;
+/// Is told how far the runs are; says whether to go on.
+pub(crate) type Report<'a> = &'a mut dyn FnMut(&RunList, &RunListProgress<'_>) -> KeepGoing;
 
 /// The loads of all rounds, round by round: what drifts while they run meets all sides alike.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Rounds {
     pub(crate) fn carry_out(
         self,
         names: &[String],
-        control: &TaskControl,
+        report: Report<'_>,
     ) -> Result<(Vec<RepeatedRuns>, Option<Failure>), Failure> {
         let Rounds { sides, asked, runs } = self;
         let list = RunList::new(runs);
@@ -77,7 +77,7 @@ impl Rounds {
             Ok(whole.then_some(result))
         };
         let watch = &mut |progress: &RunListProgress<'_>| {
-            let flow = report(&list, progress, control);
+            let flow = report(&list, progress);
             if ends.load(Ordering::Relaxed) { KeepGoing::Stop } else { flow }
         };
         let ended = list.execute(take, watch)?;

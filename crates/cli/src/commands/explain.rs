@@ -6,10 +6,8 @@ use serde::Serialize;
 use ssdyno_session::Failure;
 use ssdyno_session::reference::{KeyEntry, KeyWord, below, explain, reference};
 
+use crate::columns::{list, wrapped};
 use crate::output::Output;
-
-/// Columns of a terminal.
-const WIDTH: usize = 80;
 
 /// Columns before a text that belongs to a word.
 const INDENT: usize = 10;
@@ -74,56 +72,22 @@ fn text(entry: &KeyEntry) -> String {
     }
     let keys: Vec<&KeyEntry> = below(entry).collect();
     let words = entry.words.iter().map(|KeyWord { word, meaning }| (&**word, &**meaning));
-    text.push_str(&list("words", words));
-    text.push_str(&list(
-        "keys",
-        keys.iter().map(|one| {
-            let name = one.key.rsplit('.').next().unwrap_or_default();
-            (name, first_sentence(&one.meaning))
-        }),
-    ));
+    let mut part = |title: &str, lines: String| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n  {title}\n{lines}"));
+        }
+    };
+    part("words", list(4, words));
+    let names = keys
+        .iter()
+        .map(|one| (one.key.rsplit('.').next().unwrap_or_default(), first_sentence(&one.meaning)));
+    part("keys", list(4, names));
     let name_width = entry.presets.iter().map(|one| one.preset.len()).max().unwrap_or(0);
     let presets: Vec<(String, &str)> = (entry.presets.iter())
         .map(|one| (format!("{:name_width$}  {}", one.preset, one.value), &*one.source))
         .collect();
-    text + &list("presets", presets.iter().map(|(one, source)| (&**one, *source)))
-}
-
-/// Words with their meanings below a title; nothing where there are none.
-fn list<'a>(title: &str, entries: impl Iterator<Item = (&'a str, &'a str)>) -> String {
-    let entries: Vec<_> = entries.collect();
-    if entries.is_empty() {
-        return String::new();
-    }
-    let longest = entries.iter().map(|(word, _)| word.chars().count()).max().unwrap_or(0);
-    // A long value has a line for itself, so that the others keep their column.
-    let width = longest.min(WIDTH / 2 - 4);
-    let line = |(word, meaning): &(&str, &str)| {
-        let body = wrapped(meaning, width + 6);
-        match word.chars().count() {
-            _ if meaning.is_empty() => format!("    {word}\n"),
-            long if long > width => format!("    {word}\n{body}"),
-            _ => format!("    {word:width$}  {}", body.trim_start()),
-        }
-    };
-    let lines: String = entries.iter().map(line).collect();
-    format!("\n  {title}\n{lines}")
-}
-
-/// Lines of at most [`WIDTH`] columns, `indent` columns in.
-fn wrapped(text: &str, indent: usize) -> String {
-    let (mut lines, mut line) = (String::new(), String::new());
-    for word in text.split_whitespace() {
-        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push_str(&format!("{:indent$}{line}\n", ""));
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines + &format!("{:indent$}{line}\n", "")
+    part("presets", list(4, presets.iter().map(|(one, source)| (&**one, *source))));
+    text
 }
 
 fn first_sentence(text: &str) -> &str {
@@ -133,6 +97,7 @@ fn first_sentence(text: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::columns::WIDTH;
 
     #[test]
     fn lines_fit_a_terminal_and_say_what_is_known() {
@@ -152,10 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_wrapped_between_words() {
-        let text = wrapped(&"word ".repeat(40), 4);
-        assert!(text.lines().all(|line| line.len() <= WIDTH && line.starts_with("    word")));
-        assert_eq!(text.split_whitespace().count(), 40);
+    fn first_sentences() {
         assert_eq!(first_sentence("One. Two."), "One");
         assert_eq!(first_sentence("1.5 of it."), "1.5 of it");
     }

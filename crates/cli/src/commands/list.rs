@@ -4,12 +4,15 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use ssdyno_session::{CatalogueEntry, Failure, FailureKind, catalogue};
 
+use crate::columns::list;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// What to list [default: everything].
     pub(crate) what: Option<ListWhat>,
+    /// Only names and descriptions that contain all these words; case makes no difference.
+    pub(crate) words: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -48,29 +51,47 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
         ftls: wanted(ListWhat::Ftls).then(ftls),
         papers: wanted(ListWhat::Papers).then(papers).transpose()?,
     };
+    let listing = listing.with(&args.words);
+    if listing.parts().iter().all(|(_, entries)| entries.as_ref().is_none_or(Vec::is_empty)) {
+        let message = format!("nothing is called or described as `{}`", args.words.join(" "));
+        return Err(Failure::usage(message).with_help("leave a word out"));
+    }
     output.either(|| listing.text(), || &listing)
 }
 
 impl Listing {
-    fn text(&self) -> String {
-        let parts = [
+    /// The entries that have all of `words`.
+    fn with(mut self, words: &[String]) -> Listing {
+        let words: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+        let has = |entry: &CatalogueEntry| {
+            let text = format!("{} {}", entry.name, entry.description).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        };
+        let Listing { devices, hosts, networks, workloads, ftls, papers } = &mut self;
+        for entries in [devices, hosts, networks, workloads, ftls, papers].into_iter().flatten() {
+            entries.retain(has);
+        }
+        self
+    }
+
+    fn parts(&self) -> [(&'static str, &Option<Vec<CatalogueEntry>>); 6] {
+        [
             ("Devices (targets)", &self.devices),
             ("Hosts (--host)", &self.hosts),
             ("Networks (--network)", &self.networks),
             ("Workloads (--workload)", &self.workloads),
             ("FTLs (--set ftl.name=)", &self.ftls),
             ("Papers (ssdyno papers ...)", &self.papers),
-        ];
+        ]
+    }
+
+    fn text(&self) -> String {
         let part = |(title, entries): (&str, &Option<Vec<CatalogueEntry>>)| {
-            let entries = entries.as_ref()?;
-            let width = entries.iter().map(|e| e.name.len()).max().unwrap_or(0);
-            let line = |e: &CatalogueEntry| {
-                format!("  {:width$}  {}", e.name, e.description).trim_end().to_owned()
-            };
-            let lines: Vec<String> = entries.iter().map(line).collect();
-            Some(format!("{title}\n{}\n", lines.join("\n")))
+            let entries = entries.as_ref().filter(|entries| !entries.is_empty())?;
+            let lines = list(2, entries.iter().map(|one| (&*one.name, &*one.description)));
+            Some(format!("{title}\n{lines}"))
         };
-        parts.into_iter().filter_map(part).collect::<Vec<_>>().join("\n")
+        self.parts().into_iter().filter_map(part).collect::<Vec<_>>().join("\n")
     }
 }
 
