@@ -18,7 +18,15 @@ use crate::workspace::Workspace;
 const REQUIRED: &[&str] = &["cargo run --release -- run", "cargo xtask test"];
 
 /// Options that documents name by themselves and that are none of the product or of a chore, with whose they are.
-const FOREIGN: &[(&str, &str)] = &[("--fingerprint", "the bench `scale` of ssdyno-ftl")];
+const FOREIGN: &[(&str, &str)] = &[
+    ("--fingerprint", "the bench `scale` of ssdyno-ftl"),
+    // Accepted, and not in the help.
+    ("--iodepth", "fio's name of --depth"),
+    ("--bs", "fio's name of --block-size"),
+    ("--rwmixread", "fio's name of --read-percent"),
+    ("--rate-iops", "fio's name of --rate"),
+    ("--runtime", "fio's name of --for"),
+];
 
 /// Checks every shown command against the help of the command itself, and the published schemas.
 ///

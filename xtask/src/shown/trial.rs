@@ -262,7 +262,7 @@ fn shortened(shown: &Shown) -> Vec<String> {
             "--requests" if args[at].parse().is_ok_and(|n: u64| n > MOST_REQUESTS) => {
                 args[at] = MOST_REQUESTS.to_string();
             }
-            "--for" | "--timeline-from" => {
+            "-t" | "--for" | "--timeline-from" => {
                 if let Some(n) = args[at].strip_suffix('s').filter(|n| n.parse::<u64>().is_ok()) {
                     args[at] = format!("{n}ms");
                 }
@@ -271,7 +271,7 @@ fn shortened(shown: &Shown) -> Vec<String> {
         }
     }
     // Job files, specs and --until have an end of their own, which is what is shown.
-    let ends = ["--requests", "--for", "--until", "--fio", "--spec"];
+    let ends = ["--requests", "-t", "--for", "--until", "--fio", "--spec"];
     if !args.iter().any(|arg| ends.contains(&arg.as_str())) {
         args.extend(["--requests".to_owned(), MOST_REQUESTS.to_string()]);
     }

@@ -372,8 +372,8 @@ fn completion_and_manual_know_all_verbs() {
 }
 
 #[test]
-fn commands_of_the_readme_work() {
-    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+fn commands_of_the_reference_work() {
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command_line.md");
     let readme = std::fs::read_to_string(readme).unwrap();
     let place = Place::new();
     let mut seen = 0;

@@ -5,6 +5,7 @@ mod keyboard;
 mod lost;
 mod origins;
 mod paint;
+mod pictures;
 mod restarted;
 mod sizes;
 
