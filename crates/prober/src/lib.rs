@@ -3,6 +3,7 @@
 //! Key types: [`SystemCounters`] are the counters of the kernel at one moment, read below the directories of
 //! [`Sources`]. The difference of two of them is a [`SystemSample`]: rates and levels of CPU, memory, network,
 //! disks, power and pressure. A [`Prober`] takes samples in a thread and keeps a [`SystemSeries`] of bounded size.
+//! What a machine and its storage are, and not what they do, is in [`MachineOrigin`] and [`StorageOrigin`].
 //! [`to_open_metrics`] writes a sample for Prometheus, and [`read_open_metrics`] reads the metrics of other programs.
 //!
 //! Errors: a source that cannot be read does not spoil the others. Its figures are missing, and
@@ -20,6 +21,7 @@ mod counters;
 mod figures;
 mod join;
 mod open_metrics;
+mod origin;
 mod prober;
 mod rates;
 mod sample;
@@ -32,6 +34,7 @@ pub use open_metrics::{
     MetricKind, MetricLabels, MetricPoint, OpenMetricsError, OpenMetricsWriter, metric_names,
     read_open_metrics, to_open_metrics, to_open_metrics_of_many,
 };
+pub use origin::{DriveOrigin, FileOrigin, MachineOrigin, StorageOrigin, drive_serial};
 pub use prober::{Prober, ProberError, ProberOptions};
 pub use sample::{
     CpuFractions, DiscardRates, DiskRates, FlushRates, KernelActivity, MemoryLevels, NetworkRates,
