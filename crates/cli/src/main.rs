@@ -23,6 +23,7 @@ mod hosts;
 mod memory;
 mod options;
 mod output;
+mod program;
 mod progress;
 mod real;
 mod replay;

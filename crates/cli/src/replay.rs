@@ -91,7 +91,7 @@ fn option(words: &mut Vec<String>, name: &str, value: impl ToString) {
 }
 
 /// As a POSIX shell reads it back.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
-use ssdyno_figures::KeepGoing;
+use ssdyno_figures::{KeepGoing, Provenance};
 use ssdyno_session::{
-    BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, Prompt, RunPhase,
-    RunSnapshot, RunSpec, Runner, is_real, resolve,
+    BeginAt, DEFAULT_TARGET, Failure, FailureKind, Goal, Measured, Prepared, ProgramIdentity,
+    Prompt, RunPhase, RunSnapshot, RunSpec, Runner, is_real, resolve,
 };
 
 use crate::controller::{check, run_on_hosts};
@@ -123,6 +123,14 @@ impl JobPlan {
         match self {
             JobPlan::Here(prepared) => prepared.keep_rows_in(directory),
             JobPlan::OnHosts(hosts, _) => hosts.rows_in = Some(directory),
+        }
+    }
+
+    /// The provenance of the run if it starts now, by `program`. Other hosts tell theirs with their results.
+    pub fn provenance(&self, program: &ProgramIdentity) -> Provenance {
+        match self {
+            JobPlan::Here(prepared) => prepared.provenance(program),
+            JobPlan::OnHosts(..) => program.provenance(),
         }
     }
 

@@ -216,6 +216,7 @@ fn host_runs(present: &[Present], parts: &[HostPart], earliest: i128) -> Vec<Hos
             clock_uncertainty_ns: host.clock.uncertainty_ns,
             rows: rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
             start_skew_ns: result.window.as_ref().map(|_| skew_ns),
+            provenance: result.provenance.clone(),
         }
     };
     present.iter().zip(parts).map(run).collect()

@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ssdyno_figures::Keep;
+use ssdyno_figures::{Keep, Provenance};
 use ssdyno_prober::monotonic_ns;
 use ssdyno_session::{
-    BeginAt, Failure, FailureKind, RunPhase, RunSnapshot, RunSpec, Runner, Unattended, WriteSpec,
-    is_real, resolve,
+    BeginAt, Failure, FailureKind, ProgramIdentity, RunPhase, RunSnapshot, RunSpec, Runner,
+    Unattended, WriteSpec, is_real, record_provenance, resolve,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -64,7 +64,8 @@ impl WorkerConsent {
 #[derive(Clone, Debug)]
 pub struct WorkerService {
     consent: Arc<WorkerConsent>,
-    version: String,
+    /// The program, which is in the result of each run.
+    program: ProgramIdentity,
     /// Whether it takes runs: a prober only samples.
     takes_runs: bool,
     /// Where rows lie until they are fetched.
@@ -86,6 +87,8 @@ struct CurrentRun {
     controller: String,
     /// `None` while it is resolved, and once its result was taken.
     runner: Option<Runner>,
+    /// Found before it started.
+    provenance: Option<Provenance>,
     /// The clock from 1970 less the monotonic one when it was told to begin: the result has the time by the former,
     /// which may be set meanwhile.
     unix_less_monotonic_ns: i128,
@@ -114,7 +117,7 @@ impl WorkerService {
     pub fn new(consent: WorkerConsent, version: &str) -> WorkerService {
         WorkerService {
             consent: Arc::new(consent),
-            version: version.to_owned(),
+            program: ProgramIdentity { version: version.to_owned(), ..ProgramIdentity::default() },
             takes_runs: true,
             rows_in: Arc::new(std::env::temp_dir()),
             state: Arc::default(),
@@ -127,6 +130,13 @@ impl WorkerService {
     #[must_use]
     pub fn keep_rows_in(self, directory: PathBuf) -> WorkerService {
         WorkerService { rows_in: Arc::new(directory), ..self }
+    }
+
+    /// With the commit of the program, if it was built from a repository, for the provenance of its runs.
+    #[must_use]
+    pub fn built_from(mut self, commit: Option<String>) -> WorkerService {
+        self.program.commit = commit;
+        self
     }
 
     /// A prober of a program of `version`: it samples its machine and takes no runs.
@@ -160,7 +170,7 @@ impl WorkerService {
 
     /// Version of the program.
     pub(crate) fn version(&self) -> &str {
-        &self.version
+        &self.program.version
     }
 
     fn with_runner<T>(&self, number: Option<u64>, act: impl FnOnce(&Runner) -> T) -> Option<T> {
@@ -187,7 +197,7 @@ impl WorkerService {
         &self,
         number: u64,
         spec: &str,
-    ) -> Result<(Runner, Preparing, Option<KeptRows>), Failure> {
+    ) -> Result<(Runner, Provenance, Preparing, Option<KeptRows>), Failure> {
         let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
         let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
         let mut prepared = resolve(&self.consent.apply(spec)?, &mut Unattended)?;
@@ -198,7 +208,8 @@ impl WorkerService {
             prepared.keep_rows_in(rows.path());
         }
         let told = Preparing { run: 0, target: prepared.name(), load: prepared.load().to_owned() };
-        Ok((prepared.start()?, told, rows))
+        let provenance = prepared.provenance(&self.program);
+        Ok((prepared.start()?, provenance, told, rows))
     }
 
     /// Takes the place of the run; an error where somebody else has it.
@@ -217,12 +228,13 @@ impl WorkerService {
         }
         state.runs += 1;
         let (number, heard) = (state.runs, Instant::now());
-        let (runner, record, rows) = (None, None, None);
+        let (runner, provenance, record, rows) = (None, None, None, None);
         let unix_less_monotonic_ns = unix_less_monotonic_ns();
         state.run = Some(CurrentRun {
             number,
             controller,
             runner,
+            provenance,
             unix_less_monotonic_ns,
             record,
             rows,
@@ -233,7 +245,7 @@ impl WorkerService {
 
     /// The record of run `number`, which has ended.
     fn record(&self, number: u64) -> Result<Arc<HostRecord>, Status> {
-        let (runner, unix_less_monotonic_ns) = {
+        let (runner, provenance, unix_less_monotonic_ns) = {
             let mut state = self.state();
             let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
             run.heard = Instant::now();
@@ -241,9 +253,13 @@ impl WorkerService {
             if let Some(record) = &run.record {
                 return Ok(Arc::clone(record));
             }
-            (run.runner.take().ok_or_else(no_run)?, run.unix_less_monotonic_ns)
+            let runner = run.runner.take().ok_or_else(no_run)?;
+            (runner, run.provenance.take(), run.unix_less_monotonic_ns)
         };
-        let measured = runner.result().map_err(|failure| status_of(&failure))?;
+        let mut measured = runner.result().map_err(|failure| status_of(&failure))?;
+        if let Some(provenance) = provenance {
+            record_provenance(&mut measured.result, provenance);
+        }
         let start = measured.result.window.as_ref().map(|window| {
             let ns = i128::from(window.start_unix_ns) - unix_less_monotonic_ns;
             u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
@@ -293,7 +309,7 @@ impl Worker for WorkerService {
         Pin<Box<dyn tokio_stream::Stream<Item = Result<ProbeSample, Status>> + Send + 'static>>;
 
     async fn hello(&self, _: Request<Hello>) -> Result<Response<Greeting>, Status> {
-        let (version, machine) = (self.version.clone(), machine());
+        let (version, machine) = (self.program.version.clone(), machine());
         Ok(Response::new(Greeting { protocol: PROTOCOL, version, machine }))
     }
 
@@ -308,10 +324,10 @@ impl Worker for WorkerService {
         let started = away(move || service.start(number, &spec)).await?;
         let mut state = self.state();
         match started {
-            Ok((runner, told, rows)) => {
+            Ok((runner, provenance, told, rows)) => {
                 let run =
                     state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
-                (run.runner, run.rows) = (Some(runner), rows);
+                (run.runner, run.provenance, run.rows) = (Some(runner), Some(provenance), rows);
                 Ok(Response::new(Preparing { run: number, ..told }))
             }
             Err(failure) => {

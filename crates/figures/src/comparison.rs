@@ -25,10 +25,11 @@ pub enum Verdict {
     NotComparable,
 }
 
-/// A key of a spec whose values differ.
+/// A key of a spec, or of the provenance, whose values differ.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// The key, as `set` takes it or as the spec has it: `flash.channels`, `host.queues`.
+    /// The key, as `set` takes it or as the spec has it: `flash.channels`, `host.queues`; of the provenance what differs:
+    /// `kernel`, `scheduler of sda`.
     pub key: String,
     /// In the first run; `null` where it is left out.
     pub first: Option<Value>,
@@ -81,6 +82,10 @@ pub struct Comparison {
     /// are left out.
     #[serde(default)]
     pub changed: Vec<Change>,
+    /// What differs between the provenance of the two runs: version, kernel, scheduler, firmware and others; of simulated
+    /// targets the version alone. Empty where a result has none. It keeps nothing from being compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_provenance: Vec<Change>,
     /// Why the figures must not be held against each other; empty where they may.
     #[serde(default)]
     pub not_comparable: Vec<String>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_prober::SystemSeries;
 
 use crate::latency::LatencyByOp;
+use crate::provenance::Provenance;
 use crate::result::ByOp;
 
 /// What one host did in the window in which all hosts were running. The figures of all hosts sum to those of the run.
@@ -50,6 +51,9 @@ pub struct HostRun {
     /// How long after the first host it began, within the uncertainty; `null` for a simulated target, whose time is
     /// its own.
     pub start_skew_ns: Option<i64>,
+    /// Its program, its machine and its storage. Left out by workers of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
 /// Metrics of another program, read while the run went on.

@@ -16,6 +16,7 @@
 //!
 //! Not here: what computes a figure from requests (`record`), and text, pages and files made of figures (`report`).
 
+mod calendar;
 mod comparison;
 mod depth;
 mod faults;
@@ -32,6 +33,7 @@ mod method;
 pub mod picoseconds;
 pub mod probe;
 mod progress;
+mod provenance;
 mod repeated;
 mod result;
 mod steady;
@@ -39,6 +41,7 @@ mod stop;
 mod until;
 mod warning;
 
+pub use calendar::CalendarTime;
 pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};
@@ -58,6 +61,7 @@ pub use latency::{
 pub use live_snapshot::LiveSnapshot;
 pub use method::{MethodResult, MethodSettings, TunedMethod};
 pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};
+pub use provenance::Provenance;
 pub use repeated::{FigureSpread, RepeatedRuns};
 pub use result::{
     BusyShare, ByOp, Configuration, Energy, EnergyRow, Expected, FlashOperations, Invariant,

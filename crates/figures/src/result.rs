@@ -13,6 +13,7 @@ use crate::jobs::JobResult;
 use crate::latency::{Confidence, Latency, LatencyByOp};
 use crate::method::MethodResult;
 use crate::probe::MachineActivity;
+use crate::provenance::Provenance;
 use crate::steady::SteadyState;
 use crate::stop::StopReason;
 use crate::until::Precision;
@@ -182,6 +183,10 @@ pub struct RunResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub spec: Option<serde_json::Value>,
+    /// Program, command, date, machine and storage. Left out where nobody recorded it, as in rows of a sweep: it differs
+    /// between runs that are equal in every figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
 impl RunResult {

@@ -8,6 +8,7 @@ use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES
 
 use crate::changes::{changes, obstacles};
 use crate::headline::{FigureKind, headline_figures};
+use crate::provenance::provenance_changes;
 
 /// What more and less of a figure is called, where more of its goodness comes first.
 fn words_of(kind: FigureKind) -> (&'static str, &'static str) {
@@ -48,6 +49,7 @@ pub(crate) fn concluded(
     });
     let warnings = warnings(first, second);
     let changed = changes(first, second);
+    let changed_provenance = provenance_changes(first, second);
     let not_comparable = obstacles(first, second, &changed);
     let same = |figure: &FigureComparison| figure.first.to_bits() == figure.second.to_bits();
     let is_same = !figures.is_empty()
@@ -59,7 +61,17 @@ pub(crate) fn concluded(
         verdict => verdict.unwrap_or(Verdict::CannotTell),
     };
     let (first, second) = names;
-    Comparison { first, second, verdict, changed, not_comparable, warnings, figures, notes }
+    Comparison {
+        first,
+        second,
+        verdict,
+        changed,
+        changed_provenance,
+        not_comparable,
+        warnings,
+        figures,
+        notes,
+    }
 }
 
 /// Those of both runs; what both say is said once.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use ssdyno_figures::RunResult;
+use ssdyno_figures::{CalendarTime, RunResult};
 use ssdyno_record::{Rows, write_csv, write_parquet};
 
 use crate::error::ResultError;
@@ -238,19 +238,7 @@ fn safe(name: &str) -> String {
 
 /// `20261121T010203Z`: ISO 8601 basic form, which sorts and needs no escaping.
 fn utc(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    // Years begin in March here, so that the leap day is the last day of one: the day count of a
-    // month then is linear, (153 m + 2) / 5.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    let CalendarTime { year, month, day, hour, minute, second } = CalendarTime::of(seconds);
     format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 

@@ -22,6 +22,7 @@ mod finite;
 mod headline;
 mod html;
 mod lines;
+mod provenance;
 mod repeat;
 mod repeat_text;
 mod series_csv;

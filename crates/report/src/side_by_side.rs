@@ -28,6 +28,10 @@ const KEYS_MOST: usize = 4;
 pub fn comparison_text(comparison: &Comparison) -> String {
     let Comparison { first, second, changed, .. } = comparison;
     let mut text = String::new();
+    // All of it: it is short, and explains what no key of a spec does.
+    for change in &comparison.changed_provenance {
+        let _ = writeln!(text, "changed: {change}");
+    }
     for change in changed.iter().take(CHANGES_SHOWN) {
         let _ = writeln!(text, "changed: {change}");
     }
@@ -239,6 +243,7 @@ mod tests {
         let names = ["a", "b", "c"].map(str::to_owned);
         let results = [run(100.0), run(300.0), run(200.0)];
         let against = |at: usize, second: u32| Comparison {
+            changed_provenance: Vec::new(),
             changed: vec![Change {
                 key: "flash.channels".into(),
                 first: Some(1.into()),

@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use ssdyno_prober::drive_serial;
+
 use crate::backing::{Identity, identity, of_loop};
 use crate::processes::Used;
 
@@ -122,7 +124,7 @@ impl System {
             partitions,
             holders,
             model: model(disk_path),
-            serial: serial(disk_path),
+            serial: drive_serial(disk_path),
             read_only: value(path.join("ro")).is_some_and(|text| text == "1"),
             backing_file: value(path.join("loop/backing_file")),
             itself,
@@ -250,17 +252,6 @@ fn model(disk: &Path) -> Option<String> {
     let model = value(disk.join("device/model"))?;
     let vendor = value(disk.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
     Some(vendor.map_or(model.clone(), |vendor| format!("{vendor} {model}")))
-}
-
-/// NVMe and MMC say it plainly, virtio one level higher, SCSI in its vital product data page 80h,
-/// after a header of four bytes.
-fn serial(disk: &Path) -> Option<String> {
-    let page = || {
-        let page = fs::read(disk.join("device/vpd_pg80")).ok()?;
-        let text = String::from_utf8_lossy(page.get(4..)?).trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    };
-    value(disk.join("device/serial")).or_else(|| value(disk.join("serial"))).or_else(page)
 }
 
 /// A line of mountinfo (proc_pid_mountinfo(5)).

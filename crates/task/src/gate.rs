@@ -257,6 +257,7 @@ mod tests {
             text: String::new(),
         };
         let comparison = Comparison {
+            changed_provenance: Vec::new(),
             figures: vec![figure("iops", 0.94, 0.97), figure("latency_ns.p99", 0.5, 0.9)],
             ..serde_json::from_str(r#"{"first": "a", "second": "b", "figures": [], "notes": []}"#)
                 .unwrap()

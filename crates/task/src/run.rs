@@ -1,7 +1,10 @@
 //! One run as a task: on this machine, or on others at once.
 
 use ssdyno_cluster::{ClusterProgress, Hosts, Job, JobPlan};
-use ssdyno_session::{Failure, FailureKind, Goal, Prompt, RunPhase, RunSpec, lost_rows};
+use ssdyno_figures::Provenance;
+use ssdyno_session::{
+    Failure, FailureKind, Goal, Prompt, RunPhase, RunSpec, lost_rows, record_provenance,
+};
 
 use crate::runner::{PreparedTask, TaskOutcome, TaskResult, TaskSnapshot};
 
@@ -26,6 +29,8 @@ pub(crate) struct RunUnderWay {
     pub(crate) goal: Goal,
     /// `None` once its result was taken.
     pub(crate) job: Option<Job>,
+    /// Found before it started, where it is recorded.
+    pub(crate) provenance: Option<Provenance>,
 }
 
 impl RunUnderWay {
@@ -56,7 +61,10 @@ impl RunUnderWay {
 
     pub(crate) fn result(&mut self) -> Result<TaskOutcome, Failure> {
         let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
-        let measured = self.job.take().ok_or_else(lost)?.result()?;
+        let mut measured = self.job.take().ok_or_else(lost)?.result()?;
+        if let Some(provenance) = self.provenance.take() {
+            record_provenance(&mut measured.result, provenance);
+        }
         // Rows that could not be written are worse than what ended the run.
         let failure = lost_rows(&measured.recording).or_else(|| measured.failure.clone());
         Ok(TaskOutcome { result: TaskResult::Run(Box::new(measured)), failure })

@@ -13,7 +13,7 @@ use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
 use ssdyno_pts::PtsResult;
-use ssdyno_session::{Failure, FailureKind, Measured, RunPhase};
+use ssdyno_session::{Failure, FailureKind, Measured, ProgramIdentity, RunPhase};
 use ssdyno_sweep::SweepResult;
 
 use crate::compare::CompareResult;
@@ -80,6 +80,8 @@ type CarryOut = dyn FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send;
 pub struct PreparedTask {
     name: String,
     writes_to: Vec<String>,
+    /// Whoever records the provenance of a run.
+    program: Option<ProgramIdentity>,
     work: Work,
 }
 
@@ -103,11 +105,14 @@ impl PreparedTask {
         writes_to: Vec<String>,
         carry_out: impl FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send + 'static,
     ) -> PreparedTask {
-        PreparedTask { name, writes_to, work: Work::Other(None, Box::new(carry_out)) }
+        let work = Work::Other(None, Box::new(carry_out));
+        PreparedTask { name, writes_to, program: None, work }
     }
 
     pub(crate) fn of_run(plan: JobPlan, writes_to: Vec<String>) -> PreparedTask {
-        PreparedTask { name: plan.name(), writes_to, work: Work::Run(Box::new(plan), None) }
+        let name = plan.name();
+        let work = Work::Run(Box::new(plan), None);
+        PreparedTask { name, writes_to, program: None, work }
     }
 
     /// The task in one line.
@@ -144,6 +149,12 @@ impl PreparedTask {
         }
     }
 
+    /// Lets a run have its provenance in its result, with `program`. Otherwise it has none: equal runs are equal to the last
+    /// byte then.
+    pub fn record_provenance(&mut self, program: ProgramIdentity) {
+        self.program = Some(program);
+    }
+
     /// Starts the task.
     ///
     /// # Errors
@@ -153,7 +164,8 @@ impl PreparedTask {
         let (folder, carry_out) = match self.work {
             Work::Run(plan, reader) => {
                 let goal = plan.goal();
-                let run = RunUnderWay { goal, job: Some(plan.start(reader)?) };
+                let provenance = self.program.map(|program| plan.provenance(&program));
+                let run = RunUnderWay { goal, job: Some(plan.start(reader)?), provenance };
                 return Ok(TaskRunner { name, work: Running::Run(run) });
             }
             Work::Other(folder, carry_out) => (folder, carry_out),

@@ -14,7 +14,8 @@ use ssdyno_cluster::{
 use ssdyno_figures::Keep;
 use ssdyno_prober::{Prober, ProberOptions};
 use ssdyno_session::{
-    Failure, FailureKind, ResultFolder, RunPhase, RunSnapshot, Unattended, unwritable,
+    Failure, FailureKind, ProgramIdentity, ResultFolder, RunPhase, RunSnapshot, Unattended,
+    unwritable,
 };
 use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskRunner, TaskSnapshot};
 use tokio::sync::watch;
@@ -257,6 +258,10 @@ impl Desk {
         if let Some(folder) = &folder {
             prepared.keep_in(folder.path().to_owned());
         }
+        prepared.record_provenance(ProgramIdentity {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..ProgramIdentity::default()
+        });
         let (flash, reader) = LiveFlash::new();
         prepared.read_by(Box::new(reader));
         let hosts = prepared.run().map_or_else(Vec::new, JobPlan::hosts);

@@ -201,12 +201,14 @@ async fn compared(
         let base = page.desk.results();
         let (first, second) = (result_of(base, &pair.first)?, result_of(base, &pair.second)?);
         let compared = compare(&first, &second);
-        let Comparison { verdict, changed, not_comparable, warnings, figures, mut notes, .. } =
-            compared;
-        notes.splice(0..0, warnings.iter().map(|one| format!("warning: {}", one.line())));
-        notes.splice(0..0, changed.iter().map(|change| format!("changed: {change}")));
-        notes.splice(0..0, not_comparable.into_iter().map(|why| format!("not comparable: {why}")));
-        let figures = figures.into_iter().map(FigureView::of).collect();
+        let mut notes = compared.notes;
+        notes.splice(0..0, compared.warnings.iter().map(|one| format!("warning: {}", one.line())));
+        let changed = compared.changed_provenance.iter().chain(&compared.changed);
+        notes.splice(0..0, changed.map(|change| format!("changed: {change}")));
+        let unlike = compared.not_comparable.into_iter();
+        notes.splice(0..0, unlike.map(|why| format!("not comparable: {why}")));
+        let figures = compared.figures.into_iter().map(FigureView::of).collect();
+        let verdict = compared.verdict;
         let Pair { first, second } = pair;
         Ok::<_, Refused>(ComparisonView { first, second, figures, verdict, notes })
     };

@@ -14,7 +14,8 @@ use ssdyno_cluster::{
 use ssdyno_figures::Keep;
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, is_real, unwritable,
+    ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, is_real, record_provenance,
+    unwritable,
 };
 
 use crate::args::positive_span;
@@ -22,6 +23,7 @@ use crate::diagnose;
 use crate::hosts::ReachArgs;
 use crate::options::in_text;
 use crate::output::{Output, end};
+use crate::program;
 use crate::progress::{HostsWatch, Watch, flow, interrupted};
 use crate::results::{HEADING, ResultsArgs, keep};
 
@@ -91,7 +93,11 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     let title = format!("{stem} - plan");
     let mut progress = Progress { file: &file, title, folder, steps: Vec::new(), failure: None };
     for step in &file.steps {
-        let measured = carry_out(args, &mut reached, step, file.steps.len());
+        let began = program::identity().provenance();
+        let mut measured = carry_out(args, &mut reached, step, file.steps.len());
+        if let Ok(measured) = &mut measured {
+            record_provenance(&mut measured.result, began);
+        }
         let is_over =
             measured.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
         if is_over {

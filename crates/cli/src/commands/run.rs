@@ -23,6 +23,7 @@ use crate::hosts::HostsArgs;
 use crate::memory;
 use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
+use crate::program;
 use crate::progress::{POLL_EVERY, TOGETHER_EVERY, Watch};
 use crate::real::RealArgs;
 use crate::replay::{self, Origin};
@@ -204,6 +205,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     if let Some(directory) = &directory {
         prepared.keep_in(directory.path().to_owned());
     }
+    prepared.record_provenance(program::identity());
     if let Some(file) = &timeline {
         prepared.read_by(file.reader());
     }

@@ -10,6 +10,7 @@ use ssdyno_session::Failure;
 
 use crate::consent::ConsentArgs;
 use crate::output::{Output, tell};
+use crate::program;
 use crate::progress::interrupted;
 
 /// Where controllers are waited for.
@@ -91,7 +92,8 @@ pub(crate) fn run(args: &WorkerArgs, output: Output) -> Result<(), Failure> {
         Some(verb) => match *verb {},
         None => {}
     }
-    let worker = WorkerService::new(args.consent.consent(), env!("CARGO_PKG_VERSION"));
+    let worker = WorkerService::new(args.consent.consent(), env!("CARGO_PKG_VERSION"))
+        .built_from(program::commit());
     let worker = match &args.rows {
         Some(directory) => worker.keep_rows_in(directory.clone()),
         None => worker,

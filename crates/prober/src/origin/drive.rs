@@ -97,8 +97,7 @@ impl DriveOrigin {
         let queue = folder.join("queue");
         let model = value(folder.join("device/model"));
         // Of PCI devices it is a number.
-        let vendor =
-            value(folder.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
+        let vendor = value(folder.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
         let backing = value(folder.join("loop/backing_file"));
         let mut lies_on = names(&folder.join("slaves"));
         lies_on.extend(backing.and_then(|file| name(Path::new(&file))));
@@ -184,8 +183,7 @@ fn transport(folder: &Path) -> Option<String> {
         let rest = part.strip_prefix(start);
         rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let by_place =
-        || by_place.iter().find(|(start, _)| parts.iter().any(|part| is(part, start)));
+    let by_place = || by_place.iter().find(|(start, _)| parts.iter().any(|part| is(part, start)));
     by_name.or_else(by_place).map(|(_, kind)| (*kind).to_owned())
 }
 

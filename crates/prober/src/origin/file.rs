@@ -27,8 +27,22 @@ pub struct FileOrigin {
 /// Options of which the value is nobody else's business: names, addresses, passwords (mount.cifs(8), nfs(5)).
 #[cfg(target_os = "linux")]
 const LEFT_OUT: [&str; 16] = [
-    "user", "username", "pass", "password", "password2", "cred", "credentials", "domain", "unc",
-    "addr", "ip", "srcaddr", "clientaddr", "mountaddr", "secret", "name",
+    "user",
+    "username",
+    "pass",
+    "password",
+    "password2",
+    "cred",
+    "credentials",
+    "domain",
+    "unc",
+    "addr",
+    "ip",
+    "srcaddr",
+    "clientaddr",
+    "mountaddr",
+    "secret",
+    "name",
 ];
 
 /// The file at `path`, and the number of the block device below its file system.

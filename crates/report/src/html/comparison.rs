@@ -79,7 +79,8 @@ pub fn comparison_html(
         let is = format!("{second} is");
         let interval = level(comparison).unwrap_or_default() + " interval";
         let header = ["figure", first, second, "times better", &interval, "verdict", is.as_str()];
-        let changed = comparison.changed.iter().map(|change| vec![change.to_string()]);
+        let changed = comparison.changed_provenance.iter().chain(&comparison.changed);
+        let changed = changed.map(|change| vec![change.to_string()]);
         let changed = table(&["changed"], &changed.collect::<Vec<_>>());
         let title = format!("{second} against {first}: {}", verdict(comparison));
         page.section(&title, &[changed, table(&header, &rows)]);

@@ -10,6 +10,7 @@ mod machine;
 mod markup;
 mod page;
 mod plot;
+mod provenance;
 mod tables;
 
 use std::fmt::Write;
@@ -80,6 +81,10 @@ pub fn report_html(result: &RunResult) -> String {
     section(&mut page, "invariants", "Invariants", &[tables::invariants(result)]);
     section(&mut page, "confidence", "Confidence", &[tables::confidence(result)]);
     section(&mut page, "configuration", "Configuration", &[tables::configuration(result)]);
+    let provenance = provenance::tables(result);
+    if !provenance.is_empty() {
+        section(&mut page, "provenance", "Provenance", &provenance);
+    }
     page.push_str("</body>\n</html>\n");
     page
 }
