@@ -170,9 +170,18 @@ fn binary(bytes: u64) -> String {
     let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     match units.iter().find(|(shift, _)| bytes >> shift > 0) {
         Some((shift, unit)) => {
-            format!("{} {unit}", significant(bytes as f64 / (1u64 << shift) as f64, 4))
+            format!("{} {unit}", short(bytes as f64 / (1u64 << shift) as f64))
         }
         None => format!("{bytes} B"),
+    }
+}
+
+/// Four digits, without zeros at the end: sizes are round.
+fn short(value: f64) -> String {
+    let text = significant(value, 4);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 
@@ -180,7 +189,7 @@ fn binary(bytes: u64) -> String {
 fn decimal(bytes: u64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB")];
     match units.iter().find(|(factor, _)| bytes as f64 >= *factor) {
-        Some((factor, unit)) => format!("{} {unit}", significant(bytes as f64 / factor, 4)),
+        Some((factor, unit)) => format!("{} {unit}", short(bytes as f64 / factor)),
         None => format!("{bytes} B"),
     }
 }

@@ -25,6 +25,7 @@ mod network_lab;
 mod overwriting;
 #[cfg(target_os = "linux")]
 mod page;
+mod provenance;
 mod repeat;
 mod resume;
 mod spec;
