@@ -219,7 +219,7 @@ mod tests {
             put(root, &format!("{drive}/{path}"), text);
         }
         put(root, "sys/devices/virtual/dm-0/slaves/nvme0n1p1", "");
-        put(root, "sys/devices/virtual/loop0/loop/backing_file", "/home/somebody/gone.img\n");
+        put(root, "sys/devices/virtual/loop0/loop/backing_file", "/srv/somebody/gone.img\n");
         for (folder, link, to) in [
             ("sys/dev/block", "259:0", "pci/nvme/nvme0/nvme0n1"),
             ("sys/dev/block", "259:1", "pci/nvme/nvme0/nvme0n1/nvme0n1p1"),

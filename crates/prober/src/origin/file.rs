@@ -257,7 +257,7 @@ mod tests {
     fn the_nearest_mount_is_that_of_a_file_and_tells_no_secrets() {
         let text = "22 1 259:1 / / rw,relatime - ext4 /dev/nvme0n1p1 rw,errors=remount-ro\n\
                     30 22 0:44 /a /mnt/my\\040share rw,nosuid - cifs //server/a \
-                    rw,username=me,password=hunter2,vers=3.1,credentials=/root/x,addr=10.0.0.1\n\
+                    rw,username=me,password=hunter2,vers=3.1,credentials=/etc/x,addr=10.0.0.1\n\
                     31 22 0:45 / /mn rw - tmpfs none rw\n";
         let mount = Mount::of(text, Path::new("/mnt/my share/file")).unwrap();
         assert_eq!(mount.file_system, "cifs");
