@@ -92,7 +92,7 @@ impl Mount {
     fn of(text: &str, path: &Path) -> Option<Mount> {
         let place = |line: &&str| {
             let place = line.split(' ').nth(4)?.replace("\\040", " ");
-            path.starts_with(&place).then(|| place.len())
+            path.starts_with(&place).then_some(place.len())
         };
         let lines = text.lines().filter_map(|line| Some((place(&line)?, line)));
         let (_, line) = lines.max_by_key(|(length, _)| *length)?;
