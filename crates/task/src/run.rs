@@ -30,7 +30,7 @@ pub(crate) struct RunUnderWay {
     /// `None` once its result was taken.
     pub(crate) job: Option<Job>,
     /// Found before it started, where it is recorded.
-    pub(crate) provenance: Option<Provenance>,
+    pub(crate) provenance: Option<Box<Provenance>>,
 }
 
 impl RunUnderWay {
@@ -63,7 +63,7 @@ impl RunUnderWay {
         let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
         let mut measured = self.job.take().ok_or_else(lost)?.result()?;
         if let Some(provenance) = self.provenance.take() {
-            record_provenance(&mut measured.result, provenance);
+            record_provenance(&mut measured.result, *provenance);
         }
         // Rows that could not be written are worse than what ended the run.
         let failure = lost_rows(&measured.recording).or_else(|| measured.failure.clone());

@@ -164,7 +164,7 @@ impl PreparedTask {
         let (folder, carry_out) = match self.work {
             Work::Run(plan, reader) => {
                 let goal = plan.goal();
-                let provenance = self.program.map(|program| plan.provenance(&program));
+                let provenance = self.program.map(|program| Box::new(plan.provenance(&program)));
                 let run = RunUnderWay { goal, job: Some(plan.start(reader)?), provenance };
                 return Ok(TaskRunner { name, work: Running::Run(run) });
             }
