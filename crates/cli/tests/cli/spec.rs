@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::common::{Place, SMALL};
 
-/// Everything but what the wall's clock says, and what is said beside the result.
+/// Everything but what the wall's clock says, where the result comes from, and what is said beside it.
 fn figures(mut result: Value) -> Value {
     let object = result.as_object_mut().unwrap();
-    let clock = ["wall_seconds", "simulated_requests_per_wall_second", "own_cost"];
+    let clock = ["provenance", "wall_seconds", "simulated_requests_per_wall_second", "own_cost"];
     let beside = ["results_directory", "timeline", "replay", "error"];
     clock.iter().chain(&beside).for_each(|key| drop(object.remove(*key)));
     result

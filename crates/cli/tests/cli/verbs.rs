@@ -36,10 +36,11 @@ fn run_prints_and_writes_what_it_promises() {
     let mut stored: Value = serde_json::from_str(&stored).unwrap();
     let mut printed = place.json(&[&args[..], &["--keep", "none"]].concat());
     assert_eq!(stored["requests"], 2000);
-    // The replay gives the same figures; only the wall's clock differs.
+    // The replay gives the same figures; only the wall's clock and the command differ.
     for result in [&mut stored, &mut printed] {
         let result = result.as_object_mut().unwrap();
-        for key in ["wall_seconds", "simulated_requests_per_wall_second", "own_cost"] {
+        for key in ["provenance", "wall_seconds", "simulated_requests_per_wall_second", "own_cost"]
+        {
             result.remove(key);
         }
         for key in ["results_directory", "timeline", "replay", "error"] {
