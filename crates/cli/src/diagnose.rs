@@ -27,6 +27,21 @@ pub(crate) struct ErrorObject {
     pub(crate) error: ErrorBody,
 }
 
+/// What clap tells of wrong arguments: the message, and what follows it.
+pub(crate) fn told(error: &clap::Error) -> (String, String) {
+    let text = error.render().to_string();
+    let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
+    let mut message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
+    if message.ends_with(':') {
+        // A list follows: what is missing is the message.
+        for item in rest.lines().take_while(|line| line.starts_with(' ')) {
+            message.push(' ');
+            message.push_str(item.trim());
+        }
+    }
+    (message, rest.trim().to_owned())
+}
+
 /// A failure for programs.
 pub(crate) fn body(failure: &Failure) -> ErrorBody {
     in_failure(failure).body()

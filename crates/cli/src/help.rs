@@ -43,6 +43,8 @@ const EVERYDAY: [(&str, &[&str]); 5] = [
             "sort",
             "top",
             "runs",
+            "a",
+            "b",
             "fail_if_slower",
             "json",
         ],
@@ -95,6 +97,10 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
             (
                 "two drives under one load",
                 "compare sim:nvme-tlc sim:config-a -w oltp --requests 200k",
+            ),
+            (
+                "a single queue against one per core, five runs of each",
+                "compare sim:p3600 sim:p3600 --requests 20k --runs 5 --b=--queues=single",
             ),
         ],
     ),

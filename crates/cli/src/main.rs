@@ -30,6 +30,7 @@ mod replay;
 mod results;
 mod scheduler_files;
 mod screen;
+mod side;
 mod suggest;
 mod task;
 mod timeline;
@@ -128,17 +129,8 @@ fn refused(error: &clap::Error) -> ExitCode {
         return report(&failure, Output { json });
     }
     if json && !is_help {
-        let text = error.render().to_string();
-        let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
-        let mut message = first.strip_prefix("error: ").unwrap_or(first).to_owned();
-        if message.ends_with(':') {
-            // A list follows: what is missing is the message.
-            for item in rest.lines().take_while(|line| line.starts_with(' ')) {
-                message.push(' ');
-                message.push_str(item.trim());
-            }
-        }
-        let failure = Failure::usage(message).with_help(rest.trim());
+        let (message, help) = diagnose::told(error);
+        let failure = Failure::usage(message).with_help(help);
         return report(&failure, Output { json });
     }
     // A closed pipe is no reason to fail.

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue};
 
 /// Options that make or destroy contents: nobody is to type them because a program offered them.
-const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
+pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
 
 /// What other tools call something that is called otherwise here.
 const CALLED_HERE: &[(&[&str], &str)] = &[

@@ -8,7 +8,7 @@ use ssdyno_workload::{BeyondEnd, Format, ObjectIds, TraceOrigin, TraceTiming};
 use crate::words::words;
 
 /// How a trace is read and played.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {
     /// disksim, mqsim, msr, blkparse, fio, csv, alibaba, tencent, libcachesim, oraclegeneral or vscsi:

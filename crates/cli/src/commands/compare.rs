@@ -13,14 +13,13 @@ use ssdyno_task::{
     CompareResult, CompareTask, Gate, SlowerLimit, Task, TaskOutcome, TaskResult, not_slower,
 };
 
-use crate::args::LoadArgs;
 use crate::diagnose;
 use crate::gates::{self, JunitArgs};
 use crate::options::in_text;
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
-use crate::real::RealArgs;
 use crate::results::{HEADING, ResultsArgs, keep};
+use crate::side::SideArgs;
 use crate::task;
 
 #[derive(Debug, Args)]
@@ -41,10 +40,15 @@ pub(crate) struct CompareArgs {
     /// at 95 %. Run 1 has the seed of --seed, run 2 the next one, the same on every side. 2 or more; for targets only.
     #[arg(long, value_name = "N", help_heading = None::<&str>)]
     pub(crate) runs: Option<u32>,
+    /// Options of `run` for the first side alone, such as --a '--queues single -d 16'. They go over those that both sides have.
+    /// For two targets; consent to write is given beside it.
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = None::<&str>)]
+    pub(crate) a: Option<String>,
+    /// The same for the second side.
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = None::<&str>)]
+    pub(crate) b: Option<String>,
     #[command(flatten)]
-    pub(crate) load: LoadArgs,
-    #[command(flatten)]
-    pub(crate) real: RealArgs,
+    pub(crate) common: SideArgs,
     /// What to keep: all (result.json and report.html of the comparison) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
@@ -79,9 +83,8 @@ pub(crate) struct CompareOutput {
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     check_options(args)?;
     args.junit.check(args.fail_if_slower.len(), "--fail-if-slower 5%")?;
-    let run = RunSpec { real: args.real.spec(), write: args.real.write_spec(), ..args.load.spec() };
-    let (sides, runs) = (args.sides.clone(), args.runs);
-    let compare = CompareTask { sides, run, specs: Vec::new(), runs };
+    let (run, specs) = (args.common.spec(), specs(args)?);
+    let compare = CompareTask { sides: args.sides.clone(), run, specs, runs: args.runs };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
     // Made before the runs: who has no place for results should hear of it at once.
     let directory = directory(args)?;
@@ -153,12 +156,37 @@ fn last(path: &str) -> Option<&str> {
     path.rsplit(['/', '\\']).next()
 }
 
+/// What is run for each side, where options say it for one of them.
+fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
+    let options = [("--a", &args.a), ("--b", &args.b)];
+    let Some((first, _)) = options.iter().find(|(_, text)| text.is_some()) else {
+        return Ok(Vec::new());
+    };
+    if args.sides.len() != 2 {
+        return Err(Failure::usage(format!("`{first}` is for a comparison of two sides"))
+            .with_help("name two targets; a result of each other one can be stored and compared"));
+    }
+    let spec = |((option, text), side): ((&str, &Option<String>), &String)| {
+        let Some(text) = text else { return Ok(None) };
+        if CompareTask::is_stored(side) {
+            return Err(Failure::usage(format!(
+                "{side} is a result, and `{option}` is for a target"
+            ))
+            .with_help(format!("leave `{option}` out, or name the target of the result")));
+        }
+        let spec = args.common.with(option, text, CompareTask::is_real(side))?;
+        // As for sides without options: what is not said must not differ.
+        Ok(Some(spec.for_all(&args.sides)))
+    };
+    options.into_iter().zip(&args.sides).map(spec).collect()
+}
+
 /// Options of real targets need one.
 fn check_options(args: &CompareArgs) -> Result<(), Failure> {
     match args.sides.iter().any(|side| CompareTask::is_real(side)) {
         true => Ok(()),
         false => {
-            let (real, write) = (args.real.spec(), args.real.write_spec());
+            let (real, write) = (args.common.real.spec(), args.common.real.write_spec());
             refuse_real(&real, &write, "a device, a file or null: among the sides")
         }
     }
