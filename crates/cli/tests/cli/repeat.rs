@@ -74,3 +74,56 @@ fn bounds_are_judged_by_the_spread_between_runs() {
     assert!(bounded("sim:config-a", 0).contains("failures=\"0\""));
     assert!(bounded("sim:exos-x20", 1).contains("failures=\"2\""));
 }
+
+/// Options of one side: what differs stands in the first lines, and the rest is common.
+#[test]
+fn sides_have_options_of_their_own() {
+    let place = Place::new();
+    let sides = ["sim:p3600", "sim:p3600", "--a", "--queues per-core", "--b", "--queues single"];
+    let text = place.ok(&compare(&sides));
+    let changed: Vec<&str> = text.lines().take(3).filter(|l| l.contains("host.queues")).collect();
+    assert_eq!(changed, ["changed: host.queues per-core -> single"], "{text}");
+    let figures = place.json(&compare(&sides));
+    let verdict = &figures["comparisons"][0]["verdict"];
+    assert!(verdict == "better" || verdict == "worse" || verdict == "cannot_tell", "{verdict}");
+    assert_ne!(figures["results"][0]["iops"], figures["results"][1]["iops"]);
+    // One side alone, short options, several runs.
+    let repeated = place.json(&compare(&["sim:p3600", "sim:p3600", "--b", "-d 16", "--runs", "2"]));
+    let depth = |side: usize| {
+        let runs = repeated["repeated"][side]["runs"].as_array().unwrap();
+        let depth = |run: &Value| run["spec"]["contents"]["workload"]["depth"].clone();
+        runs.iter().map(depth).collect::<Vec<_>>()
+    };
+    assert_eq!(depth(1), [16, 16]);
+    assert_ne!(depth(0), [16, 16]);
+}
+
+#[test]
+fn options_of_a_side_are_checked() {
+    let place = Place::new();
+    place.ok(&["run", "sim:config-a", "--requests", "500", "--name", "a"]);
+    let sim = "sim:config-a";
+    for (args, message) in [
+        (vec![sim, sim, "--a", "--quues single"], "in `--a`: unexpected argument '--quues'"),
+        (vec![sim, sim, "--b", "--queues sngle"], "in `--b`: invalid value 'sngle'"),
+        (vec![sim, sim, "--b", "--write"], "`--write` has no place in `--b`"),
+        (vec![sim, sim, "--a", "--jobs 2"], "in `--a`: `--jobs` is for real targets"),
+        (vec![sim, sim, sim, "--a", "-d 2"], "`--a` is for a comparison of two sides"),
+        (vec!["results/a", sim, "--a", "-d 2"], "results/a is a result"),
+        (vec![sim, "results/a", "--b", "-d 2"], "results/a is a result"),
+    ] {
+        let told = place.fails(2, &compare(&args));
+        assert!(told.contains(message), "{message}: {told}");
+    }
+}
+
+/// What is printed is what the schema says, and intervals between runs with it.
+#[test]
+fn repeated_runs_keep_to_the_schema() {
+    let place = Place::new();
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schemas/compare.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let args = ["null:", "sim:config-a", "--runs", "2", "--b", "--seed 3"];
+    let compared = place.json(&compare(&args));
+    jsonschema::validator_for(&schema).unwrap().validate(&compared).unwrap();
+}
