@@ -187,7 +187,8 @@ fn transport(folder: &Path) -> Option<String> {
     by_name.or_else(by_place).map(|(_, kind)| (*kind).to_owned())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
@@ -274,7 +275,7 @@ mod tests {
             all.into_iter().map(|drive| (drive.name, drive.partition)).collect::<Vec<_>>()
         };
         let part = ("nvme0n1".to_owned(), Some("nvme0n1p1".to_owned()));
-        assert_eq!(names(259, 1), [part.clone()]);
+        assert_eq!(names(259, 1), std::slice::from_ref(&part));
         assert_eq!(names(253, 0), [("dm-0".to_owned(), None), part]);
         let mapped = &drives(dir.path(), 253, 0)[0];
         assert_eq!(mapped.transport.as_deref(), Some("device-mapper"));
