@@ -42,6 +42,12 @@ fn two_workers_give_one_result() {
     assert_eq!(result["hosts"].as_array().unwrap().len(), 2);
     let of = |at: usize| result["hosts"][at]["requests"].as_u64().unwrap();
     assert!(of(0) > 0 && result["requests"] == of(0) + of(1));
+    // Each has its own machine; the run has the program and the command.
+    let of_host = |at: usize| &result["hosts"][at]["provenance"];
+    assert!(of_host(1)["machine"]["architecture"].is_string(), "{}", of_host(1));
+    assert_eq!(of_host(0)["command"], serde_json::Value::Null);
+    let of_run = &result["provenance"];
+    assert!(of_run["command"].as_str().unwrap().contains("--hosts") && of_run["machine"].is_null());
     assert_eq!(result["window"]["outside"].as_array().unwrap().len(), 2);
     assert!(result["replay"].as_str().unwrap().contains("--hosts"), "{}", result["replay"]);
     let stored = std::fs::read_to_string(place.path().join("results/both/result.json")).unwrap();
