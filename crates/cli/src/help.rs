@@ -25,6 +25,7 @@ const EVERYDAY: [(&str, &[&str]); 5] = [
             "json",
             "hosts",
             "require",
+            "runs",
         ],
     ),
     (

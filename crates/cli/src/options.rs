@@ -206,7 +206,7 @@ fn of_task(part: &str) -> Option<String> {
     // A comparison and a sweep are made of runs: their failures name keys of workloads and devices, too.
     let keys: &[&str] = match verb(std::env::args_os()).as_deref() {
         Some("sweep") => &OF_SWEEP,
-        Some("compare") => &OF_RUNS,
+        Some("compare" | "run") => &OF_RUNS,
         _ => &OF_TASKS,
     };
     if keys.contains(&key) { Some(with_value(key, value)) } else { of_spec(part) }

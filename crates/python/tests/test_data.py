@@ -110,6 +110,14 @@ def test_compare():
     assert caught.value.key == "sides"
 
 
+def test_compare_with_runs():
+    compared = ssdyno.compare("sim:config-a", "sim:config-a", workload="randread", requests=500, seed=3, runs=2)
+    assert [[run.spec.seed for run in side.runs] for side in compared.repeated] == [[3, 4], [3, 4]]
+    with pytest.raises(ssdyno.UsageError) as caught:
+        ssdyno.compare("sim:config-a", "sim:config-a", requests=500, runs=1)
+    assert caught.value.key == "runs"
+
+
 def test_sweep(tmp_path):
     swept = ssdyno.sweep(
         "sim:config-a", "randread", vary={"flash.channels": [2, 4]}, requests=1000, results=tmp_path, name="s"

@@ -16,6 +16,7 @@
 
 mod changes;
 mod compare;
+mod compare_csv;
 mod directory;
 mod error;
 mod finite;
@@ -30,6 +31,7 @@ mod side_by_side;
 mod text;
 
 pub use compare::compare;
+pub use compare_csv::comparison_csv;
 pub use directory::RunDirectory;
 pub use error::ResultError;
 pub use finite::to_json;

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, Keep, KeepGoing, RepeatedRuns, RunResult};
 use ssdyno_report::{
-    HeadlineFigure, compare, compare_runs, comparison_html, headline_figures, repeated_figures,
+    HeadlineFigure, compare, compare_runs, comparison_csv, comparison_html, headline_figures,
+    repeated_figures,
 };
 use ssdyno_session::{
     Failure, FailureKind, Measured, Prepared, Prompt, RunList, RunListProgress, RunPhase, RunSpec,
@@ -212,6 +213,11 @@ impl CompareResult {
             true => self.results.iter().map(headline_figures).collect(),
             false => self.repeated.iter().map(repeated_figures).collect(),
         }
+    }
+
+    /// Its sides and runs as CSV.
+    pub fn csv(&self) -> String {
+        comparison_csv(&self.names, &self.results, &self.comparisons, &self.repeated)
     }
 
     /// The page of it.

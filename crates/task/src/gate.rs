@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
 use ssdyno_block::units::Percent;
-use ssdyno_figures::{Comparison, Interval, RunResult};
-use ssdyno_report::{figure_format, headline_figures};
+use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult};
+use ssdyno_report::{HeadlineFigure, figure_format, headline_figures, repeated_figures};
 use ssdyno_session::{Failure, FailureKind};
 use ssdyno_sweep::{Objective, Requirement};
 
@@ -81,7 +81,18 @@ impl FromStr for SlowerLimit {
 /// Judges `bounds` by the figures of `result`. A figure without an interval is taken as it is where it follows from the
 /// simulation alone (energy, cost), and is undecided otherwise.
 pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
-    let figures = headline_figures(result);
+    let whole = result.errors == 0 && !result.partial;
+    judged(bounds, &headline_figures(result), whole)
+}
+
+/// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
+pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec<Gate> {
+    let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
+    judged(bounds, &repeated_figures(side), whole && side.runs.len() == side.asked as usize)
+}
+
+/// Judges `bounds` by `figures` of what ran as it should where it is `whole`.
+fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());
         let (verdict, found) = match found {
@@ -106,7 +117,7 @@ pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
             }
         };
         // What a device did that refused requests says nothing about the work that was asked for.
-        match verdict == GateVerdict::Holds && (result.errors > 0 || result.partial) {
+        match verdict == GateVerdict::Holds && !whole {
             true => Gate {
                 bound: bound.to_string(),
                 verdict: GateVerdict::Undecided,
@@ -243,6 +254,24 @@ mod tests {
         let refused = RunResult { errors: 1, ..result };
         let gates = requirements(&["iops>89k".parse().unwrap()], &refused);
         assert_eq!(gates[0].verdict, GateVerdict::Undecided);
+    }
+
+    /// One run alone has no interval here: what judges is the spread between the runs.
+    #[test]
+    fn a_bound_of_repeated_runs_is_judged_by_their_spread() {
+        let runs: Vec<RunResult> =
+            [99e3, 100e3, 101e3].map(|iops| RunResult { iops, ..RunResult::default() }).to_vec();
+        let figures = ssdyno_report::spread(&runs);
+        let side = RepeatedRuns { name: "a".to_owned(), asked: 3, runs, figures };
+        let verdict = |bound: &str, side: &RepeatedRuns| {
+            repeated_requirements(&[bound.parse().unwrap()], side)[0].verdict
+        };
+        // 100k, more or less 4.303 times 1k / sqrt 3: 97.5k to 102.5k.
+        assert_eq!(verdict("iops>97k", &side), GateVerdict::Holds);
+        assert_eq!(verdict("iops>98k", &side), GateVerdict::Undecided);
+        assert_eq!(verdict("iops>103k", &side), GateVerdict::Broken);
+        let cut_short = RepeatedRuns { asked: 4, ..side };
+        assert_eq!(verdict("iops>97k", &cut_short), GateVerdict::Undecided);
     }
 
     #[test]

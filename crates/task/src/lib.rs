@@ -29,7 +29,10 @@ mod text;
 mod verify;
 
 pub use compare::{CompareResult, CompareTask};
-pub use gate::{Gate, GateVerdict, SlowerLimit, gate_failure, junit, not_slower, requirements};
+pub use gate::{
+    Gate, GateVerdict, SlowerLimit, gate_failure, junit, not_slower, repeated_requirements,
+    requirements,
+};
 #[cfg(target_os = "linux")]
 pub use probe::ProbeTask;
 pub use profile::{ProfileOutline, ProfileTask, stored_profile};

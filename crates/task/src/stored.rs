@@ -31,7 +31,12 @@ impl TaskResult {
             }
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
-            TaskResult::Compare(result) => folder.write_page(&result.html(), result),
+            TaskResult::Compare(result) => {
+                if csv {
+                    folder.write_texts([("comparison.csv".to_owned(), &*result.csv())])?;
+                }
+                folder.write_page(&result.html(), result)
+            }
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {

@@ -53,6 +53,9 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
+    /// Write comparison.csv: a line for each side, and with --runs for each run, with all figures, bounds and ratios.
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
     /// By how much the others may be slower than the first: `5%` of the request rate and of the mean latency, or `p99=10%` of
@@ -83,6 +86,10 @@ pub(crate) struct CompareOutput {
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     check_options(args)?;
     args.junit.check(args.fail_if_slower.len(), "--fail-if-slower 5%")?;
+    if args.csv && args.keep == Keep::None {
+        return Err(Failure::usage("`--csv` writes a file, and `--keep none` keeps none")
+            .with_help("leave one of the two out"));
+    }
     let (run, specs) = (args.common.spec(), specs(args)?);
     let compare = CompareTask { sides: args.sides.clone(), run, specs, runs: args.runs };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
@@ -96,6 +103,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     };
     let text = text(args, &result);
     let page = result.html();
+    let csv = args.csv.then(|| result.csv());
     let limits = &args.fail_if_slower;
     let bounds: Vec<Gate> =
         result.comparisons.iter().flat_map(|comparison| not_slower(limits, comparison)).collect();
@@ -103,7 +111,12 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     let text = text + &gates::lines(&bounds);
     let (results_directory, error) = (None, None);
     let mut compared = CompareOutput { result: *result, results_directory, bounds, error };
-    match directory.map(|directory| directory.write_page(&page, &compared)).transpose() {
+    let write = |directory: ResultFolder| {
+        let csv = csv.iter().map(|text| ("comparison.csv".to_owned(), text.as_str()));
+        directory.write_texts(csv)?;
+        directory.write_page(&page, &compared)
+    };
+    match directory.map(write).transpose() {
         Ok(place) => compared.results_directory = place,
         Err(error) => failure = Some(unwritable(&error)),
     }

@@ -16,6 +16,7 @@ pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod pts;
 pub(crate) mod recover;
+pub(crate) mod repeat;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;

@@ -16,6 +16,7 @@ use ssdyno_sweep::Requirement;
 use ssdyno_task::{Gate, Task, TaskOutcome, TaskResult, requirements};
 
 use crate::args::{LoadArgs, span_or_zero};
+use crate::commands::repeat;
 use crate::consent::Terminal;
 use crate::diagnose;
 use crate::gates::{self, JunitArgs};
@@ -75,6 +76,11 @@ pub(crate) struct RunArgs {
     pub(crate) interval: Option<Span>,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
+    /// Run it N times, with the seeds from --seed on, and print means with the interval between the runs: 2 or more. --require is judged
+    /// by these intervals. No run keeps rows.
+    #[arg(long, value_name = "N", help_heading = None::<&str>,
+          conflicts_with_all = ["timeline", "tune", "csv", "hosts"])]
+    pub(crate) runs: Option<u32>,
     /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`; may be repeated. Exit code
     /// 1 if the figure breaks it with 95 % confidence, 4 if the bound lies within the interval of the figure.
     #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
@@ -103,6 +109,7 @@ impl RunArgs {
         let elsewhere = results.as_os_str() != results::DEFAULT;
         rest.extend(elsewhere.then(|| ("--results", Some(results.display().to_string()))));
         rest.extend(self.timeline.given().into_iter().map(valued));
+        rest.extend(self.runs.map(|runs| ("--runs", Some(runs.to_string()))));
         rest.extend(self.require.iter().map(|bound| ("--require", Some(bound.to_string()))));
         replay::command(&RunArgs::options(), &origin, rest)
     }
@@ -174,6 +181,9 @@ impl<'a> RunOutput<'a> {
 }
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
+    if let Some(runs) = args.runs {
+        return repeat::run(args, runs, output);
+    }
     args.junit.check(args.require.len(), "--require p99<2ms")?;
     let mut spec = args.asked()?;
     let hosts = args.hosts.hosts(&spec.real)?;

@@ -12,6 +12,7 @@ use crate::commands::pci::PciOutput;
 use crate::commands::plan::PlanOutput;
 use crate::commands::profile::ProfileOutput;
 use crate::commands::pts::PtsOutput;
+use crate::commands::repeat::RepeatOutput;
 use crate::commands::run::RunOutput;
 use crate::commands::sweep::SweepOutput;
 use crate::diagnose::ErrorObject;
@@ -43,6 +44,7 @@ pub(crate) enum SchemaName {
     PlanResult,
     Profile,
     Pts,
+    Repeat,
     #[cfg(target_os = "linux")]
     Verify,
     #[cfg(target_os = "linux")]
@@ -88,6 +90,7 @@ fn schema(name: SchemaName) -> Value {
         SchemaName::PlanResult => of::<PlanOutput>(),
         SchemaName::Profile => of::<ProfileOutput<'_>>(),
         SchemaName::Pts => of::<PtsOutput<'_>>(),
+        SchemaName::Repeat => of::<RepeatOutput>(),
         #[cfg(target_os = "linux")]
         SchemaName::Verify => of::<crate::commands::verify::VerifyOutput<'_>>(),
         #[cfg(target_os = "linux")]

@@ -127,3 +127,49 @@ fn repeated_runs_keep_to_the_schema() {
     let compared = place.json(&compare(&args));
     jsonschema::validator_for(&schema).unwrap().validate(&compared).unwrap();
 }
+
+/// One load several times: the figures over the runs, each run, and what is kept.
+#[test]
+fn one_load_runs_several_times() {
+    let place = Place::new();
+    let load = ["run", "sim:config-a", "-w", "randread", "--requests", "1000", "--seed", "7"];
+    let run = |more: &[&'static str]| [&load[..], more].concat();
+    let all = place.json(&run(&["--runs", "3", "--name", "r", "--require", "iops>1"]));
+    assert_eq!((seeds(&all), &all["asked"]), (vec![7, 8, 9], &3.into()));
+    assert_eq!(all["bounds"][0]["verdict"], "holds");
+    assert!(all["replay"].as_str().unwrap().contains("--runs 3"), "{}", all["replay"]);
+    let schema = place.json(&["schema", "repeat"]);
+    jsonschema::validator_for(&schema).unwrap().validate(&all).unwrap();
+    for file in ["report.html", "result.json", "run-1/report.html", "run-3/result.json"] {
+        assert!(place.path().join("results/r").join(file).is_file(), "{file}");
+    }
+    // Its second run is a result as any other.
+    let alone = place.json(&[&load[..6], &["--seed", "8", "--keep", "none"]].concat());
+    assert_eq!(all["runs"][1]["iops"], alone["iops"]);
+    let text = place.ok(&run(&["--runs", "2", "--keep", "none"]));
+    for part in ["sim:config-a: 2 runs", "95 % interval", "varies by", "run  seed", "Replay"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let broken = place.fails(1, &run(&["--runs", "2", "--keep", "none", "--require", "iops<1"]));
+    assert!(broken.contains("iops<1"), "{broken}");
+    for more in [&["--csv"][..], &["--timeline", "t.json"], &["--tune"], &["--hosts", "a"]] {
+        let told = place.fails(2, &run(&[&["--runs", "2"], more].concat()));
+        assert!(told.contains(&format!("'--runs <N>' cannot be used with '{}", more[0])), "{told}");
+    }
+    assert!(place.fails(2, &run(&["--runs", "1"])).contains("`--runs` must be 2 or more"));
+}
+
+#[test]
+fn a_comparison_is_written_as_csv() {
+    let place = Place::new();
+    let sides =
+        ["compare", "sim:p3600", "sim:p3600", "--b", "--queues single", "--requests", "2000"];
+    place.ok(&[&sides[..], &["--csv", "--runs", "2", "--name", "c"]].concat());
+    let text = std::fs::read_to_string(place.path().join("results/c/comparison.csv")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 7, "{text}");
+    assert!(lines[0].starts_with("name,run,") && lines[0].contains(",host.queues,"), "{text}");
+    assert!(lines[4].starts_with("sim:p3600 (2),,") && lines[4].contains("single"), "{text}");
+    let told = place.fails(2, &[&sides[..], &["--csv", "--keep", "none"]].concat());
+    assert!(told.contains("`--keep none`"), "{told}");
+}

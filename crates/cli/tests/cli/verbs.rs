@@ -228,7 +228,7 @@ fn json_is_one_object_and_fits_its_schema() {
     let place = Place::new();
     let names = place.ok(&["schema"]);
     let names: BTreeSet<&str> = names.lines().collect();
-    let all = "array compare delay device disk error explain failure host network papers pci plan plan-result profile pts ring-card run \
+    let all = "array compare delay device disk error explain failure host network papers pci plan plan-result profile pts repeat ring-card run \
                snapshot spec sweep sweep-result task volume workload";
     let mut all: BTreeSet<&str> = all.split(' ').collect();
     if cfg!(target_os = "linux") {

@@ -176,6 +176,7 @@ def compare(
     requests: int | None = None,
     duration: Any = None,
     seed: int | None = None,
+    runs: int | None = None,
     host: Any = None,
     real: Any = None,
     spec: Any = None,
@@ -188,13 +189,16 @@ def compare(
 ) -> CompareResult:
     """Results and targets side by side; the others are compared with the first.
 
-    A side is a result of ``run``, the directory of one, a preset, or a target, which is run.
+    A side is a result of ``run``, the directory of one, a preset, or a target, which is run. With ``runs`` each target runs that
+    often, in turn, and the intervals are those of the spread between the runs; ``repeated`` has the runs of each side.
     """
     keys = {"requests": requests, "for": duration, "seed": seed, "host": host, "real": real}
     made = _load(spec, None, workload, set, (write, destroy, overwrite, None), keys)
     with tempfile.TemporaryDirectory(prefix="ssdyno-") as scratch:
         named = [_side(side, at, Path(scratch)) for at, side in enumerate(sides)]
-        task = {"sides": named, "run": made.values}
+        task: dict[str, Any] = {"sides": named, "run": made.values}
+        if runs is not None:
+            task["runs"] = plain(runs, "runs")
         outcome = _ssdyno.task(
             "compare", json.dumps(task), progress=telling(progress), **_folder(results, name)
         )

@@ -29,7 +29,8 @@ pub fn comparison_html(
         .map(|r| format!("{} {}, {}", r.target, r.workload, requests(r.requests)))
         .collect();
     let partial = results.iter().any(|result| result.partial);
-    let mut page = Page::new("Comparison", partial, &facts);
+    let title = if comparisons.is_empty() { "Repeated runs" } else { "Comparison" };
+    let mut page = Page::new(title, partial, &facts);
     if comparisons.len() > 1 {
         let first = comparisons.iter().take(1).map(|comparison| comparison.first.clone());
         let others = comparisons.iter().map(|comparison| comparison.second.clone());
