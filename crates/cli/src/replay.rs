@@ -196,6 +196,7 @@ mod tests {
         ("size", "64GiB"),
         ("timeout", "1.25min"),
         ("requests", "1"),
+        ("runs", "3"),
     ];
 
     fn parsed(line: &[String]) -> RunArgs {
