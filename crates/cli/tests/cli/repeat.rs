@@ -173,3 +173,36 @@ fn a_comparison_is_written_as_csv() {
     let told = place.fails(2, &[&sides[..], &["--csv", "--keep", "none"]].concat());
     assert!(told.contains("`--keep none`"), "{told}");
 }
+
+/// Rounds that are whole are kept, on both sides alike.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_whole_rounds() {
+    use std::process::Stdio;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    let place = Place::new();
+    let args = ["--json", "compare", "null:", "null:", "--for", "100ms", "--runs", "1000"];
+    let mut command = place.command(&[&args[..], &["--name", "i"]].concat());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..1000 {
+        if place.path().join("results/i").exists() {
+            break;
+        }
+        sleep(Duration::from_millis(10));
+    }
+    // A round takes 200 ms and what starts and ends its runs: some are whole then, on a busy machine, too.
+    sleep(Duration::from_secs(4));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let compared: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ran = |side: usize| compared["repeated"][side]["runs"].as_array().unwrap().len();
+    assert_eq!(ran(0), ran(1));
+    assert!((1..1000).contains(&ran(0)), "{}", ran(0));
+    let message = compared["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("{} of 1000 rounds ran to the end", ran(0))), "{message}");
+}
