@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use ssdyno_block::SECTOR_BYTES;
+use ssdyno_block::units::Bytes;
 use ssdyno_safety::{self as safety, Access, Consent, SafetyError};
 
 use crate::failure::Failure;
@@ -21,6 +22,9 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
     let remote = ssdyno_bench::is_network(target);
     if !remote && !Path::new(target).exists() {
         return make(spec, target, prompt);
+    }
+    if let Some(size) = spec.size {
+        same_size(target, size)?;
     }
     if !spec.allowed {
         return Ok(Access::ReadOnly);
@@ -58,6 +62,18 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
         prompt.tell(&found.text());
     }
     permit.map(Access::Write).map_err(|error| explain(&error))
+}
+
+/// Refuses a target that exists and is not as large as asked for: a size would stand in the result that it does not have.
+fn same_size(target: &str, size: Bytes) -> Result<(), Failure> {
+    let found = std::fs::metadata(target).ok().filter(std::fs::Metadata::is_file);
+    let message = match found.map(|file| Bytes(file.len())) {
+        Some(found) if found == size => return Ok(()),
+        Some(found) => format!("{target} exists, and has {found} in place of {size}"),
+        None => format!("{target} is not a file: its size is its own"),
+    };
+    let help = "leave `write.size` out, or name a file that does not exist";
+    Err(Failure::usage(message).with_help(help).with_key("write.size"))
 }
 
 /// Makes the file `target`, where that is asked for.

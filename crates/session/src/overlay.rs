@@ -296,7 +296,7 @@ mod tests {
             ("workload.depth=1e1", Value::Integer(10)),
             ("workload.requests=40k", Value::Integer(40_000)),
             ("workload.requests=1.5M", Value::Integer(1_500_000)),
-            ("workload.read_percent=70%", Value::Integer(70)),
+            ("workload.read_percent=70%", Value::Float(70.0)),
             ("ftl.over_provisioning=7%", Value::Float(0.07)),
             ("ftl.cleaning=FIFO", Value::String("fifo".to_owned())),
             ("ftl.cleaning=Cost_Benefit", Value::String("cost-benefit".to_owned())),

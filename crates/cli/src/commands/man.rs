@@ -44,6 +44,14 @@ fn page(command: Command) -> Result<String, Failure> {
 
 fn write(directory: &Path, name: &str, page: &str) -> Result<String, Failure> {
     let path = directory.join(name);
+    // A page of another version is replaced, as an installation does; anything else is not ours.
+    let is_ours = |text: String| text.contains(".TH ssdyno");
+    if path.exists() && !fs::read_to_string(&path).is_ok_and(is_ours) {
+        let message = format!("{} exists and is not a page of ssdyno", path.display());
+        return Err(
+            Failure::usage(message).with_help("choose another directory, or remove the file")
+        );
+    }
     fs::write(&path, page).map_err(|error| unwritable(&path, &error))?;
     Ok(path.display().to_string())
 }

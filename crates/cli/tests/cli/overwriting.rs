@@ -291,3 +291,16 @@ fn no_file_is_made_among_the_devices() {
         }
     }
 }
+
+#[test]
+fn a_size_is_that_of_the_target_or_is_refused() {
+    let place = Place::new();
+    let run = ["run", "./t", "--requests", "9", "--keep", "none", "--size"];
+    let with = |size: &'static str| [&run[..], &[size]].concat();
+    // The second run finds the file that the first one made.
+    place.ok(&with("1MiB"));
+    place.ok(&with("1MiB"));
+    let told = place.fails(2, &with("2MiB"));
+    assert!(told.contains("has 1MiB in place of 2MiB") && told.contains("`--size`"), "{told}");
+    assert_eq!(std::fs::metadata(place.path().join("t")).unwrap().len(), 1 << 20);
+}

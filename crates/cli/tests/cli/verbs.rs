@@ -370,6 +370,11 @@ fn completion_and_manual_know_all_verbs() {
         assert!(files.contains(&page), "{page} in {files}");
         assert!(place.path().join("pages").join(page).is_file());
     }
+    // Another version's pages are replaced, files of others are not.
+    place.ok(&["man", "pages"]);
+    std::fs::write(place.path().join("pages/ssdyno-run.1"), "mine").unwrap();
+    let told = place.fails(2, &["man", "pages"]);
+    assert!(told.contains("ssdyno-run.1 exists"), "{told}");
 }
 
 #[test]

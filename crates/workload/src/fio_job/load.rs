@@ -314,6 +314,12 @@ impl Reader<'_> {
         if think.is_some() && self.find(&["thinktime_spin"]).is_some() {
             notes.push("think time is spent sleeping (fio: thinktime_spin of it spinning)".into());
         }
+        if self.find(&["randrepeat"]).is_some() && !self.switch("randrepeat")? {
+            notes.push(
+                "the seed decides all that is random (fio: randrepeat=0 differs in each run)"
+                    .into(),
+            );
+        }
         let every = self.value(&["fsync", "fdatasync"], "a number of writes", values::whole)?;
         let work = self.value(&["thinktime_iotime"], "a time such as 9s", values::seconds)?;
         let work = work.filter(|time| *time > Time::ZERO);
