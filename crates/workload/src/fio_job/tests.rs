@@ -431,7 +431,7 @@ fn notes_say_what_is_done_another_way() {
         assert!(notes.contains(part), "{notes}");
     }
     let notes = |value: &str| {
-        let job = one(&format!("[a]\nfilename=x\nsize=1m\nrw=randread\nrandrepeat={value}\n"));
+        let job = one(&format!("rw=randread\nrandrepeat={value}\n"));
         job.notes.iter().any(|note| note.contains("randrepeat=0"))
     };
     assert!(notes("0") && !notes("1"));
