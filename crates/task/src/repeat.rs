@@ -175,6 +175,38 @@ mod tests {
         assert_eq!(notes.0, ["a", "sure?", "b", "sure?"]);
     }
 
+    /// Seeds 1 to 500 make a hundred times five runs, 501 to 700 what is true. Intervals that cover with 95 % do so fewer than 90
+    /// or more than 99 times of 100 in 2 % of the cases; with these seeds it is 97 (IOPS) and 95 times (latency).
+    #[test]
+    fn intervals_between_runs_cover_the_mean() {
+        let set = ["flash.channels=2", "flash.blocks_per_plane=32", "workload.depth=4"];
+        let spec = RunSpec {
+            target: Some("sim:config-a".to_owned()),
+            workload: Some("randread".to_owned()),
+            requests: Some(200),
+            set: set.map(str::to_owned).to_vec(),
+            keep: ssdyno_figures::Keep::None,
+            ..RunSpec::default()
+        };
+        let rounds = Rounds::prepare(&[spec], 700, &mut ssdyno_session::Unattended).unwrap();
+        let on = &mut |_: &RunList, _: &RunListProgress<'_>| KeepGoing::Continue;
+        let (sides, failure) = rounds.carry_out(&["a".to_owned()], on).unwrap();
+        assert_eq!((failure, sides[0].runs.len()), (None, 700));
+        let (short, long) = sides[0].runs.split_at(500);
+        for truth in
+            spread(long).iter().filter(|f| ["iops", "latency_ns.mean"].contains(&&*f.figure))
+        {
+            let covers = |five: &&[RunResult]| {
+                let all = spread(five);
+                let figure = all.iter().find(|one| one.figure == truth.figure).unwrap();
+                let interval = figure.interval.unwrap();
+                interval.low < interval.high && (interval.low..=interval.high).contains(&truth.mean)
+            };
+            let covered = short.chunks(5).filter(covers).count();
+            assert!((90..=99).contains(&covered), "{}: {covered} of 100", truth.figure);
+        }
+    }
+
     #[test]
     fn rounds_are_interleaved_and_pairs_have_the_same_seed() {
         let spec = |target: &str| RunSpec {
