@@ -46,7 +46,8 @@ impl Shown {
         self.words.iter().filter_map(|word| {
             let word = word.trim_start_matches('[').trim_end_matches([']', ',']);
             let name = word.split('=').next().unwrap_or(word);
-            (name.len() > 2 && name.starts_with("--")).then_some(name)
+            // A word with a space was quoted: it is a value, which may have options of its own in it.
+            (name.len() > 2 && name.starts_with("--") && !name.contains(' ')).then_some(name)
         })
     }
 
