@@ -163,7 +163,7 @@ pub(crate) fn command() -> Command {
     let mut command = Cli::command();
     for (verb, shown) in EVERYDAY {
         command = command.mut_subcommand(verb, |verb| {
-            let verb = verb.after_help("Options that are not shown: --help.");
+            let verb = verb.after_help("--help shows all options and examples.");
             verb.mut_args(|arg| match shown.contains(&arg.get_id().as_str()) {
                 true => arg,
                 false => arg.hide_short_help(true),
