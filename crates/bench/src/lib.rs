@@ -25,6 +25,8 @@
 //! Linux only; elsewhere every run ends with [`BenchError::System`].
 
 #[cfg(target_os = "linux")]
+mod believable;
+#[cfg(target_os = "linux")]
 mod buffers;
 #[cfg(target_os = "linux")]
 mod clock;

@@ -12,6 +12,7 @@ use ssdyno_prober::{Sources, SystemCounters};
 use ssdyno_record::Recording;
 use ssdyno_workload::{FioFiles, Source};
 
+use crate::believable::{self, Others};
 use crate::cost::Usage;
 use crate::delays::Delays;
 use crate::engine::uring::Setup;
@@ -164,6 +165,10 @@ impl Parts<'_> {
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }
+        // Nothing may be the limit of a target that is none.
+        result.p99_believable = (self.means != Means::Null)
+            .then(|| believable::verdict(&result, self.others()))
+            .flatten();
         result
     }
 
@@ -244,29 +249,42 @@ impl Parts<'_> {
             }
         }
         result.machine.clone_from(&self.machine);
-        result.warnings.extend(self.others());
+        result.warnings.extend(self.others().and_then(|others| self.crowded(others)));
     }
 
-    /// What other programs took of the processors, where that is enough to move the figures.
-    fn others(&self) -> Option<Warning> {
-        let samples = &self.machine.as_ref()?.samples;
-        let busy: f64 = samples
-            .iter()
-            .filter_map(|sample| Some(sample.cpu.as_ref()?.user * sample.length_seconds))
-            .sum();
-        let seconds: f64 = samples.iter().map(|sample| sample.length_seconds).sum();
+    /// What other programs took of the processors; `None` where that is not known well enough.
+    fn others(&self) -> Option<Others> {
+        let machine = self.machine.as_ref()?;
+        let user = machine.mean(|sample| Some(sample.cpu.as_ref()?.user))?;
+        let seconds: f64 = machine.samples.iter().map(|sample| sample.length_seconds).sum();
         // All of them: shares are of the machine, wherever this process may run.
         let processors = SystemCounters::read(&Sources::default()).cores()? as f64;
-        let own = self.usage.user_ns as f64 / 1e9;
         // The kernel works for the target, in whatever name; programs in user mode do not.
-        let others = (busy * processors - own) / (seconds * processors);
-        (seconds > MEANS_SOMETHING && others > CROWDED).then(|| {
-            let message = format!(
-                "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
-                100.0 * others
-            );
-            Warning::new(WarningKind::Machine, message).with_help("stop them and run again")
-        })
+        let own = self.usage.user_ns as f64 / 1e9 / (seconds * processors);
+        let stolen = machine.mean(|sample| Some(sample.cpu.as_ref()?.steal));
+        (seconds > MEANS_SOMETHING).then_some(Others { share: user - own, processors, stolen })
+    }
+
+    /// That other programs took enough to move the figures.
+    fn crowded(&self, others: Others) -> Option<Warning> {
+        let taken = format!(
+            "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
+            100.0 * others.share
+        );
+        // Whoever spins loses its CPU to others for whole slices; whoever sleeps is woken before them.
+        let spins = self.method.wait == "spin";
+        let message = match spins {
+            true => format!(
+                "{taken}, and p99 is not to be believed: jobs that spin wait for a CPU whenever another program has it"
+            ),
+            false => taken,
+        };
+        let help = match spins {
+            true => "stop them and run again, or choose a method that sleeps",
+            false => "stop them and run again",
+        };
+        (others.share > CROWDED)
+            .then(|| Warning::new(WarningKind::Machine, message).with_help(help))
     }
 
     /// Says how the load was carried.

@@ -38,6 +38,7 @@ mod repeated;
 mod result;
 mod steady;
 mod stop;
+mod tail;
 mod until;
 mod warning;
 
@@ -70,5 +71,6 @@ pub use result::{
 };
 pub use steady::{SteadyPeriod, SteadyState};
 pub use stop::{Ending, StopReason};
+pub use tail::TailVerdict;
 pub use until::{Metric, Precision, Until};
 pub use warning::{Warning, WarningKind};

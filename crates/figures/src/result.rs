@@ -16,6 +16,7 @@ use crate::probe::MachineActivity;
 use crate::provenance::Provenance;
 use crate::steady::SteadyState;
 use crate::stop::StopReason;
+use crate::tail::TailVerdict;
 use crate::until::Precision;
 use crate::warning::{Warning, WarningKind};
 
@@ -170,6 +171,9 @@ pub struct RunResult {
     /// Invariants whatever the device, and whether they did.
     #[serde(default)]
     pub invariants: Vec<Invariant>,
+    /// Whether `latency_ns.p99` is that of the target alone, and why; `null` for a simulated target, and without requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_believable: Option<TailVerdict>,
     /// Why figures do not mean what they seem to; front ends show it above them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,

@@ -266,6 +266,16 @@ impl Run<'_> {
         }
     }
 
+    /// Keeps what a load says of a target in memory: the table is of that then, whatever load it was.
+    fn keep_warnings(&mut self, load: &RunResult) {
+        for warning in load.warnings.iter().filter(|one| one.kind == WarningKind::Memory) {
+            // Each load says it again.
+            if !self.result.warnings.contains(warning) {
+                self.result.warnings.push(warning.clone());
+            }
+        }
+    }
+
     /// Partial where it was told to stop.
     fn load(
         &mut self,
@@ -285,6 +295,7 @@ impl Run<'_> {
         // Loads may be shorter than the time between two reports of progress.
         let mut result = self.target.load(config, seed, length, &mut watch)?;
         result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || interrupted;
+        self.keep_warnings(&result);
         match result.errors {
             0 => Ok(result),
             errors => Err(PtsError::Requests { errors, load: name.to_owned() }),

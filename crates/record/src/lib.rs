@@ -24,6 +24,7 @@ mod buckets;
 mod confidence;
 mod csv_rows;
 mod drift;
+mod few;
 mod jobs;
 mod little;
 pub mod memory;

@@ -10,6 +10,7 @@ use ssdyno_figures::{
 use crate::batches::Batches;
 use crate::confidence::Source;
 use crate::drift;
+use crate::few;
 use crate::little::Little;
 use crate::overload::Overload;
 use crate::quantiles::{Exact, SHARES, Wanted};
@@ -415,6 +416,7 @@ impl Recording {
                 result.warnings.extend(unsteady);
             }
         }
+        result.warnings.extend(few::warnings(result));
         result.notes.extend(found.notes);
     }
 }

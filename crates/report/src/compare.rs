@@ -227,6 +227,9 @@ fn ratio_bounds(
 /// Half widths above this share of the factor are shown as an interval.
 const WIDE: f64 = 0.15;
 
+/// A bound at more than so many times the factor is more than 100 % off, and is not told.
+const VAGUE: f64 = 2.0;
+
 fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
     let (better, worse) = words_of(kind);
     let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
@@ -251,10 +254,13 @@ fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verd
             true => (low, high),
             false => (1.0 / high, 1.0 / low),
         };
+        let is_known = high <= VAGUE * factor;
         let [factor, low] = [factor, low].map(|x| significant(x, 3));
-        match high.is_finite() {
-            true => format!("{factor}x ({low} to {})", significant(high, 3)),
-            false => format!("{factor}x ({low} or more)"),
+        match (is_known, verdict) {
+            (true, _) => format!("{factor}x ({low} to {})", significant(high, 3)),
+            // Its lower end would lie on the other side of 1, and says nothing either.
+            (false, Verdict::CannotTell) => format!("{factor}x (not known within ± 100 %)"),
+            (false, _) => format!("{factor}x ({low} or more)"),
         }
     };
     match verdict {

@@ -65,6 +65,9 @@ fn head(text: &mut String, r: &RunResult) {
             line(text, format_args!("  = help: {help}"));
         }
     }
+    if let Some(verdict) = &r.p99_believable {
+        line(text, format_args!("p99 believable: {}", verdict.text()));
+    }
     text.push('\n');
     let confidence = lines::latency::believed(r);
     let iops = confidence.and_then(|c| c.iops);
@@ -96,7 +99,10 @@ pub(crate) fn steady(r: &RunResult) -> Option<String> {
 /// Why a run that was to be precise stopped; `None` where no precision was asked for.
 pub(crate) fn precision(r: &RunResult) -> Option<String> {
     let p = r.until?;
-    let percent = |half: f64| format!("± {} %", significant(100.0 * half, 2));
+    let percent = |half: f64| match half {
+        half if half > 1.0 => "no better than ± 100 %".to_owned(),
+        half => format!("± {} %", significant(100.0 * half, 2)),
+    };
     let asked = percent(p.asked);
     let why = match r.stopped_because {
         Some(StopReason::Requests) => "the number of requests was reached",

@@ -65,6 +65,8 @@ pub struct DriveEnd {
     pub settled: Time,
     /// Requests issued.
     pub issued: u64,
+    /// Bytes of the writes among them, with those of a ramp-up.
+    pub written_bytes: u64,
     /// True if it was told to stop.
     pub stopped: bool,
     /// True if there was no memory for more rows.
@@ -405,6 +407,7 @@ impl State {
             last_completion: self.last_completion,
             settled: self.now,
             issued: self.issued,
+            written_bytes: self.written_bytes,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,
             precision,

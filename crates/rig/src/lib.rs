@@ -17,6 +17,7 @@
 
 mod attach;
 mod bounds;
+mod buffer;
 mod drift;
 mod drive;
 mod error;

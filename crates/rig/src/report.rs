@@ -21,7 +21,7 @@ use crate::error::RunError;
 use crate::ports::PathFigures;
 use crate::run::SimRun;
 use crate::sim_target::SimTarget;
-use crate::{bounds, expected, host_report, ports, spread, thrash};
+use crate::{bounds, buffer, expected, host_report, ports, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.
 ///
@@ -121,6 +121,8 @@ impl Parts<'_> {
         self.describe_blank_reads(&mut result);
         self.describe_drift(&mut result);
         self.describe_thrashing(&mut result, &after);
+        let room = self.before.write_buffer_bytes();
+        result.warnings.extend(buffer::warning(room, self.ended.written_bytes));
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {

@@ -268,7 +268,7 @@ pub(super) fn configuration(r: &RunResult) -> String {
 
 /// Why figures do not mean what they seem to: above them.
 pub(super) fn warnings(page: &mut String, r: &RunResult) {
-    if r.warnings.is_empty() {
+    if r.warnings.is_empty() && r.p99_believable.is_none() {
         return;
     }
     page.push_str("<section id=\"warnings\">\n");
@@ -276,6 +276,11 @@ pub(super) fn warnings(page: &mut String, r: &RunResult) {
         let help = warning.help.as_ref().map(|help| format!("<br/>{}", escape(help)));
         let (message, help) = (escape(&warning.message), help.unwrap_or_default());
         let _ = writeln!(page, "<p class=\"note bad\"><b>Warning:</b> {message}{help}</p>");
+    }
+    if let Some(verdict) = &r.p99_believable {
+        let class = if verdict.believable { "note" } else { "note bad" };
+        let text = escape(&verdict.text());
+        let _ = writeln!(page, "<p class=\"{class}\"><b>p99 believable:</b> {text}</p>");
     }
     page.push_str("</section>\n");
 }

@@ -1,0 +1,147 @@
+//! Whether p99 of a run is that of the target: one verdict of all that is known.
+
+use ssdyno_figures::{RunResult, TailVerdict, WarningKind, nanoseconds, significant};
+
+/// Requests that p99 needs: ten lie beyond it.
+const REQUESTS_LEAST: u64 = 1_000;
+/// Other programs that keep more than this part of one CPU busy may stand before more than a hundredth of the requests.
+const OTHERS_CPUS: f64 = 0.2;
+/// More than half of what lies beyond p99 would be enough to move it.
+const STOLEN: f64 = 0.005;
+/// Part of p99 that may be ours: more is no measurement of the target.
+const OURS: f64 = 0.1;
+
+/// What other programs took of the processors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Others {
+    /// Of all processors, 0 to 1.
+    pub(crate) share: f64,
+    /// Processors of the machine.
+    pub(crate) processors: f64,
+    /// Of one CPU, 0 to 1, taken by the hypervisor for others.
+    pub(crate) stolen: Option<f64>,
+}
+
+/// The verdict over `result`, which is complete; `others` is `None` where the machine was not observed long enough.
+pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<TailVerdict> {
+    let p99 = result.latency_ns.as_ref()?.all.p99;
+    let mut against: Vec<String> = Vec::new();
+    if result.requests < REQUESTS_LEAST {
+        against.push(format!(
+            "the run has {} requests, and p99 needs {REQUESTS_LEAST}",
+            result.requests
+        ));
+    }
+    for warning in &result.warnings {
+        let why = match warning.kind {
+            WarningKind::Overloaded => "requests arrive faster than the target completes them",
+            WarningKind::NotSteady => "the run is not steady",
+            WarningKind::WarmUp => "the figures contain a warm-up",
+            WarningKind::NoMedia => "reads were served without the media",
+            WarningKind::NotExhausted => "a buffer took the writes",
+            WarningKind::Memory if result.page_cache == Some(true) => {
+                "requests went through the page cache"
+            }
+            WarningKind::Memory => "the target lies in memory",
+            // Its first clause says it all.
+            WarningKind::Machine => warning.message.split([':', '(']).next().unwrap_or_default(),
+            WarningKind::FewRequests | WarningKind::OtherLoad => continue,
+        };
+        against.push(why.trim().to_owned());
+    }
+    match others {
+        None => against.push(
+            "the machine was not observed for half a second, and may have been busy".to_owned(),
+        ),
+        Some(Others { share, processors, stolen }) => {
+            let told = result.warnings.iter().any(|one| one.message.starts_with("other programs"));
+            if share * processors > OTHERS_CPUS && !told {
+                let [busy, of] = [share * processors, processors].map(|n| significant(n, 2));
+                against.push(format!("other programs kept {busy} of {of} CPUs busy"));
+            }
+            if let Some(stolen) = stolen.filter(|stolen| *stolen > STOLEN) {
+                let stolen = significant(100.0 * stolen, 2);
+                against.push(format!("the hypervisor took {stolen} % of the CPU time"));
+            }
+        }
+    }
+    let floor = result.own_cost.and_then(|cost| cost.floor_cpu_ns_per_request);
+    let late = result.issue_delay_ns.map(|delay| delay.p99);
+    for (ours, what) in [(floor, "the tool itself takes"), (late, "the tool issued 1 % late by")] {
+        if let Some(ours) = ours.filter(|ours| *ours > OURS * p99) {
+            against.push(format!("{what} {} of {}", nanoseconds(ours), nanoseconds(p99)));
+        }
+    }
+    against.dedup();
+    Some(match against.is_empty() {
+        false => TailVerdict { believable: false, reasons: against },
+        true => TailVerdict {
+            believable: true,
+            reasons: vec![format!(
+                "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and no \
+                 memory stood before the target",
+                result.requests
+            )],
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::{Latency, LatencyByOp, OwnCost, Warning};
+
+    use super::*;
+
+    const QUIET: Others = Others { share: 0.001, processors: 64.0, stolen: Some(0.0) };
+
+    fn run(requests: u64) -> RunResult {
+        let all = Latency { p99: 100_000.0, ..Latency::default() };
+        let latency_ns = Some(LatencyByOp { all, ..LatencyByOp::default() });
+        RunResult { requests, latency_ns, ..RunResult::default() }
+    }
+
+    fn text(result: &RunResult, others: Option<Others>) -> String {
+        verdict(result, others).unwrap().text()
+    }
+
+    #[test]
+    fn a_quiet_long_run_is_believed() {
+        let told = text(&run(5_000), Some(QUIET));
+        assert!(told.starts_with("yes, because the run is steady and has 5000 requests"), "{told}");
+        assert_eq!(verdict(&RunResult::default(), Some(QUIET)), None);
+    }
+
+    /// One of 64 CPUs is far below the share that warns of a busy machine, and may still be ours.
+    #[test]
+    fn one_busy_cpu_of_many_is_a_reason() {
+        let one = Others { share: 1.0 / 64.0, ..QUIET };
+        let told = text(&run(5_000), Some(one));
+        assert_eq!(told, "no, because other programs kept 1.0 of 64 CPUs busy");
+        let stolen = Others { stolen: Some(0.02), ..QUIET };
+        assert!(text(&run(5_000), Some(stolen)).contains("hypervisor took 2.0 %"));
+        assert!(text(&run(5_000), None).contains("not observed"));
+    }
+
+    #[test]
+    fn warnings_and_own_cost_are_reasons() {
+        let mut result = run(999);
+        result.page_cache = Some(true);
+        let others = "other programs took 50 % of this machine's processors meanwhile: more";
+        result.warnings = vec![
+            Warning::new(WarningKind::Memory, "buffered"),
+            Warning::new(WarningKind::Machine, others),
+        ];
+        let cost = OwnCost { floor_cpu_ns_per_request: Some(20_000.0), ..OwnCost::default() };
+        result.own_cost = Some(cost);
+        let busy = Others { share: 0.5, processors: 2.0, stolen: None };
+        assert_eq!(
+            verdict(&result, Some(busy)).unwrap().reasons,
+            [
+                "the run has 999 requests, and p99 needs 1000",
+                "requests went through the page cache",
+                "other programs took 50 % of this machine's processors meanwhile",
+                "the tool itself takes 20.00 µs of 100.0 µs",
+            ]
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! Whether the tail of the latencies of a run can be believed.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether the 99th percentile of a run is that of the target alone.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TailVerdict {
+    /// Whether nothing that is known speaks against it.
+    pub believable: bool,
+    /// What speaks against it; where nothing does, what was looked at.
+    pub reasons: Vec<String>,
+}
+
+impl TailVerdict {
+    /// `yes, because …` or `no, because …`.
+    pub fn text(&self) -> String {
+        let word = if self.believable { "yes" } else { "no" };
+        format!("{word}, because {}", self.reasons.join("; "))
+    }
+}

@@ -1,0 +1,101 @@
+//! Percentiles that rest on too few requests.
+
+use ssdyno_figures::{RunResult, Warning, WarningKind};
+
+use crate::quantiles::SHARES;
+
+const NAMES: [&str; 4] = ["p50", "p95", "p99", "p99.9"];
+
+/// Requests that must lie beyond a percentile. With ten the standard deviation of their number is a third of it
+/// (Poisson); with fewer, another run of the same length has quite another percentile.
+const BEYOND: f64 = 10.0;
+
+/// Requests without which fewer than [`BEYOND`] lie beyond the percentile of this share.
+fn needed(share: f64) -> u64 {
+    (BEYOND / (1.0 - share)).round() as u64
+}
+
+/// That the run has too few requests for percentiles that it tells: of all operations or, where those suffice, of single ones.
+pub(crate) fn warnings(result: &RunResult) -> Vec<Warning> {
+    // Requests that never completed are in the latencies, too.
+    let all = result.requests + result.unanswered;
+    if result.latency_ns.is_none() {
+        return Vec::new();
+    }
+    let n = &result.requests_by_op;
+    let ops = [("reads", n.read), ("writes", n.write), ("trims", n.trim), ("flushes", n.flush)];
+    let used = ops.into_iter().filter(|(_, count)| *count > 0);
+    let whole = warning("requests", all, u64::MAX);
+    match whole {
+        Some(_) => whole.into_iter().collect(),
+        // An operation that is nearly all of the load has no line of its own to warn of.
+        None => used.filter_map(|(name, count)| warning(name, count, all)).collect(),
+    }
+}
+
+fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
+    let missing: Vec<(&str, u64)> = NAMES
+        .into_iter()
+        .zip(SHARES.map(needed))
+        .filter(|(_, needed)| count < *needed && all >= *needed)
+        .collect();
+    let (last, first) = missing.split_last()?;
+    let names = match first {
+        [] => last.0.to_owned(),
+        _ => {
+            let first: Vec<&str> = first.iter().map(|(name, _)| *name).collect();
+            format!("{} and {}", first.join(", "), last.0)
+        }
+    };
+    let needs: Vec<String> =
+        missing.iter().map(|(name, needed)| format!("{name} needs {needed}")).collect();
+    let message = format!(
+        "too few {of} ({count}) for {names}: fewer than ten lie beyond; {}",
+        needs.join(", ")
+    );
+    Some(Warning::new(WarningKind::FewRequests, message).with_help("run longer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::{ByOp, LatencyByOp};
+
+    use super::*;
+
+    fn told(read: u64, write: u64) -> Vec<String> {
+        let result = RunResult {
+            requests: read + write,
+            requests_by_op: ByOp { read, write, ..ByOp::default() },
+            latency_ns: Some(LatencyByOp::default()),
+            ..RunResult::default()
+        };
+        warnings(&result).into_iter().map(|one| one.message).collect()
+    }
+
+    #[test]
+    fn each_percentile_says_how_many_requests_it_needs() {
+        assert_eq!(
+            told(999, 0),
+            [
+                "too few requests (999) for p99 and p99.9: fewer than ten lie beyond; p99 needs 1000, \
+              p99.9 needs 10000"
+            ]
+        );
+        assert!(told(1_000, 0)[0].contains("for p99.9:"), "{:?}", told(1_000, 0));
+        assert!(told(19, 0)[0].contains("for p50, p95, p99 and p99.9:"));
+        assert!(told(10_000, 0).is_empty());
+    }
+
+    /// A mixed load with writes enough as a whole, and reads too few for a tail.
+    #[test]
+    fn a_rare_operation_is_told_by_its_name() {
+        let told = told(700, 40_000);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("too few reads (700) for p99 and p99.9"), "{told:?}");
+    }
+
+    #[test]
+    fn a_run_without_latencies_has_none_to_warn_of() {
+        assert!(warnings(&RunResult { requests: 5, ..RunResult::default() }).is_empty());
+    }
+}
