@@ -106,7 +106,9 @@ fn the_page_is_well_formed_and_whole() {
             .filter(|n| n.has_tag_name("section"))
             .filter_map(|n| n.attribute("id"))
             .collect();
-        let mut expected = vec!["figures", "notes", "latency", "time"];
+        let mut expected = Vec::new();
+        expected.extend((!result.warnings.is_empty()).then_some("warnings"));
+        expected.extend(["figures", "notes", "latency", "time"]);
         // Nobody sees into a real device.
         if result.simulated_requests_per_wall_second.is_some() {
             expected.extend(["energy", "busy", "flash", "expected"]);
