@@ -8,7 +8,9 @@
 use ssdyno_figures::{Interval, SteadyState, Warning, WarningKind, rate, significant};
 
 use crate::batches::Batches;
-use crate::statistics::{Line, lag_one, mean, starts_up, student_at, warm_up, warm_up_cut};
+use crate::statistics::{
+    Line, lag_one, mean, ratio_interval, starts_up, student_at, warm_up, warm_up_cut,
+};
 
 /// Stretches of a run that are compared.
 const GROUPS: usize = 32;
@@ -50,10 +52,7 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
     if let Some(cut) = cut {
         let (with, without, requests) = (mean(means), mean(&means[cut..]), cut as u64 * size);
         let change = 100.0 * (without - with) / with;
-        let seconds = ends.last().zip(ends.get(cut - 1)).map(|(end, start)| end - start);
-        let later = (means.len() - cut) as f64 * size as f64;
-        let iops = seconds.filter(|seconds| *seconds > 0.0).map(|seconds| later / seconds);
-        let rates = iops.map(|iops| format!(", and {} IOPS", rate(iops))).unwrap_or_default();
+        let rates = rate_after(ends, cut, size).unwrap_or_default();
         let message = format!(
             "the figures contain a warm-up, their intervals do not: without the first {requests} requests mean latency is {change:+.1} % (MSER){rates}"
         );
@@ -90,6 +89,29 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
         ));
     }
     found
+}
+
+/// The rate of the batches from `cut` on, with its interval: that of the whole run leaves the warm-up out of its spread, and
+/// so covers neither the run nor this.
+fn rate_after(ends: &[f64], cut: usize, size: u64) -> Option<String> {
+    let rest = ends.get(cut - 1..).filter(|rest| rest.len() > 1)?;
+    let (n, count) = (rest.len() - 1, GROUPS.min(rest.len() - 1));
+    let bounds: Vec<usize> = (0..=count).map(|at| at * n / count).collect();
+    let pairs = || bounds.windows(2);
+    let requests: Vec<f64> = pairs().map(|w| (w[1] - w[0]) as f64 * size as f64).collect();
+    let seconds: Vec<f64> = pairs().map(|w| rest[w[1]] - rest[w[0]]).collect();
+    let whole = rest[n] - rest[0];
+    if whole <= 0.0 {
+        return None;
+    }
+    let iops = n as f64 * size as f64 / whole;
+    let interval = ratio_interval(iops, &requests, &seconds);
+    let half = interval.and_then(|interval| interval.relative_half_width());
+    let half = half.filter(|half| *half <= 1.0).map(|half| {
+        let percent = 100.0 * half;
+        format!(" ± {} %", significant(percent, if percent < 0.1 { 1 } else { 2 }))
+    });
+    Some(format!(", and {} IOPS{}", rate(iops), half.unwrap_or_default()))
 }
 
 /// A rate that is known less well than the rule of a steady state lets it vary
@@ -279,6 +301,27 @@ mod tests {
         let message = &found.warnings.first().unwrap().message;
         assert!(message.contains("the first 300 requests"), "{message}");
         assert!(message.contains(", and 5.0"), "{message}");
+    }
+
+    /// The interval is that of the part after the warm-up: with gaps that vary by a tenth it covers the true rate, 50 a second,
+    /// and not the rate of the whole, of which a third is ten times as fast.
+    #[test]
+    fn the_rate_after_a_warm_up_has_its_own_interval() {
+        let mut draw = Draw(7);
+        let mut now = 0.0;
+        let ends: Vec<f64> = (0..900)
+            .map(|at| {
+                now += if at < 300 { 0.01 } else { 0.1 } * (1.0 + 0.1 * draw.normal());
+                now
+            })
+            .collect();
+        let told = rate_after(&ends, 300, 5).unwrap();
+        let (iops, half) = told.trim_start_matches(", and ").split_once(" IOPS ± ").unwrap();
+        let iops: f64 = iops.parse().unwrap();
+        let half: f64 = half.trim_end_matches(" %").parse().unwrap();
+        assert!((iops / 50.0 - 1.0).abs() < half / 100.0, "{told}");
+        assert!(half < 2.0 && iops < 60.0, "{told}");
+        assert_eq!(rate_after(&[], 1, 5), None);
     }
 
     fn texts(means: &[f64]) -> Vec<String> {

@@ -53,7 +53,10 @@ fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
         "too few {of} ({count}) for {names}: fewer than ten lie beyond; {}",
         needs.join(", ")
     );
-    Some(Warning::new(WarningKind::FewRequests, message).with_help("run longer"))
+    // Operations keep their shares in a run that is longer.
+    let in_all = last.1 as f64 * if all == u64::MAX { 1.0 } else { all as f64 / count as f64 };
+    let help = format!("give the run at least {:.0} requests", in_all.ceil());
+    Some(Warning::new(WarningKind::FewRequests, message).with_help(help))
 }
 
 #[cfg(test)]
@@ -92,6 +95,9 @@ mod tests {
         let told = told(700, 40_000);
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].starts_with("too few reads (700) for p99 and p99.9"), "{told:?}");
+        // 10000 by 700 times 40700.
+        let help = warning("reads", 700, 40_700).unwrap().help.unwrap();
+        assert_eq!(help, "give the run at least 581429 requests");
     }
 
     #[test]

@@ -53,7 +53,8 @@ fn an_overload_stands_above_the_figures() {
     let place = Place::new();
     let run = |rate: u32| {
         let rate = format!("workload.arrivals.rate={rate}");
-        let load = ["run", "sim:config-a", "--requests", "20000", "--keep", "none"];
+        // Enough reads and writes for a p99.9 of each.
+        let load = ["run", "sim:config-a", "--requests", "40000", "--keep", "none"];
         place
             .ok(&[&load[..], &["--set", "workload.arrivals.kind=poisson", "--set", &rate]].concat())
     };
