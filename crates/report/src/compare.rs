@@ -288,6 +288,23 @@ mod tests {
 
     use super::*;
 
+    /// Bounds at more than twice the factor are more than 100 % off: a verdict keeps its certain end, the rest says nothing.
+    #[test]
+    fn an_interval_above_100_percent_is_not_told() {
+        let told =
+            |ratio, bounds, verdict| words(FigureKind::Latency, ratio, Some(bounds), verdict);
+        assert_eq!(
+            told(1.2, (0.4, 3.6), Verdict::CannotTell),
+            "1.20x (not known within ± 100 %) faster: cannot tell"
+        );
+        assert_eq!(told(40.0, (10.0, 160.0), Verdict::Better), "40.0x (10.0 or more) faster");
+        assert_eq!(
+            told(1.0 / 40.0, (1.0 / 160.0, 0.1), Verdict::Worse),
+            "40.0x (10.0 or more) slower"
+        );
+        assert_eq!(told(4.0, (3.0, 6.0), Verdict::Better), "4.00x (3.00 to 6.00) faster");
+    }
+
     fn run(iops: f64, half: f64, p99: f64) -> RunResult {
         let around = |v: f64| {
             Some(Interval {
