@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
-use ssdyno_block::Time;
+use ssdyno_block::{Rng, Time};
 use ssdyno_disk::{DiskConfig, MeasuredRequest, measured_requests, replay, rms_ms};
 
 use crate::chart::{Curve, Curves};
@@ -45,6 +45,11 @@ impl Printed {
 /// trace, which DiskSim's figure is of, has the fitted half in it.
 const HELD_OUT: usize = 2;
 
+/// Replays of a trace, each with other angles of the platters. Simulated and measured angles have nothing to do
+/// with each other: modulo a turn, the differences between simulated and measured service times of the three
+/// drives are uniform. So a distance is one draw of many, and 5000 requests leave it a good part of chance.
+const REPLAYS: u64 = 16;
+
 /// A drive that is held against a trace.
 struct Drive {
     name: String,
@@ -53,11 +58,16 @@ struct Drive {
     printed: Option<String>,
 }
 
-/// The figures of one part of a trace, in ms.
+/// The figures of one part of a trace, in ms, over [`REPLAYS`].
 #[derive(Clone, Copy)]
 struct Part {
     requests: usize,
+    /// Median of the distances from the measured times, and the least and the greatest.
     rms: f64,
+    rms_range: [f64; 2],
+    /// Median distance between the simulated times of two replays: what chance alone makes of it, since both
+    /// are of the same model.
+    chance: f64,
     measured: f64,
     simulated: f64,
 }
@@ -125,6 +135,8 @@ pub(crate) fn run(
                 "part of the trace",
                 "requests",
                 "RMS ms",
+                "range",
+                "by chance",
                 "mean ms",
                 "simulated ms",
             ]
@@ -138,6 +150,11 @@ pub(crate) fn run(
          and claims are of the second half; the drive files were fitted on the first. DiskSim's figure is of the \
          whole trace: the row `whole` is what it compares with, but half of it was fitted."
             .to_owned(),
+        format!(
+            "A trace does not tell the angles of the platters: RMS is the median of {REPLAYS} replays with other \
+             angles, with the range. `by chance`: the median distance between two of these replays, which are of \
+             the same model."
+        ),
     ];
     report.notes.extend(options.cut_short("a distance of few requests is mostly chance"));
     Ok(report)
@@ -189,9 +206,10 @@ impl Drive {
             return Err(wrong("the trace has no two requests".to_owned()));
         }
         let (first, second) = requests.split_at(requests.len() / 2);
-        let simulate = |part: &[MeasuredRequest]| {
-            let times = replay(&self.config, options.seed, part);
-            times.map_err(|error| wrong(error.to_string()))
+        let simulate = |part: &[MeasuredRequest]| -> Result<Vec<Vec<Time>>, PaperError> {
+            let seeds = options.seed..options.seed.saturating_add(REPLAYS);
+            let times = seeds.map(|seed| replay(&self.config, seed, &self.turned(part, seed)));
+            times.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))
         };
         let all = simulate(&requests)?;
         let parts = [
@@ -200,7 +218,19 @@ impl Drive {
             Part::of(second, &simulate(second)?),
         ];
         let measured: Vec<Time> = requests.iter().map(|request| request.service).collect();
-        Ok(Held { parts, sorted: [rising_ms(&measured), rising_ms(&all)] })
+        Ok(Held { parts, sorted: [rising_ms(&measured), rising_ms(&all.concat())] })
+    }
+
+    /// The requests with gaps that are longer by up to a turn of the spindle, at random: another phase of a
+    /// whole replay is not enough, for the first request that waits for its sector sets the phase of the rest.
+    fn turned(&self, requests: &[MeasuredRequest], seed: u64) -> Vec<MeasuredRequest> {
+        let turn_ps = Time::from_s_f64(60.0 / self.config.disk.rpm).as_ps();
+        let mut rng = Rng::new(seed, "angles");
+        let mut turned = requests.to_vec();
+        for request in &mut turned {
+            request.gap += Time::from_ps(rng.below(turn_ps));
+        }
+        turned
     }
 
     fn cell(&self, held: Option<&Held>) -> FigureCell {
@@ -239,7 +269,13 @@ impl Drive {
             }),
             evidence: ours.map_or_else(
                 || "not run".to_owned(),
-                |ours| format!("{ours:.3} ms, DiskSim {printed} ms"),
+                |ours| {
+                    let [least, most] =
+                        held.map_or([ours; 2], |held| held.parts[HELD_OUT].rms_range);
+                    format!(
+                        "{ours:.3} ms ({least:.3} to {most:.3} by the angles), DiskSim {printed} ms"
+                    )
+                },
             ),
             assumptions: Vec::new(),
         })
@@ -253,6 +289,8 @@ impl Drive {
                 name.to_owned(),
                 part.requests.to_string(),
                 format!("{:.3}", part.rms),
+                format!("{:.3} to {:.3}", part.rms_range[0], part.rms_range[1]),
+                format!("{:.3}", part.chance),
                 format!("{:.3}", part.measured),
                 format!("{:.3}", part.simulated),
             ]
@@ -292,17 +330,31 @@ fn rising_ms(times: &[Time]) -> Vec<f64> {
 }
 
 impl Part {
-    fn of(requests: &[MeasuredRequest], simulated: &[Time]) -> Part {
+    /// `simulated` has the service times of each phase.
+    fn of(requests: &[MeasuredRequest], simulated: &[Vec<Time>]) -> Part {
         let measured: Vec<Time> = requests.iter().map(|request| request.service).collect();
-        let mean = |times: &[Time]| {
-            let sum: f64 = times.iter().map(|time| time.as_s_f64() * 1e3).sum();
-            sum / times.len().max(1) as f64
+        let mean = |times: &mut dyn Iterator<Item = &Time>| {
+            let (mut sum, mut count) = (0.0, 0.0);
+            for time in times {
+                sum += time.as_s_f64() * 1e3;
+                count += 1.0;
+            }
+            sum / f64::max(count, 1.0)
         };
+        let rising = |mut distances: Vec<f64>| {
+            distances.sort_by(f64::total_cmp);
+            distances
+        };
+        let rms = rising(simulated.iter().map(|times| rms_ms(&measured, times)).collect());
+        let chance = simulated.windows(2).map(|pair| rms_ms(&pair[0], &pair[1]));
+        let chance = rising(chance.collect());
         Part {
             requests: requests.len(),
-            rms: rms_ms(&measured, simulated),
-            measured: mean(&measured),
-            simulated: mean(simulated),
+            rms: rms[rms.len() / 2],
+            rms_range: [rms[0], rms[rms.len() - 1]],
+            chance: chance[chance.len() / 2],
+            measured: mean(&mut measured.iter()),
+            simulated: mean(&mut simulated.iter().flatten()),
         }
     }
 }
