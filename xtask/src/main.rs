@@ -15,6 +15,7 @@ mod circles;
 mod command;
 mod fuzz;
 mod guest;
+mod iocost_guest;
 mod layers;
 mod mqsim;
 mod nvme_guest;
@@ -95,6 +96,9 @@ enum Chore {
     /// Read two of QEMU's devices in a Linux guest, a SAS 1078 and an NVMe drive behind two bridges, with
     /// 1 to 8 threads (minutes; makes its guest the first time, as root).
     NvmeGuest,
+    /// Load the scheduler files of `profile` into a stock Linux kernel, and profile a disk of known rates
+    /// there (minutes; makes its guest the first time, as root).
+    IocostGuest,
     /// Compare the NVMe driver's table of quirks with that of Linux.
     Quirks {
         /// drivers/nvme/host/pci.c of the version of Linux that crates/driver-nvme/src/quirks.rs names.
@@ -174,6 +178,7 @@ fn chore(chore: Chore) -> Result<bool> {
         Chore::ScsiSuite { suite } => scsi_suite::run(&workspace, suite.as_deref()),
         Chore::ScsiGuest => scsi_guest::run(&workspace),
         Chore::NvmeGuest => nvme_guest::run(&workspace),
+        Chore::IocostGuest => iocost_guest::run(&workspace),
         Chore::Quirks { file } => quirks(&workspace, &file),
         Chore::Soak { minutes, filter } => soak::run(&workspace, minutes, filter.as_deref()),
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),

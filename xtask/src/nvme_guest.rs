@@ -12,8 +12,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::command::Cmd;
-use crate::guest;
+use crate::guest::{self, Boot};
 use crate::workspace::Workspace;
 
 /// Time of each run, and most of all together.
@@ -31,15 +30,8 @@ const CONTENDED: usize = 2;
 /// The guest cannot be made or started, or did not come to its end.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let folder = guest::made(workspace)?;
-    if !Cmd::cargo(&workspace.root, ["build", "-p", "ssdyno"]).announced().stream()? {
-        bail!("the program could not be built");
-    }
-    let program = folder.join("program.tar");
-    let built = workspace.target_directory.join("debug").display().to_string();
-    let tar = ["-C", &built, "-cf", &program.display().to_string(), "ssdyno"].map(str::to_owned);
-    if !Cmd::new("tar").args(tar).stream()? {
-        bail!("tar failed");
-    }
+    let program = guest::program(workspace)?;
+    guest::pack(&folder, &program, &folder, &[])?;
     println!("starting a guest of 8 processors: some minutes");
     let said = boot(&folder)?;
     let figures = Figures::parse(&said);
@@ -57,62 +49,34 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
 }
 
 fn boot(folder: &Path) -> Result<String> {
-    let file = |name: &str| folder.join(name).display().to_string();
-    let kernel = format!(
-        "console=ttyS0 root=/dev/vda rw quiet init=/sbin/guest-nvme panic=-1 ssdyno={SECONDS_EACH}"
-    );
-    let disk = |name: &str, how: &str| format!("file={},format=raw,if=virtio,{how}", file(name));
     // Devices that answer at once: what is compared is the way to them.
     let nothing = |id: &str| format!("driver=null-co,size=1G,read-zeroes=on,if=none,id={id}");
-    let arguments = [
-        SECONDS_MAX.to_string(),
-        "qemu-system-x86_64".into(),
-        "-M".into(),
-        "pc".into(),
-        "-accel".into(),
-        "tcg,thread=multi".into(),
-        "-cpu".into(),
-        "max".into(),
-        "-smp".into(),
-        "8".into(),
-        "-m".into(),
-        "1G".into(),
-        "-nodefaults".into(),
-        "-display".into(),
-        "none".into(),
-        "-serial".into(),
-        "stdio".into(),
-        "-no-reboot".into(),
-        "-append".into(),
-        kernel,
-        "-kernel".into(),
-        file("vmlinuz"),
-        "-initrd".into(),
-        file("initrd"),
-        "-drive".into(),
-        disk("disk", "snapshot=on"),
-        "-drive".into(),
-        disk("program.tar", "readonly=on"),
-        "-device".into(),
-        "pci-bridge,id=first,chassis_nr=1,addr=0x8".into(),
-        "-device".into(),
-        "pci-bridge,id=second,bus=first,chassis_nr=2,addr=0x5".into(),
-        "-drive".into(),
-        nothing("reads"),
-        "-device".into(),
-        "nvme,bus=second,addr=0x3,serial=GUEST,max_ioqpairs=31,drive=reads".into(),
-        "-drive".into(),
-        nothing("others"),
-        "-device".into(),
-        "megasas,id=sas,bus=second,addr=0x6".into(),
-        "-device".into(),
-        "scsi-hd,bus=sas.0,drive=others".into(),
+    let (reads, others) = (nothing("reads"), nothing("others"));
+    let devices = [
+        "-device",
+        "pci-bridge,id=first,chassis_nr=1,addr=0x8",
+        "-device",
+        "pci-bridge,id=second,bus=first,chassis_nr=2,addr=0x5",
+        "-drive",
+        &reads,
+        "-device",
+        "nvme,bus=second,addr=0x3,serial=GUEST,max_ioqpairs=31,drive=reads",
+        "-drive",
+        &others,
+        "-device",
+        "megasas,id=sas,bus=second,addr=0x6",
+        "-device",
+        "scsi-hd,bus=sas.0,drive=others",
     ];
-    let captured = Cmd::new("timeout").args(arguments).capture()?;
-    if captured.stdout.is_empty() {
-        bail!("QEMU said nothing but: {}", captured.stderr);
-    }
-    Ok(captured.stdout.replace('\r', ""))
+    let words = format!("ssdyno={SECONDS_EACH}");
+    let how = Boot {
+        init: "guest-nvme",
+        words: &words,
+        processors: 8,
+        seconds_max: SECONDS_MAX,
+        devices: &devices,
+    };
+    guest::boot(folder, &how)
 }
 
 /// Reads a second by tool, device and threads.

@@ -40,7 +40,9 @@ BLOCK=$(blockdev --getss $D)
 good sg_inq $D; good sg_inq -e -i $D; good sg_vpd -a $D; good sg_readcap $D; good sg_readcap --16 $D
 for page in sv sn di ei bl bdc lbpv; do good sg_vpd -p $page $D; done
 good sg_luns $D; good sg_modes -a $D; good sg_modes -a -6 $D; good sg_logs -a $D; good sg_logs -A $D
-for control in 0 1 2 3; do good sg_modes -c $control -p 0x3f $D; done
+for control in 0 1 2; do good sg_modes -c $control -p 0x3f $D; done
+# The features of the drive cannot be saved: SPC-4, 7.5.1, SAVING PARAMETERS NOT SUPPORTED.
+ends 5 sg_modes -c 3 -p 0x3f $D
 good sg_opcodes --mask $D; good sg_opcodes -R $D; good sg_opcodes --repd -t $D; good sg_requests $D
 good sg_requests -d $D; good sg_senddiag -t $D; good sg_get_lba_status --lba=0 $D
 
