@@ -52,9 +52,18 @@ pub(crate) fn test(workspace: &Workspace) -> Result<Outcome> {
     if !run(workspace, &python, &install)? {
         return Ok(Outcome::Failed("the wheel cannot be installed".to_owned()));
     }
+    // `sweep --dask` of the command line is tested with the workers of the package.
+    if !Cmd::cargo(&workspace.root, ["build", "-p", "ssdyno"]).announced().stream()? {
+        return Ok(Outcome::Failed("the program does not build".to_owned()));
+    }
+    let program = workspace.target_directory.join("debug/ssdyno").display().to_string();
     let tests = format!("{PACKAGE}/tests");
-    let tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests];
-    Ok(Outcome::of_command(run(workspace, &python, &tests)?))
+    let pytest = Cmd::new(&python)
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", &tests])
+        .env("SSDYNO_PROGRAM", program)
+        .dir(&workspace.root)
+        .announced();
+    Ok(Outcome::of_command(pytest.stream()?))
 }
 
 /// The interpreter of the virtual environment, which is made where it is missing, with `packages` in it.

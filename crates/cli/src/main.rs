@@ -15,6 +15,7 @@ mod args;
 mod columns;
 mod commands;
 mod consent;
+mod dask;
 mod diagnose;
 mod gates;
 mod help;

@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use pyo3::prelude::*;
-use ssdyno_report::{RunDirectory, to_json};
-use ssdyno_session::{Document, Failure, FailureKind, ResultFolder, Unattended, unwritable};
-use ssdyno_sweep::{Sampling, Sweep, SweepPlan, SweepRow};
+use ssdyno_report::RunDirectory;
+use ssdyno_session::{Document, Failure, FailureKind, ResultFolder, Unattended};
+use ssdyno_sweep::{Sweep, SweepPlan, SweepRow};
 use ssdyno_task::{Task, TaskOutcome, TaskResult};
 
 use crate::failure::{bad_json, exception};
@@ -109,23 +109,9 @@ fn begin(plan: &str, place: &Place) -> Result<(Sweep, Option<ResultFolder>), Fai
 fn prepare(plan: &str) -> Result<Sweep, Failure> {
     let value = serde_json::from_str(plan).map_err(|error| bad_json("plan", &error))?;
     let plan: SweepPlan = Document::parse_json("the sweep", value)?;
-    let refuse = |message: &str, key: &str| {
-        Failure::usage(message)
-            .with_help("leave `client` out: the sweep runs on this machine")
-            .with_key(key)
-    };
-    if plan.time.is_some() {
-        return Err(refuse("a sweep over workers has no `time`", "time"));
-    }
-    if plan.sampling == Sampling::Search {
-        return Err(refuse("a search does not know its designs beforehand", "sampling"));
-    }
     let sweep = plan.prepare(&mut Unattended)?;
-    match sweep.is_real() {
-        // A path names another device on another machine.
-        true => Err(refuse("a sweep over workers loads no real target", "target")),
-        false => Ok(sweep),
-    }
+    sweep.check_spread()?;
+    Ok(sweep)
 }
 
 fn rows(plan: &str, designs: &[u64]) -> Result<Vec<String>, Failure> {
@@ -134,7 +120,8 @@ fn rows(plan: &str, designs: &[u64]) -> Result<Vec<String>, Failure> {
         let row = sweep.row(*design).ok_or_else(|| {
             Failure::new(FailureKind::Failed, format!("design {design} of the plan was not run"))
         })?;
-        to_json(&row).map_err(|error| unwritable(&error))
+        // In one line: `sweep --dask` reads a row a line.
+        serde_json::to_string(&row).map_err(|error| bad_json("row", &error))
     };
     designs.iter().map(row).collect()
 }

@@ -2,6 +2,9 @@
 
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +100,32 @@ def test_what_workers_cannot_do_is_refused(client, tmp_path, keys, key):
     with pytest.raises(ssdyno.UsageError) as caught:
         sweep(tmp_path, **{"client": client, **keys})
     assert (caught.value.key, bool(caught.value.help)) == (key, True)
+
+
+@pytest.fixture
+def program(monkeypatch):
+    """The command line, whose `python3` is the one of this test."""
+    if not (path := os.environ.get("SSDYNO_PROGRAM")):
+        pytest.skip("SSDYNO_PROGRAM does not say where ssdyno is")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+    def call(*args, code=0):
+        done = subprocess.run([path, *map(str, args)], capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == code, done.stderr
+        return done
+
+    return call
+
+
+def test_the_command_line_gives_designs_to_workers(client, program, tmp_path):
+    plan = ["sweep", "sim:config-a", "--workload", "randread", "--vary", "flash.channels=2,4,8"]
+    plan += ["--vary", "workload.depth=1,2,4,100000000000", "--objective", "p99,iops", "--requests", 2000]
+    plan += ["--results", tmp_path, "--csv"]
+    program(*plan, "--name", "here")
+    program(*plan, "--name", "there", "--dask", client.scheduler.address)
+    for name in ("sweep.parquet", "sweep.csv", "result.json"):
+        assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes(), name
+    # No scheduler answers there: nothing is left behind.
+    failed = program(*plan, "--name", "none", "--dask", "tcp://127.0.0.1:1", code=1)
+    assert "no scheduler of Dask answers" in failed.stderr
+    assert not (tmp_path / "none").exists()

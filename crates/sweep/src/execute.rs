@@ -45,7 +45,7 @@ pub struct SweepProgress {
 #[derive(Debug)]
 pub struct Sweep {
     pub(crate) plan: SweepPlan,
-    designs: Designs,
+    pub(crate) designs: Designs,
     /// Wall time and the machine are shared with nothing else of ours: one design at a time.
     is_real: bool,
     pub(crate) rows: Vec<SweepRow>,
@@ -113,13 +113,11 @@ impl Sweep {
             let stopped = self.search.as_ref().is_some_and(is_cut);
             return Ok(self.conclude(stopped, false));
         }
-        let known: BTreeSet<u64> = self.rows.iter().map(|row| row.design).collect();
-        let missing: Vec<u64> =
-            (0..self.designs.count()).filter(|number| !known.contains(number)).collect();
+        let missing = self.missing();
         let impossible = self.count(DesignState::Impossible);
         let (journal, designs) = (self.journal.take(), &self.designs);
         let crew = Crew::new(&self.plan, journal, impossible);
-        let (began, of, before) = (Instant::now(), self.designs.count(), known.len() as u64);
+        let (began, of, before) = (Instant::now(), self.designs.count(), self.rows.len() as u64);
         let mut stopped = false;
         let ran = side_by_side(
             &missing,
@@ -141,38 +139,21 @@ impl Sweep {
         Ok(self.conclude(stopped, is_late))
     }
 
-    /// The row of one design, for programs that spread the designs of a plan over machines; `None` where there is no such
-    /// design. Rows are the same wherever they are made, but for real targets.
-    pub fn row(&self, number: u64) -> Option<SweepRow> {
-        let is_design = number < self.designs.count() && !self.is_search();
-        let values = is_design.then(|| self.designs.values(number))?;
-        run(&self.plan, number, values, &StopFlag::default())
+    /// The designs without a row.
+    pub(crate) fn missing(&self) -> Vec<u64> {
+        let known: BTreeSet<u64> = self.rows.iter().map(|row| row.design).collect();
+        (0..self.designs.count()).filter(|number| !known.contains(number)).collect()
     }
 
-    /// Adds a row that [`row`](Sweep::row) gave, maybe on another machine. A second row of a design changes nothing.
-    ///
-    /// # Errors
-    /// The file of [`keep_rows_in`](Sweep::keep_rows_in) cannot be written.
-    pub fn add(&mut self, row: SweepRow) -> Result<(), Failure> {
-        if row.design >= self.designs.count() || self.is_search() {
-            return Ok(());
-        }
-        self.journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
-        self.rows.push(row);
-        Ok(())
-    }
-
-    /// What [`execute`](Sweep::execute) gives for the rows that are there. Designs without one were not run, and the failure
-    /// says so.
-    pub fn finish(self) -> (SweepResult, Option<Failure>) {
-        self.conclude(true, false)
-    }
-
-    fn count(&self, state: DesignState) -> u64 {
+    pub(crate) fn count(&self, state: DesignState) -> u64 {
         self.rows.iter().filter(|row| row.state == state).count() as u64
     }
 
-    fn conclude(mut self, stopped: bool, is_late: bool) -> (SweepResult, Option<Failure>) {
+    pub(crate) fn conclude(
+        mut self,
+        stopped: bool,
+        is_late: bool,
+    ) -> (SweepResult, Option<Failure>) {
         self.rows.sort_by_key(|row| row.design);
         self.rows.dedup_by_key(|row| row.design);
         judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
@@ -293,7 +274,12 @@ impl Crew<'_> {
 }
 
 /// Runs the design `number`; `None` where it was stopped. The row depends on the plan, the number and the values alone.
-fn run(plan: &SweepPlan, number: u64, values: Vec<Value>, stop: &StopFlag) -> Option<SweepRow> {
+pub(crate) fn run(
+    plan: &SweepPlan,
+    number: u64,
+    values: Vec<Value>,
+    stop: &StopFlag,
+) -> Option<SweepRow> {
     let empty = SweepRow {
         design: number,
         state: DesignState::Impossible,

@@ -28,6 +28,7 @@ mod plan;
 mod prepare;
 mod row;
 mod search;
+mod spread;
 mod table;
 mod text;
 
@@ -42,5 +43,6 @@ pub use plan::SweepPlan;
 pub use row::{
     DesignState, Effect, EffectLevel, SWEEP_VERSION, Standing, SweepFigure, SweepResult, SweepRow,
 };
+pub use spread::Workers;
 pub use table::{Cells, SweepTable};
 pub use text::text;

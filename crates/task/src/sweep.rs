@@ -1,7 +1,8 @@
 //! A sweep over designs as a task.
 
+use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, Prompt};
-use ssdyno_sweep::{Sweep, SweepPlan, SweepProgress};
+use ssdyno_sweep::{Sweep, SweepPlan, SweepProgress, SweepResult, Workers};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
@@ -10,24 +11,48 @@ pub(crate) fn prepare(plan: &SweepPlan, prompt: &mut dyn Prompt) -> Result<Prepa
     plan.prepare(prompt).map(PreparedTask::from)
 }
 
+/// What ends a sweep, and whether it is a success.
+type Ended = Result<(SweepResult, Option<Failure>), Failure>;
+
 impl From<Sweep> for PreparedTask {
     /// A sweep that can start, or go on after it was cut off.
     fn from(sweep: Sweep) -> PreparedTask {
-        let run = &sweep.plan().run;
-        let writes_to = match sweep.is_real() && run.write.allowed {
-            true => run.target.iter().cloned().collect(),
-            false => Vec::new(),
-        };
-        let name = match sweep.is_search() {
-            true => format!("search, up to {} designs", sweep.designs()),
-            false => format!("{} designs", sweep.designs()),
-        };
-        let carry_out = move |control: &TaskControl| carry_out(sweep, control);
-        PreparedTask::new(name, writes_to, carry_out)
+        prepared(sweep, Sweep::execute)
     }
 }
 
-fn carry_out(mut sweep: Sweep, control: &TaskControl) -> Result<TaskOutcome, Failure> {
+impl PreparedTask {
+    /// The sweep, whose designs `workers` run. `start` is called once, with the numbers of the designs that have no row.
+    pub fn spread<W: Workers>(
+        sweep: Sweep,
+        start: impl FnOnce(&Sweep, &[u64]) -> Result<W, Failure> + Send + 'static,
+    ) -> PreparedTask {
+        prepared(sweep, |sweep, watch| sweep.gather(start, watch))
+    }
+}
+
+fn prepared(
+    sweep: Sweep,
+    execute: impl FnOnce(Sweep, &mut dyn FnMut(SweepProgress) -> KeepGoing) -> Ended + Send + 'static,
+) -> PreparedTask {
+    let run = &sweep.plan().run;
+    let writes_to = match sweep.is_real() && run.write.allowed {
+        true => run.target.iter().cloned().collect(),
+        false => Vec::new(),
+    };
+    let name = match sweep.is_search() {
+        true => format!("search, up to {} designs", sweep.designs()),
+        false => format!("{} designs", sweep.designs()),
+    };
+    let carry_out = move |control: &TaskControl| carry_out(sweep, control, execute);
+    PreparedTask::new(name, writes_to, carry_out)
+}
+
+fn carry_out(
+    mut sweep: Sweep,
+    control: &TaskControl,
+    execute: impl FnOnce(Sweep, &mut dyn FnMut(SweepProgress) -> KeepGoing) -> Ended,
+) -> Result<TaskOutcome, Failure> {
     if let Some(folder) = control.folder() {
         sweep.keep_rows_in(folder)?;
     }
@@ -37,7 +62,7 @@ fn carry_out(mut sweep: Sweep, control: &TaskControl) -> Result<TaskOutcome, Fai
             snapshot.step = step(progress);
         })
     };
-    let (result, failure) = sweep.execute(watch)?;
+    let (result, failure) = execute(sweep, watch)?;
     // Designs may be over before anybody looks.
     control.report(|snapshot| {
         (snapshot.done, snapshot.of) = (result.rows.len() as u64, result.designs);

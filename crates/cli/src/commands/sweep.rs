@@ -19,6 +19,7 @@ use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult};
 use crate::args::{LoadArgs, positive_span, requests};
 use crate::commands::run::RunArgs;
 use crate::consent::Terminal;
+use crate::dask::Dask;
 use crate::diagnose;
 use crate::options::{in_failure_of_task, in_text};
 use crate::output::{Output, end};
@@ -63,6 +64,10 @@ pub(crate) struct SweepArgs {
     /// Go on with the sweep whose results are in this directory: designs that are done are not run again.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "vary", "name"], help_heading = DESIGNS)]
     resume: Option<PathBuf>,
+    /// Let the workers of the Dask scheduler at this address run the designs, such as tcp://10.0.0.5:8786. Needs the Python
+    /// packages ssdyno and distributed here and on the workers. The table is the same as without.
+    #[arg(long, value_name = "ADDRESS", help_heading = DESIGNS)]
+    dask: Option<String>,
     /// Designs of the front to print.
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = DESIGNS)]
     top: usize,
@@ -146,6 +151,16 @@ impl SweepArgs {
     }
 }
 
+impl SweepArgs {
+    /// The sweep, on this machine or on the workers of Dask.
+    fn prepared(&self, sweep: Sweep) -> Result<PreparedTask, Failure> {
+        let Some(address) = self.dask.clone() else { return Ok(PreparedTask::from(sweep)) };
+        // Before anything starts: what cannot be spread is a mistake in the command.
+        sweep.check_spread().map_err(in_failure_of_task)?;
+        Ok(PreparedTask::spread(sweep, move |sweep, missing| Dask::start(&address, sweep, missing)))
+    }
+}
+
 /// Whether `target` is a TOML file with the key `vary`: device files have none.
 fn is_plan(target: &str) -> bool {
     let is_toml = Path::new(target).extension().is_some_and(|e| e.eq_ignore_ascii_case("toml"));
@@ -159,11 +174,16 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
             args.refuse_options(&folder.display().to_string())?;
             let sweep = Sweep::resume(folder, &mut Terminal).map_err(in_failure_of_task)?;
             let plan = sweep.plan().clone();
-            (PreparedTask::from(sweep), Some(ResultFolder::open(folder)?), plan)
+            (args.prepared(sweep)?, Some(ResultFolder::open(folder)?), plan)
         }
         None => {
             let plan = args.plan()?;
-            let prepared = task::prepare(&Task::Sweep(Box::new(plan.clone())))?;
+            let prepared = match args.dask {
+                Some(_) => {
+                    args.prepared(plan.prepare(&mut Terminal).map_err(in_failure_of_task)?)?
+                }
+                None => task::prepare(&Task::Sweep(Box::new(plan.clone())))?,
+            };
             // Made before the runs: a user without a place for results should read that at once.
             (prepared, directory(args, &plan)?, plan)
         }

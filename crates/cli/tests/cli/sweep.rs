@@ -415,3 +415,91 @@ fn a_file_at_several_depths() {
     assert_eq!(result["rows"][2]["values"], json!([4]));
     assert!(result["rows"][2]["figures"]["iops"]["value"].as_f64().unwrap() > 0.0);
 }
+
+/// `sweep --dask` with a `python3` that does what `script` says; the real one is tested with the Python package.
+fn with_python(place: &Place, script: &str, more: &str) -> Option<std::process::Output> {
+    std::fs::create_dir_all(place.path().join("bin")).unwrap();
+    place.write("bin/python3", format!("#!/bin/sh\n{script}\n"));
+    let plan =
+        "sweep sim:delay-10us --vary workload.depth=1,2,3,4 --requests 200 --results results --csv";
+    let run = format!(
+        "chmod +x bin/python3; PATH=$PWD/bin:$PATH exec ssdyno {plan} --dask tcp://there:1 {more}"
+    );
+    crate::trouble::shell(place, &[], &run)
+}
+
+#[test]
+fn workers_of_dask_give_the_table_of_this_machine() {
+    let place = Place::new();
+    let local =
+        "sweep sim:delay-10us --vary workload.depth=1,2,3,4 --requests 200 --csv --name here";
+    let local = place.json(&local.split(' ').collect::<Vec<_>>());
+    let rows: Vec<String> =
+        local["rows"].as_array().unwrap().iter().rev().map(Value::to_string).collect();
+    place.write("rows", rows.join("\n") + "\n");
+    // The plan and the numbers go in, the rows come out, in any order and some twice.
+    let Some(output) = with_python(
+        &place,
+        "cat >asked; echo \"$@\" >args; cat rows; head -2 rows",
+        "--name there",
+    ) else {
+        return;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let asked = std::fs::read_to_string(place.path().join("asked")).unwrap();
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    assert_eq!(asked["designs"], json!([0, 1, 2, 3]));
+    assert_eq!(asked["version"], env!("CARGO_PKG_VERSION"));
+    let plan: Value = serde_json::from_str(asked["plan"].as_str().unwrap()).unwrap();
+    assert_eq!(plan["run"]["target"], "sim:delay-10us");
+    let args = std::fs::read_to_string(place.path().join("args")).unwrap();
+    assert_eq!(args.trim(), "-m ssdyno.workers tcp://there:1");
+    for file in ["sweep.parquet", "sweep.csv", "result.json"] {
+        assert_eq!(
+            read(&place, &format!("here/{file}")),
+            read(&place, &format!("there/{file}")),
+            "{file}"
+        );
+    }
+    // What was lost is asked for by whoever goes on.
+    let Some(output) = with_python(&place, "cat >/dev/null; head -3 rows; exit 3", "--name cut")
+    else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(text.contains("exit status: 3") && text.contains("--dask"), "{text}");
+    let go_on = "cat >asked; tail -1 rows";
+    place.write("bin/python3", format!("#!/bin/sh\n{go_on}\n"));
+    let resume = "PATH=$PWD/bin:$PATH exec ssdyno sweep --resume results/cut --csv --dask there";
+    let output = crate::trouble::shell(&place, &[], resume).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let asked = std::fs::read_to_string(place.path().join("asked")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&asked).unwrap()["designs"], json!([0]));
+    assert_eq!(read(&place, "here/sweep.parquet"), read(&place, "cut/sweep.parquet"));
+}
+
+#[test]
+fn why_there_are_no_workers_is_said() {
+    let place = Place::new();
+    let error = r#"echo '{"error": "no scheduler of Dask answers at x", "help": "type: dask scheduler"}'; exit 1"#;
+    for (script, says) in [
+        ("echo 'No module named ssdyno' >&2; exit 1", "pip install ssdyno distributed"),
+        (error, "no scheduler of Dask answers at x"),
+        ("echo hello", "no row"),
+        ("kill -9 $$", "signal: 9"),
+    ] {
+        let Some(output) = with_python(&place, script, "--name a") else { return };
+        assert_eq!(output.status.code(), Some(1), "{script}");
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(says), "{script}: {text}");
+        assert!(!place.path().join("results/a").exists(), "{script}");
+    }
+    // Mistakes in the command, before anything starts.
+    for (more, says) in [("--time 1s", "--time"), ("--sampling search --designs 3", "--sampling")] {
+        let Some(output) = with_python(&place, "touch started", more) else { return };
+        assert_eq!(output.status.code(), Some(2), "{more}");
+        assert!(String::from_utf8(output.stderr).unwrap().contains(says), "{more}");
+        assert!(!place.path().join("started").exists());
+    }
+}

@@ -7,7 +7,8 @@ loses a worker.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 from . import _ssdyno
@@ -35,36 +36,47 @@ def run_designs(plan: str, designs: list[int], version: str) -> list[str]:
     return _ssdyno.sweep_rows(plan, designs)
 
 
+def rows(client: Any, plan: str, designs: list[int]) -> Iterator[list[str]]:
+    """The rows of these designs of the plan, as they come. What is not done is cancelled when the iteration ends."""
+    from distributed import as_completed
+
+    version = worker_version()
+    size = -(-len(designs) // _TASKS_MAX) or 1
+    parts = [designs[first : first + size] for first in range(0, len(designs), size)]
+    futures = [client.submit(run_designs, plan, part, version, pure=False) for part in parts]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        client.cancel(futures)
+
+
 def sweep(
     client: Any, plan: str, folder: dict[str, Any], csv: bool, tell: Callable[[str], Any] | None
 ) -> Any:
     """The outcome of the plan, whose designs the workers of ``client`` run."""
     try:
-        from distributed import Client, as_completed
+        from distributed import Client
     except ImportError:
         raise UsageError("`client` needs Dask", key="client", help="type: pip install distributed") from None
     if not isinstance(client, Client) or client.asynchronous:
         raise UsageError(
             "`client` is not a synchronous distributed.Client", key="client", help="give distributed.Client(ADDRESS)"
         )
-    version = worker_version()
-    _check_workers(client, version)
+    check_workers(client)
     spread = _ssdyno.Spread(plan, **folder)
     count = spread.designs
-    size = -(-count // _TASKS_MAX)
-    parts = [list(range(first, min(first + size, count))) for first in range(0, count, size)]
-    futures = [client.submit(run_designs, plan, part, version, pure=False) for part in parts]
     done = 0
     try:
-        for future in as_completed(futures):
-            rows = future.result()
-            spread.add(rows)
-            done += len(rows)
-            if tell:
-                tell(json.dumps({"phase": "loaded", "done": done, "of": count, "step": f"{done} of {count} designs"}))
+        with closing(rows(client, plan, list(range(count)))) as parts:
+            for part in parts:
+                spread.add(part)
+                done += len(part)
+                if tell:
+                    step = f"{done} of {count} designs"
+                    tell(json.dumps({"phase": "loaded", "done": done, "of": count, "step": step}))
     except BaseException as error:
         # What is done goes with the error, as it does without workers.
-        client.cancel(futures)
         return _Cut(spread.finish(csv=csv), error) if done else _Cut(None, error)
     return spread.finish(csv=csv)
 
@@ -81,7 +93,9 @@ class _Cut:
         self.interrupt = interrupt
 
 
-def _check_workers(client: Any, version: str) -> None:
+def check_workers(client: Any) -> None:
+    """Refuses workers without this version of ssdyno."""
+    version = worker_version()
     found = client.run(worker_version, on_error="return")
     if not found:
         raise UsageError("`client` has no workers", key="client", help="start workers: dask worker ADDRESS")
