@@ -26,6 +26,7 @@ const EVERYDAY: [(&str, &[&str]); 5] = [
             "hosts",
             "require",
             "runs",
+            "sweep",
         ],
     ),
     (
@@ -87,6 +88,10 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
             (
                 "a real drive, read-only, until p99 is known to 2 %",
                 "run /dev/nvme0n1 --until p99=2%",
+            ),
+            (
+                "throughput and latency by depth, and the knee",
+                "run sim:p3600 -w randread --requests 20k --sweep depth=1..256",
             ),
             ("from two hosts at once", "run /dev/nvme1n1 --hosts a,admin@b"),
         ],

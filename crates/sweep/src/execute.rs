@@ -16,6 +16,7 @@ use ssdyno_session::{
     side_by_side,
 };
 
+use crate::curve::Curve;
 use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
 use crate::front::judge;
@@ -180,6 +181,7 @@ impl Sweep {
             journal.remove();
         }
         let effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        let curve = Curve::of(&self.plan.vary, &self.rows);
         let (plan, rows) = (self.plan, self.rows);
         let sweep_version = SWEEP_VERSION;
         let result = SweepResult {
@@ -192,6 +194,7 @@ impl Sweep {
             failed,
             ruled_out,
             effects,
+            curve,
             rows,
             notes,
             search: self.search,

@@ -3,7 +3,7 @@
 //! Key types: [`SweepPlan`] (what all designs have in common, what is varied, what they are judged by), [`Axis`] (a key
 //! and its values), [`Designs`] (all of a grid, or some that are drawn), [`Sweep`] (a plan that can start, or go on
 //! after it was killed), [`SweepResult`] (a row a design, the front, the effects), [`SweepTable`] (the same as Parquet and
-//! CSV), [`CostModel`] (what the parts of a device cost), [`SearchOutcome`] (how a search for the front went).
+//! CSV), [`CostModel`] (what the parts of a device cost), [`Curve`] (figures against one number, with the knee), [`SearchOutcome`] (how a search for the front went).
 //!
 //! All designs have the same seed, so that they see the same requests (common random numbers): a difference is due to
 //! the designs. A design whose values do not go together, or whose run fails, has its row with the reason, and the rest
@@ -15,6 +15,8 @@
 
 mod axis;
 mod cost;
+mod curve;
+mod curve_page;
 mod designs;
 mod effects;
 mod execute;
@@ -29,11 +31,13 @@ mod prepare;
 mod row;
 mod search;
 mod spread;
+mod swept;
 mod table;
 mod text;
 
 pub use axis::Axis;
 pub use cost::CostModel;
+pub use curve::{Curve, CurvePoint, Knee};
 pub use designs::{DESIGNS_MAX, Designs, Sampling};
 pub use execute::{Sweep, SweepProgress};
 pub use generations::{SearchEnd, SearchGeneration, SearchOutcome};
@@ -44,5 +48,6 @@ pub use row::{
     DesignState, Effect, EffectLevel, SWEEP_VERSION, Standing, SweepFigure, SweepResult, SweepRow,
 };
 pub use spread::Workers;
+pub use swept::RATE;
 pub use table::{Cells, SweepTable};
 pub use text::text;

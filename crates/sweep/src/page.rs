@@ -3,6 +3,7 @@
 use ssdyno_report::{Axis as PlotAxis, Page, Plot, ResultError, figure_format, html_table};
 use ssdyno_session::ResultFolder;
 
+use crate::curve_page::{knee, section};
 use crate::row::{Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
 use crate::text::{
@@ -26,6 +27,10 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     facts.extend(plan.vary.iter().map(ToString::to_string));
     let mut page = Page::new(&title, result.partial, &facts);
     result.notes.iter().for_each(|note| page.note(note, true));
+    if let Some(curve) = &result.curve {
+        let knee = knee(curve).map(|knee| format!(": {knee}")).unwrap_or_default();
+        page.section(&format!("Curve{knee}"), &section(result, curve));
+    }
     let head = header(result);
     let with_command = |row: &SweepRow| {
         let mut cells = cells(result, row);

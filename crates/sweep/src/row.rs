@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::curve::Curve;
 use crate::generations::SearchOutcome;
 use crate::plan::SweepPlan;
 
@@ -137,6 +138,9 @@ pub struct SweepResult {
     pub ruled_out: u64,
     /// What each key does to each objective, the greatest first.
     pub effects: Vec<Effect>,
+    /// Throughput and latency against the key, where one number is varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub curve: Option<Curve>,
     /// How the search went, where results decided which designs were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchOutcome>,

@@ -7,8 +7,8 @@ use serde_json::Value;
 use ssdyno_block::counted;
 use ssdyno_report::{aligned, figure_format};
 
+use crate::curve_page::curve_text;
 use crate::generations::{SearchEnd, SearchOutcome};
-use crate::objective::Objective;
 use crate::row::{DesignState, Effect, EffectLevel, Standing, SweepResult, SweepRow};
 
 /// Reasons for impossible and failed designs that are shown.
@@ -23,7 +23,7 @@ const LEVELS: usize = 8;
 /// Generations of a search that are shown, the last.
 const GENERATIONS: usize = 8;
 
-/// The result as text; `top` rows of the front at the most.
+/// The result as text; `top` rows of the front at the most. With 0 a sweep over one number shows its curve alone.
 pub fn text(result: &SweepResult, top: usize) -> String {
     let mut text = String::new();
     for note in &result.notes {
@@ -38,6 +38,13 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     }
     if result.done == 0 {
         return text;
+    }
+    if result.curve.is_some() {
+        let _ = write!(text, "\n{}", curve_text(result));
+        // The curve is the answer; a front of one number says less.
+        if top == 0 {
+            return text;
+        }
     }
     let front = result.front();
     let names: Vec<&str> = result.plan.objectives.iter().map(|one| one.figure).collect();
@@ -174,13 +181,14 @@ pub(crate) fn header(result: &SweepResult) -> Vec<String> {
 pub(crate) fn cells(result: &SweepResult, row: &SweepRow) -> Vec<String> {
     let mut cells = vec![row.design.to_string()];
     cells.extend(row.values.iter().map(value));
-    cells.extend(result.plan.objectives.iter().map(|objective| figure(row, *objective)));
+    cells.extend(result.plan.objectives.iter().map(|objective| figure(row, objective.figure)));
     cells
 }
 
-fn figure(row: &SweepRow, objective: Objective) -> String {
-    let Some(figure) = row.figures.get(objective.figure) else { return "-".to_owned() };
-    let shown = figure_format(objective.figure)(figure.value);
+/// A figure with its interval.
+pub(crate) fn figure(row: &SweepRow, name: &str) -> String {
+    let Some(figure) = row.figures.get(name) else { return "-".to_owned() };
+    let shown = figure_format(name)(figure.value);
     match (figure.low, figure.high) {
         (Some(low), Some(high)) if figure.value > 0.0 => {
             format!("{shown} ± {:.1} %", 50.0 * (high - low) / figure.value)

@@ -21,6 +21,7 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod sweep;
+pub(crate) mod swept;
 pub(crate) mod ui;
 #[cfg(target_os = "linux")]
 pub(crate) mod verify;

@@ -1,5 +1,6 @@
 //! `ssdyno run`.
 
+use std::str::FromStr;
 use std::time::SystemTime;
 
 use clap::{Args, Command};
@@ -17,6 +18,7 @@ use ssdyno_task::{Gate, Task, TaskOutcome, TaskResult, requirements};
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::commands::repeat;
+use crate::commands::swept::{self, Swept};
 use crate::consent::Terminal;
 use crate::diagnose;
 use crate::gates::{self, JunitArgs};
@@ -81,6 +83,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", help_heading = None::<&str>,
           conflicts_with_all = ["timeline", "tune", "csv", "hosts"])]
     pub(crate) runs: Option<u32>,
+    /// Run the load at each value of a number, such as depth=1..256, rate=1k..200k or any key of --set: print throughput and
+    /// latency against it, and the knee. A..B doubles from A to B; A..B/N has N values, A..B*F a factor. Each run keeps no rows.
+    #[arg(long, value_name = "KEY=VALUES", value_parser = Swept::from_str, help_heading = None::<&str>,
+          conflicts_with_all = ["runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
+    pub(crate) sweep: Option<Swept>,
     /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`; may be repeated. Exit code
     /// 1 if the figure breaks it with 95 % confidence, 4 if the bound lies within the interval of the figure.
     #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
@@ -110,6 +117,7 @@ impl RunArgs {
         rest.extend(elsewhere.then(|| ("--results", Some(results.display().to_string()))));
         rest.extend(self.timeline.given().into_iter().map(valued));
         rest.extend(self.runs.map(|runs| ("--runs", Some(runs.to_string()))));
+        rest.extend(self.sweep.iter().map(|swept| ("--sweep", Some(swept.typed.clone()))));
         rest.extend(self.require.iter().map(|bound| ("--require", Some(bound.to_string()))));
         replay::command(&RunArgs::options(), &origin, rest)
     }
@@ -183,6 +191,9 @@ impl<'a> RunOutput<'a> {
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     if let Some(runs) = args.runs {
         return repeat::run(args, runs, output);
+    }
+    if let Some(swept) = &args.sweep {
+        return swept::run(args, swept, output);
     }
     args.junit.check(args.require.len(), "--require p99<2ms")?;
     let mut spec = args.asked()?;

@@ -103,6 +103,9 @@ pub(crate) struct SweepOutput<'a> {
     result: &'a SweepResult,
     /// Where the files lie; `null` with `--keep none`, or where they could not be written.
     results_directory: Option<String>,
+    /// The command that repeats the sweep, if it is one of `ssdyno run`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<String>,
     /// Why the sweep is no success, if it is none; the rows are those until then.
     error: Option<ErrorBody>,
 }
@@ -169,7 +172,7 @@ fn is_plan(target: &str) -> bool {
 }
 
 pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
-    let (mut prepared, folder, plan) = match &args.resume {
+    let (prepared, folder, plan) = match &args.resume {
         Some(folder) => {
             args.refuse_options(&folder.display().to_string())?;
             let sweep = Sweep::resume(folder, &mut Terminal).map_err(in_failure_of_task)?;
@@ -188,6 +191,28 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
             (prepared, directory(args, &plan)?, plan)
         }
     };
+    let shown = Shown { top: args.top, csv: args.csv, replay: None };
+    conclude(prepared, folder, &plan, &shown, output)
+}
+
+/// How a sweep is shown.
+pub(crate) struct Shown {
+    /// Designs of the front to print.
+    pub(crate) top: usize,
+    /// Whether the table is written as CSV, too.
+    pub(crate) csv: bool,
+    /// The command that repeats it, where that is printed.
+    pub(crate) replay: Option<String>,
+}
+
+/// Runs the designs, and writes and tells what they gave.
+pub(crate) fn conclude(
+    mut prepared: PreparedTask,
+    folder: Option<ResultFolder>,
+    plan: &SweepPlan,
+    shown: &Shown,
+    output: Output,
+) -> Result<(), Failure> {
     if let Some(folder) = &folder {
         prepared.keep_in(folder.path().to_owned());
     }
@@ -198,7 +223,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
         return Err(task::other_result());
     };
     let command = |row: &SweepRow| plan.spec(&row.values).ok().map(|spec| command(&spec));
-    let write = |folder: &ResultFolder| ssdyno_sweep::write(&result, folder, args.csv, &command);
+    let write = |folder: &ResultFolder| ssdyno_sweep::write(&result, folder, shown.csv, &command);
     let written = folder.as_ref().map(write).transpose();
     if let Err(error) = &written {
         failure = Some(unwritable(error));
@@ -206,9 +231,13 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
     let place = written.ok().flatten();
     let told = output.either(
         || {
-            let mut text = in_text(&ssdyno_sweep::text(&result, args.top));
-            if let Some(best) = result.front().first().and_then(|row| command(row)) {
-                text.push_str(&format!("\nRepeat   {best}\n"));
+            let mut text = in_text(&ssdyno_sweep::text(&result, shown.top));
+            let best = || result.front().first().and_then(|row| command(row));
+            match &shown.replay {
+                Some(replay) => text.push_str(&format!("\nReplay   {replay}\n")),
+                None => {
+                    best().iter().for_each(|best| text.push_str(&format!("\nRepeat   {best}\n")))
+                }
             }
             if let Some(place) = &place {
                 text.push_str(&format!("Results  {place} (sweep.parquet; open report.html)\n"));
@@ -218,6 +247,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
         || SweepOutput {
             result: &result,
             results_directory: place.clone(),
+            replay: shown.replay.clone(),
             error: failure.as_ref().map(diagnose::body),
         },
     );

@@ -502,4 +502,88 @@ fn why_there_are_no_workers_is_said() {
         assert!(String::from_utf8(output.stderr).unwrap().contains(says), "{more}");
         assert!(!place.path().join("started").exists());
     }
+
+/// One server of 10 us: 100 000 a second from depth 1 on, and each request waits for those before it.
+#[test]
+fn a_run_is_swept_over_its_depth() {
+    let place = Place::new();
+    let load = ["run", "sim:delay-10us", "-w", "randread", "--requests", "2000", "--sweep"];
+    let args = |more: &[&'static str]| [&load[..], more].concat();
+    let result = place.json(&args(&["depth=1..8", "--name", "a", "--csv"]));
+    let schema = place.json(&["schema", "sweep-result"]);
+    assert!(jsonschema::validator_for(&schema).unwrap().is_valid(&result));
+    let curve = &result["curve"];
+    assert_eq!(curve["key"], "workload.depth");
+    let points = curve["points"].as_array().unwrap();
+    let values: Vec<&Value> = points.iter().map(|point| &point["value"]).collect();
+    assert_eq!(json!(values), json!([1, 2, 4, 8]));
+    for (row, depth) in result["rows"].as_array().unwrap().iter().zip([1.0, 2.0, 4.0, 8.0]) {
+        let figure = |name: &str| row["figures"][name]["value"].as_f64().unwrap();
+        assert!((figure("iops") / 1e5 - 1.0).abs() < 0.01, "{row}");
+        assert!((figure("latency_ns.p50") / (depth * 1e4) - 1.0).abs() < 0.01, "{row}");
+    }
+    assert_eq!(curve["knee"], json!({ "value": 1, "below": 2 }));
+    let page = String::from_utf8(read(&place, "a/report.html")).unwrap();
+    assert!(page.contains("Curve: Knee at workload.depth=1") && page.contains("p99, 95 %"));
+    assert!(place.path().join("results/a/sweep.csv").exists());
+    // The replay asks for the same.
+    let replay = result["replay"].as_str().unwrap();
+    assert!(replay.ends_with("--csv --sweep depth=1..8"), "{replay}");
+    let again: Vec<&str> = replay.split(' ').skip(1).collect();
+    assert_eq!(place.json(&again)["rows"], result["rows"]);
+    let text = place.ok(&args(&["depth=1,2,4", "--keep", "none"]));
+    for part in ["3 designs: 3 done", "workload.depth", "p99", "Knee at workload.depth=1", "Replay"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// M/D/1 with a service time of 10 us: the greatest power is where 0.586 of the time is used.
+#[test]
+fn a_run_is_swept_over_its_rate() {
+    let place = Place::new();
+    let load = ["run", "sim:delay-10us", "-w", "randread", "--requests", "20k", "--keep", "none"];
+    let result = place.json(&[&load[..], &["--sweep", "rate=10k..90k/9"]].concat());
+    let means: Vec<f64> = result["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["figures"]["latency_ns.mean"]["value"].as_f64().unwrap())
+        .collect();
+    for (mean, at) in means.iter().zip(1..) {
+        let rho = f64::from(at) / 10.0;
+        let expected = 1e4 * (1.0 + rho / (2.0 * (1.0 - rho)));
+        assert!((mean / expected - 1.0).abs() < 0.15, "{at}: {mean} {expected}");
+    }
+    let knee = &result["curve"]["knee"];
+    let at = |key: &str| knee[key].as_f64().unwrap();
+    assert!(at("above") < 58_600.0 && 58_600.0 < at("below"), "{knee}");
+    assert!((50_000.0..=70_000.0).contains(&at("value")), "{knee}");
+}
+
+#[test]
+fn what_cannot_be_swept_is_refused() {
+    let place = Place::new();
+    let cases: [(&[&str], &str); 11] = [
+        (&["--sweep", "depth=8..1"], "below the second"),
+        (&["--sweep", "depth=4..4"], "below the second"),
+        (&["--sweep", "depth="], "value 1 of `workload.depth` is empty"),
+        (&["--sweep", "depth=a..b"], "`a` is no number"),
+        (&["--sweep", "workload.name=a,b"], "it is no number"),
+        (&["--sweep", "flash.chanels=1..4"], "flash.chanels"),
+        (&["--sweep", "depth=1..4", "--runs", "3"], "--runs"),
+        (&["--sweep", "depth=1..4", "--sweep", "seed=1..4"], "--sweep"),
+        (&["--sweep", "write.size=4k..8k"], "consent"),
+        (&["--sweep", "rate=1k..4k", "-s", "workload.arrivals.kind=closed"], "`closed`"),
+        (&["--sweep", "depth=1..4", "--tune"], "--tune"),
+    ];
+    for (more, says) in cases {
+        let errors =
+            place.fails(2, &[&["run", "sim:config-a", "--requests", "500"], more].concat());
+        assert!(
+            errors.contains(says) && errors.matches("error").count() == 1,
+            "{more:?}: {errors}"
+        );
+    }
+    assert!(!place.path().join("results").exists());
 }

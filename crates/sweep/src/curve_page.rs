@@ -1,0 +1,116 @@
+//! A curve as text and as pictures.
+
+use serde_json::Value;
+use ssdyno_report::{Axis as PlotAxis, Plot, aligned, figure_format, html_table};
+
+use crate::curve::{Curve, CurvePoint};
+use crate::row::{SweepFigure, SweepResult};
+use crate::text::{figure, value};
+
+/// What the table shows of each point.
+const SHOWN: [(&str, &str); 5] = [
+    ("iops", "IOPS"),
+    ("throughput_bytes_per_second", "throughput"),
+    ("latency_ns.mean", "mean"),
+    ("latency_ns.p50", "p50"),
+    ("latency_ns.p99", "p99"),
+];
+
+/// The curve of `result` as a table with the knee below it; empty where it has none.
+pub(crate) fn curve_text(result: &SweepResult) -> String {
+    let Some(curve) = &result.curve else { return String::new() };
+    let lines = aligned(&header(curve), rows(result, curve).into_iter(), &[]);
+    let knee = knee(curve).map(|knee| format!("\n{knee}\n")).unwrap_or_default();
+    lines.lines().map(|line| format!("  {line}\n")).collect::<String>() + &knee
+}
+
+/// The same for the page: pictures of rate and latency, table. The knee is for the title.
+pub(crate) fn section(result: &SweepResult, curve: &Curve) -> Vec<String> {
+    let header = header(curve);
+    let names: Vec<&str> = header.iter().map(String::as_str).collect();
+    let table = html_table(&names, &rows(result, curve));
+    let rate = picture(result, curve, "Rate", &[("write", "iops", "IOPS")]);
+    let latency = [("read", "latency_ns.p50", "p50"), ("write", "latency_ns.p99", "p99")];
+    let latency = picture(result, curve, "Latency", &latency);
+    vec![rate, latency, table]
+}
+
+fn header(curve: &Curve) -> Vec<String> {
+    let figures = SHOWN.iter().map(|(_, name)| (*name).to_owned());
+    [curve.key.clone()].into_iter().chain(figures).collect()
+}
+
+fn rows(result: &SweepResult, curve: &Curve) -> Vec<Vec<String>> {
+    let cells = |point: &CurvePoint| {
+        let row = result.rows.iter().find(|row| row.design == point.design);
+        let figures =
+            SHOWN.iter().map(|(name, _)| row.map_or_else(String::new, |row| figure(row, name)));
+        [value(&point.value)].into_iter().chain(figures).collect()
+    };
+    curve.points.iter().map(cells).collect()
+}
+
+/// Where the knee is, in a line.
+pub(crate) fn knee(curve: &Curve) -> Option<String> {
+    let (knee, key) = (curve.knee.as_ref()?, &curve.key);
+    let with_power = || curve.points.iter().filter(|point| point.power.is_some());
+    let is = |point: Option<&CurvePoint>| point.is_some_and(|point| point.value == knee.value);
+    let what = "throughput divided by mean latency";
+    if is(with_power().next_back()) {
+        return Some(format!("No knee: {what} still rises at {key}={}", value(&knee.value)));
+    }
+    let side = |word: &str, bound: &Option<Value>| {
+        bound.as_ref().map(|at| format!("{word} {}", value(at)))
+    };
+    let mut sides: Vec<String> =
+        [side("above", &knee.above), side("below", &knee.below)].into_iter().flatten().collect();
+    if is(with_power().next()) {
+        sides.insert(0, "the first value".to_owned());
+    }
+    let sides = if sides.is_empty() {
+        "the runs are too short to say more".to_owned()
+    } else {
+        sides.join(", ")
+    };
+    Some(format!("Knee at {key}={} ({sides}), where {what} is greatest", value(&knee.value)))
+}
+
+/// Figures against the value, with their intervals as areas.
+fn picture(
+    result: &SweepResult,
+    curve: &Curve,
+    title: &'static str,
+    lines: &[(&str, &'static str, &str)],
+) -> String {
+    let points = |name: &str| -> Vec<(f64, SweepFigure)> {
+        let figure = |point: &CurvePoint| {
+            let row = result.rows.iter().find(|row| row.design == point.design)?;
+            row.figures.get(name).map(|figure| (point.number, *figure))
+        };
+        curve.points.iter().filter_map(figure).collect()
+    };
+    let all: Vec<(f64, SweepFigure)> = lines.iter().flat_map(|(_, name, _)| points(name)).collect();
+    let numbers = || all.iter().map(|(number, _)| *number);
+    let (first, last) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
+    let most = all.iter().map(|(_, one)| one.high.unwrap_or(one.value)).fold(0.0, f64::max);
+    if first <= 0.0 || all.is_empty() {
+        return String::new();
+    }
+    let plain: fn(f64) -> String = |number| ssdyno_figures::significant(number, 4);
+    let across = PlotAxis::logarithmic("value", first, last, plain);
+    let format = figure_format(lines.first().map_or("", |(_, name, _)| *name));
+    let mut plot = Plot::new(title, across, PlotAxis::from_zero(title, most, format));
+    let ticks = curve.points.iter().map(|point| (point.number, value(&point.value)));
+    plot.set_x_ticks(ticks.collect());
+    for (class, name, label) in lines {
+        let points = points(name);
+        let line = |of: &dyn Fn(&SweepFigure) -> f64| -> Vec<(f64, f64)> {
+            points.iter().map(|(number, figure)| (*number, of(figure))).collect()
+        };
+        let top = line(&|figure| figure.high.unwrap_or(figure.value));
+        let bottom = line(&|figure| figure.low.unwrap_or(figure.value));
+        plot.area(class, &format!("{label}, 95 %"), &top, &bottom);
+        plot.line(class, label, &line(&|figure| figure.value));
+    }
+    plot.finish()
+}
