@@ -502,6 +502,7 @@ fn why_there_are_no_workers_is_said() {
         assert!(String::from_utf8(output.stderr).unwrap().contains(says), "{more}");
         assert!(!place.path().join("started").exists());
     }
+}
 
 /// One server of 10 us: 100 000 a second from depth 1 on, and each request waits for those before it.
 #[test]
@@ -573,7 +574,7 @@ fn what_cannot_be_swept_is_refused() {
         (&["--sweep", "flash.chanels=1..4"], "flash.chanels"),
         (&["--sweep", "depth=1..4", "--runs", "3"], "--runs"),
         (&["--sweep", "depth=1..4", "--sweep", "seed=1..4"], "--sweep"),
-        (&["--sweep", "write.size=4k..8k"], "consent"),
+        (&["--sweep", "write.size=4k..8k"], "is for real targets"),
         (&["--sweep", "rate=1k..4k", "-s", "workload.arrivals.kind=closed"], "`closed`"),
         (&["--sweep", "depth=1..4", "--tune"], "--tune"),
     ];
