@@ -33,6 +33,7 @@ mod scheduler_files;
 mod screen;
 mod side;
 mod suggest;
+mod swept;
 mod task;
 mod timeline;
 mod trace_args;
@@ -65,7 +66,10 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     ssdyno_bench::outlive_file_size_limit();
     let done = match &cli.verb {
-        Verb::Run(args) => commands::run::run(args, output),
+        Verb::Run(args) => match &args.sweep {
+            Some(swept) => commands::swept::run(args, swept, output),
+            None => commands::run::run(args, output),
+        },
         Verb::Compare(args) => commands::compare::run(args, output),
         Verb::Sweep(args) => commands::sweep::run(args, output),
         Verb::Pts(args) => commands::pts::run(args, output),

@@ -18,7 +18,6 @@ use ssdyno_task::{Gate, Task, TaskOutcome, TaskResult, requirements};
 
 use crate::args::{LoadArgs, span_or_zero};
 use crate::commands::repeat;
-use crate::commands::swept::{self, Swept};
 use crate::consent::Terminal;
 use crate::diagnose;
 use crate::gates::{self, JunitArgs};
@@ -31,6 +30,7 @@ use crate::progress::{POLL_EVERY, TOGETHER_EVERY, Watch};
 use crate::real::RealArgs;
 use crate::replay::{self, Origin};
 use crate::results::{self, HEADING, ResultsArgs, keep};
+use crate::swept::Swept;
 use crate::task::other_result;
 use crate::timeline::{TimelineArgs, TimelineFile};
 
@@ -191,9 +191,6 @@ impl<'a> RunOutput<'a> {
 pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     if let Some(runs) = args.runs {
         return repeat::run(args, runs, output);
-    }
-    if let Some(swept) = &args.sweep {
-        return swept::run(args, swept, output);
     }
     args.junit.check(args.require.len(), "--require p99<2ms")?;
     let mut spec = args.asked()?;

@@ -1,35 +1,20 @@
 //! `ssdyno run --sweep KEY=VALUES`: one load at each value of a number.
 
-use std::str::FromStr;
 use std::time::SystemTime;
 
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{Failure, RunSpec};
-use ssdyno_sweep::{Axis, Objective, RATE, SweepPlan};
+use ssdyno_sweep::{Objective, RATE, SweepPlan};
 use ssdyno_task::Task;
 
 use crate::commands::run::RunArgs;
 use crate::commands::sweep::{Shown, conclude};
 use crate::output::Output;
+use crate::swept::Swept;
 use crate::task;
 
 /// What designs of the curve are compared by in the table.
 const OBJECTIVES: [&str; 2] = ["iops", "p99"];
-
-/// What is swept, with what was typed for it.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Swept {
-    pub(crate) typed: String,
-    axis: Axis,
-}
-
-impl FromStr for Swept {
-    type Err = String;
-
-    fn from_str(typed: &str) -> Result<Swept, String> {
-        Axis::swept(typed).map(|axis| Swept { typed: typed.to_owned(), axis })
-    }
-}
 
 /// Runs the load of `args` at each value of `swept`.
 pub(crate) fn run(args: &RunArgs, swept: &Swept, output: Output) -> Result<(), Failure> {
