@@ -1,6 +1,6 @@
 //! Whether p99 of a run is that of the target: one verdict of all that is known.
 
-use ssdyno_figures::{RunResult, TailVerdict, WarningKind, nanoseconds, significant};
+use ssdyno_figures::{RunResult, TailVerdict, Warning, WarningKind, nanoseconds, significant};
 
 /// Requests that p99 needs: ten lie beyond it.
 const REQUESTS_LEAST: u64 = 1_000;
@@ -11,6 +11,9 @@ const STOLEN: f64 = 0.005;
 /// Part of p99 that may be ours: more is no measurement of the target.
 const OURS: f64 = 0.1;
 
+/// Other programs that take more than this share of the processors are felt.
+const CROWDED: f64 = 0.1;
+
 /// What other programs took of the processors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Others {
@@ -20,6 +23,28 @@ pub(crate) struct Others {
     pub(crate) processors: f64,
     /// Of one CPU, 0 to 1, taken by the hypervisor for others.
     pub(crate) stolen: Option<f64>,
+}
+
+/// That `others` took enough to move the figures of jobs that spin or sleep.
+pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
+    if others.share <= CROWDED {
+        return None;
+    }
+    let taken = format!(
+        "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
+        100.0 * others.share
+    );
+    // Whoever spins loses its CPU to others for whole slices; whoever sleeps is woken before them.
+    let (message, help) = match spins {
+        true => (
+            format!(
+                "{taken}, and p99 is not to be believed: jobs that spin wait for a CPU whenever another program has it"
+            ),
+            "stop them and run again, or choose a method that sleeps",
+        ),
+        false => (taken, "stop them and run again"),
+    };
+    Some(Warning::new(WarningKind::Machine, message).with_help(help))
 }
 
 /// The verdict over `result`, which is complete; `others` is `None` where the machine was not observed long enough.
@@ -88,7 +113,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Latency, LatencyByOp, OwnCost, Warning};
+    use ssdyno_figures::{Latency, LatencyByOp, OwnCost};
 
     use super::*;
 
@@ -120,6 +145,23 @@ mod tests {
         let stolen = Others { stolen: Some(0.02), ..QUIET };
         assert!(text(&run(5_000), Some(stolen)).contains("hypervisor took 2.0 %"));
         assert!(text(&run(5_000), None).contains("not observed"));
+    }
+
+    /// Jobs that spin are told that their p99 is that of the scheduler, and the verdict names the cause once.
+    #[test]
+    fn spinning_jobs_on_a_busy_machine_have_no_p99() {
+        let busy = Others { share: 0.5, processors: 2.0, stolen: None };
+        let spinning = crowded(true, busy).unwrap();
+        assert!(spinning.message.contains("took 50 %"), "{}", spinning.message);
+        assert!(spinning.message.contains("p99 is not to be believed"), "{}", spinning.message);
+        assert!(spinning.help.as_deref().unwrap().ends_with("a method that sleeps"));
+        let sleeping = crowded(false, busy).unwrap();
+        assert!(!sleeping.message.contains("p99"), "{}", sleeping.message);
+        assert_eq!(crowded(true, Others { share: 0.1, ..busy }), None);
+        let mut result = run(5_000);
+        result.warnings.push(spinning);
+        let told = "no, because other programs took 50 % of this machine's processors meanwhile";
+        assert_eq!(text(&result, Some(busy)), told);
     }
 
     #[test]

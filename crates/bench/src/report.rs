@@ -28,8 +28,6 @@ use crate::worker::JobReport;
 /// Jobs that are on the CPU for this share of the time can hardly do more.
 const BUSY: f64 = 0.9;
 
-/// Other programs that take more than this share of the processors are felt.
-const CROWDED: f64 = 0.1;
 /// Reads that a device does not count are served by something before it, from this share of their bytes on.
 const MISSED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
@@ -249,7 +247,10 @@ impl Parts<'_> {
             }
         }
         result.machine.clone_from(&self.machine);
-        result.warnings.extend(self.others().and_then(|others| self.crowded(others)));
+        result.warnings.extend(
+            self.others()
+                .and_then(|others| believable::crowded(self.method.wait == "spin", others)),
+        );
     }
 
     /// What other programs took of the processors; `None` where that is not known well enough.
@@ -263,28 +264,6 @@ impl Parts<'_> {
         let own = self.usage.user_ns as f64 / 1e9 / (seconds * processors);
         let stolen = machine.mean(|sample| Some(sample.cpu.as_ref()?.steal));
         (seconds > MEANS_SOMETHING).then_some(Others { share: user - own, processors, stolen })
-    }
-
-    /// That other programs took enough to move the figures.
-    fn crowded(&self, others: Others) -> Option<Warning> {
-        let taken = format!(
-            "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
-            100.0 * others.share
-        );
-        // Whoever spins loses its CPU to others for whole slices; whoever sleeps is woken before them.
-        let spins = self.method.wait == "spin";
-        let message = match spins {
-            true => format!(
-                "{taken}, and p99 is not to be believed: jobs that spin wait for a CPU whenever another program has it"
-            ),
-            false => taken,
-        };
-        let help = match spins {
-            true => "stop them and run again, or choose a method that sleeps",
-            false => "stop them and run again",
-        };
-        (others.share > CROWDED)
-            .then(|| Warning::new(WarningKind::Machine, message).with_help(help))
     }
 
     /// Says how the load was carried.

@@ -266,16 +266,6 @@ impl Run<'_> {
         }
     }
 
-    /// Keeps what a load says of a target in memory: the table is of that then, whatever load it was.
-    fn keep_warnings(&mut self, load: &RunResult) {
-        for warning in load.warnings.iter().filter(|one| one.kind == WarningKind::Memory) {
-            // Each load says it again.
-            if !self.result.warnings.contains(warning) {
-                self.result.warnings.push(warning.clone());
-            }
-        }
-    }
-
     /// Partial where it was told to stop.
     fn load(
         &mut self,
@@ -295,10 +285,20 @@ impl Run<'_> {
         // Loads may be shorter than the time between two reports of progress.
         let mut result = self.target.load(config, seed, length, &mut watch)?;
         result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || interrupted;
-        self.keep_warnings(&result);
+        keep_warnings(&mut self.result.warnings, &result);
         match result.errors {
             0 => Ok(result),
             errors => Err(PtsError::Requests { errors, load: name.to_owned() }),
+        }
+    }
+}
+
+/// Keeps what a load says of a target in memory: the table is of that then, whatever load it was.
+fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
+    for warning in load.warnings.iter().filter(|one| one.kind == WarningKind::Memory) {
+        // Each load says it again.
+        if !kept.contains(warning) {
+            kept.push(warning.clone());
         }
     }
 }
@@ -376,5 +376,17 @@ mod tests {
         let most = vec![bin(100, 102, 150_000), bin(900, 910, 1)];
         assert_eq!(five_nines(&of(most.clone(), vec![])), Some(102.0));
         assert_eq!(five_nines(&of(most, vec![bin(500, 510, 2)])), Some(510.0));
+    }
+
+    /// Every load of a test warns of the page cache and of its own troubles; the test says the first once.
+    #[test]
+    fn warnings_of_memory_are_kept_once() {
+        let memory = Warning::new(WarningKind::Memory, "requests go through the page cache");
+        let warnings = vec![memory.clone(), Warning::new(WarningKind::WarmUp, "a warm-up")];
+        let load = RunResult { warnings, ..RunResult::default() };
+        let mut kept = Vec::new();
+        keep_warnings(&mut kept, &load);
+        keep_warnings(&mut kept, &load);
+        assert_eq!(kept, [memory]);
     }
 }

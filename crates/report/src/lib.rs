@@ -42,4 +42,4 @@ pub use repeat::{compare_runs, repeated_figures, spread};
 pub use repeat_text::repeated_text;
 pub use series_csv::series_csv;
 pub use side_by_side::{SortBy, aligned, comparison_text, runs_table, runs_text, verdict};
-pub use text::summary_text;
+pub use text::{plus_minus, summary_text};

@@ -24,7 +24,11 @@ pub(crate) fn repeated_tables(side: &RepeatedRuns) -> [Vec<Vec<String>>; 2] {
 
 fn row(figure: &FigureSpread) -> [String; 6] {
     let format = figure_format(&figure.figure);
-    let interval = figure.interval.map(|i| format!("{} to {}", format(i.low), format(i.high)));
+    let interval = figure.interval.map(|i| match i.high - i.estimate > i.estimate.abs() {
+        // As beside the figures of a run: such bounds say nothing.
+        true => "not within ± 100 %".to_owned(),
+        false => format!("{} to {}", format(i.low), format(i.high)),
+    });
     let varies = figure.coefficient_of_variation.map(|by| format!("{:.2} %", by * 100.0));
     let none = || "-".to_owned();
     [
@@ -63,4 +67,23 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
         false => String::new(),
     };
     format!("{}: {runs}{of}\n{over}\n{each}", side.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two runs of which one is three times as fast: Student's t has one degree of freedom and a factor of 12.7.
+    #[test]
+    fn intervals_above_100_percent_are_not_told() {
+        let over = |iops: [f64; 2]| {
+            let runs = iops.map(|iops| RunResult { iops, requests: 1, ..RunResult::default() });
+            let figures = crate::spread(&runs);
+            let side = RepeatedRuns { name: "a".into(), asked: 2, runs: runs.into(), figures };
+            let [over, _] = repeated_tables(&side);
+            over[1][..3].join(", ")
+        };
+        assert_eq!(over([50_000.0, 150_000.0]), "iops, 100.0 k, not within ± 100 %");
+        assert_eq!(over([99_900.0, 100_100.0]), "iops, 100.0 k, 98.73 k to 101.3 k");
+    }
 }

@@ -144,8 +144,9 @@ fn significant_to(value: f64) -> f64 {
     significant(value, 2).parse().unwrap_or(value)
 }
 
-/// ` ± 0.3 %`, or nothing.
-pub(crate) fn plus_minus(interval: Option<Interval>) -> String {
+/// The interval of a figure as text that follows it: ` ± 0.3 %`. It is empty without an interval, and tells no bound that is more than
+/// 100 % off.
+pub fn plus_minus(interval: Option<Interval>) -> String {
     let half = interval.and_then(|i| i.relative_half_width());
     match (half, interval) {
         (Some(half), _) if half < 0.000_05 => " ± 0.00 %".into(),

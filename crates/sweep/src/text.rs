@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_report::{aligned, figure_format};
+use ssdyno_figures::{Interval, LEVEL};
+use ssdyno_report::{aligned, figure_format, plus_minus};
 
 use crate::curve_page::curve_text;
 use crate::generations::{SearchEnd, SearchOutcome};
@@ -189,12 +190,10 @@ pub(crate) fn cells(result: &SweepResult, row: &SweepRow) -> Vec<String> {
 pub(crate) fn figure(row: &SweepRow, name: &str) -> String {
     let Some(figure) = row.figures.get(name) else { return "-".to_owned() };
     let shown = figure_format(name)(figure.value);
-    match (figure.low, figure.high) {
-        (Some(low), Some(high)) if figure.value > 0.0 => {
-            format!("{shown} ± {:.1} %", 50.0 * (high - low) / figure.value)
-        }
-        _ => shown,
-    }
+    let bounds = figure.low.zip(figure.high).filter(|_| figure.value > 0.0);
+    let interval =
+        bounds.map(|(low, high)| Interval { estimate: figure.value, low, high, level: LEVEL });
+    format!("{shown}{}", plus_minus(interval))
 }
 
 /// A value as it is typed.
@@ -226,4 +225,35 @@ fn table(rows: &[Vec<String>]) -> String {
     let Some((first, rest)) = rows.split_first() else { return String::new() };
     let lines = aligned(first, rest.iter().cloned(), &[]);
     lines.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::SweepFigure;
+
+    /// Half widths above the figure itself say nothing; bounds that are much closer at one side are told apart.
+    #[test]
+    fn intervals_above_100_percent_are_not_told() {
+        let told = |low, high| {
+            let one = SweepFigure { value: 100_000.0, low: Some(low), high: Some(high) };
+            let figures = [("latency_ns.p99".to_owned(), one)].into();
+            let row = SweepRow {
+                design: 0,
+                values: Vec::new(),
+                state: DesignState::Done,
+                why: None,
+                seed: 1,
+                spec_hash: String::new(),
+                requests: 1,
+                errors: 0,
+                figures,
+                standing: None,
+            };
+            figure(&row, "latency_ns.p99")
+        };
+        assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");
+        assert_eq!(told(90_000.0, 350_000.0), "100.0 µs (not known within ± 100 %)");
+        assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 % or more");
+    }
 }

@@ -133,6 +133,33 @@ fn the_snia_test_of_a_file_needs_consent() {
     assert_eq!(result["parts"].as_array().unwrap().len(), 2);
 }
 
+/// A test of a file in tmpfs, and one through the page cache, say so above their tables, once.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_snia_test_of_memory_says_so() {
+    let place = Place::new();
+    let loads = ["--write", "--size", "64MiB", "--round", "2ms", "--batch", "1", "--keep", "none"];
+    let more = ["--rounds-max", "5", "--test", "throughput"];
+    let warnings = |target: &str, own: &[&str]| -> Vec<String> {
+        let result = place.json(&[&["pts", target][..], &loads, &more, own].concat());
+        let all = result["warnings"].as_array().unwrap().iter();
+        let memory = all.filter(|one| one["kind"] == "memory");
+        memory.map(|one| one["message"].as_str().unwrap().to_owned()).collect()
+    };
+    let cached = warnings("./new", &["--buffered"]);
+    assert_eq!(cached.len(), 1, "{cached:?}");
+    assert!(cached[0].contains("page cache"), "{cached:?}");
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    if !mounts.contains(" /dev/shm tmpfs ") {
+        return;
+    }
+    let directory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let file = directory.path().join("new");
+    let memory = warnings(file.to_str().unwrap(), &[]);
+    assert_eq!(memory.len(), 1, "{memory:?}");
+    assert!(memory[0].contains("lies in memory (tmpfs)"), "{memory:?}");
+}
+
 const SPAN: [&str; 4] = ["--span", "4MiB", "--sizes", "8KiB..64KiB/8KiB,64KiB..256KiB/64KiB"];
 
 #[test]
