@@ -86,7 +86,7 @@ pub fn report_html(result: &RunResult) -> String {
         section(&mut page, "provenance", "Provenance", &provenance);
     }
     page.push_str("</body>\n</html>\n");
-    page
+    page::with_contents(page)
 }
 
 /// A section; one without content says so, so that nobody looks for it in vain.

@@ -38,7 +38,8 @@ impl Page {
 
     /// A section with its blocks, which are HTML as [`table`] and [`Plot`](super::Plot) give it.
     pub fn section(&mut self, title: &str, blocks: &[String]) {
-        let _ = writeln!(self.html, "<section><h2>{}</h2>", escape(title));
+        let (id, title) = (anchor(title), escape(title));
+        let _ = writeln!(self.html, "<section id=\"{id}\"><h2>{title}</h2>");
         blocks.iter().for_each(|block| self.html.push_str(block));
         self.html.push_str("</section>\n");
     }
@@ -46,8 +47,35 @@ impl Page {
     /// The finished page.
     pub fn finish(mut self) -> String {
         self.html.push_str("</body>\n</html>\n");
-        self.html
+        with_contents(self.html)
     }
+}
+
+/// What a link to the section `title` is called: `p99 over time` is `p99-over-time`.
+fn anchor(title: &str) -> String {
+    let words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-").to_lowercase()
+}
+
+/// The page with links to its sections before the first one. A page is long: on a phone some thirty screens, and a
+/// screen reader would have to read up to what its user looks for.
+pub(super) fn with_contents(page: String) -> String {
+    const SECTION: &str = "<section id=\"";
+    let Some(first) = page.find(SECTION) else { return page };
+    let links: Vec<String> = page[first..]
+        .split(SECTION)
+        .filter_map(|section| {
+            let (id, rest) = section.split_once("\"><h2>")?;
+            let (title, _) = rest.split_once("</h2>")?;
+            Some(format!("<a href=\"#{id}\">{title}</a>"))
+        })
+        .collect();
+    // Fewer are seen at one glance.
+    if links.len() < 4 {
+        return page;
+    }
+    let contents = format!("<nav aria-label=\"Contents\">{}</nav>\n", links.join("\n"));
+    format!("{}{contents}{}", &page[..first], &page[first..])
 }
 
 /// A table whose cells are plain text (escaped here); the first column is text, the rest numbers.
@@ -58,16 +86,53 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     }
     let mut html = String::from("<div class=\"scroll\"><table><thead><tr>");
     for cell in header {
-        let _ = write!(html, "<th>{}</th>", escape(cell));
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(cell));
     }
     html.push_str("</tr></thead><tbody>\n");
     for row in rows {
         html.push_str("<tr>");
-        for cell in row {
-            let _ = write!(html, "<td>{}</td>", escape(cell));
+        for (column, cell) in row.iter().enumerate() {
+            let cell = escape(cell);
+            // The first column says what a row is about: a screen reader repeats it with each of its numbers.
+            let _ = match column {
+                0 => write!(html, "<th scope=\"row\">{cell}</th>"),
+                _ => write!(html, "<td>{cell}</td>"),
+            };
         }
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
     html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_section_has_a_link() {
+        let mut page = Page::new("a", false, &[]);
+        for title in ["Latency & rate", "p99 over time", "Flash", "Notes"] {
+            page.section(title, &["<p>x</p>".to_owned()]);
+        }
+        let html = page.finish();
+        let nav = &html[html.find("<nav").unwrap()..html.find("</nav>").unwrap()];
+        assert_eq!(nav.matches("<a href").count(), 4);
+        for id in ["latency-rate", "p99-over-time", "flash", "notes"] {
+            assert!(nav.contains(&format!("href=\"#{id}\"")), "{nav}");
+            assert_eq!(html.matches(&format!("<section id=\"{id}\">")).count(), 1);
+        }
+        assert!(html.find("</nav>").unwrap() < html.find("<section").unwrap());
+        // A short page has none.
+        let mut short = Page::new("a", false, &[]);
+        short.section("Notes", &[]);
+        assert!(!short.finish().contains("<nav"));
+    }
+
+    #[test]
+    fn cells_of_a_table_have_their_headings() {
+        let html = table(&["figure", "value"], &[vec!["IOPS".to_owned(), "1 < 2".to_owned()]]);
+        assert!(html.contains("<th scope=\"col\">value</th>"));
+        assert!(html.contains("<th scope=\"row\">IOPS</th><td>1 &lt; 2</td>"));
+    }
 }
