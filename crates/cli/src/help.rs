@@ -93,6 +93,10 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
                 "throughput and latency by depth, and the knee",
                 "run sim:p3600 -w randread --requests 20k --sweep depth=1..256",
             ),
+            (
+                "the highest rate with p99 within 1 ms",
+                "run sim:nvme-tlc -w randread --requests 20k --latency-target p99=1ms",
+            ),
             ("from two hosts at once", "run /dev/nvme1n1 --hosts a,admin@b"),
         ],
     ),

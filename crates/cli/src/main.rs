@@ -66,9 +66,10 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     ssdyno_bench::outlive_file_size_limit();
     let done = match &cli.verb {
-        Verb::Run(args) => match &args.sweep {
-            Some(swept) => commands::swept::run(args, swept, output),
-            None => commands::run::run(args, output),
+        Verb::Run(args) => match (&args.sweep, &args.latency_target) {
+            (Some(swept), _) => commands::swept::run(args, swept, output),
+            (None, Some(target)) => commands::swept::search(args, target, output),
+            (None, None) => commands::run::run(args, output),
         },
         Verb::Compare(args) => commands::compare::run(args, output),
         Verb::Sweep(args) => commands::sweep::run(args, output),

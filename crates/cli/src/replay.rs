@@ -125,7 +125,7 @@ mod tests {
     ];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 73] = [
+    const SAMPLES: [(&str, &str); 74] = [
         ("hosts", "127.0.0.1:7801"),
         ("probers", "admin@b,[::1]:7802,http://a:9100/metrics#node_disk_+node_cpu"),
         ("ssh", "ssh -J gate"),
@@ -199,6 +199,7 @@ mod tests {
         ("runs", "3"),
         ("sweep", "depth=1..256"),
         ("sweep", "rate=1k..200k"),
+        ("latency-target", "p99.9=1ms"),
     ];
 
     fn parsed(line: &[String]) -> RunArgs {

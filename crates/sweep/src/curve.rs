@@ -121,6 +121,7 @@ mod tests {
             spec_hash: String::new(),
             requests: 1,
             errors: 0,
+            overloaded: false,
             figures: figures.map(|(name, value)| (name.to_owned(), figure(value))).into(),
             standing: None,
         }

@@ -31,6 +31,9 @@ pub enum Sampling {
     /// Those that look promising by the results of the ones before, `designs` of them at the most or until `time` is
     /// over: NSGA-II (Deb et al. 2002).
     Search,
+    /// Rates of arrivals until the highest within the bound of `require` is known to 5 %. `vary` is `workload.arrivals.rate`
+    /// alone, over a range without steps.
+    Bisection,
 }
 
 /// The designs of a sweep, in their order.
@@ -79,8 +82,15 @@ impl Designs {
                     .with_help("leave `designs` out, or draw them with `sampling=random` or `sampling=latin-hypercube`")
                     .with_key("designs"));
             }
+            (Sampling::Bisection, Some(_)) => {
+                return Err(Failure::usage(
+                    "a bisection decides by itself how many rates it tries",
+                )
+                .with_help("leave `designs` out")
+                .with_key("designs"));
+            }
             (Sampling::Grid, None) => (Drawn::All, whole(axes, grid)?),
-            (Sampling::Search, None) => {
+            (Sampling::Search | Sampling::Bisection, None) => {
                 (Drawn::ByResults, space(axes).min(DESIGNS_MAX as f64) as u64)
             }
             (_, None) => {

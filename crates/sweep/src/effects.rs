@@ -86,6 +86,7 @@ mod tests {
                     spec_hash: String::new(),
                     requests: 1,
                     errors: 0,
+                    overloaded: false,
                     figures: [("iops".to_owned(), figure)].into(),
                     standing: None,
                 }

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use ssdyno_block::counted;
-use ssdyno_figures::KeepGoing;
+use ssdyno_figures::{KeepGoing, WarningKind};
 use ssdyno_report::headline_figures;
 use ssdyno_session::{
     BeginAt, Failure, FailureKind, Measured, RunPhase, RunSpec, StopFlag, Unattended, resolve,
     side_by_side,
 };
 
+use crate::ceiling::Ceiling;
 use crate::curve::Curve;
 use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
@@ -53,11 +54,14 @@ pub struct Sweep {
     pub(crate) journal: Option<Journal>,
     /// How the search went, once it is over.
     pub(crate) search: Option<SearchOutcome>,
+    /// What a bisection found, once it is over.
+    pub(crate) ceiling: Option<Ceiling>,
 }
 
 impl Sweep {
     pub(crate) fn new(plan: SweepPlan, designs: Designs, is_real: bool) -> Sweep {
-        Sweep { plan, designs, is_real, rows: Vec::new(), journal: None, search: None }
+        let (rows, journal, search, ceiling) = (Vec::new(), None, None, None);
+        Sweep { plan, designs, is_real, rows, journal, search, ceiling }
     }
 
     /// With rows that are there already, and the journal that has them.
@@ -77,7 +81,7 @@ impl Sweep {
 
     /// Whether results decide which designs are run next, so that they cannot be spread by their numbers.
     pub fn is_search(&self) -> bool {
-        self.plan.sampling == Sampling::Search
+        matches!(self.plan.sampling, Sampling::Search | Sampling::Bisection)
     }
 
     /// Whether real targets are loaded.
@@ -108,6 +112,11 @@ impl Sweep {
         mut self,
         watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
     ) -> Result<(SweepResult, Option<Failure>), Failure> {
+        if self.plan.sampling == Sampling::Bisection {
+            let (stopped, why) = self.bisect(watch)?;
+            let (result, failure) = self.conclude(stopped, false);
+            return Ok((result, failure.or(why)));
+        }
         if self.is_search() {
             self.explore(watch)?;
             let is_cut = |one: &SearchOutcome| one.stopped == SearchEnd::Interrupted;
@@ -198,6 +207,7 @@ impl Sweep {
             rows,
             notes,
             search: self.search,
+            ceiling: self.ceiling,
         };
         (result, failure)
     }
@@ -262,11 +272,22 @@ impl Crew<'_> {
         values: Vec<Value>,
         stop: &StopFlag,
     ) -> Result<Option<SweepRow>, Failure> {
+        self.row_of(self.plan, number, values, stop)
+    }
+
+    /// The same for a design of `plan`, which may differ in the length of its runs.
+    pub(crate) fn row_of(
+        &self,
+        plan: &SweepPlan,
+        number: u64,
+        values: Vec<Value>,
+        stop: &StopFlag,
+    ) -> Result<Option<SweepRow>, Failure> {
         if self.until.is_some_and(|until| Instant::now() >= until) {
             self.is_late.store(true, Ordering::Relaxed);
             return Ok(None);
         }
-        let Some(row) = run(self.plan, number, values, stop) else { return Ok(None) };
+        let Some(row) = run(plan, number, values, stop) else { return Ok(None) };
         if row.state == DesignState::Impossible {
             self.impossible.fetch_add(1, Ordering::Relaxed);
         }
@@ -291,6 +312,7 @@ pub(crate) fn run(
         spec_hash: String::new(),
         requests: 0,
         errors: 0,
+        overloaded: false,
         figures: BTreeMap::new(),
         standing: None,
         values,
@@ -345,6 +367,7 @@ fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow
     row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
     row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
     (row.requests, row.errors) = (result.requests, result.errors);
+    row.overloaded = result.warns_of(WarningKind::Overloaded);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);
         let high = figure.interval.and_then(|interval| interval.upper());

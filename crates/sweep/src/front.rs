@@ -105,6 +105,7 @@ mod tests {
             spec_hash: String::new(),
             requests: 1,
             errors: 0,
+            overloaded: false,
             figures: [("latency_ns.p99".to_owned(), latency), ("cost".to_owned(), cost)].into(),
             standing: None,
         }

@@ -3,7 +3,8 @@
 //! Key types: [`SweepPlan`] (what all designs have in common, what is varied, what they are judged by), [`Axis`] (a key
 //! and its values), [`Designs`] (all of a grid, or some that are drawn), [`Sweep`] (a plan that can start, or go on
 //! after it was killed), [`SweepResult`] (a row a design, the front, the effects), [`SweepTable`] (the same as Parquet and
-//! CSV), [`CostModel`] (what the parts of a device cost), [`Curve`] (figures against one number, with the knee), [`SearchOutcome`] (how a search for the front went).
+//! CSV), [`CostModel`] (what the parts of a device cost), [`Curve`] (figures against one number, with the knee), [`SearchOutcome`] (how a search for the front went),
+//! [`Ceiling`] (the highest rate of arrivals within a bound of latency).
 //!
 //! All designs have the same seed, so that they see the same requests (common random numbers): a difference is due to
 //! the designs. A design whose values do not go together, or whose run fails, has its row with the reason, and the rest
@@ -14,6 +15,8 @@
 //! Not here: what a run is (`session`); how progress is shown.
 
 mod axis;
+mod bisect;
+mod ceiling;
 mod cost;
 mod curve;
 mod curve_page;
@@ -36,6 +39,7 @@ mod table;
 mod text;
 
 pub use axis::Axis;
+pub use ceiling::Ceiling;
 pub use cost::CostModel;
 pub use curve::{Curve, CurvePoint, Knee};
 pub use designs::{DESIGNS_MAX, Designs, Sampling};

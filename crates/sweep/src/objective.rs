@@ -23,6 +23,9 @@ const SHORT: [(&str, &str); 9] = [
     ("wa", "write_amplification"),
 ];
 
+/// Figures that a target of latency can be about.
+const LATENCIES: [&str; 5] = ["mean", "p50", "p95", "p99", "p99.9"];
+
 /// The whole name of a figure, and whether more of it is better.
 fn figure(text: &str) -> Result<(&'static str, bool), String> {
     if text == COST {
@@ -78,6 +81,43 @@ impl Requirement {
     /// Name of the figure in the table.
     pub fn figure(&self) -> &'static str {
         self.figure
+    }
+
+    /// The bound of a latency as `p99=1ms`: one of `mean`, `p50`, `p95`, `p99` and `p99.9`.
+    ///
+    /// # Errors
+    /// It is another figure, or the bound is no time with its unit; the message says which.
+    pub fn latency_target(text: &str) -> Result<Requirement, String> {
+        let (name, bound) = text
+            .split_once('=')
+            .ok_or_else(|| format!("`{text}` is not FIGURE=TIME, such as p99=1ms"))?;
+        let name = name.trim();
+        if !LATENCIES.contains(&name) {
+            return Err(format!("`{name}` is no latency: write one of {}", LATENCIES.join(", ")));
+        }
+        let time: Span = bound
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{text}`: a latency needs a time with its unit, such as 1ms"))?;
+        if time.0.as_ns() == 0 {
+            return Err(format!("`{text}`: no latency is within 0"));
+        }
+        format!("{name}<{}", bound.trim()).parse()
+    }
+
+    /// In the unit of the figure.
+    pub(crate) fn bound(&self) -> f64 {
+        self.bound
+    }
+
+    pub(crate) fn is_latency_from_above(&self) -> bool {
+        self.is_below && self.figure.starts_with("latency_ns.")
+    }
+
+    /// As it was typed, with the bound itself allowed: `p99 <= 1ms`.
+    pub(crate) fn latency(&self) -> String {
+        let (name, bound) = self.typed.split_once('<').unwrap_or((&self.typed, ""));
+        format!("{} <= {}", name.trim(), bound.trim())
     }
 
     /// Whether a design with this value of the figure keeps the bound.
@@ -158,6 +198,25 @@ mod tests {
         }
         let error = "speed".parse::<Objective>().unwrap_err();
         assert!(error.contains("`speed`") && error.contains("p99") && error.contains("cost"));
+    }
+
+    #[test]
+    fn a_target_of_latency_names_its_figure_and_a_time() {
+        let target = Requirement::latency_target("p99.9 = 2ms").unwrap();
+        assert_eq!((target.figure(), target.bound()), ("latency_ns.p99_9", 2e6));
+        assert_eq!(
+            (target.to_string(), target.latency()),
+            ("p99.9<2ms".into(), "p99.9 <= 2ms".into())
+        );
+        for (text, says) in [
+            ("p99", "FIGURE=TIME"),
+            ("p99=2", "with its unit"),
+            ("p99=0ms", "within 0"),
+            ("iops=1ms", "mean, p50, p95, p99, p99.9"),
+        ] {
+            let error = Requirement::latency_target(text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 
     #[test]

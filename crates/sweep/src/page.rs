@@ -7,7 +7,7 @@ use crate::curve_page::{knee, section};
 use crate::row::{Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
 use crate::text::{
-    GENERATION, cells, effect_cells, generation_cells, header, outcome, reasons, reference,
+    GENERATION, cells, effect_cells, found, generation_cells, header, outcome, reasons, reference,
     searched, value,
 };
 
@@ -24,6 +24,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     let title = format!("{} - sweep", plan.run.target.as_deref().unwrap_or("designs"));
     let mut facts = vec![outcome(result)];
     facts.extend(result.search.as_ref().map(searched));
+    facts.extend(found(result));
     facts.extend(plan.vary.iter().map(ToString::to_string));
     let mut page = Page::new(&title, result.partial, &facts);
     result.notes.iter().for_each(|note| page.note(note, true));

@@ -24,6 +24,9 @@ impl SweepPlan {
     /// itself is no error: the table says why.
     pub fn prepare(&self, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let designs = Designs::new(&self.vary, self.sampling, self.designs, self.draw_seed)?;
+        if self.sampling == Sampling::Bisection {
+            self.bisected()?;
+        }
         if self.sampling == Sampling::Search && self.designs.is_none() && self.time.is_none() {
             return Err(Failure::usage("the budget of the search is missing")
                 .with_help("give `designs=500`, `time=10m` or both")

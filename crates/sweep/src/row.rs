@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::ceiling::Ceiling;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
 use crate::plan::SweepPlan;
@@ -76,6 +77,9 @@ pub struct SweepRow {
     /// Requests that ended in an error.
     #[serde(default)]
     pub errors: u64,
+    /// Whether requests arrived faster than the target completed them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overloaded: bool,
     /// Figures by the path of their key in `result.json`, and `cost`.
     #[serde(default)]
     pub figures: BTreeMap<String, SweepFigure>,
@@ -144,6 +148,9 @@ pub struct SweepResult {
     /// How the search went, where results decided which designs were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchOutcome>,
+    /// The highest rate within the bound of `require`, of a bisection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<Ceiling>,
     /// A row a design, in the order of their numbers.
     pub rows: Vec<SweepRow>,
     /// What a reader of the figures must know.

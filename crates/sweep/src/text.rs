@@ -37,6 +37,7 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     if let Some(search) = &result.search {
         let _ = writeln!(text, "{}", searched(search));
     }
+    text.extend(found(result).map(|line| line + "\n"));
     if result.done == 0 {
         return text;
     }
@@ -71,6 +72,11 @@ pub fn text(result: &SweepResult, top: usize) -> String {
         text.push_str(&covered(search));
     }
     text
+}
+
+/// What a bisection found, in a line.
+pub(crate) fn found(result: &SweepResult) -> Option<String> {
+    Some(result.ceiling.as_ref()?.line(result.plan.require.first()?))
 }
 
 /// How a search went, in a line.

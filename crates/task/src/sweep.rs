@@ -2,7 +2,7 @@
 
 use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, Prompt};
-use ssdyno_sweep::{Sweep, SweepPlan, SweepProgress, SweepResult, Workers};
+use ssdyno_sweep::{Sampling, Sweep, SweepPlan, SweepProgress, SweepResult, Workers};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
@@ -41,6 +41,7 @@ fn prepared(
         false => Vec::new(),
     };
     let name = match sweep.is_search() {
+        true if sweep.plan().sampling == Sampling::Bisection => "bisection of the rate".to_owned(),
         true => format!("search, up to {} designs", sweep.designs()),
         false => format!("{} designs", sweep.designs()),
     };

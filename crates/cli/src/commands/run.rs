@@ -88,6 +88,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "KEY=VALUES", value_parser = Swept::from_str, help_heading = None::<&str>,
           conflicts_with_all = ["runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
     pub(crate) sweep: Option<Swept>,
+    /// Find the highest rate at which requests may arrive (at random, as with --rate) so that a latency stays within a bound,
+    /// such as p99=1ms; or mean=, p50=, p95=, p99.9=. Exit code 1 if no rate does. No run keeps rows.
+    #[arg(long, value_name = "FIGURE=TIME", value_parser = Requirement::latency_target, help_heading = None::<&str>,
+          conflicts_with_all = ["rate", "sweep", "runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
+    pub(crate) latency_target: Option<Requirement>,
     /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`; may be repeated. Exit code
     /// 1 if the figure breaks it with 95 % confidence, 4 if the bound lies within the interval of the figure.
     #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
@@ -118,6 +123,8 @@ impl RunArgs {
         rest.extend(self.timeline.given().into_iter().map(valued));
         rest.extend(self.runs.map(|runs| ("--runs", Some(runs.to_string()))));
         rest.extend(self.sweep.iter().map(|swept| ("--sweep", Some(swept.typed.clone()))));
+        let target = self.latency_target.iter().map(|target| target.to_string().replace('<', "="));
+        rest.extend(target.map(|target| ("--latency-target", Some(target))));
         rest.extend(self.require.iter().map(|bound| ("--require", Some(bound.to_string()))));
         replay::command(&RunArgs::options(), &origin, rest)
     }

@@ -50,7 +50,7 @@ pub(crate) struct SweepArgs {
     /// Which designs to run: grid (all), random, latin-hypercube (each part of each axis once), or search (NSGA-II: those
     /// that look promising by the results so far; --designs and --time are its budget).
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
-          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search"]).map(|how| sampling(&how)))]
+          value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search", "bisection"]).map(|how| sampling(&how)))]
     sampling: Sampling,
     /// How many designs to draw; of a search, how many to run at the most.
     #[arg(long, value_name = "N", value_parser = requests, help_heading = DESIGNS)]
@@ -91,6 +91,7 @@ fn sampling(how: &str) -> Sampling {
         "random" => Sampling::Random,
         "latin-hypercube" => Sampling::LatinHypercube,
         "search" => Sampling::Search,
+        "bisection" => Sampling::Bisection,
         _ => Sampling::Grid,
     }
 }

@@ -15,6 +15,7 @@ mod hosts;
 mod hosts_tls;
 #[cfg(target_os = "linux")]
 mod json;
+mod latency_target;
 #[cfg(target_os = "linux")]
 mod live;
 mod loops;

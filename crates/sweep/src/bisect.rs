@@ -1,0 +1,230 @@
+//! The runs of a bisection: one rate after the other, each as long as it takes to decide.
+
+use std::collections::HashMap;
+use std::mem;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use ssdyno_block::Time;
+use ssdyno_block::units::Span;
+use ssdyno_figures::KeepGoing;
+use ssdyno_session::{Failure, FailureKind, RunSpec, StopFlag, side_by_side};
+
+use crate::ceiling::{Ceiling, Side};
+use crate::designs::Sampling;
+use crate::execute::{Crew, Sweep, SweepProgress, hash, run};
+use crate::objective::Requirement;
+use crate::plan::SweepPlan;
+use crate::row::{DesignState, SweepRow};
+use crate::swept::{RATE, number};
+
+/// Requests of the pilot, one at a time.
+const PILOT: u64 = 1000;
+
+/// How often the run at a rate is repeated with four times as many requests where the bound lies within the interval.
+const LONGER: u32 = 2;
+
+/// What ends a bisection early.
+enum Cut {
+    /// The user, or `time`.
+    Stopped,
+    Failed(Failure),
+}
+
+impl SweepPlan {
+    /// The bound of a bisection.
+    ///
+    /// # Errors
+    /// The plan does not vary the rate over one range alone, or has another bound than one of a latency from above.
+    pub(crate) fn bisected(&self) -> Result<&Requirement, Failure> {
+        let wrong = |message: &str, help: &str, key: &str| {
+            Err(Failure::usage(message).with_help(help).with_key(key))
+        };
+        let is_range = |axis: &crate::axis::Axis| axis.key() == RATE && axis.count().is_none();
+        if !matches!(self.vary.as_slice(), [axis] if is_range(axis)) {
+            let help = format!("write vary = [\"{RATE}=1..1000000000\"]");
+            return wrong("a bisection varies the rate of arrivals over one range", &help, "vary");
+        }
+        match self.require.as_slice() {
+            [bound] if bound.is_latency_from_above() => Ok(bound),
+            _ => wrong(
+                "a bisection has one bound, of a latency",
+                "write require = [\"p99<1ms\"]",
+                "require",
+            ),
+        }
+    }
+}
+
+impl Sweep {
+    /// Runs rates until the bracket around the bound is narrow. Gives whether it was stopped, and a failure that ended it.
+    pub(crate) fn bisect(
+        &mut self,
+        watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
+    ) -> Result<(bool, Option<Failure>), Failure> {
+        let bound = self.plan.bisected()?.clone();
+        let earlier = mem::take(&mut self.rows);
+        let crew = Crew::new(&self.plan, self.journal.take(), 0);
+        let mut bisection = Bisection {
+            plan: &self.plan,
+            crew: &crew,
+            known: earlier.into_iter().map(|row| (row.spec_hash.clone(), row)).collect(),
+            rows: Vec::new(),
+            watch,
+        };
+        let (ceiling, cut) = bisection.all(&bound);
+        let rows = bisection.rows;
+        let is_late = crew.is_late.load(Ordering::Relaxed);
+        self.journal = crew.journal.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.rows = rows;
+        let failure = ceiling.as_ref().and_then(|ceiling| ceiling.failure(&bound));
+        self.ceiling = ceiling;
+        match cut {
+            // `time` ends a search as narrow as it is then.
+            Some(Cut::Stopped) if is_late => Ok((false, failure)),
+            Some(Cut::Stopped) => Ok((true, None)),
+            // Nothing was run at all: no table either.
+            Some(Cut::Failed(failure)) if self.rows.is_empty() => Err(failure),
+            Some(Cut::Failed(failure)) => Ok((false, Some(failure))),
+            None => Ok((false, failure)),
+        }
+    }
+}
+
+struct Bisection<'a> {
+    plan: &'a SweepPlan,
+    crew: &'a Crew<'a>,
+    /// Rows of an earlier call, by the hash of their spec: the same rates are asked for again.
+    known: HashMap<String, SweepRow>,
+    rows: Vec<SweepRow>,
+    watch: &'a mut dyn FnMut(SweepProgress) -> KeepGoing,
+}
+
+impl Bisection<'_> {
+    fn all(&mut self, bound: &Requirement) -> (Option<Ceiling>, Option<Cut>) {
+        let mut ceiling = match self.pilot() {
+            Ok(rate) => Ceiling::new(bound, rate),
+            Err(cut) => return (None, Some(cut)),
+        };
+        let ends = [0.0, 1.0].map(|share| self.plan.vary.first().map(|axis| axis.at(share)));
+        let [least, most] = ends.map(|end| end.as_ref().and_then(number).unwrap_or(1.0));
+        while let Some(rate) = ceiling.next(least, most) {
+            let value = rounded(rate);
+            match self.step(&value, bound) {
+                Ok(side) => ceiling.take(number(&value).unwrap_or(rate), side),
+                Err(cut) => return (Some(ceiling), Some(cut)),
+            }
+        }
+        (Some(ceiling), None)
+    }
+
+    /// The rate of a closed loop with one request outstanding.
+    fn pilot(&mut self) -> Result<f64, Cut> {
+        let mut spec = self.plan.base();
+        // A load without arrivals is a closed loop.
+        spec.set.retain(|one| !one.trim().starts_with("workload.arrivals."));
+        spec.set.push("workload.depth=1".to_owned());
+        (spec.requests, spec.until) = (Some(spec.requests.map_or(PILOT, |n| n.min(PILOT))), None);
+        let plan = SweepPlan {
+            run: spec,
+            vary: Vec::new(),
+            sampling: Sampling::Grid,
+            ..self.plan.clone()
+        };
+        let row = self.one(|stop| Ok(run(&plan, 0, Vec::new(), stop)))?;
+        let mean = row.figure("latency_ns.mean").filter(|ns| *ns > 0.0);
+        mean.map(|ns| 1e9 / ns).ok_or_else(|| {
+            let message = "the pilot, one request at a time, has no latency";
+            Cut::Failed(Failure::new(FailureKind::Failed, message))
+        })
+    }
+
+    /// The side on which the rate lies; its longest run becomes a row.
+    fn step(&mut self, value: &Value, bound: &Requirement) -> Result<Side, Cut> {
+        let (number, mut plan) = (self.rows.len() as u64, self.plan.clone());
+        for at in 0.. {
+            let values = vec![value.clone()];
+            let spec = plan.spec(&values).map_err(Cut::Failed)?;
+            let row = match self.known.remove(&hash(&spec)) {
+                Some(row) => SweepRow { design: number, ..row },
+                None => self.fresh(&plan, number, values)?,
+            };
+            let side = side(&row, bound);
+            let longer = longer(&plan.run, &row);
+            let is_over = side != Side::Undecided || at >= LONGER;
+            let Some(longer) = longer.filter(|_| !is_over) else {
+                self.rows.push(row);
+                return Ok(side);
+            };
+            plan.run = longer;
+        }
+        Ok(Side::Undecided)
+    }
+
+    fn fresh(
+        &mut self,
+        plan: &SweepPlan,
+        number: u64,
+        values: Vec<Value>,
+    ) -> Result<SweepRow, Cut> {
+        let crew = self.crew;
+        self.one(|stop| crew.row_of(plan, number, values.clone(), stop))
+    }
+
+    /// A row that `make` gives on a thread of its own, while it is watched whether to stop.
+    fn one(
+        &mut self,
+        make: impl Fn(&StopFlag) -> Result<Option<SweepRow>, Failure> + Sync,
+    ) -> Result<SweepRow, Cut> {
+        let done = self.rows.len() as u64;
+        let progress = SweepProgress { done, of: done + 1, ..SweepProgress::default() };
+        let ran =
+            side_by_side(&[()], Some(1), |(), stop| make(stop), &mut |_| (self.watch)(progress));
+        let row = ran.map_err(Cut::Failed)?.into_iter().flatten().flatten().next();
+        let row = row.ok_or(Cut::Stopped)?;
+        match row.state {
+            DesignState::Done => Ok(row),
+            _ => {
+                let why = row.why.unwrap_or_default();
+                Err(Cut::Failed(Failure::new(FailureKind::Failed, why)))
+            }
+        }
+    }
+}
+
+/// What `row` says about `bound`.
+fn side(row: &SweepRow, bound: &Requirement) -> Side {
+    if row.overloaded {
+        return Side::Overloaded;
+    }
+    let figure = row.figures.get(bound.figure());
+    let [low, high] = [figure.and_then(|one| one.low), figure.and_then(|one| one.high)];
+    if high.is_some_and(|high| high <= bound.bound()) {
+        Side::Within
+    } else if low.is_some_and(|low| low > bound.bound()) {
+        Side::Beyond
+    } else {
+        Side::Undecided
+    }
+}
+
+/// `spec` with four times the length of the run that gave `row`; `None` where the run itself decides how long it is.
+fn longer(spec: &RunSpec, row: &SweepRow) -> Option<RunSpec> {
+    if spec.until.is_some() {
+        return None;
+    }
+    let mut longer = spec.clone();
+    longer.duration = spec.duration.map(|one| Span(Time::from_ns(one.0.as_ns() * 4)));
+    if spec.duration.is_none() || spec.requests.is_some() {
+        longer.requests = Some(spec.requests.unwrap_or(row.requests + row.errors) * 4);
+    }
+    Some(longer)
+}
+
+/// A rate with four digits: more would pretend to know more, and make a replay long.
+fn rounded(rate: f64) -> Value {
+    let scale = 10f64.powi(3 - rate.log10().floor() as i32);
+    let rate = (rate * scale).round() / scale;
+    if rate.fract() == 0.0 { json!(rate as u64) } else { json!(rate) }
+}

@@ -1,0 +1,216 @@
+//! The highest rate of arrivals at which a latency stays within a bound, and how it is found.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use ssdyno_report::figure_format;
+use ssdyno_session::{Failure, FailureKind};
+
+use crate::objective::Requirement;
+
+/// The bracket is narrow enough where its ends differ by this factor.
+const NARROW: f64 = 1.05;
+
+/// Below this share of the rate of the pilot nothing is tried.
+const LEAST: f64 = 0.01;
+
+/// Rates that are tried at the most: a guard, because doubling ends with an overload and a bracket of a factor of two takes four.
+const STEPS_MAX: usize = 60;
+
+/// What the runs at one rate say about the bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Side {
+    Within,
+    Beyond,
+    /// More requests arrive than the target completes: beyond, whatever the latency of those that ended.
+    Overloaded,
+    /// The bound lies within the interval of the figure.
+    Undecided,
+}
+
+/// The highest rate of arrivals at which a latency stays within its bound. Rates are requests per second.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Ceiling {
+    /// The figure that is bounded, such as `latency_ns.p99`.
+    pub figure: String,
+    /// Its bound in nanoseconds.
+    pub bound: f64,
+    /// One request at a time completes at this rate: where the search begins.
+    pub pilot: f64,
+    /// The highest rate within the bound, with 95 %; left out where no rate tried was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<f64>,
+    /// The lowest rate beyond the bound, with 95 %; left out where no rate tried was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<f64>,
+    /// Whether `beyond` is beyond because requests arrive faster there than the target completes them: its saturation.
+    #[serde(default)]
+    pub overloaded: bool,
+    /// Rates between the two where the longest run could not decide, rising.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<f64>,
+    /// Rates that were tried.
+    pub steps: u64,
+}
+
+impl Ceiling {
+    pub(crate) fn new(bound: &Requirement, pilot: f64) -> Ceiling {
+        Ceiling {
+            figure: bound.figure().to_owned(),
+            bound: bound.bound(),
+            pilot,
+            within: None,
+            beyond: None,
+            overloaded: false,
+            undecided: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    /// The next rate to try, between `least` and `most`; `None` where the search is over.
+    pub(crate) fn next(&self, least: f64, most: f64) -> Option<f64> {
+        if self.steps >= STEPS_MAX as u64 {
+            return None;
+        }
+        let (low, high) = (self.undecided.first(), self.undecided.last());
+        let least = least.max(LEAST * self.pilot);
+        let between = |from: f64, to: f64| (to / from > NARROW).then(|| (from * to).sqrt());
+        match (self.within, self.beyond) {
+            // Nothing decided yet: the pilot itself; from rates that do not decide, downwards first.
+            (None, beyond) => match low.copied().or(beyond) {
+                None => Some(self.pilot.clamp(least, most)),
+                Some(at) if at > least => Some((at / 2.0).max(least)),
+                Some(_) => None,
+            },
+            (Some(within), None) => {
+                let at = high.copied().unwrap_or(within);
+                (at < most).then(|| (at * 2.0).min(most))
+            }
+            (Some(within), Some(beyond)) => match low.zip(high) {
+                None => between(within, beyond),
+                Some((low, high)) => between(within, *low).or_else(|| between(*high, beyond)),
+            },
+        }
+    }
+
+    /// Takes what the runs at `rate` say. Latency rises with the rate: rates that did not decide below one within, or above
+    /// one beyond, are decided by it.
+    pub(crate) fn take(&mut self, rate: f64, side: Side) {
+        self.steps += 1;
+        match side {
+            Side::Within => {
+                self.within = Some(self.within.map_or(rate, |before| before.max(rate)));
+                self.undecided.retain(|at| *at > rate);
+            }
+            Side::Beyond | Side::Overloaded => {
+                if self.beyond.is_none_or(|before| rate < before) {
+                    (self.beyond, self.overloaded) = (Some(rate), side == Side::Overloaded);
+                }
+                self.undecided.retain(|at| *at < rate);
+            }
+            Side::Undecided => {
+                self.undecided.push(rate);
+                self.undecided.sort_by(f64::total_cmp);
+            }
+        }
+    }
+
+    /// Why the bound is not kept anywhere; `None` where it is.
+    pub(crate) fn failure(&self, bound: &Requirement) -> Option<Failure> {
+        if self.within.is_some() {
+            return None;
+        }
+        let tried = self.undecided.first().copied().or(self.beyond)?;
+        let what = format!("{} was not within the bound at any rate", bound.latency());
+        let what = format!("{what}, down to {}", iops(tried));
+        Some(Failure::new(FailureKind::Failed, what).with_help(
+            "raise the bound, or make the requests smaller; `--depth 1` shows the latency without a queue",
+        ))
+    }
+
+    /// The result in a line.
+    pub(crate) fn line(&self, bound: &Requirement) -> String {
+        let bound = bound.latency();
+        let beyond = self.beyond.map(|rate| match self.overloaded {
+            true => format!("saturated at {}", iops(rate)),
+            false => format!("beyond at {}", iops(rate)),
+        });
+        let mut rest: Vec<String> = beyond.into_iter().collect();
+        if let (Some(low), Some(high)) = (self.undecided.first(), self.undecided.last()) {
+            rest.push(match low == high {
+                true => format!("undecided at {}", iops(*low)),
+                false => format!("undecided from {} to {}", iops(*low), iops(*high)),
+            });
+        }
+        if self.beyond.is_none() {
+            rest.push("not beyond at any rate tried".to_owned());
+        }
+        match self.within {
+            Some(within) => format!("{bound} up to {} ({})", iops(within), rest.join(", ")),
+            None => format!("{bound} at no rate tried ({})", rest.join(", ")),
+        }
+    }
+}
+
+fn iops(rate: f64) -> String {
+    let number = figure_format("iops")(rate);
+    let has_unit = number.ends_with(char::is_alphabetic);
+    number + if has_unit { "IOPS" } else { " IOPS" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(limit: f64, pilot: f64, side: impl Fn(f64) -> Side) -> (Ceiling, Vec<f64>) {
+        let bound = Requirement::latency_target("p99=1ms").unwrap();
+        let (mut ceiling, mut tried) = (Ceiling::new(&bound, pilot), Vec::new());
+        while let Some(rate) = ceiling.next(1.0, limit) {
+            tried.push(rate);
+            ceiling.take(rate, side(rate));
+        }
+        (ceiling, tried)
+    }
+
+    #[test]
+    fn the_bracket_closes_around_the_bound_from_both_sides() {
+        for (truth, pilot) in [(700.0, 1e5), (1e5, 1e5), (3.3e6, 1e5), (99.0, 100.0)] {
+            let side = |rate| if rate <= truth { Side::Within } else { Side::Beyond };
+            let (found, tried) = search(1e9, pilot, side);
+            if truth < LEAST * pilot {
+                assert_eq!(found.within, None);
+                continue;
+            }
+            let (within, beyond) = (found.within.unwrap(), found.beyond.unwrap());
+            assert!(within <= truth && truth < beyond && beyond / within <= NARROW, "{found:?}");
+            assert!(tried.len() < 20, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn rates_that_do_not_decide_are_closed_in_from_both_sides() {
+        let (found, _) = search(1e9, 1e3, |rate| match rate {
+            rate if rate < 7_000.0 => Side::Within,
+            rate if rate < 8_500.0 => Side::Undecided,
+            _ => Side::Beyond,
+        });
+        let (low, high) = (found.undecided[0], *found.undecided.last().unwrap());
+        assert!(low / found.within.unwrap() <= NARROW && found.beyond.unwrap() / high <= NARROW);
+        assert!(found.within.unwrap() < 7_000.0 && found.beyond.unwrap() >= 8_500.0, "{found:?}");
+    }
+
+    #[test]
+    fn a_bound_that_is_never_kept_and_one_that_is_never_broken_both_end() {
+        let bound = Requirement::latency_target("p99=1ms").unwrap();
+        let (found, tried) = search(1e9, 1e5, |_| Side::Beyond);
+        assert_eq!((found.within, tried.last()), (None, Some(&1e3)));
+        assert!(found.failure(&bound).unwrap().message.contains("p99 <= 1"));
+        let (found, _) = search(1e6, 1e5, |_| Side::Within);
+        assert_eq!((found.within, found.beyond), (Some(1e6), None));
+        assert!(found.line(&bound).ends_with("(not beyond at any rate tried)"));
+        let (found, _) = search(1e9, 1e5, |_| Side::Undecided);
+        assert!(found.within.is_none() && found.failure(&bound).is_some());
+        let side = |rate| if rate < 2e5 { Side::Within } else { Side::Overloaded };
+        let (found, _) = search(1e9, 1e5, side);
+        assert!(found.overloaded && found.line(&bound).contains("saturated at"));
+    }
+}
