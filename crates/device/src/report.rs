@@ -3,7 +3,7 @@
 use ssdyno_block::{Injected, Time};
 use ssdyno_energy::{Draw, EnergyConfig, Facts, PartPower, PowerModel};
 use ssdyno_engine::events::{FlashUnit, UnitNames};
-use ssdyno_engine::{Health, PlaneUse, Pool};
+use ssdyno_engine::{Health, PlaneUse, Pool, Victims};
 
 /// Numbers that every device has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +37,8 @@ pub struct FlashReport {
     pub pools: Vec<Pool>,
     /// What was written to each plane so far, and what it holds now; empty where that is not known.
     pub planes: Vec<PlaneUse>,
+    /// The blocks that garbage collection has cleaned so far, see [`Victims`]; `None` where it does not clean blocks of pages.
+    pub victims: Option<Victims>,
     /// RAM for the mapping tables in a real controller.
     pub map_ram_bytes: u64,
     /// How worn the flash is.
@@ -157,6 +159,12 @@ impl DeviceReport {
             erases_max: a.erases_max.max(b.erases_max),
         })
         .unwrap_or_default()
+    }
+
+    /// The victims of garbage collection in all units; `None` without an FTL that cleans blocks of pages.
+    pub fn victims(&self) -> Option<Victims> {
+        let flash = self.units.iter().filter_map(|unit| unit.flash.as_ref());
+        flash.filter_map(|flash| flash.victims).reduce(Victims::with)
     }
 
     /// What all units did of their tables `[faults]`; `None` where none was asked for any.

@@ -42,3 +42,69 @@ pub struct Pool {
     /// Good blocks in the plane where it has the fewest.
     pub blocks_least: u32,
 }
+
+/// The blocks that garbage collection has cleaned, by how many of their pages it had to move. Blocks that are moved to level
+/// wear are none of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Victims {
+    /// Blocks of which less than 5 % of the data pages were valid, then 5 to less than 10 %, and so on; the last has those
+    /// of 95 to 100 %.
+    pub by_valid_share: [u64; 20],
+    /// Valid pages of all of them.
+    pub valid_pages: u64,
+    /// Data pages of all of them, valid or not.
+    pub pages: u64,
+}
+
+impl Victims {
+    /// One more, of whose `pages` data pages `valid` were moved.
+    #[inline]
+    pub fn count(&mut self, valid: u32, pages: u32) {
+        let bucket = u64::from(valid) * 20 / u64::from(pages.max(1));
+        self.by_valid_share[(bucket as usize).min(19)] += 1;
+        self.valid_pages += u64::from(valid);
+        self.pages += u64::from(pages);
+    }
+
+    /// These and `others`.
+    #[must_use]
+    pub fn with(self, others: Victims) -> Victims {
+        self.combined(others, u64::saturating_add)
+    }
+
+    /// Those that came after `earlier`, which is what was counted up to then.
+    #[must_use]
+    pub fn since(self, earlier: Victims) -> Victims {
+        // A sanitized device counts anew.
+        self.combined(earlier, u64::saturating_sub)
+    }
+
+    fn combined(self, other: Victims, both: fn(u64, u64) -> u64) -> Victims {
+        let blocks = |at| both(self.by_valid_share[at], other.by_valid_share[at]);
+        Victims {
+            by_valid_share: std::array::from_fn(blocks),
+            valid_pages: both(self.valid_pages, other.valid_pages),
+            pages: both(self.pages, other.pages),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn victims_are_counted_in_twentieths() {
+        let mut all = Victims::default();
+        for valid in [0, 4, 5, 99, 100] {
+            all.count(valid, 100);
+        }
+        let at = [0, 1, 18, 19].map(|bucket: usize| all.by_valid_share[bucket]);
+        assert_eq!((at, all.valid_pages, all.pages), ([2, 1, 0, 2], 208, 500));
+        let mut more = all;
+        more.count(30, 100);
+        let mut one = Victims::default();
+        one.count(30, 100);
+        assert_eq!((more.since(all), all.with(one)), (one, more));
+    }
+}

@@ -21,7 +21,7 @@ mod server;
 mod table;
 mod wheel;
 
-pub use flash_use::{Health, PlaneUse, Pool};
+pub use flash_use::{Health, PlaneUse, Pool, Victims};
 pub use last_transfer::LastTransferTime;
 pub use prepare_error::PrepareError;
 pub use queue::{Event, EventQueue};

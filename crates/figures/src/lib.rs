@@ -40,6 +40,7 @@ mod steady;
 mod stop;
 mod tail;
 mod until;
+mod victims;
 mod warning;
 
 pub use calendar::CalendarTime;
@@ -73,4 +74,5 @@ pub use steady::{SteadyPeriod, SteadyState};
 pub use stop::{Ending, StopReason};
 pub use tail::TailVerdict;
 pub use until::{Metric, Precision, Until};
+pub use victims::GcVictims;
 pub use warning::{Warning, WarningKind};

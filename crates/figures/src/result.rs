@@ -18,6 +18,7 @@ use crate::steady::SteadyState;
 use crate::stop::StopReason;
 use crate::tail::TailVerdict;
 use crate::until::Precision;
+use crate::victims::GcVictims;
 use crate::warning::{Warning, WarningKind};
 
 /// Version of the shape of [`RunResult`]. It rises when a key is renamed, removed or changes its
@@ -110,6 +111,10 @@ pub struct RunResult {
     pub energy_by_package: Vec<PackageEnergy>,
     /// Pages programmed by page written by the host; `null` where nothing was written.
     pub write_amplification: Option<f64>,
+    /// What garbage collection cleaned in the recorded window; left out for a device without page-level garbage collection, and
+    /// where nothing was cleaned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gc_victims: Option<GcVictims>,
     /// Operations of the flash array; `null` for a device that is not known to be flash.
     pub flash_operations: Option<FlashOperations>,
     /// Share of `energy_seconds` each part was busy, 0 to 1: what the device still did after the last

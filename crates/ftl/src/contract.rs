@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError};
+use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError, Victims};
 use ssdyno_flash::{FlashConfig, FlashOp, Geometry};
 
 use crate::{Endurance, FtlConfig, Precondition, PrepareWatch};
@@ -114,6 +114,12 @@ pub trait Ftl: Debug + Send {
     /// What was written to each plane, and what it holds; empty where pages have no choice of plane.
     fn planes(&self) -> Vec<PlaneUse> {
         Vec::new()
+    }
+
+    /// The blocks that garbage collection has cleaned since the FTL was made, preconditioning included; `None` where it does not
+    /// clean blocks of pages, but merges logs with blocks.
+    fn victims(&self) -> Option<Victims> {
+        None
     }
 
     /// The pools of an FTL that has one for each class of logical pages; there is no one effective

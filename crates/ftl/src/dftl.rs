@@ -37,7 +37,7 @@ use crate::page_map::{PageMap, Stream};
 use crate::random_writes::RandomWrites;
 use crate::sample::{Sampled, Written};
 use crate::{Fill, Ftl, HotCold, Plane, Precondition, PrepareWatch, ReadOnly, sample};
-use ssdyno_engine::{Health, PlaneUse, PrepareError};
+use ssdyno_engine::{Health, PlaneUse, PrepareError, Victims};
 
 /// Bytes of an entry in flash: a physical page number.
 const FLASH_ENTRY_BYTES: u32 = 4;
@@ -471,5 +471,9 @@ impl Ftl for Dftl {
 
     fn planes(&self) -> Vec<PlaneUse> {
         self.inner.planes()
+    }
+
+    fn victims(&self) -> Option<Victims> {
+        self.inner.victims()
     }
 }

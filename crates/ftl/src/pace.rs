@@ -27,10 +27,13 @@ pub(crate) struct Begun {
     fetched: u32,
     /// Pages of the host that may be written until it must be empty: what it gains.
     writes: u32,
+    /// Pages moved out of it.
+    moved: u32,
 }
 
 impl Begun {
-    pub(crate) const NOTHING: Begun = Begun { victim: NONE, next: 0, fetched: 0, writes: 0 };
+    pub(crate) const NOTHING: Begun =
+        Begun { victim: NONE, next: 0, fetched: 0, writes: 0, moved: 0 };
 
     /// The same cleaning, of the block `to(victim)`.
     pub(crate) fn moved(self, to: impl Fn(u32) -> u32) -> Begun {
@@ -65,7 +68,7 @@ impl PageMap {
             return self.blocks.put_back(victim);
         }
         self.blocks.take_out(victim);
-        self.begun[plane as usize] = Begun { victim, next: 0, fetched: 0, writes };
+        self.begun[plane as usize] = Begun { victim, writes, ..Begun::NOTHING };
         self.fetch_ahead(plane);
     }
 
@@ -108,8 +111,11 @@ impl PageMap {
             next += 1;
         }
         self.gather = one;
-        self.begun[plane as usize].next = next;
+        let begun = &mut self.begun[plane as usize];
+        (begun.next, begun.moved) = (next, begun.moved + moved);
         if self.blocks.valid(victim) == 0 {
+            // What the host overwrote since it was begun cost no copy.
+            self.victims.count(begun.moved, self.limits.data_pages);
             self.begun[plane as usize] = Begun::NOTHING;
             self.blocks.erased(victim);
             out.push(FlashOp::erase(plane, first, FlashCause::Cleaning));

@@ -14,7 +14,7 @@ use crate::{
     Blocks, Fill, Ftl, FtlConfig, FtlLimits, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
     sample,
 };
-use ssdyno_engine::{Health, PlaneUse, PrepareError};
+use ssdyno_engine::{Health, PlaneUse, PrepareError, Victims};
 
 /// The open block of a plane.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +62,8 @@ pub(crate) struct PageMap {
     pub(crate) gather: Vec<(u32, u32)>,
     /// The block of each plane that is being cleaned in steps.
     pub(crate) begun: Vec<Begun>,
+    /// The blocks that cleaning chose, by what was valid in them.
+    pub(crate) victims: Victims,
     /// Logical pages from here on are pages of the mapping table, kept in blocks of their own.
     pub(crate) mapping_from: u32,
     /// With a mapping table in flash: pages of the host that cleaning moved.
@@ -124,6 +126,7 @@ impl PageMap {
             read_only: false,
             gather: Vec::with_capacity(limits.data_pages as usize),
             begun: vec![Begun::NOTHING; geometry.planes() as usize],
+            victims: Victims::default(),
             mapping_from: if limits.mapping_pages > 0 { limits.logical_pages } else { NONE },
             moved: Vec::new(),
         }
@@ -379,6 +382,10 @@ impl Ftl for PageMap {
             capacity: self.capacity(plane),
         };
         (0..).zip(&self.planes).map(plane).collect()
+    }
+
+    fn victims(&self) -> Option<Victims> {
+        Some(self.victims)
     }
 
     fn effective_utilisation(&self) -> Option<f64> {

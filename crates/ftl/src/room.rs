@@ -48,7 +48,8 @@ impl PageMap {
         while self.blocks.free_count(plane) < enough {
             let stuck = without_gain > patience;
             let Some(victim) = self.choose_victim(plane, stuck) else { return };
-            let gains = self.blocks.valid(victim) < self.limits.data_pages;
+            let valid = self.blocks.valid(victim);
+            let gains = valid < self.limits.data_pages;
             if !gains && (stuck || self.config.cleaning == Cleaning::Greedy) {
                 self.blocks.put_back(victim);
                 return;
@@ -58,6 +59,7 @@ impl PageMap {
                 self.blocks.put_back(victim);
                 return;
             }
+            self.victims.count(valid, self.limits.data_pages);
             self.level_wear(plane, out);
         }
     }

@@ -313,6 +313,9 @@ fn flash(text: &mut String, r: &RunResult) {
     if let Some(amplification) = r.write_amplification {
         line(text, format_args!("Write amplification  {}", significant(amplification, 4)));
     }
+    if let Some(victims) = &r.gc_victims {
+        line(text, format_args!("Victims              {}", lines::victims::summary(victims)));
+    }
     if let Some(f) = r.flash_operations {
         line(
             text,

@@ -7,6 +7,7 @@ use cpu_time::ThreadTime;
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
+use ssdyno_engine::Victims;
 use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, LiveSnapshot, Precision, RunLimits, RunProgress};
 use ssdyno_record::{Precise, Recorder};
@@ -67,6 +68,8 @@ pub struct DriveEnd {
     pub issued: u64,
     /// Bytes of the writes among them, with those of a ramp-up.
     pub written_bytes: u64,
+    /// The victims of garbage collection since recording began; `None` where the device has none.
+    pub victims: Option<Victims>,
     /// True if it was told to stop.
     pub stopped: bool,
     /// True if there was no memory for more rows.
@@ -109,6 +112,7 @@ pub fn drive(
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut writes = WriteTrack::default();
+    let mut cleaned = DeviceReport::of(drive.device).victims();
     let mut draining = None;
     loop {
         if due {
@@ -136,6 +140,7 @@ pub fn drive(
                 (ramping_up, start) = (false, None);
                 drive.meter.reset(at);
                 drive.device.begin_window(at);
+                cleaned = DeviceReport::of(drive.device).victims();
             }
         }
         if let Some(precise) = &mut precise
@@ -163,6 +168,8 @@ pub fn drive(
     }
     state.show_events(&mut drive);
     state.give_up(&mut drive);
+    let now = DeviceReport::of(drive.device).victims();
+    state.victims = now.zip(cleaned).map(|(now, before)| now.since(before));
     state.end(precise.map(|precise| precise.precision()), started.elapsed(), writes)
 }
 
@@ -186,6 +193,7 @@ struct State {
     out_of_memory: bool,
     issued: u64,
     written_bytes: u64,
+    victims: Option<Victims>,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
     failed: u64,
@@ -408,6 +416,7 @@ impl State {
             settled: self.now,
             issued: self.issued,
             written_bytes: self.written_bytes,
+            victims: self.victims,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,
             precision,

@@ -8,9 +8,9 @@ use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
 use ssdyno_engine::Health;
 use ssdyno_engine::events::{Activity, FlashCause};
 use ssdyno_figures::{
-    BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, HostResult,
-    Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power, RunResult,
-    StopReason,
+    BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims,
+    HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
+    RunResult, StopReason,
 };
 use ssdyno_record::Recording;
 use ssdyno_workload::FioFiles;
@@ -165,6 +165,10 @@ impl Parts<'_> {
             programs,
             erases: counts.total(Activity::Erase),
             relocations,
+        });
+        result.gc_victims = self.ended.victims.and_then(|victims| {
+            let mean = victims.valid_pages as f64 / victims.pages.max(1) as f64;
+            GcVictims::new(victims.by_valid_share.to_vec(), mean)
         });
         let written = recording.bytes(Op::Write);
         // Without flash nothing can be amplified.

@@ -98,6 +98,7 @@ impl Device for FixedTime {
             page_bytes: 4096,
             pages_per_block: 64,
             effective_utilisation: None,
+            victims: None,
             pools: Vec::new(),
             planes: Vec::new(),
             map_ram_bytes: 0,

@@ -25,7 +25,7 @@ use crate::{
     WearLevelling,
 };
 use package::{Package, Shape};
-use ssdyno_engine::{Health, PrepareError};
+use ssdyno_engine::{Health, PrepareError, Victims};
 
 /// The FTL: its packages, side by side.
 #[derive(Debug)]
@@ -263,6 +263,10 @@ impl Ftl for Agrawal {
             let from = (package.die() * self.blocks_per_package) as usize;
             package.start_worn(&erases[from..from + self.blocks_per_package as usize]);
         }
+    }
+
+    fn victims(&self) -> Option<Victims> {
+        self.packages.iter().map(Package::victims).reduce(Victims::with)
     }
 
     fn effective_utilisation(&self) -> Option<f64> {

@@ -8,7 +8,7 @@ use crate::random_writes::RandomWrites;
 use crate::ranks::Ranks;
 use crate::reverse::Reverse;
 use crate::{PrepareWatch, ReadOnly};
-use ssdyno_engine::PrepareError;
+use ssdyno_engine::{PrepareError, Victims};
 
 /// Overwrites of a package before its state counts as steady; greedy cleaning needs about three to
 /// forget an ordered fill at a utilisation of 0.9.
@@ -86,6 +86,8 @@ pub(super) struct Package {
     /// False while preconditioning: wear is counted from the start of the run.
     wears: bool,
     gather: Vec<(u32, u32)>,
+    /// The blocks that were cleaned, by what was valid in them.
+    victims: Victims,
 }
 
 impl Package {
@@ -124,6 +126,7 @@ impl Package {
             cleaning_turn: 0,
             wears: true,
             gather: Vec::with_capacity(shape.data_pages as usize),
+            victims: Victims::default(),
         }
     }
 
@@ -329,6 +332,11 @@ impl Package {
         self.ranks.close(block);
     }
 
+    /// The blocks that were cleaned.
+    pub(super) fn victims(&self) -> Victims {
+        self.victims
+    }
+
     /// Cleans until no plane is low: one block of one plane at a time, the planes in turn.
     ///
     /// Ends because every step frees at least one invalid page for good.
@@ -376,6 +384,7 @@ impl Package {
             out.push(FlashOp::copy(device_plane, from, to, FlashCause::Cleaning));
             self.seal_if_full(plane, FlashCause::Cleaning, out);
         }
+        self.victims.count(gather.len() as u32, self.shape.data_pages);
         self.gather = gather;
         out.push(FlashOp::erase(device_plane, self.device_page(first), FlashCause::Cleaning));
         self.erased(plane, victim);

@@ -142,10 +142,12 @@ fn clean_to_give(map: &mut PageMap, plane: u32, out: &mut Vec<FlashOp>) {
     // Each turn gains a page at least.
     while map.blocks.free_count(plane) < 2 {
         let Some(victim) = map.choose_victim(plane, true) else { return };
-        let gains = map.blocks.valid(victim) < map.limits.data_pages;
+        let valid = map.blocks.valid(victim);
+        let gains = valid < map.limits.data_pages;
         if !gains || !map.clean(plane, victim, out) {
             return map.blocks.put_back(victim);
         }
+        map.victims.count(valid, map.limits.data_pages);
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     Blocks, Fill, Ftl, FtlConfig, FtlLimits, HotCold, Plane, Precondition, PrepareWatch, ReadOnly,
     WearLevelling, sample,
 };
-use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError};
+use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError, Victims};
 
 pub(crate) use sharing::check;
 use sharing::{Sharing, of_plane};
@@ -347,6 +347,10 @@ impl Ftl for Classes {
             }
         }
         all
+    }
+
+    fn victims(&self) -> Option<Victims> {
+        self.members.iter().filter_map(|member| member.map.victims()).reduce(Victims::with)
     }
 
     fn pools(&self) -> Vec<Pool> {

@@ -24,6 +24,9 @@ pub(super) fn bytes_tick(v: f64) -> String {
 pub(super) fn watts_tick(v: f64) -> String {
     short(watts(v))
 }
+fn percent_tick(v: f64) -> String {
+    format!("{} %", short(significant(v, 3)))
+}
 fn seconds_tick(v: f64) -> String {
     short(seconds(v))
 }
@@ -52,6 +55,26 @@ fn bars(bins: &[LatencyBin], total: u64) -> Vec<(f64, f64, f64)> {
         *share /= (*to / *from).log2();
     }
     bars
+}
+
+/// How full the blocks were that garbage collection cleaned.
+pub(super) fn victims(r: &RunResult) -> String {
+    let Some(victims) = &r.gc_victims else { return String::new() };
+    let parts = victims.by_valid_share.len() as f64;
+    let share = |count: u64| 100.0 * count as f64 / victims.blocks.max(1) as f64;
+    let most = victims.by_valid_share.iter().map(|count| share(*count)).fold(0.0, f64::max);
+    let x = Axis::from_zero("valid pages of a victim", 100.0, percent_tick);
+    let mut plot = Plot::new("Victims", x, Axis::from_zero("share of victims", most, percent_tick));
+    for (part, count) in victims.by_valid_share.iter().enumerate().filter(|(_, count)| **count > 0)
+    {
+        let [from, to] = [part, part + 1].map(|edge| 100.0 * edge as f64 / parts);
+        let top = share(*count);
+        let outline = [(from, 0.0), (from, top), (to, top), (to, 0.0)];
+        let title = format!("{from:.0} to {to:.0} % valid: {top:.1} % of the victims");
+        plot.cell("write", &outline, 0.6, &title);
+    }
+    plot.mark(100.0 * victims.valid_mean, "mean");
+    plot.finish()
 }
 
 /// First and last latency of all operations, in ns; `None` where no request took any time.

@@ -76,7 +76,7 @@ pub fn report_html(result: &RunResult) -> String {
     if let Some(faults) = &result.faults {
         section(&mut page, "faults", lines::faults::title(faults), &[tables::faults(result)]);
     }
-    inside(&mut page, result, "flash", "Flash", &[tables::flash(result)]);
+    inside(&mut page, result, "flash", "Flash", &[charts::victims(result), tables::flash(result)]);
     inside(&mut page, result, "expected", "Expected and measured", &[tables::expected(result)]);
     section(&mut page, "invariants", "Invariants", &[tables::invariants(result)]);
     section(&mut page, "confidence", "Confidence", &[tables::confidence(result)]);

@@ -196,6 +196,9 @@ pub(super) fn flash(r: &RunResult) -> String {
         rows.push(vec!["blocks erased".into(), count(f.erases)]);
         rows.push(vec!["pages moved by cleaning".into(), count(f.relocations)]);
     }
+    if let Some(victims) = &r.gc_victims {
+        rows.push(vec!["victims".into(), lines::victims::summary(victims)]);
+    }
     let amplification = r.write_amplification.map(|w| significant(w, 4));
     rows.extend(amplification.map(|w| vec!["write amplification".into(), w]));
     table(&["", "in the recorded window"], &rows)

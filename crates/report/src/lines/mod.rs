@@ -6,3 +6,4 @@ pub(crate) mod hosts;
 pub(crate) mod jobs;
 pub(crate) mod latency;
 pub(crate) mod machine;
+pub(crate) mod victims;

@@ -17,4 +17,5 @@ mod sessions;
 mod steady;
 mod thrashing;
 mod time_limits;
+mod victims;
 mod worked_device;

@@ -81,6 +81,7 @@ impl Device for Ssd {
             effective_utilisation: self.flash.ftl.effective_utilisation(),
             pools: self.flash.ftl.pools(),
             planes: self.flash.ftl.planes(),
+            victims: self.flash.ftl.victims(),
             map_ram_bytes: self.flash.ftl.map_ram_bytes(),
             health: self.flash.ftl.health(),
         });
