@@ -116,7 +116,7 @@ fn the_page_is_well_formed_and_whole() {
         expected.extend(["invariants", "confidence", "configuration"]);
         assert_eq!(ids, expected);
         let pictures = tree.descendants().filter(|n| n.has_tag_name("svg")).count();
-        assert_eq!(pictures, if result.requests > 0 { 10 } else { 0 });
+        assert_eq!(pictures, if result.requests > 0 { 11 } else { 0 });
         for outside in ["http", "<script", "@import", "url(", "NaN", "inf\"", "inf "] {
             assert!(!page.contains(outside), "the page holds {outside}");
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use ssdyno_block::Time;
 use ssdyno_figures::{
-    BusyShare, Configuration, Energy, EnergyRow, Expected, FlashOperations, Keep, OwnCost,
-    PackageEnergy, Power, RunResult,
+    BusyShare, Configuration, Energy, EnergyRow, Expected, FlashOperations, GcVictims, Keep,
+    OwnCost, PackageEnergy, Power, RunResult,
 };
 use ssdyno_record::{Recorder, Recording};
 
@@ -100,6 +100,9 @@ fn add_device(r: &mut RunResult, end: Time) {
     r.write_amplification = Some(2.897);
     r.flash_operations =
         Some(FlashOperations { reads: 24_000, programs: 21_000, erases: 328, relocations: 14_000 });
+    let mut by_valid_share = vec![0; 20];
+    by_valid_share[12..15].copy_from_slice(&[80, 200, 48]);
+    r.gc_victims = GcVictims::new(by_valid_share, 0.667);
     let share = |n: usize, base: f64| (0..n).map(|i| base + 0.03 * (i % 7) as f64).collect();
     r.busy_share = Some(BusyShare {
         channels: share(8, 0.2),
