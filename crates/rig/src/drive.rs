@@ -112,7 +112,7 @@ pub fn drive(
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut writes = WriteTrack::default();
-    let mut cleaned = DeviceReport::of(drive.device).victims();
+    state.victims = DeviceReport::of(drive.device).victims();
     let mut draining = None;
     loop {
         if due {
@@ -138,9 +138,7 @@ pub fn drive(
                 && at <= next
             {
                 (ramping_up, start) = (false, None);
-                drive.meter.reset(at);
-                drive.device.begin_window(at);
-                cleaned = DeviceReport::of(drive.device).victims();
+                state.begin_window(&mut drive, at);
             }
         }
         if let Some(precise) = &mut precise
@@ -169,7 +167,7 @@ pub fn drive(
     state.show_events(&mut drive);
     state.give_up(&mut drive);
     let now = DeviceReport::of(drive.device).victims();
-    state.victims = now.zip(cleaned).map(|(now, before)| now.since(before));
+    state.victims = now.zip(state.victims).map(|(now, before)| now.since(before));
     state.end(precise.map(|precise| precise.precision()), started.elapsed(), writes)
 }
 
@@ -193,6 +191,7 @@ struct State {
     out_of_memory: bool,
     issued: u64,
     written_bytes: u64,
+    /// Those up to where recording began; at the end those since.
     victims: Option<Victims>,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
@@ -219,6 +218,13 @@ impl State {
             events.show_to(*reader);
         }
         events.clear();
+    }
+
+    /// Recording starts at `at`.
+    fn begin_window(&mut self, drive: &mut Drive<'_>, at: Time) {
+        drive.meter.reset(at);
+        drive.device.begin_window(at);
+        self.victims = DeviceReport::of(drive.device).victims();
     }
 
     fn stop(&mut self) {
