@@ -125,7 +125,9 @@ impl Bisection<'_> {
         // A load without arrivals is a closed loop.
         spec.set.retain(|one| !one.trim().starts_with("workload.arrivals."));
         spec.set.push("workload.depth=1".to_owned());
-        (spec.requests, spec.until) = (Some(spec.requests.map_or(PILOT, |n| n.min(PILOT))), None);
+        // A spec has one of the three.
+        let requests = spec.requests.map_or(PILOT, |n| n.min(PILOT));
+        (spec.requests, spec.duration, spec.until) = (Some(requests), None, None);
         let plan = SweepPlan {
             run: spec,
             vary: Vec::new(),
@@ -215,9 +217,9 @@ fn longer(spec: &RunSpec, row: &SweepRow) -> Option<RunSpec> {
         return None;
     }
     let mut longer = spec.clone();
-    longer.duration = spec.duration.map(|one| Span(Time::from_ns(one.0.as_ns() * 4)));
-    if spec.duration.is_none() || spec.requests.is_some() {
-        longer.requests = Some(spec.requests.unwrap_or(row.requests + row.errors) * 4);
+    match spec.duration {
+        Some(one) => longer.duration = Some(Span(Time::from_ns(one.0.as_ns() * 4))),
+        None => longer.requests = Some(spec.requests.unwrap_or(row.requests + row.errors) * 4),
     }
     Some(longer)
 }

@@ -48,7 +48,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
     require: Vec<Requirement>,
     /// Which designs to run: grid (all), random, latin-hypercube (each part of each axis once), or search (NSGA-II: those
-    /// that look promising by the results so far; --designs and --time are its budget).
+    /// that look promising by the results so far; --designs and --time are its budget), or bisection (the highest rate within the bound of --require).
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
           value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search", "bisection"]).map(|how| sampling(&how)))]
     sampling: Sampling,

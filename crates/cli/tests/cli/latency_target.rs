@@ -62,3 +62,37 @@ fn what_has_no_place_beside_a_target_of_latency_is_refused() {
     }
     assert!(!place.path().join("results").exists());
 }
+
+/// A plan asks for the same search; a load with a length of time takes the same way to the same rate.
+#[test]
+fn a_plan_and_a_duration_give_the_same_rate() {
+    let place = Place::new();
+    let plan = r#"
+sampling = "bisection"
+vary = ["workload.arrivals.rate=1..1000000000"]
+require = ["mean<15us"]
+[run]
+target = "sim:delay-10us"
+workload = "randread"
+requests = 20000
+set = ["workload.arrivals.kind=poisson"]
+"#;
+    fs::write(place.path().join("plan.toml"), plan).unwrap();
+    let load = ["run", "sim:delay-10us", "-w", "randread", "--latency-target", "mean=15us"];
+    let none = ["--keep", "none"];
+    let typed = place.json(&[&load[..], &["--requests", "20k"], &none].concat());
+    let planned = place.json(&[&["sweep", "plan.toml"][..], &none].concat());
+    assert_eq!(planned["ceiling"], typed["ceiling"]);
+    let timed = place.json(&[&load[..], &["-t", "400ms"], &none].concat());
+    let within = timed["ceiling"]["within"].as_f64().unwrap();
+    assert!((within / 50_000.0 - 1.0).abs() < 0.05, "{}", timed["ceiling"]);
+    // What is wrong in a plan is said before anything runs.
+    for (from, to, says) in [
+        ("mean<15us", "iops>1k", "one bound, of a latency"),
+        ("1..1000000000", "1000,2000", "over one range"),
+    ] {
+        fs::write(place.path().join("plan.toml"), plan.replace(from, to)).unwrap();
+        let error = place.fails(2, &["sweep", "plan.toml"]);
+        assert!(error.contains(says), "{error}");
+    }
+}
