@@ -79,7 +79,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         true => format!("The first {ROWS_MAX} designs"),
         false => "All designs".to_owned(),
     };
-    page.section(&title, &[html_table(&names, &rows)]);
+    page.sortable(&title, &names, &rows);
     page.finish()
 }
 

@@ -253,6 +253,7 @@ mod tests {
                 spec_hash: String::new(),
                 requests: 1,
                 errors: 0,
+                overloaded: false,
                 figures,
                 standing: None,
             };

@@ -4,11 +4,16 @@ use std::fmt::Write;
 
 use super::markup::{STYLE, escape};
 
+/// What makes the tables of [`Page::sortable`] sort. A page has it once.
+const SORT: &str = include_str!("sort.js");
+
 /// A page under construction: opens without a network, in light and dark. All text is escaped
 /// here, except blocks, which are HTML already.
 #[derive(Debug)]
 pub struct Page {
     html: String,
+    /// Whether a table needs the script that sorts.
+    sorts: bool,
 }
 
 impl Page {
@@ -21,6 +26,7 @@ impl Page {
             false => "",
         };
         Page {
+            sorts: false,
             html: format!(
                 "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
                  <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
@@ -44,8 +50,18 @@ impl Page {
         self.html.push_str("</section>\n");
     }
 
+    /// A section with a table of many rows, which a reader can sort by each column and filter by words.
+    pub fn sortable(&mut self, title: &str, header: &[&str], rows: &[Vec<String>]) {
+        let table = table(header, rows);
+        self.sorts |= !table.is_empty();
+        self.section(title, &[format!("<div class=\"sortable\">{table}</div>\n")]);
+    }
+
     /// The finished page.
     pub fn finish(mut self) -> String {
+        if self.sorts {
+            let _ = write!(self.html, "<script>\n{SORT}</script>\n");
+        }
         self.html.push_str("</body>\n</html>\n");
         with_contents(self.html)
     }

@@ -6,6 +6,7 @@ mod lost;
 mod origins;
 mod paint;
 mod pictures;
+mod report;
 mod restarted;
 mod sizes;
 
