@@ -25,7 +25,7 @@ pub(super) fn watts_tick(v: f64) -> String {
     short(watts(v))
 }
 fn percent_tick(v: f64) -> String {
-    format!("{} %", short(significant(v, 3)))
+    short(format!("{} %", short(significant(v, 3))))
 }
 fn seconds_tick(v: f64) -> String {
     short(seconds(v))
