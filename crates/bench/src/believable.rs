@@ -1,4 +1,4 @@
-//! Whether p99 of a run is that of the target: one verdict of all that is known.
+//! Whether the p99 of a run is that of the target: one verdict from the warnings and from the load of the machine.
 
 use ssdyno_figures::{RunResult, TailVerdict, Warning, WarningKind, nanoseconds, significant};
 
@@ -34,7 +34,7 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
         "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
         100.0 * others.share
     );
-    // Whoever spins loses its CPU to others for whole slices; whoever sleeps is woken before them.
+    // The kernel takes the CPU of a job that spins away for whole time slices; a job that sleeps is woken before others.
     let (message, help) = match spins {
         true => (
             format!(

@@ -1,7 +1,8 @@
 //! `ssdyno sweep --dask ADDRESS`: the designs run on the workers of a Dask scheduler.
 //!
-//! Dask is spoken from Python alone, so a child process does that: `python3 -m ssdyno.workers`, of the Python package
-//! of the same version. It gets the plan and the numbers of the designs, and gives a row a line.
+//! The protocol of Dask has a client in Python only, so a child process talks to the scheduler: `python3 -m
+//! ssdyno.workers`, of the Python package of the same version. The child reads the plan and the numbers of the designs,
+//! and prints one row a line.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -32,7 +33,7 @@ enum Line {
     Row(Box<SweepRow>),
 }
 
-/// The child that speaks with the scheduler. It ends when this is dropped, and cancels what Dask has not begun.
+/// The child that talks to the scheduler. When this is dropped, the child cancels what Dask has not begun, and ends.
 pub(crate) struct Dask {
     child: Child,
     lines: Receiver<String>,
@@ -60,7 +61,7 @@ impl Dask {
             });
         }
         if let Some(mut input) = child.stdin.take() {
-            // A child that ended already says why at its end.
+            // If the child has ended already, its exit status says why.
             let _ = input.write_all(&asked);
         }
         Ok(Dask { child, lines })
@@ -87,14 +88,15 @@ impl Workers for Dask {
         for line in std::iter::once(first).chain(self.lines.try_iter()) {
             match serde_json::from_str(&line) {
                 Ok(Line::Row(row)) => rows.push(*row),
-                // The rows of these lines are run again by whoever goes on with the sweep.
+                // Rows of the same batch are dropped: `--resume` runs them again.
                 Ok(Line::Error { error, help }) => {
                     let failure = Failure::new(FailureKind::Failed, format!("`--dask`: {error}"));
                     return Err(help.into_iter().fold(failure, Failure::with_help));
                 }
                 Err(error) => {
-                    let what =
-                        format!("`--dask`: {PYTHON} -m {MODULE} printed what is no row: {error}");
+                    let what = format!(
+                        "`--dask`: {PYTHON} -m {MODULE} printed a line that is not a row: {error}"
+                    );
                     return Err(Failure::new(FailureKind::Failed, what));
                 }
             }

@@ -127,5 +127,5 @@ def test_the_command_line_gives_designs_to_workers(client, program, tmp_path):
         assert (tmp_path / "here" / name).read_bytes() == (tmp_path / "there" / name).read_bytes(), name
     # No scheduler answers there: nothing is left behind.
     failed = program(*plan, "--name", "none", "--dask", "tcp://127.0.0.1:1", code=1)
-    assert "no scheduler of Dask answers" in failed.stderr
+    assert "no Dask scheduler answers" in failed.stderr
     assert not (tmp_path / "none").exists()

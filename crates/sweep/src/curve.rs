@@ -113,17 +113,9 @@ mod tests {
         };
         let figures = [(THROUGHPUT, throughput), (MEAN, mean)];
         SweepRow {
-            design,
-            values: vec![value],
             state: DesignState::Done,
-            why: None,
-            seed: 1,
-            spec_hash: String::new(),
-            requests: 1,
-            errors: 0,
-            overloaded: false,
             figures: figures.map(|(name, value)| (name.to_owned(), figure(value))).into(),
-            standing: None,
+            ..SweepRow::new(design, vec![value], 1)
         }
     }
 

@@ -78,17 +78,9 @@ mod tests {
                 let value = 10f64.powi(*a) * 2f64.powi(*b);
                 let figure = SweepFigure { value, low: None, high: None };
                 SweepRow {
-                    design: 0,
-                    values: vec![json!(a), json!(b)],
                     state: DesignState::Done,
-                    why: None,
-                    seed: 1,
-                    spec_hash: String::new(),
-                    requests: 1,
-                    errors: 0,
-                    overloaded: false,
                     figures: [("iops".to_owned(), figure)].into(),
-                    standing: None,
+                    ..SweepRow::new(0, vec![json!(a), json!(b)], 1)
                 }
             })
             .collect();

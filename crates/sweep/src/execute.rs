@@ -1,6 +1,6 @@
 //! The runs of a sweep, over the cores of this machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -304,19 +304,7 @@ pub(crate) fn run(
     values: Vec<Value>,
     stop: &StopFlag,
 ) -> Option<SweepRow> {
-    let empty = SweepRow {
-        design: number,
-        state: DesignState::Impossible,
-        why: None,
-        seed: plan.run.seed,
-        spec_hash: String::new(),
-        requests: 0,
-        errors: 0,
-        overloaded: false,
-        figures: BTreeMap::new(),
-        standing: None,
-        values,
-    };
+    let empty = SweepRow::new(number, values, plan.run.seed);
     let spec = match plan.spec(&empty.values) {
         Ok(spec) => spec,
         Err(failure) => return Some(SweepRow { why: Some(failure.message), ..empty }),

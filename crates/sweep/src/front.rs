@@ -97,17 +97,9 @@ mod tests {
             SweepFigure { value: p99, low: half.map(|h| p99 - h), high: half.map(|h| p99 + h) };
         let cost = SweepFigure { value: cost, low: None, high: None };
         SweepRow {
-            design: 0,
-            values: Vec::new(),
             state: DesignState::Done,
-            why: None,
-            seed: 1,
-            spec_hash: String::new(),
-            requests: 1,
-            errors: 0,
-            overloaded: false,
             figures: [("latency_ns.p99".to_owned(), latency), ("cost".to_owned(), cost)].into(),
-            standing: None,
+            ..SweepRow::new(0, Vec::new(), 1)
         }
     }
 

@@ -89,6 +89,23 @@ pub struct SweepRow {
 }
 
 impl SweepRow {
+    /// The row of a design that has no figures yet.
+    pub(crate) fn new(design: u64, values: Vec<Value>, seed: u64) -> SweepRow {
+        SweepRow {
+            design,
+            values,
+            state: DesignState::Impossible,
+            why: None,
+            seed,
+            spec_hash: String::new(),
+            requests: 0,
+            errors: 0,
+            overloaded: false,
+            figures: BTreeMap::new(),
+            standing: None,
+        }
+    }
+
     /// A figure of the design.
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.figures.get(name).map(|figure| figure.value)

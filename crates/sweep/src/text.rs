@@ -244,19 +244,7 @@ mod tests {
         let told = |low, high| {
             let one = SweepFigure { value: 100_000.0, low: Some(low), high: Some(high) };
             let figures = [("latency_ns.p99".to_owned(), one)].into();
-            let row = SweepRow {
-                design: 0,
-                values: Vec::new(),
-                state: DesignState::Done,
-                why: None,
-                seed: 1,
-                spec_hash: String::new(),
-                requests: 1,
-                errors: 0,
-                overloaded: false,
-                figures,
-                standing: None,
-            };
+            let row = SweepRow { figures, ..SweepRow::new(0, Vec::new(), 1) };
             figure(&row, "latency_ns.p99")
         };
         assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");

@@ -64,8 +64,8 @@ pub(crate) struct SweepArgs {
     /// Go on with the sweep whose results are in this directory: designs that are done are not run again.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "vary", "name"], help_heading = DESIGNS)]
     resume: Option<PathBuf>,
-    /// Let the workers of the Dask scheduler at this address run the designs, such as tcp://10.0.0.5:8786. Needs the Python
-    /// packages ssdyno and distributed here and on the workers. The table is the same as without.
+    /// Let the workers of the Dask scheduler at this address run the designs, such as tcp://10.0.0.5:8786. The Python
+    /// packages ssdyno and distributed have to be installed here and on the workers. The table does not change.
     #[arg(long, value_name = "ADDRESS", help_heading = DESIGNS)]
     dask: Option<String>,
     /// Designs of the front to print.

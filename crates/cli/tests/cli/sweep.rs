@@ -461,7 +461,7 @@ fn workers_of_dask_give_the_table_of_this_machine() {
             "{file}"
         );
     }
-    // What was lost is asked for by whoever goes on.
+    // `--resume` asks for the designs that were lost.
     let Some(output) = with_python(&place, "cat >/dev/null; head -3 rows; exit 3", "--name cut")
     else {
         return;
@@ -482,11 +482,11 @@ fn workers_of_dask_give_the_table_of_this_machine() {
 #[test]
 fn why_there_are_no_workers_is_said() {
     let place = Place::new();
-    let error = r#"echo '{"error": "no scheduler of Dask answers at x", "help": "type: dask scheduler"}'; exit 1"#;
+    let error = r#"echo '{"error": "no Dask scheduler answers at x", "help": "type: dask scheduler"}'; exit 1"#;
     for (script, says) in [
         ("echo 'No module named ssdyno' >&2; exit 1", "pip install ssdyno distributed"),
-        (error, "no scheduler of Dask answers at x"),
-        ("echo hello", "no row"),
+        (error, "no Dask scheduler answers at x"),
+        ("echo hello", "is not a row"),
         ("kill -9 $$", "signal: 9"),
     ] {
         let Some(output) = with_python(&place, script, "--name a") else { return };

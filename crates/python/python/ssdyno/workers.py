@@ -27,7 +27,7 @@ def main(address: str) -> int:
     try:
         client = Client(address, timeout=10)
     except (OSError, ValueError) as error:
-        return _ends(f"no scheduler of Dask answers at {address}: {error}", "type: dask scheduler, and its address here")
+        return _ends(f"no Dask scheduler answers at {address}: {error}", "type: dask scheduler, and its address here")
     try:
         with client, closing(_dask.rows(client, asked["plan"], asked["designs"])) as parts:
             _dask.check_workers(client)
