@@ -55,10 +55,17 @@ pub(crate) fn pack(folder: &Path, program: &Path, from: &Path, names: &[String])
     let (place, name) = (program.parent().unwrap_or(program), program.file_name());
     let name = name.unwrap_or_default().to_string_lossy().into_owned();
     let text = |path: &Path| path.display().to_string();
-    let tar = Cmd::new("tar")
-        .args(["-cf".to_owned(), text(&folder.join("program.tar")), "-C".into(), text(place), name])
-        .args(["-C".to_owned(), text(from)])
-        .args(names);
+    let mut tar = Cmd::new("tar").args([
+        "-cf".to_owned(),
+        text(&folder.join("program.tar")),
+        "-C".into(),
+        text(place),
+        name,
+    ]);
+    // tar fails where no file follows a folder.
+    if !names.is_empty() {
+        tar = tar.args(["-C".to_owned(), text(from)]).args(names);
+    }
     if !tar.stream()? {
         bail!("tar failed");
     }
