@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
+use ssdyno_spec::iscsi::stage::{FULL_FEATURE, OPERATIONAL};
+
 use crate::parameters::Parameters;
 use crate::pdu::{CONTINUE, FINAL, Pdu, opcode};
 use crate::pending::Mailbox;
 use crate::target::{IscsiTarget, Session};
 use crate::text::{self, TEXT_BYTES_MAX};
-
-/// Stages (clause 11.12.3); 0 is security.
-const OPERATIONAL: u8 = 1;
-const FULL_FEATURE: u8 = 3;
 
 /// Status class and detail (clause 11.13.5).
 type Status = (u8, u8);

@@ -1,67 +1,9 @@
 //! Protocol data units as bytes (RFC 7143, clause 11).
 
-/// Bytes of the basic header segment.
-pub const BHS_BYTES: usize = 48;
+pub use ssdyno_spec::iscsi::{BHS_BYTES, opcode};
+pub(crate) use ssdyno_spec::iscsi::{CONTINUE, FINAL, NO_TAG, READ, WRITE, reject};
 
-/// A tag that stands for none.
-pub(crate) const NO_TAG: u32 = 0xffff_ffff;
-
-/// The final bit of byte 1, in many PDUs.
-pub(crate) const FINAL: u8 = 0x80;
-/// Bit C of login and text: the text goes on in the next PDU.
-pub(crate) const CONTINUE: u8 = 0x40;
-
-/// Bits R and W of SCSI Command: data to the initiator, data from it.
-pub(crate) const READ: u8 = 0x40;
-pub(crate) const WRITE: u8 = 0x20;
-
-/// Operation codes (RFC 7143, clause 11.2.1.2).
-pub mod opcode {
-    /// NOP-Out.
-    pub const NOP_OUT: u8 = 0x00;
-    /// SCSI Command.
-    pub const SCSI_COMMAND: u8 = 0x01;
-    /// Task Management Function Request.
-    pub const TASK_MANAGEMENT: u8 = 0x02;
-    /// Login Request.
-    pub const LOGIN: u8 = 0x03;
-    /// Text Request.
-    pub const TEXT: u8 = 0x04;
-    /// SCSI Data-Out.
-    pub const DATA_OUT: u8 = 0x05;
-    /// Logout Request.
-    pub const LOGOUT: u8 = 0x06;
-    /// SNACK Request.
-    pub const SNACK: u8 = 0x10;
-    /// NOP-In.
-    pub const NOP_IN: u8 = 0x20;
-    /// SCSI Response.
-    pub const SCSI_RESPONSE: u8 = 0x21;
-    /// Task Management Function Response.
-    pub const TASK_MANAGEMENT_RESPONSE: u8 = 0x22;
-    /// Login Response.
-    pub const LOGIN_RESPONSE: u8 = 0x23;
-    /// Text Response.
-    pub const TEXT_RESPONSE: u8 = 0x24;
-    /// SCSI Data-In.
-    pub const DATA_IN: u8 = 0x25;
-    /// Logout Response.
-    pub const LOGOUT_RESPONSE: u8 = 0x26;
-    /// Ready To Transfer.
-    pub const READY_TO_TRANSFER: u8 = 0x31;
-    /// Reject.
-    pub const REJECT: u8 = 0x3f;
-}
-
-/// Reasons of Reject (RFC 7143, clause 11.17.1).
-pub(crate) mod reject {
-    pub(crate) const DATA_DIGEST: u8 = 0x02;
-    pub(crate) const SNACK: u8 = 0x03;
-    pub(crate) const PROTOCOL_ERROR: u8 = 0x04;
-    pub(crate) const NOT_SUPPORTED: u8 = 0x05;
-    pub(crate) const TOO_MANY_IMMEDIATE: u8 = 0x06;
-    pub(crate) const TASK_IN_PROGRESS: u8 = 0x07;
-}
+use ssdyno_spec::iscsi::IMMEDIATE;
 
 /// Why bytes are no PDU that can be taken; the connection cannot go on after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -125,7 +67,7 @@ impl Pdu {
     }
     /// Bit I: the command is not numbered in its turn.
     pub(crate) fn is_immediate(&self) -> bool {
-        self.header[0] & 0x40 != 0
+        self.header[0] & IMMEDIATE != 0
     }
     /// Byte 1.
     pub(crate) fn flags(&self) -> u8 {

@@ -1,4 +1,4 @@
-//! Wire layouts of NVMe, SCSI, PCI, NBD and vfio-user: data only, each field with its clause.
+//! Wire layouts of NVMe, SCSI, iSCSI, PCI, NBD and vfio-user: data only, each field with its clause.
 //!
 //! Key types: [`nvme::SubmissionEntry`], [`nvme::CompletionEntry`] and the registers in
 //! [`nvme::registers`]; offsets of configuration space in [`pci`]; the descriptor-ring card in
@@ -11,6 +11,7 @@
 
 #![no_std]
 
+pub mod iscsi;
 pub mod nbd;
 pub mod nvme;
 pub mod pci;
