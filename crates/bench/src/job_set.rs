@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::error::BenchError;
 use crate::job::JobFailure;
 use crate::member::Member;
-use crate::network::Trouble;
+use crate::network::protocol::Trouble;
 use crate::plan::LoadPlan;
 use crate::pulse::{Pulse, Shared};
 use crate::ramp::Ramp;

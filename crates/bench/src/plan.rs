@@ -42,6 +42,7 @@ pub(crate) enum Means {
     Threads,
     /// Connections to a server; with `fua` writes are durable when they complete.
     Network {
+        protocol: &'static str,
         fua: bool,
     },
 }
@@ -54,7 +55,7 @@ impl Means {
             Means::Uring(_) => "io_uring",
             Means::Passthrough(_) => "io_uring passthrough",
             Means::Threads => "threads",
-            Means::Network { .. } => "nbd",
+            Means::Network { protocol, .. } => protocol,
         }
     }
 
@@ -182,13 +183,13 @@ impl LoadPlan {
 /// the lengths of its requests are `known`.
 fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan, BenchError> {
     let Kind::Network(remote) = &target.kind else { return Ok(plan) };
-    let most = remote.export().most_bytes();
+    let most = remote.facts().most_bytes;
     if known && plan.block_bytes > most {
         let what = format!("requests of {} B; the server takes {most} B at most", plan.block_bytes);
         let error = WorkloadError::of_key("block_size", what, "make the blocks smaller");
         return Err(BenchError::Workload(error));
     }
-    if plan.jobs.len() > 1 && !remote.shares_flushes() {
+    if plan.jobs.len() > 1 && !remote.facts().shares_flushes {
         plan.notes.push(
             "each job has a connection of its own, and the server does not say that a flush on one is              for all (NBD_FLAG_CAN_MULTI_CONN)"
                 .to_owned(),
@@ -264,13 +265,16 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     let BenchOptions { iopoll, sqpoll, nowait, .. } = *options;
     let uring = Means::Uring(Setup { iopoll, sqpoll, nowait });
     let asked = options.engine == EngineKind::Uring || iopoll || sqpoll || nowait;
-    if let Kind::Network(_) = target.kind {
+    if let Kind::Network(remote) = &target.kind {
         if asked || options.engine != EngineKind::Auto {
             let why =
                 "a network target has an engine of its own, which needs no part of the kernel's";
             return Err(BenchError::Option { option: "engine", why: why.to_owned() });
         }
-        return Ok((Means::Network { fua: target.durable_writes }, Vec::new()));
+        return Ok((
+            Means::Network { protocol: remote.protocol(), fua: target.durable_writes },
+            Vec::new(),
+        ));
     }
     if options.engine == EngineKind::Threads {
         return Ok((Means::Threads, Vec::new()));

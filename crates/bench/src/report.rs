@@ -286,7 +286,7 @@ impl Parts<'_> {
         });
         let engine = match self.means {
             Means::Null | Means::Threads => "threads (pread and pwrite)".to_owned(),
-            Means::Network { .. } => "nbd (a connection for each job)".to_owned(),
+            Means::Network { protocol, .. } => format!("{protocol} (a connection for each job)"),
             Means::Passthrough(Setup { iopoll, sqpoll, .. }) => format!(
                 "io_uring with NVMe passthrough{}{}",
                 if iopoll { ", polled completions" } else { "" },

@@ -13,8 +13,8 @@ use crate::engine::passthrough::{Generic, block_device_of};
 use crate::error::BenchError;
 use crate::extents;
 use crate::lock::lock;
-use crate::network::nbd::wire;
-use crate::network::{Remote, RemoteFile, Trouble, is_network};
+use crate::network::protocol::Trouble;
+use crate::network::{Remote, RemoteFile, is_network};
 use crate::options::{NULL, Opening, PageCache, SyncWrites};
 use ssdyno_safety::file_system::{self, is_of_the_kernel};
 use ssdyno_safety::{Access, ScratchFile};
@@ -180,23 +180,23 @@ impl RealTarget {
             return Err(BenchError::Permit { target: name.to_owned() });
         }
         let remote = Remote::open(name)?;
-        let export = *remote.export();
-        if writable && export.has(wire::READ_ONLY) {
+        let facts = remote.facts().clone();
+        if writable && facts.read_only {
             let what = "the export is read-only".to_owned();
             let help = "measure reads, or let the server export it for writing";
             return Err(Trouble::new(what, help).of(name));
         }
         let durable = opening.sync_writes != SyncWrites::No;
-        if durable && writable && !export.has(wire::SEND_FUA) {
+        if durable && writable && !facts.fua {
             return refuse(
                 "sync",
                 "the server has no writes that are durable when they complete (FUA)",
             );
         }
         let mut target = RealTarget::closed(name, writable);
-        target.capacity_bytes = export.size_bytes;
-        target.sector_bytes = export.sector_bytes();
-        target.notes = remote.notes();
+        target.capacity_bytes = facts.size_bytes;
+        target.sector_bytes = facts.sector_bytes;
+        target.notes = facts.notes;
         if durable && writable {
             let note =
                 "a write is durable when it completes (FUA): its latency has the flush in it";

@@ -18,7 +18,6 @@ use crate::engine::threads::Threads;
 use crate::engine::uring::{Setup, Uring};
 use crate::error::BenchError;
 use crate::job::{Ended, Job, drive};
-use crate::network::nbd::Nbd;
 use crate::pinning;
 use crate::plan::{JobPlan, Means};
 use crate::pulse::Shared;
@@ -99,7 +98,7 @@ impl Worker {
             Means::Threads => {
                 self.load(Threads::new(target, length, content), None, stayed, messages, go);
             }
-            Means::Network { fua } => match self.connect(content, fua) {
+            Means::Network { fua, .. } => match self.connect(content, fua) {
                 Ok(network) => self.load(network, None, stayed, messages, go),
                 Err(error) => failed(error),
             },
@@ -122,14 +121,13 @@ impl Worker {
     }
 
     /// A connection to the network target for this job.
-    fn connect(&self, content: Option<Content>, fua: bool) -> Result<Network<Nbd>, BenchError> {
+    fn connect(&self, content: Option<Content>, fua: bool) -> Result<Network, BenchError> {
         let Kind::Network(remote) = &self.target.kind else {
             return Err(BenchError::Lost { job: self.index });
         };
         let (remote, sizes) = (Arc::clone(remote), (self.plan.slots, self.block_bytes));
-        let stream = remote.link()?;
-        let protocol = Nbd::new(*remote.export(), self.plan.slots, fua);
-        Network::new(remote, stream, protocol, sizes, content)
+        let link = remote.link()?;
+        Network::new(remote, link, sizes, content, fua)
             .map_err(|source| BenchError::Engine { what: "preparing a connection", source })
     }
 
@@ -193,7 +191,7 @@ impl Worker {
             late_ns: (start_ns == 0).then_some(late_ns),
             usage: Usage::of_thread() - before,
             wall: began.elapsed(),
-            notes: job.workload.notes(),
+            notes: [job.workload.notes(), engine.remarks()].concat(),
             depth_searches: job.workload.depth_searches(),
             trace_error: job.workload.error(),
             system_calls: engine.system_calls() - calls_before,

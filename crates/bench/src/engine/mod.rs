@@ -47,6 +47,11 @@ pub(crate) trait Engine {
     /// System calls made so far.
     fn system_calls(&self) -> u64;
 
+    /// What was said beside the outcomes, for a reader of the figures.
+    fn remarks(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Why it can carry out nothing more, where it knows.
     fn trouble(&self) -> Option<String> {
         None

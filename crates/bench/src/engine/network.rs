@@ -3,8 +3,8 @@
 //! The socket never waits; the job does, in ppoll(2), when nothing is there. Data goes from and to the places of the
 //! slots: what is to be written is not copied before, and the data of long reads is received where it belongs.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ use ssdyno_block::{Op, Request};
 use super::{Engine, Outcome};
 use crate::buffers::Buffers;
 use crate::content::Content;
-use crate::network::stream::Stream;
-use crate::network::{Piece, Protocol, Remote};
+use crate::network::protocol::Outbox;
+use crate::network::{Link, Remote};
 
 /// What is received in one call, beside the rest of a long read.
 const STAGING_BYTES: usize = 128 << 10;
@@ -27,36 +27,25 @@ const PARTS_MOST: usize = 64;
 /// A wait without end is cut here: a job that was given up must come to know of it.
 const LOOK_UP: Duration = Duration::from_millis(500);
 
-/// A message that has not been sent whole.
-#[derive(Debug)]
-struct Unsent {
-    slot: u32,
-    /// Of its header, the end of which lies in [`Network::heads`].
-    head_bytes: usize,
-    /// Of its data, and how many of them are sent.
-    data_bytes: usize,
-    data_sent: usize,
-}
-
 /// Data that is being received.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Payload {
-    piece: Piece,
-    received: usize,
+    slot: u32,
+    /// Of the data of its request, what is not there.
+    range: Range<usize>,
+    ended: Option<(u32, Outcome)>,
 }
 
 /// A connection of one job, past the login.
-pub(crate) struct Network<P: Protocol> {
-    stream: Stream,
-    protocol: P,
+pub(crate) struct Network {
+    link: Link,
     buffers: Buffers,
     /// The request of each slot that is outstanding.
     requests: Vec<Option<Request>>,
     outstanding: u32,
-    /// Headers of `unsent`, one behind the other, from `heads_from` on.
-    heads: Vec<u8>,
-    heads_from: usize,
-    unsent: VecDeque<Unsent>,
+    out: Outbox,
+    /// Answered before all of them was sent: their memory is not free yet.
+    held: Vec<(u32, Outcome)>,
     staging: Vec<u8>,
     /// Where in `staging` the bytes are that were received and not looked at.
     from: usize,
@@ -69,25 +58,25 @@ pub(crate) struct Network<P: Protocol> {
     remote: Arc<Remote>,
 }
 
-impl<P: Protocol> Network<P> {
-    /// For `slots` requests of up to `length_bytes` on `stream`, a connection to `remote`; writes carry `content`.
+impl Network {
+    /// For `slots` requests of up to `length_bytes` on `link`, a connection to `remote`; writes carry `content`, and
+    /// are durable when they complete with `fua`.
     pub(crate) fn new(
         remote: Arc<Remote>,
-        stream: Stream,
-        protocol: P,
+        mut link: Link,
         (slots, length_bytes): (u32, u32),
         content: Option<Content>,
-    ) -> io::Result<Network<P>> {
-        stream.set_nonblocking(true)?;
+        fua: bool,
+    ) -> io::Result<Network> {
+        link.stream.set_nonblocking(true)?;
+        link.protocol.prepare(slots, fua);
         Ok(Network {
-            stream,
-            protocol,
+            link,
             buffers: Buffers::new(slots, length_bytes, content),
             requests: vec![None; slots as usize],
             outstanding: 0,
-            heads: Vec::new(),
-            heads_from: 0,
-            unsent: VecDeque::new(),
+            out: Outbox::default(),
+            held: Vec::new(),
             staging: vec![0; STAGING_BYTES],
             from: 0,
             to: 0,
@@ -97,6 +86,48 @@ impl<P: Protocol> Network<P> {
             system_calls: 0,
             remote,
         })
+    }
+
+    /// Carries out `request` alone, with `data` to write or a `place` to read into.
+    ///
+    /// # Errors
+    /// Of the request, of the connection, or nothing was answered for `patience`.
+    pub(crate) fn call(
+        mut self,
+        request: &Request,
+        data: &[u8],
+        place: &mut [u8],
+        patience: Duration,
+    ) -> io::Result<()> {
+        self.push(0, request);
+        if request.op == Op::Write {
+            self.buffers.place(0, request).0.copy_from_slice(data);
+        }
+        let deadline = Instant::now() + patience;
+        while self.done.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.turn(1, Some(left))?;
+        }
+        if let Some(why) = self.broken {
+            return Err(io::Error::other(why));
+        }
+        if request.op == Op::Read {
+            place.copy_from_slice(self.buffers.place(0, request).0);
+        }
+        let outcome = self.done.first().map_or(0, |(_, outcome)| *outcome);
+        let remarks = self.link.protocol.remarks();
+        self.end();
+        if outcome >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::from_raw_os_error(-outcome);
+        match remarks.first() {
+            Some(remark) => Err(io::Error::new(error.kind(), format!("{error}: {remark}"))),
+            None => Err(error),
+        }
     }
 
     fn finish(&mut self, slot: u32, outcome: Outcome) {
@@ -112,8 +143,9 @@ impl<P: Protocol> Network<P> {
             return;
         }
         self.broken = Some(why);
-        self.stream.shut_down();
-        self.unsent.clear();
+        self.link.stream.shut_down();
+        self.out.clear();
+        self.held.clear();
         self.payload = None;
         for slot in 0..self.requests.len() {
             if self.requests[slot].is_some() {
@@ -124,7 +156,7 @@ impl<P: Protocol> Network<P> {
 
     /// Sends as much as the socket takes.
     fn send(&mut self) {
-        while !self.unsent.is_empty() && self.broken.is_none() {
+        while !self.out.is_empty() && self.broken.is_none() {
             self.system_calls += 1;
             match self.send_once() {
                 Ok(sent) => self.sent(sent),
@@ -141,50 +173,31 @@ impl<P: Protocol> Network<P> {
 
     fn send_once(&mut self) -> io::Result<usize> {
         let mut parts = [IoSlice::new(&[]); PARTS_MOST];
-        let (mut count, mut head_from) = (0, self.heads_from);
-        // Headers without data between them are one piece.
-        let mut head_to = head_from;
-        for message in &self.unsent {
-            if count + 2 > PARTS_MOST {
-                break;
-            }
-            head_to += message.head_bytes;
-            if message.data_bytes == 0 {
-                continue;
-            }
-            if head_to > head_from {
-                parts[count] = IoSlice::new(&self.heads[head_from..head_to]);
-                (count, head_from) = (count + 1, head_to);
-            }
-            let data = self.buffers.written(message.slot, message.data_bytes);
-            parts[count] = IoSlice::new(&data[message.data_sent..]);
-            count += 1;
-        }
-        if head_to > head_from && count < PARTS_MOST {
-            parts[count] = IoSlice::new(&self.heads[head_from..head_to]);
-            count += 1;
-        }
-        self.stream.write_vectored(&parts[..count])
+        let count = self.out.parts(&mut parts, |slot, range| {
+            let request = self.requests[slot as usize].as_ref();
+            let length = request.map_or(0, |request| request.length_bytes as usize);
+            &self.buffers.written(slot, length)[range]
+        });
+        self.link.stream.write_vectored(&parts[..count])
     }
 
-    /// Takes `left` bytes off what is unsent.
-    fn sent(&mut self, mut left: usize) {
-        while let Some(message) = self.unsent.front_mut() {
-            let head = left.min(message.head_bytes);
-            message.head_bytes -= head;
-            self.heads_from += head;
-            left -= head;
-            let data = left.min(message.data_bytes - message.data_sent);
-            message.data_sent += data;
-            left -= data;
-            if message.head_bytes > 0 || message.data_sent < message.data_bytes {
-                break;
-            }
-            self.unsent.pop_front();
+    /// The first `bytes` are sent.
+    fn sent(&mut self, bytes: usize) {
+        self.out.sent(bytes);
+        if self.held.is_empty() {
+            return;
         }
-        if self.unsent.is_empty() {
-            self.heads.clear();
-            self.heads_from = 0;
+        for (slot, outcome) in std::mem::take(&mut self.held) {
+            self.answered(slot, outcome);
+        }
+    }
+
+    /// The server has answered the request in `slot`.
+    fn answered(&mut self, slot: u32, outcome: Outcome) {
+        if self.out.holds(slot) {
+            self.held.push((slot, outcome));
+        } else {
+            self.finish(slot, outcome);
         }
     }
 
@@ -205,18 +218,17 @@ impl<P: Protocol> Network<P> {
     /// Whether there may be more.
     fn receive_once(&mut self) -> io::Result<bool> {
         let staging = &mut self.staging[self.to..];
-        let (room, place_bytes, read) = match &mut self.payload {
+        let (room, place_bytes, read) = match &self.payload {
             // All that was received is looked at: the rest of the data is next.
-            Some(Payload { piece, received }) => {
-                let rest = piece.payload_bytes - *received;
-                let request = Request::read(0, piece.payload_bytes as u32);
-                let (place, _) = self.buffers.place(piece.slot, &request);
-                let room = rest + staging.len();
+            Some(Payload { slot, range, .. }) => {
+                let request = Request::read(0, range.end as u32);
+                let (place, _) = self.buffers.place(*slot, &request);
+                let room = range.len() + staging.len();
                 let mut parts =
-                    [IoSliceMut::new(&mut place[*received..]), IoSliceMut::new(staging)];
-                (room, rest, self.stream.read_vectored(&mut parts)?)
+                    [IoSliceMut::new(&mut place[range.clone()]), IoSliceMut::new(staging)];
+                (room, range.len(), self.link.stream.read_vectored(&mut parts)?)
             }
-            None => (staging.len(), 0, self.stream.read(staging)?),
+            None => (staging.len(), 0, self.link.stream.read(staging)?),
         };
         if read == 0 {
             self.give_up_for("the server closed the connection".to_owned());
@@ -224,7 +236,7 @@ impl<P: Protocol> Network<P> {
         }
         let placed = read.min(place_bytes);
         if let Some(payload) = &mut self.payload {
-            payload.received += placed;
+            payload.range.start += placed;
         }
         self.to += read - placed;
         self.look();
@@ -234,32 +246,32 @@ impl<P: Protocol> Network<P> {
     /// Looks at what was received.
     fn look(&mut self) {
         loop {
-            if let Some(Payload { piece, received }) = &mut self.payload {
-                let count = (piece.payload_bytes - *received).min(self.to - self.from);
+            if let Some(Payload { slot, range, ended }) = &mut self.payload {
+                let count = range.len().min(self.to - self.from);
                 if count > 0 {
-                    let request = Request::read(0, piece.payload_bytes as u32);
-                    let (place, _) = self.buffers.place(piece.slot, &request);
-                    place[*received..*received + count]
+                    let request = Request::read(0, range.end as u32);
+                    let (place, _) = self.buffers.place(*slot, &request);
+                    place[range.start..range.start + count]
                         .copy_from_slice(&self.staging[self.from..self.from + count]);
                     self.from += count;
-                    *received += count;
+                    range.start += count;
                 }
-                if *received < piece.payload_bytes {
+                if range.start < range.end {
                     break;
                 }
-                let Piece { slot, outcome, .. } = *piece;
+                let ended = *ended;
                 self.payload = None;
-                self.finish(slot, outcome);
-            }
-            match self.protocol.decode(&self.staging[self.from..self.to]) {
-                Ok(None) => break,
-                Ok(Some(piece)) if self.unsent.iter().any(|unsent| unsent.slot == piece.slot) => {
-                    let why = "the server answered a request before it had all of it";
-                    return self.give_up_for(why.to_owned());
+                if let Some((slot, outcome)) = ended {
+                    self.answered(slot, outcome);
                 }
+            }
+            let received = &self.staging[self.from..self.to];
+            match self.link.protocol.decode(received, &mut self.out) {
+                Ok(None) => break,
                 Ok(Some(piece)) => {
                     self.from += piece.header_bytes;
-                    self.payload = Some(Payload { piece, received: 0 });
+                    let (slot, range) = piece.data.unwrap_or((0, 0..0));
+                    self.payload = Some(Payload { slot, range, ended: piece.ended });
                 }
                 Err(why) => return self.give_up_for(why),
             }
@@ -272,11 +284,11 @@ impl<P: Protocol> Network<P> {
     /// Waits until there is something to receive, or room for what is to be sent; whether there is.
     fn wait(&mut self, wait: Duration) -> io::Result<bool> {
         let mut wanted = PollFlags::IN;
-        if !self.unsent.is_empty() {
+        if !self.out.is_empty() {
             wanted |= PollFlags::OUT;
         }
         let wait = Timespec::try_from(wait).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut sockets = [PollFd::from_borrowed_fd(self.stream.as_fd(), wanted)];
+        let mut sockets = [PollFd::from_borrowed_fd(self.link.stream.as_fd(), wanted)];
         self.system_calls += 1;
         match poll(&mut sockets, Some(&wait)) {
             Ok(ready) => Ok(ready > 0),
@@ -286,24 +298,20 @@ impl<P: Protocol> Network<P> {
     }
 }
 
-impl<P: Protocol> Engine for Network<P> {
+impl Engine for Network {
     fn push(&mut self, slot: u32, request: &Request) {
         if self.broken.is_some() {
             self.done.push((slot, -libc::ECONNRESET));
             return;
         }
-        let before = self.heads.len();
-        if let Err(outcome) = self.protocol.encode(slot, request, &mut self.heads) {
+        if let Err(outcome) = self.link.protocol.encode(slot, request, &mut self.out) {
             self.done.push((slot, outcome));
             return;
         }
-        let data_bytes = match request.op {
+        if request.op == Op::Write {
             // Filled once, when it is known that it goes.
-            Op::Write => self.buffers.place(slot, request).0.len(),
-            _ => 0,
-        };
-        let head_bytes = self.heads.len() - before;
-        self.unsent.push_back(Unsent { slot, head_bytes, data_bytes, data_sent: 0 });
+            self.buffers.place(slot, request);
+        }
         self.requests[slot as usize] = Some(*request);
         self.outstanding += 1;
     }
@@ -315,6 +323,8 @@ impl<P: Protocol> Engine for Network<P> {
         // Alone, an answer cannot be there already; among many one usually is.
         if self.outstanding > 1 && self.done.len() < want {
             self.receive();
+            // What the server asked for, such as the next part of a write.
+            self.send();
         }
         while self.done.len() < want {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -323,6 +333,7 @@ impl<P: Protocol> Engine for Network<P> {
             }
             self.send();
             self.receive();
+            self.send();
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
@@ -334,6 +345,7 @@ impl<P: Protocol> Engine for Network<P> {
         if self.done.len() < want as usize {
             self.send();
             self.receive();
+            self.send();
         }
         Ok(self.done.len() >= want as usize)
     }
@@ -344,6 +356,10 @@ impl<P: Protocol> Engine for Network<P> {
 
     fn system_calls(&self) -> u64 {
         self.system_calls
+    }
+
+    fn remarks(&mut self) -> Vec<String> {
+        self.link.protocol.remarks()
     }
 
     fn trouble(&self) -> Option<String> {
@@ -358,7 +374,7 @@ impl<P: Protocol> Engine for Network<P> {
     fn end(self) {
         let used_up = self.broken.is_some() || self.outstanding > 0 || self.to > 0;
         if !used_up {
-            self.remote.keep(self.stream);
+            self.remote.keep(self.link);
         }
     }
 }

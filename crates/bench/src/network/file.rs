@@ -3,14 +3,13 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ssdyno_block::Request;
 use ssdyno_safety::{self as safety, Inspection, SafetyError};
 
-use super::nbd::{Nbd, wire};
-use super::remote::{Protocol, Remote};
-use super::stream::Stream;
+use super::remote::Remote;
+use crate::engine::network::Network;
 use crate::error::BenchError;
 
 /// How long a call waits for its answer before consent is given, when nobody watches it.
@@ -25,14 +24,9 @@ const CALL_MOST: Duration = Duration::from_secs(3600);
 /// It cannot be reached, or not be read.
 pub fn inspect_export(target: &str) -> Result<Result<Inspection, SafetyError>, BenchError> {
     let remote = Arc::new(Remote::open(target)?);
-    let (export, name) = (*remote.export(), remote.short_name());
+    let (read_only, name) = (remote.facts().read_only, remote.short_name());
     let file = RemoteFile::new(remote, INSPECTION_MOST);
-    let facts = safety::Export {
-        target,
-        name: &name,
-        size_bytes: file.size_bytes(),
-        read_only: export.has(wire::READ_ONLY),
-    };
+    let facts = safety::Export { target, name: &name, size_bytes: file.size_bytes(), read_only };
     Ok(safety::inspect_export(&facts, &file))
 }
 
@@ -58,11 +52,11 @@ impl RemoteFile {
     /// Bytes that can be reached.
     fn size_bytes(&self) -> u64 {
         let sector = u64::from(self.sector_bytes());
-        self.remote.export().size_bytes / sector * sector
+        self.remote.facts().size_bytes / sector * sector
     }
 
     fn sector_bytes(&self) -> u32 {
-        self.remote.export().sector_bytes()
+        self.remote.facts().sector_bytes
     }
 
     /// Makes durable what completed before.
@@ -75,39 +69,12 @@ impl RemoteFile {
 
     /// Carries out `request`, which is within the target and in whole blocks.
     fn call(&self, request: &Request, data: &[u8], place: &mut [u8]) -> io::Result<()> {
-        let _alone = (!self.remote.shares_flushes())
+        let _alone = (!self.remote.facts().shares_flushes)
             .then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut stream = self.remote.link().map_err(|error| io::Error::other(error.to_string()))?;
-        let outcome = self.exchange(&mut stream, request, data, place)?;
-        self.remote.keep(stream);
-        if outcome < 0 { Err(io::Error::from_raw_os_error(-outcome)) } else { Ok(()) }
-    }
-
-    /// An error here is one of the connection, which is then given up.
-    fn exchange(
-        &self,
-        stream: &mut Stream,
-        request: &Request,
-        data: &[u8],
-        place: &mut [u8],
-    ) -> io::Result<i32> {
-        let deadline = Instant::now() + self.patience;
-        let mut nbd = Nbd::new(*self.remote.export(), 1, false);
-        let mut message = Vec::with_capacity(wire::REQUEST_BYTES + data.len());
-        if let Err(outcome) = nbd.encode(0, request, &mut message) {
-            return Ok(outcome);
-        }
-        message.extend(data);
-        stream.set_nonblocking(false)?;
-        stream.write_until(&message, deadline)?;
-        let mut reply = [0; wire::REPLY_BYTES];
-        stream.read_until(&mut reply, deadline)?;
-        let piece = nbd.decode(&reply).map_err(io::Error::other)?;
-        let piece = piece.ok_or(io::ErrorKind::UnexpectedEof)?;
-        if let Some(place) = place.get_mut(..piece.payload_bytes) {
-            stream.read_until(place, deadline)?;
-        }
-        Ok(piece.outcome)
+        let link = self.remote.link().map_err(|error| io::Error::other(error.to_string()))?;
+        let sizes = (1, request.length_bytes);
+        let connection = Network::new(Arc::clone(&self.remote), link, sizes, None, false)?;
+        connection.call(request, data, place, self.patience)
     }
 }
 
@@ -122,7 +89,7 @@ impl FileExt for RemoteFile {
         // The server takes whole blocks only.
         let sector = u64::from(self.sector_bytes());
         let (first, last) = (offset / sector * sector, (offset + length).next_multiple_of(sector));
-        let most = u64::from(self.remote.export().most_bytes()).min(1 << 30) / sector * sector;
+        let most = u64::from(self.remote.facts().most_bytes).min(1 << 30) / sector * sector;
         let read = (last - first).min(most);
         let whole = (first, read) == (offset, length);
         let request = Request::read(first, read as u32);
@@ -140,7 +107,7 @@ impl FileExt for RemoteFile {
 
     fn write_at(&self, data: &[u8], offset: u64) -> io::Result<usize> {
         let sector = u64::from(self.sector_bytes());
-        let most = u64::from(self.remote.export().most_bytes()) / sector * sector;
+        let most = u64::from(self.remote.facts().most_bytes) / sector * sector;
         let length = (data.len() as u64).min(most);
         if !(offset | length).is_multiple_of(sector) || offset + length > self.size_bytes() {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

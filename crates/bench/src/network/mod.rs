@@ -1,14 +1,16 @@
 //! Targets behind a network, loaded by an initiator of our own: no block layer of this machine is in between,
 //! and no kernel module is needed.
 //!
-//! A protocol is a [`Protocol`]: it knows messages and no socket. The [engine](crate::engine::network) knows
+//! A protocol is a [`Protocol`](protocol::Protocol): it knows messages and no socket. The [engine](crate::engine::network) knows
 //! sockets and no protocol. What is done once for a target - names, login, consent, calls that wait - is in
-//! [`Remote`]. The only protocol is [NBD](nbd).
+//! [`Remote`]. There is [NBD](nbd).
 
 #[cfg(target_os = "linux")]
 mod file;
 #[cfg(target_os = "linux")]
-pub(crate) mod nbd;
+mod nbd;
+#[cfg(target_os = "linux")]
+pub(crate) mod protocol;
 #[cfg(target_os = "linux")]
 mod remote;
 #[cfg(target_os = "linux")]
@@ -20,7 +22,7 @@ mod uri;
 pub use file::{RemoteFile, inspect_export};
 
 #[cfg(target_os = "linux")]
-pub(crate) use remote::{Piece, Protocol, Remote, Trouble};
+pub(crate) use remote::{Link, Remote};
 
 /// Whether `target` names a network target: `nbd:` and its variants, also those that are not supported.
 pub fn is_network(target: &str) -> bool {

@@ -33,8 +33,14 @@ impl fmt::Display for Address {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Uri {
     pub(crate) address: Address,
-    /// What the server offers under this name; empty: what it offers by default.
-    pub(crate) export: String,
+    pub(crate) offer: Offer,
+}
+
+/// What a server offers, by the protocol that it speaks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Offer {
+    /// The name of an export; empty: what it offers by default.
+    Nbd { export: String },
 }
 
 impl Uri {
@@ -54,12 +60,15 @@ impl Uri {
             "nbds" | "nbds+unix" => return Err("TLS is not supported".to_owned()),
             other => return Err(format!("`{other}` is not supported")),
         };
-        Ok(Uri { address, export })
+        Ok(Uri { address, offer: Offer::Nbd { export } })
     }
 
     /// What names it for somebody who must type it: the export, or the server where it has no name.
     pub(crate) fn short_name(&self) -> String {
-        if self.export.is_empty() { self.address.to_string() } else { self.export.clone() }
+        match &self.offer {
+            Offer::Nbd { export } if export.is_empty() => self.address.to_string(),
+            Offer::Nbd { export } => export.clone(),
+        }
     }
 }
 
@@ -143,7 +152,8 @@ mod tests {
         ] {
             assert!(is_network(text));
             let uri = Uri::parse(text).unwrap();
-            assert_eq!((uri.address, uri.export.as_str()), (address, export), "{text}");
+            let offer = Offer::Nbd { export: export.to_owned() };
+            assert_eq!((uri.address, uri.offer), (address, offer), "{text}");
         }
         let shown = |text| Uri::parse(text).unwrap().short_name();
         assert_eq!([shown("nbd://[::1]:7"), shown("nbd://h/x")], ["[::1]:7", "x"]);

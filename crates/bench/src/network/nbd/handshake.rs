@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::wire::{self, Reader};
 use super::{BlockSizes, Export};
-use crate::network::Trouble;
+use crate::network::protocol::Trouble;
 use crate::network::stream::Stream;
 
 /// Longest reply to an option that is read.

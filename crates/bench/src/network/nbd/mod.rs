@@ -4,11 +4,24 @@
 pub(crate) mod handshake;
 pub(crate) mod wire;
 
+use std::time::Instant;
+
 use ssdyno_block::{Op, Request, SECTOR_BYTES};
 
 use self::wire::{Command, Reader, Reply};
-use super::{Piece, Protocol, Trouble};
 use crate::engine::Outcome;
+use crate::network::protocol::{Facts, Outbox, Piece, Protocol, Trouble};
+use crate::network::stream::Stream;
+
+/// Negotiates the export `name` on `stream`, which is blocking; `deadline` ends it.
+pub(crate) fn connect(
+    stream: &mut Stream,
+    name: &str,
+    deadline: Instant,
+) -> Result<(Box<dyn Protocol>, Facts), Trouble> {
+    let export = handshake::negotiate(stream, name, deadline)?;
+    Ok((Box::new(Nbd::new(export)), export.facts(name)))
+}
 
 /// Longest request to a server that tells no limit.
 const MOST_BYTES_UNTOLD: u32 = 32 << 20;
@@ -40,7 +53,7 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) fn has(&self, flag: u16) -> bool {
+    fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
 
@@ -63,18 +76,30 @@ impl Export {
         }
     }
 
+    fn facts(&self, name: &str) -> Facts {
+        Facts {
+            size_bytes: self.size_bytes,
+            sector_bytes: self.sector_bytes(),
+            most_bytes: self.most_bytes(),
+            read_only: self.has(wire::READ_ONLY),
+            fua: self.has(wire::SEND_FUA),
+            shares_flushes: self.has(wire::CAN_MULTI_CONN),
+            notes: self.notes(name),
+        }
+    }
+
     /// Unit of addresses and lengths: not below a sector, which is that of requests.
-    pub(crate) fn sector_bytes(&self) -> u32 {
+    fn sector_bytes(&self) -> u32 {
         self.blocks.map_or(SECTOR_BYTES, |blocks| blocks.least_bytes.max(SECTOR_BYTES))
     }
 
     /// Most bytes of data of a read or write.
-    pub(crate) fn most_bytes(&self) -> u32 {
+    fn most_bytes(&self) -> u32 {
         self.blocks.map_or(MOST_BYTES_UNTOLD, |blocks| blocks.most_bytes)
     }
 
     /// What a reader of the figures must know.
-    pub(crate) fn notes(&self, name: &str) -> Vec<String> {
+    fn notes(&self, name: &str) -> Vec<String> {
         let flags = [
             (wire::READ_ONLY, "read-only"),
             (wire::SEND_FLUSH, "flush"),
@@ -129,13 +154,17 @@ pub(crate) struct Nbd {
 }
 
 impl Nbd {
-    pub(crate) fn new(export: Export, slots: u32, fua: bool) -> Nbd {
-        Nbd { export, fua, asked: vec![None; slots as usize], count: 0 }
+    fn new(export: Export) -> Nbd {
+        Nbd { export, fua: false, asked: Vec::new(), count: 0 }
     }
 }
 
 impl Protocol for Nbd {
-    fn encode(&mut self, slot: u32, request: &Request, out: &mut Vec<u8>) -> Result<(), Outcome> {
+    fn prepare(&mut self, slots: u32, fua: bool) {
+        (self.fua, self.asked) = (fua, vec![None; slots as usize]);
+    }
+
+    fn encode(&mut self, slot: u32, request: &Request, out: &mut Outbox) -> Result<(), Outcome> {
         let unknown = match request.op {
             Op::Trim => !self.export.has(wire::SEND_TRIM),
             Op::Flush => !self.export.has(wire::SEND_FLUSH),
@@ -164,11 +193,13 @@ impl Protocol for Nbd {
         };
         self.asked[slot as usize] =
             Some(Asked { cookie, op: request.op, length_bytes: request.length_bytes });
-        out.extend(Command { flags, kind, cookie, offset, length }.to_bytes());
+        let written = if request.op == Op::Write { request.length_bytes as usize } else { 0 };
+        let head = Command { flags, kind, cookie, offset, length }.to_bytes();
+        out.push(Some(slot), &head, 0..written);
         Ok(())
     }
 
-    fn decode(&mut self, received: &[u8]) -> Result<Option<Piece>, String> {
+    fn decode(&mut self, received: &[u8], _: &mut Outbox) -> Result<Option<Piece>, String> {
         let Some(reply) = Reply::of(received) else { return Ok(None) };
         if reply.magic != wire::REPLY_MAGIC {
             return Err(format!(
@@ -192,14 +223,14 @@ impl Protocol for Nbd {
             Op::Write => (0, asked.length_bytes as Outcome),
             Op::Trim | Op::Flush => (0, 0),
         };
-        Ok(Some(Piece { header_bytes: wire::REPLY_BYTES, slot, payload_bytes, outcome }))
+        let (data, ended) = (Some((slot, 0..payload_bytes)), Some((slot, outcome)));
+        Ok(Some(Piece { header_bytes: wire::REPLY_BYTES, data, ended }))
     }
-}
 
-/// What ends a connection in order.
-pub(crate) fn goodbye() -> Vec<u8> {
-    let kind = wire::CMD_DISCONNECT;
-    Command { flags: 0, kind, cookie: 0, offset: 0, length: 0 }.to_bytes().to_vec()
+    fn goodbye(&mut self) -> Vec<u8> {
+        let kind = wire::CMD_DISCONNECT;
+        Command { flags: 0, kind, cookie: 0, offset: 0, length: 0 }.to_bytes().to_vec()
+    }
 }
 
 /// The system's number for an error of the protocol, whose numbers are Linux's; one that is not of the protocol
@@ -220,6 +251,8 @@ pub(crate) fn errno(error: u32) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::IoSlice;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -264,13 +297,19 @@ mod tests {
             fua: bool,
             errors in prop::collection::vec(prop_oneof![Just(0_u32), any::<u32>()], 20),
         ) {
-            let mut nbd = Nbd::new(export(u16::MAX), 20, fua);
+            let mut nbd = Nbd::new(export(u16::MAX));
+            nbd.prepare(20, fua);
             let mut cookies = Vec::new();
             for (slot, request) in requests.iter().enumerate() {
-                let mut out = vec![7];
+                let mut out = Outbox::default();
                 prop_assert_eq!(nbd.encode(slot as u32, request, &mut out), Ok(()));
-                prop_assert_eq!(out.len(), 29);
-                let (magic, flags, kind, cookie, offset, length) = fields(&out[1..]);
+                let mut parts = [IoSlice::new(&[]); 3];
+                let data = vec![0; 1 << 22];
+                let count = out.parts(&mut parts, |_, range| &data[range]);
+                let written = if request.op == Op::Write { request.length_bytes } else { 0 };
+                prop_assert_eq!(parts[0].len(), 28);
+                prop_assert_eq!(parts[1..count].iter().map(|p| p.len()).sum::<usize>(), written as usize);
+                let (magic, flags, kind, cookie, offset, length) = fields(&parts[0]);
                 let (wanted, place) = match request.op {
                     Op::Read => (0, (request.offset_bytes, request.length_bytes)),
                     Op::Write => (1, (request.offset_bytes, request.length_bytes)),
@@ -281,26 +320,29 @@ mod tests {
                 prop_assert_eq!(flags, u16::from(fua && request.op == Op::Write));
                 cookies.push(cookie);
             }
+            let mut none = Outbox::default();
             let first = order.index(requests.len());
             for at in (first..requests.len()).chain(0..first) {
                 let (request, error) = (&requests[at], errors[at]);
                 let bytes = reply(0x6744_6698, error, cookies[at]);
                 for cut in 0..16 {
-                    prop_assert_eq!(nbd.decode(&bytes[..cut]), Ok(None));
+                    prop_assert_eq!(nbd.decode(&bytes[..cut], &mut none), Ok(None));
                 }
-                let piece = nbd.decode(&bytes).unwrap().unwrap();
-                prop_assert_eq!((piece.slot as usize, piece.header_bytes), (at, 16));
+                let piece = nbd.decode(&bytes, &mut none).unwrap().unwrap();
+                let (slot, outcome) = piece.ended.unwrap();
+                prop_assert_eq!((slot as usize, piece.header_bytes), (at, 16));
                 let data = if request.op == Op::Read && error == 0 { request.length_bytes } else { 0 };
-                prop_assert_eq!(piece.payload_bytes, data as usize);
-                prop_assert_eq!(crate::faults::Faults::is_ok(request, piece.outcome), error == 0);
-                prop_assert!(nbd.decode(&bytes).is_err(), "twice");
+                prop_assert_eq!(piece.data, Some((slot, 0..data as usize)));
+                prop_assert_eq!(crate::faults::Faults::is_ok(request, outcome), error == 0);
+                prop_assert!(nbd.decode(&bytes, &mut none).is_err(), "twice");
             }
         }
 
         #[test]
         fn no_bytes_are_taken_for_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let mut nbd = Nbd::new(export(0), 4, false);
-            match nbd.decode(&bytes) {
+            let (mut nbd, mut none) = (Nbd::new(export(0)), Outbox::default());
+            nbd.prepare(4, false);
+            match nbd.decode(&bytes, &mut none) {
                 Ok(None) => prop_assert!(bytes.len() < 16),
                 Ok(Some(piece)) => prop_assert!(false, "nothing was asked: {piece:?}"),
                 Err(why) => prop_assert!(!why.is_empty()),
@@ -310,8 +352,8 @@ mod tests {
 
     #[test]
     fn what_a_server_does_not_take_is_not_sent() {
-        let mut nbd = Nbd::new(export(0), 1, false);
-        let mut out = Vec::new();
+        let (mut nbd, mut out) = (Nbd::new(export(0)), Outbox::default());
+        nbd.prepare(1, false);
         for request in [Request::trim(0, 512), Request::flush()] {
             assert_eq!(nbd.encode(0, &request, &mut out), Err(-libc::EOPNOTSUPP));
         }
