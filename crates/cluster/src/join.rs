@@ -10,6 +10,7 @@ use crate::connection::Fetched;
 use crate::rows::place;
 use crate::scraped::Scraped;
 use crate::watched::EndedProbe;
+use crate::whole;
 use crate::worker::unix_less_monotonic_ns;
 
 /// Who a host is.
@@ -80,8 +81,11 @@ pub(crate) fn join(
     let mut result = base(&present);
     result.seed = result.seed.map(|_| spec.seed);
     together.all.fill(&mut result);
+    let results: Vec<(&str, &RunResult)> =
+        present.iter().map(|one| (&*one.host.name, &one.result)).collect();
+    whole::fill(&mut result, &results, &together.hosts);
     result.window = Some(window(&present, &together, earliest));
-    result.hosts = host_runs(&present, &together.hosts, earliest);
+    result.hosts = host_runs(&present, &mut together.hosts, earliest);
     result.hosts.extend(absent.iter().map(|(host, failure)| lost_host(host, failure)));
     result.partial |= !absent.is_empty();
     let missing = absent.iter().map(|(host, why)| format!("{} is in no figure: {why}", host.name));
@@ -195,8 +199,9 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
     }
 }
 
-fn host_runs(present: &[Present], parts: &[HostPart], earliest: i128) -> Vec<HostRun> {
-    let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &HostPart)| {
+fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec<HostRun> {
+    let points = HostRun::POINTS_MOST / parts.len().max(1);
+    let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &mut HostPart)| {
         let figures = part.recording.job_result(part.recording.start());
         let skew_ns = i64::try_from(start_ns - earliest).unwrap_or(i64::MAX);
         HostRun {
@@ -217,6 +222,8 @@ fn host_runs(present: &[Present], parts: &[HostPart], earliest: i128) -> Vec<Hos
             rows: rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
             start_skew_ns: result.window.as_ref().map(|_| skew_ns),
             provenance: result.provenance.clone(),
+            series: part.recording.series_of(points),
+            whole_run: whole::of_host(result),
         }
     };
     present.iter().zip(parts).map(run).collect()

@@ -46,6 +46,7 @@ mod ssh;
 #[cfg_attr(not(target_os = "linux"), path = "no_tls.rs")]
 mod tls;
 mod watched;
+mod whole;
 mod worker;
 
 pub use clocks::ClockComparison;

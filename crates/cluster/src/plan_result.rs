@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use ssdyno_figures::{Latency, RunResult, bytes_per_second, nanoseconds, rate};
+use ssdyno_figures::{Latency, RunResult, bytes_per_second, csv_cell, nanoseconds, rate};
 use ssdyno_report::{Axis, Page, Plot, html_table};
 use ssdyno_session::{ErrorBody, Failure, Measured};
 
@@ -193,8 +193,8 @@ impl PlanResult {
                 let StepResult { number, name, repetition, .. } = step;
                 text.push_str(&format!(
                     "{number},{},{repetition},{},{rate},",
-                    cell(name),
-                    cell(host)
+                    csv_cell(name),
+                    csv_cell(host)
                 ));
                 text.push_str(&figures.map_or_else(|| ",".repeat(10), columns));
                 text.push('\n');
@@ -292,12 +292,4 @@ fn columns(figures: &StepFigures) -> String {
         },
     );
     format!("{partial},{requests},{errors},{iops},{throughput_bytes_per_second},{latency}")
-}
-
-/// A cell of CSV (RFC 4180).
-fn cell(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }

@@ -102,6 +102,14 @@ pub fn push_counted(list: &mut Vec<String>, n: u64, one: &str, many: &str) {
     }
 }
 
+/// `text` as a cell of CSV: in quotes where it holds what separates cells or lines (RFC 4180, 2.6).
+pub fn csv_cell(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,8 @@ use ssdyno_prober::SystemSeries;
 
 use crate::latency::LatencyByOp;
 use crate::provenance::Provenance;
-use crate::result::ByOp;
+use crate::result::{ByOp, Energy, FlashOperations, OwnCost, SeriesPoint};
+use crate::tail::TailVerdict;
 
 /// What one host did in the window in which all hosts were running. The figures of all hosts sum to those of the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +55,34 @@ pub struct HostRun {
     /// Its program, its machine and its storage. Left out by workers of older programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
+    /// Its figures over time, in the window. Neighbours are joined where all hosts together would have more than
+    /// [`HostRun::POINTS_MOST`] points.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<SeriesPoint>,
+    /// What is known of its whole run only: with what it did outside the window. Left out where nothing is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_run: Option<WholeRun>,
+}
+
+impl HostRun {
+    /// Points of the series of all hosts together at most, about 2 MB of JSON.
+    pub const POINTS_MOST: usize = 4096;
+}
+
+/// Figures of a host that cannot be cut to the window in which all hosts were running.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct WholeRun {
+    /// Energy of its simulated device; `null` without an energy model.
+    pub energy_joules: Option<Energy>,
+    /// Operations of the flash array; `null` for a device that is not known to be flash.
+    pub flash_operations: Option<FlashOperations>,
+    /// Pages programmed by page written by the host; `null` where nothing was written.
+    pub write_amplification: Option<f64>,
+    /// What the tool cost there.
+    pub own_cost: Option<OwnCost>,
+    /// Whether its 99th percentile is that of the target alone; `null` for a simulated target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_believable: Option<TailVerdict>,
 }
 
 /// Metrics of another program, read while the run went on.

@@ -48,12 +48,12 @@ pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};
 pub use format::{
-    bytes_per_second, count, joule_seconds, joules, nanoseconds, percent, push_counted, rate,
-    seconds, significant, things, watts,
+    bytes_per_second, count, csv_cell, joule_seconds, joules, nanoseconds, percent, push_counted,
+    rate, seconds, significant, things, watts,
 };
 pub use histogram::{Histogram, rank};
 pub use host::{CacheResult, HostCore, HostEnergy, HostResult, NamespaceResult, NetworkResult};
-pub use hosts::{HostRun, MetricSeries, OutsideWindow, ProbedSystem, ScrapedMetrics};
+pub use hosts::{HostRun, MetricSeries, OutsideWindow, ProbedSystem, ScrapedMetrics, WholeRun};
 pub use interval::{Interval, LEVEL};
 pub use jobs::JobResult;
 pub use keep::Keep;

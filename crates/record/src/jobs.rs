@@ -1,8 +1,9 @@
 //! The figures of a part of a run: of a job, or of a namespace.
 
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{ByOp, JobResult, NamespaceResult};
+use ssdyno_figures::{ByOp, JobResult, NamespaceResult, SeriesPoint};
 
+use crate::buckets::Grid;
 use crate::recording::Recording;
 use crate::totals::is_data;
 
@@ -26,6 +27,15 @@ impl Recording {
             latency_ns: self.latency(),
             ..JobResult::default()
         }
+    }
+
+    /// The series in `most` points at most, of which 0 is as many as 1. Neighbours are joined, in equal numbers but for the last:
+    /// counts, sums and maxima stay exact, percentiles within 0.4 %.
+    pub fn series_of(&mut self, most: usize) -> Vec<SeriesPoint> {
+        let grid = self.series.grid();
+        let joined = grid.index(self.end).div_ceil(most.max(1)).max(1);
+        let coarse = Grid::unlimited(grid.interval() * joined as u64).from(grid.origin());
+        self.series.on_grid(coarse, |at| at).points(self.end)
     }
 
     /// The figures of a namespace; what the namespace is, is for the caller to fill.

@@ -1,6 +1,6 @@
 //! A comparison as CSV.
 
-use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, Verdict};
+use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, Verdict, csv_cell};
 
 use crate::headline::{HEADLINES, HeadlineFigure, headline_figures};
 use crate::repeat::repeated_figures;
@@ -51,7 +51,7 @@ pub fn comparison_csv(
             lines.push([start(number.to_string(), ""), cells(&figures, None)].concat());
         }
     }
-    let line = |cells: Vec<String>| cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>();
+    let line = |cells: Vec<String>| cells.iter().map(|cell| csv_cell(cell)).collect::<Vec<_>>();
     lines.into_iter().map(|cells| line(cells).join(",") + "\n").collect()
 }
 
@@ -99,14 +99,6 @@ fn value_of(comparisons: &[Comparison], against: Option<&Comparison>, key: &str)
         None => String::new(),
         Some(serde_json::Value::String(text)) => text,
         Some(other) => other.to_string(),
-    }
-}
-
-/// A cell as RFC 4180 has it.
-fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
     }
 }
 

@@ -11,6 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use serde_json::Value;
+use ssdyno_figures::csv_cell;
 use ssdyno_report::HEADLINES;
 
 use crate::objective::COST;
@@ -83,7 +84,7 @@ impl SweepTable {
     /// Those of the file.
     pub fn write_csv(&self, file: File) -> io::Result<()> {
         let mut out = BufWriter::new(file);
-        let header: Vec<String> = self.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let header: Vec<String> = self.columns.iter().map(|(name, _)| csv_cell(name)).collect();
         write!(out, "{}\r\n", header.join(","))?;
         for row in 0..self.rows {
             let cells: Vec<String> =
@@ -162,16 +163,8 @@ fn cell(cells: &Cells, row: usize) -> String {
     match cells {
         Cells::Counts(all) => all[row].to_string(),
         Cells::Numbers(all) => all[row].map(|value| value.to_string()).unwrap_or_default(),
-        Cells::Texts(all) => all[row].as_deref().map(quoted).unwrap_or_default(),
+        Cells::Texts(all) => all[row].as_deref().map(csv_cell).unwrap_or_default(),
         Cells::Flags(all) => all[row].to_string(),
-    }
-}
-
-/// In quotes where it must be.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
     }
 }
 

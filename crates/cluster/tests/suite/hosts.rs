@@ -55,6 +55,71 @@ fn merged_percentiles_are_those_of_all_requests() {
     assert_eq!(both.result.hosts[0].start_skew_ns, None, "time is virtual");
 }
 
+/// Of two hosts that simulate the same SSD each has the energy, the flash and the victims of the run alone, and both together have
+/// twice as much. The cut to whole stretches of the series takes none of it.
+#[test]
+fn energy_and_flash_of_all_hosts_are_summed() {
+    let (_workers, hosts) = workers(2);
+    let spec = RunSpec {
+        workload: Some("randwrite".to_owned()),
+        interval: "1ms".parse().ok(),
+        set: vec!["flash.blocks_per_plane=64".to_owned(), "workload.depth=8".to_owned()],
+        ..spec("sim:config-a", 0.3)
+    };
+    let load = |host| HostLoad { host, name: None, spec: spec.clone() };
+    let both = ClusterLoad { common: spec.clone(), hosts: (0..2).map(load).collect() };
+    let watch = &mut |_: &_| KeepGoing::Continue;
+    let both = ReachedHosts::open(&at(&hosts), watch).unwrap().run(&both, watch).unwrap().result;
+    let alone =
+        resolve(&RunSpec { keep: ssdyno_figures::Keep::Summary, ..spec }, &mut Unattended).unwrap();
+    let alone = alone.start().unwrap().result().unwrap().result;
+    let (sum, one) = (both.energy_joules.unwrap(), alone.energy_joules.unwrap());
+    assert!((sum.total / one.total / 2.0 - 1.0).abs() < 1e-12, "{sum:?} {one:?}");
+    let parts = sum.flash + sum.cpu + sum.dram + sum.bus + sum.parts;
+    assert!((parts / sum.total - 1.0).abs() < 1e-9, "{sum:?}");
+    let rows: f64 = both.energy_by_part.iter().map(|row| row.joules).sum();
+    assert!((rows / sum.total - 1.0).abs() < 1e-9 && both.energy_by_part.len() > 3);
+    assert!((sum.per_request.unwrap() / one.per_request.unwrap() - 1.0).abs() < 1e-12);
+    let (all, single) = (both.flash_operations.unwrap(), alone.flash_operations.unwrap());
+    assert_eq!((all.programs, all.erases), (2 * single.programs, 2 * single.erases));
+    let factors = [&both, &alone].map(|result| result.write_amplification.unwrap());
+    assert!((factors[0] / factors[1] - 1.0).abs() < 1e-12 && factors[0] > 1.0, "{factors:?}");
+    let victims = [&both, &alone].map(|result| result.gc_victims.clone().unwrap());
+    assert_eq!(victims[0].blocks, 2 * victims[1].blocks);
+    assert!((victims[0].valid_mean / victims[1].valid_mean - 1.0).abs() < 1e-12);
+    for host in &both.hosts {
+        let whole = host.whole_run.as_ref().unwrap();
+        assert_eq!(whole.flash_operations, alone.flash_operations);
+        assert_eq!(whole.energy_joules, alone.energy_joules);
+        let counted: u64 = host.series.iter().map(|point| point.writes).sum();
+        assert_eq!(counted, host.requests, "the series of a host has all of its requests");
+    }
+    let power = |result: &RunResult| result.series[0].power_watts.unwrap().total;
+    assert!((power(&both) / power(&alone) / 2.0 - 1.0).abs() < 1e-9);
+}
+
+/// Two hosts of which one runs twice as long: what cannot be cut to the window is in no sum, and each host has its own.
+#[test]
+fn energy_outside_the_window_is_not_summed() {
+    let (_workers, hosts) = workers(2);
+    let common = spec("sim:config-a", 0.1);
+    let load = |host| {
+        let spec = if host == 0 { common.clone() } else { spec("sim:config-a", 0.2) };
+        HostLoad { host, name: None, spec }
+    };
+    let load = ClusterLoad { common: common.clone(), hosts: (0..2).map(load).collect() };
+    let watch = &mut |_: &_| KeepGoing::Continue;
+    let result = ReachedHosts::open(&at(&hosts), watch).unwrap().run(&load, watch).unwrap().result;
+    assert_eq!((result.energy_joules, result.flash_operations), (None, None));
+    let name = &result.hosts[1].name;
+    let told = |note: &&String| note.contains(&**name) && note.contains("not summed");
+    assert_eq!(result.notes.iter().filter(told).count(), 1, "{:?}", result.notes);
+    let total = |at: usize| {
+        result.hosts[at].whole_run.as_ref().unwrap().energy_joules.as_ref().unwrap().total
+    };
+    assert!(total(1) > 1.5 * total(0));
+}
+
 #[test]
 fn real_targets_begin_together() {
     let (_workers, hosts) = workers(3);

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use ssdyno_figures::{
-    LatencyBin, Power, RunResult, SeriesPoint, bytes_per_second, joules, nanoseconds, percent,
-    rate, seconds, significant, watts,
+    HostRun, LatencyBin, Power, RunResult, SeriesPoint, bytes_per_second, joules, nanoseconds,
+    percent, rate, seconds, significant, watts,
 };
 
-use super::markup::escape;
+use super::markup::{escape, pair};
 use super::page::table;
 use super::plot::{Axis, Plot, short};
 use crate::text::{energy_used, parts};
@@ -240,6 +240,34 @@ pub(super) fn iops_over_time(r: &RunResult) -> String {
     lines_over_time(r, "Requests per second", "requests per second", rate_tick, named)
 }
 
+/// Each host of several in a line of its own, in the colours of a plot; of more hosts than that those with the most and the fewest
+/// requests, because they are looked for.
+pub(super) fn hosts_over_time(r: &RunResult) -> Vec<String> {
+    let mut hosts: Vec<&HostRun> = r.hosts.iter().filter(|host| !host.series.is_empty()).collect();
+    if hosts.len() < 2 {
+        return Vec::new();
+    }
+    let half = COLOURS.len() / 2;
+    if hosts.len() > COLOURS.len() {
+        hosts.sort_by(|a, b| b.iops.total_cmp(&a.iops));
+        hosts.drain(half..hosts.len() - half);
+    }
+    let plot = |title, label, format, pick: fn(&SeriesPoint) -> Option<f64>| {
+        let lines: Vec<_> = hosts.iter().map(|host| steps(&host.series, pick)).collect();
+        let mut plot =
+            Plot::new(title, time_axis(r), Axis::from_zero(label, highest(&lines), format));
+        for ((host, line), colour) in hosts.iter().zip(&lines).zip(COLOURS) {
+            plot.line(colour, &host.name, line);
+        }
+        plot.finish()
+    };
+    let rate = plot("Requests per second, by host", "requests per second", rate_tick, |point| {
+        Some(point.iops)
+    });
+    let tail = plot("99th percentile, by host", "latency", ns_tick, |point| point.latency_ns_p99);
+    vec![pair(rate, tail)]
+}
+
 pub(super) fn throughput_over_time(r: &RunResult) -> String {
     let per_second =
         |n: u64, p: &SeriesPoint| (p.length_seconds > 0.0).then(|| n as f64 / p.length_seconds);
@@ -271,6 +299,9 @@ fn lines_over_time(
     mark_steady(&mut plot, r);
     plot.finish()
 }
+
+/// The classes of lines that have a colour of their own.
+const COLOURS: [&str; 8] = ["read", "write", "trim", "flush", "error", "cpu", "bus", "dram"];
 
 /// Marks where steady stretches begin and end.
 fn mark_steady(plot: &mut Plot, r: &RunResult) {

@@ -50,11 +50,12 @@ pub fn report_html(result: &RunResult) -> String {
             pair(charts::latency_histogram(result), charts::latency_percentiles(result)),
         ],
     );
-    let time = [
+    let mut time = vec![
         tables::steady(result),
         pair(charts::iops_over_time(result), charts::throughput_over_time(result)),
         pair(charts::latency_over_time(result), charts::power_over_time(result)),
     ];
+    time.extend(charts::hosts_over_time(result));
     section(&mut page, "time", "Over time", &time);
     if let Some(machine) = &result.machine {
         section(&mut page, "machine", "The machine meanwhile", &machine::blocks(result, machine));

@@ -1,0 +1,201 @@
+//! Figures that do not follow from the requests of hosts: energy, the work of the flash, the cost of the tool.
+//!
+//! A host has them of its whole run only, not by stretch of the series, so they cannot be cut to the window that all hosts share.
+//! Each host keeps its own; those of all hosts together exist where the window holds all but [`OUTSIDE_MOST`] of the requests.
+
+use ssdyno_figures::{
+    Energy, EnergyRow, FlashOperations, GcVictims, OwnCost, Power, RunResult, SeriesPoint,
+    TailVerdict, WholeRun,
+};
+use ssdyno_record::HostPart;
+
+/// The share of a host's requests outside the common window up to which a sum over whole runs is one of the window. Hosts that
+/// simulate for the same time lose the last stretch of the series, 1/250 at most.
+const OUTSIDE_MOST: f64 = 0.01;
+
+/// The figures of one host's whole run; `None` where it has none.
+pub(crate) fn of_host(result: &RunResult) -> Option<WholeRun> {
+    let whole = WholeRun {
+        energy_joules: result.energy_joules,
+        flash_operations: result.flash_operations,
+        write_amplification: result.write_amplification,
+        own_cost: result.own_cost,
+        p99_believable: result.p99_believable.clone(),
+    };
+    (whole != WholeRun::default()).then_some(whole)
+}
+
+/// Adds the figures of all `hosts` together, of which each has a name, to `result`.
+pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: &[HostPart]) {
+    result.p99_believable = tail(hosts);
+    result.own_cost = own_cost(hosts);
+    let outside = |(host, part): (&(&str, &RunResult), &HostPart)| {
+        let all = host.1.requests.max(1) as f64;
+        (part.requests_outside as f64 > OUTSIDE_MOST * all).then(|| host.0.to_owned())
+    };
+    let outside: Vec<String> = hosts.iter().zip(parts).filter_map(outside).collect();
+    let has_device = |(_, host): &(&str, &RunResult)| {
+        host.energy_joules.is_some() || host.flash_operations.is_some()
+    };
+    if !hosts.iter().any(has_device) {
+        return;
+    }
+    if !outside.is_empty() {
+        let names = outside.join(", ");
+        result.notes.push(format!(
+            "energy and operations of the flash are not summed, because more than 1 % of the requests of {names} lie \
+             outside the window; `hosts` has those of each whole run"
+        ));
+        return;
+    }
+    energy(result, hosts);
+    flash(result, hosts);
+    let aligned = parts.iter().all(|part| part.before.as_ps() == 0);
+    let series: Vec<&[SeriesPoint]> = hosts.iter().map(|host| &*host.1.series).collect();
+    if aligned {
+        power(&mut result.series, &series);
+    }
+}
+
+/// The sum of `figure` over all hosts; `None` where one does not have it.
+fn sum<T>(hosts: &[(&str, &RunResult)], figure: impl Fn(&RunResult) -> Option<T>) -> Option<T>
+where
+    T: std::ops::Add<Output = T>,
+{
+    let all: Option<Vec<T>> = hosts.iter().map(|host| figure(host.1)).collect();
+    all?.into_iter().reduce(|sum, one| sum + one)
+}
+
+fn energy(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
+    let part = |pick: fn(&Energy) -> f64| sum(hosts, |host| host.energy_joules.as_ref().map(pick));
+    let all = || {
+        Some(Energy {
+            total: part(|energy| energy.total)?,
+            flash: part(|energy| energy.flash)?,
+            cpu: part(|energy| energy.cpu)?,
+            dram: part(|energy| energy.dram)?,
+            bus: part(|energy| energy.bus)?,
+            parts: part(|energy| energy.parts)?,
+            per_request: None,
+            above_idle: part(|energy| energy.above_idle)?,
+        })
+    };
+    let Some(mut energy) = all() else { return };
+    // Of the requests that the energy was spent on, with those outside the window.
+    let requests: u64 = hosts.iter().map(|host| host.1.requests).sum();
+    energy.per_request = (requests > 0).then(|| energy.total / requests as f64);
+    let mean_s = result.latency_ns.as_ref().map(|latency| latency.all.mean / 1e9);
+    result.energy_delay_joule_seconds =
+        energy.per_request.zip(mean_s).map(|(joules, seconds)| joules * seconds);
+    result.energy_joules = Some(energy);
+    result.energy_seconds =
+        hosts.iter().filter_map(|host| host.1.energy_seconds).max_by(f64::total_cmp);
+    for row in hosts.iter().flat_map(|host| &host.1.energy_by_part) {
+        let same =
+            |other: &&mut EnergyRow| other.part == row.part && other.activity == row.activity;
+        match result.energy_by_part.iter_mut().find(same) {
+            Some(all) => {
+                all.joules += row.joules;
+                all.seconds += row.seconds;
+            }
+            None => result.energy_by_part.push(row.clone()),
+        }
+    }
+}
+
+fn flash(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
+    let count = |pick: fn(&FlashOperations) -> u64| {
+        sum(hosts, |host| host.flash_operations.as_ref().map(pick))
+    };
+    let all = || {
+        Some(FlashOperations {
+            reads: count(|operations| operations.reads)?,
+            programs: count(|operations| operations.programs)?,
+            erases: count(|operations| operations.erases)?,
+            relocations: count(|operations| operations.relocations)?,
+        })
+    };
+    let Some(operations) = all() else { return };
+    result.flash_operations = Some(operations);
+    result.write_amplification = write_amplification(hosts);
+    let victims: Vec<&GcVictims> =
+        hosts.iter().filter_map(|host| host.1.gc_victims.as_ref()).collect();
+    let blocks: f64 = victims.iter().map(|victims| victims.blocks as f64).sum();
+    let valid: f64 = victims.iter().map(|victims| victims.valid_mean * victims.blocks as f64).sum();
+    let mut counts = vec![0; victims.iter().map(|one| one.by_valid_share.len()).max().unwrap_or(0)];
+    for one in victims {
+        counts.iter_mut().zip(&one.by_valid_share).for_each(|(all, count)| *all += count);
+    }
+    result.gc_victims = GcVictims::new(counts, valid / blocks);
+}
+
+/// Programs of all hosts by pages written of all hosts: a mean of the hosts' own figures would count one that wrote a page as much
+/// as one that wrote a million.
+fn write_amplification(hosts: &[(&str, &RunResult)]) -> Option<f64> {
+    let (mut programs, mut pages) = (0.0, 0.0);
+    for (_, host) in hosts {
+        let of_host = host.flash_operations?.programs as f64;
+        // One that wrote nothing may still have cleaned.
+        programs += of_host;
+        pages += host.write_amplification.map_or(0.0, |factor| of_host / factor);
+    }
+    (pages > 0.0).then(|| programs / pages)
+}
+
+/// The cost of a request, over the requests of all hosts.
+fn own_cost(hosts: &[(&str, &RunResult)]) -> Option<OwnCost> {
+    let requests: f64 = hosts.iter().map(|host| host.1.requests as f64).sum();
+    let mean = |pick: fn(&OwnCost) -> Option<f64>| {
+        let all = sum(hosts, |host| Some(pick(host.own_cost.as_ref()?)? * host.requests as f64))?;
+        (requests > 0.0).then(|| all / requests)
+    };
+    Some(OwnCost {
+        cpu_ns_per_request: mean(|cost| Some(cost.cpu_ns_per_request))?,
+        syscalls_per_request: mean(|cost| cost.syscalls_per_request),
+        context_switches_per_request: mean(|cost| cost.context_switches_per_request),
+        user_cpu_ns_per_request: mean(|cost| cost.user_cpu_ns_per_request),
+        system_cpu_ns_per_request: mean(|cost| cost.system_cpu_ns_per_request),
+        floor_cpu_ns_per_request: mean(|cost| cost.floor_cpu_ns_per_request),
+    })
+}
+
+/// One host whose tail cannot be believed is enough: its requests are in the tail of all.
+fn tail(hosts: &[(&str, &RunResult)]) -> Option<TailVerdict> {
+    let verdicts =
+        || hosts.iter().filter_map(|host| Some((host.0, host.1.p99_believable.as_ref()?)));
+    let against: Vec<String> = verdicts()
+        .filter(|(_, verdict)| !verdict.believable)
+        .flat_map(|(name, verdict)| {
+            verdict.reasons.iter().map(move |reason| format!("{name}: {reason}"))
+        })
+        .collect();
+    if !against.is_empty() {
+        return Some(TailVerdict { believable: false, reasons: against });
+    }
+    let (_, first) = verdicts().next()?;
+    (verdicts().count() == hosts.len()).then(|| first.clone())
+}
+
+/// Adds the power of all hosts, whose points lie where those of `all` do.
+fn power(all: &mut [SeriesPoint], hosts: &[&[SeriesPoint]]) {
+    for (at, point) in all.iter_mut().enumerate() {
+        let of_host = |series: &&[SeriesPoint]| {
+            let other = series.get(at)?;
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            let same = near(other.start_seconds, point.start_seconds)
+                && near(other.length_seconds, point.length_seconds);
+            other.power_watts.filter(|_| same)
+        };
+        let powers: Option<Vec<Power>> = hosts.iter().map(of_host).collect();
+        point.power_watts = powers.and_then(|powers| {
+            powers.into_iter().reduce(|sum, one| Power {
+                total: sum.total + one.total,
+                flash: sum.flash + one.flash,
+                cpu: sum.cpu + one.cpu,
+                dram: sum.dram + one.dram,
+                bus: sum.bus + one.bus,
+                parts: sum.parts + one.parts,
+            })
+        });
+    }
+}
