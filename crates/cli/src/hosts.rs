@@ -1,7 +1,6 @@
 //! The options that name other machines.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use ssdyno_cluster::{HostAddress, Hosts, ProberAddress, RemoteStart};
@@ -81,7 +80,7 @@ impl HostsArgs {
     /// The hosts, sampled as `real` says, by default each second; `None` where this machine alone is meant.
     ///
     /// # Errors
-    /// It is said how other machines are reached, and none is named.
+    /// It is said how other machines are reached, and none is named. Or nothing is sampled, and probers are named.
     pub(crate) fn hosts(&self, real: &RealSpec) -> Result<Option<Hosts>, Failure> {
         if self.hosts.is_empty() {
             return match self.reach.given().first() {
@@ -92,13 +91,10 @@ impl HostsArgs {
                 None => Ok(None),
             };
         }
-        let every = real.probe_interval.map_or(1.0, |span| span.0.as_s_f64());
-        Ok(Some(Hosts {
-            addresses: self.hosts.clone(),
-            probers: self.probers.clone(),
-            probe_every: (!real.no_probes).then(|| Duration::from_secs_f64(every)),
-            ..self.reach.hosts()
-        }))
+        let (addresses, probers) = (self.hosts.clone(), self.probers.clone());
+        let mut hosts = Hosts { addresses, probers, ..self.reach.hosts() };
+        hosts.sample_as(real)?;
+        Ok(Some(hosts))
     }
 
     /// The options and their values, for the command that repeats the run.

@@ -20,7 +20,7 @@ use crate::load::{ClusterLoad, HostLoad, Hosts};
 use crate::member::{GONE_AFTER_STOP, Member, fetch, tell_every};
 use crate::progress::ClusterProgress;
 use crate::rows::place;
-use crate::scraped::ProberAddress;
+use crate::scraped::{ProberAddress, Scraped};
 use crate::watched::{Watched, watch_systems};
 
 /// How often who watches is called.
@@ -151,7 +151,8 @@ async fn carry_out(
     members.iter().for_each(|member| member.follow(every));
     let watch = &mut |progress: &ClusterProgress| {
         let systems = systems.iter().map(Watched::latest).collect();
-        watch(&ClusterProgress { systems, ..progress.clone() })
+        let metrics = scraped.iter().map(Scraped::latest).collect();
+        watch(&ClusterProgress { systems, metrics, ..progress.clone() })
     };
     let begun = match wait_until_ready(&members, watch).await {
         Ok(()) => begin(&mut members).await,
@@ -231,7 +232,7 @@ fn progress(members: &[Member]) -> ClusterProgress {
         let lost = seen.lost.map(|since| since.elapsed());
         (member.connection.name.clone(), seen.snapshot.clone(), lost)
     };
-    ClusterProgress { hosts: members.iter().map(host).collect(), systems: Vec::new() }
+    ClusterProgress { hosts: members.iter().map(host).collect(), ..ClusterProgress::default() }
 }
 
 async fn wait_until_ready(

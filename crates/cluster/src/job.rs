@@ -154,7 +154,8 @@ impl JobPlan {
 }
 
 fn here(snapshot: RunSnapshot) -> ClusterProgress {
-    ClusterProgress { hosts: vec![(HERE.to_owned(), snapshot, None)], systems: Vec::new() }
+    let hosts = vec![(HERE.to_owned(), snapshot, None)];
+    ClusterProgress { hosts, ..ClusterProgress::default() }
 }
 
 fn target(spec: &RunSpec) -> &str {

@@ -59,7 +59,7 @@ pub use plan::{
     ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,
 };
 pub use plan_result::{PlanResult, StepFigures, StepResult};
-pub use progress::ClusterProgress;
+pub use progress::{ClusterProgress, MetricsReading};
 pub use scraped::{MetricsSource, ProberAddress};
 pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use ssh::RemoteStart;

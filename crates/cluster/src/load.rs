@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ssdyno_session::RunSpec;
+use ssdyno_session::{Failure, RealSpec, RunSpec};
 
 use crate::hosts::HostAddress;
 use crate::scraped::ProberAddress;
@@ -27,6 +27,23 @@ pub struct Hosts {
     pub probe_every: Option<Duration>,
     /// The directory of the result, for rows of requests; without it they are not kept.
     pub rows_in: Option<PathBuf>,
+}
+
+impl Hosts {
+    /// Lets the machines be sampled as the keys of `real` say, by default each second.
+    ///
+    /// # Errors
+    /// Probers are named, and nothing is sampled.
+    pub fn sample_as(&mut self, real: &RealSpec) -> Result<(), Failure> {
+        if real.no_probes && !self.probers.is_empty() {
+            return Err(Failure::usage("`real.no_probes` leaves nothing for the probers to do")
+                .with_help("leave out the probers, or `real.no_probes`")
+                .with_key("probers"));
+        }
+        let every = real.probe_interval.map_or(1.0, |span| span.0.as_s_f64());
+        self.probe_every = (!real.no_probes).then(|| Duration::from_secs_f64(every));
+        Ok(())
+    }
 }
 
 /// What one host of a run does.

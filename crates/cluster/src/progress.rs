@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_figures::{LiveSnapshot, RunProgress};
-use ssdyno_prober::SystemSample;
+use ssdyno_prober::{MetricPoint, SystemSample};
 use ssdyno_session::RunSnapshot;
 
 /// How far all hosts are.
@@ -17,6 +17,22 @@ pub struct ClusterProgress {
     pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,
     /// Each machine that is sampled: its name and its newest sample.
     pub systems: Vec<(String, Option<SystemSample>)>,
+    /// The newest reading of each program whose metrics are read.
+    #[serde(skip)]
+    pub metrics: Vec<MetricsReading>,
+}
+
+/// What a program told of its metrics last.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct MetricsReading {
+    /// Where they are read, as `run --probers` names it.
+    pub source: String,
+    /// How often it was read, from 1, with readings that failed.
+    pub number: u64,
+    /// When, in nanoseconds of the controller's monotonic clock.
+    pub monotonic_ns: u64,
+    /// The metrics that are kept; empty where the reading failed.
+    pub points: Arc<Vec<MetricPoint>>,
 }
 
 impl ClusterProgress {

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use crate::hosts::HostAddress;
+use crate::progress::MetricsReading;
 
 /// Bytes of an answer at most: an exporter of a large machine has some 100 kB.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
@@ -150,11 +151,16 @@ struct Table {
     readings: u64,
     /// Readings that failed, and why the last did.
     failed: Option<(u64, String)>,
+    /// The last reading, whether it is among those that are kept or not.
+    latest: (u64, Arc<Vec<MetricPoint>>),
 }
 
 impl Table {
     fn add(&mut self, at_ns: u64, read: Result<Vec<MetricPoint>, String>) {
         self.readings += 1;
+        let newest =
+            read.as_ref().map_or(&[][..], |points| &points[..points.len().min(SERIES_MAX)]);
+        self.latest = (at_ns, Arc::new(newest.to_vec()));
         if !self.readings.is_multiple_of(self.every.max(1)) {
             return;
         }
@@ -246,6 +252,18 @@ impl Scraped {
             }
         });
         Ok(Scraped { source: source.clone(), table, reading })
+    }
+
+    /// What was read last.
+    pub(crate) fn latest(&self) -> MetricsReading {
+        let table = lock(&self.table);
+        let (monotonic_ns, points) = table.latest.clone();
+        MetricsReading {
+            source: self.source.to_string(),
+            number: table.readings,
+            monotonic_ns,
+            points,
+        }
     }
 
     /// What was read. Times count from `origin_ns` of the controller's monotonic clock, or from the first reading.

@@ -213,8 +213,10 @@ fn metrics_stay_on_this_machine() {
 fn written() -> BTreeSet<String> {
     let progress = RunProgress::preparing(0.5);
     let snapshot = RunSnapshot { progress, ..RunSnapshot::default() };
-    let progress =
-        ClusterProgress { hosts: vec![("a".to_owned(), snapshot, None)], systems: Vec::new() };
+    let progress = ClusterProgress {
+        hosts: vec![("a".to_owned(), snapshot, None)],
+        ..ClusterProgress::default()
+    };
     let (name, target, load, phase) = ("", "", "", RunPhase::Preparing);
     let run = RunOutline { number: 1, name, target, load, phase };
     let points = read_open_metrics(&metrics_text(VERSION, Some(run), &progress)).unwrap();

@@ -82,6 +82,7 @@ fn all_hosts_together_are_the_sum_of_each() {
             ("c".to_owned(), RunSnapshot::default(), None),
         ],
         systems: vec![("a".to_owned(), Some(SystemSample::default())), ("c".to_owned(), None)],
+        ..ClusterProgress::default()
     };
     let text = metrics_text("1.2.3", Some(outline(RunPhase::Preparing)), &progress);
     follows_the_rules(&text);
@@ -164,7 +165,7 @@ proptest! {
         ),
     ) {
         let hosts = vec![("a".to_owned(), snapshot(RunPhase::Loaded, &latencies, 0), None)];
-        let progress = ClusterProgress { hosts, systems: Vec::new() };
+        let progress = ClusterProgress { hosts, ..ClusterProgress::default() };
         let text = metrics_text("1", Some(outline(RunPhase::Loaded)), &progress);
         let points = read_open_metrics(&text).unwrap();
         let buckets = points.iter().filter(|point| point.name == "ssdyno_run_latency_seconds_bucket");

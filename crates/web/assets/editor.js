@@ -2,6 +2,7 @@
 // started.
 
 import { api, announce, byId, el, setText, show } from './dom.js';
+import { kindOf, KINDS } from './kinds.js';
 import { keysOf, variantOf } from './schema.js';
 import * as toml from './toml.js';
 
@@ -10,20 +11,13 @@ const CHECK_AFTER_MS = 300;
 const MOST_KEYS = 60;
 /** The key for the form's time, in the order of preference; the schema decides. */
 const TIME_KEYS = ['for', 'duration'];
-const FIRST = { toml: 'target = "sim:nvme-tlc"\nworkload = "randread"\n', hosts: '', name: '' };
-
-/** What the text of a task is before somebody writes in it. */
-const FIRST_OF = {
-  pts: 'task = "pts"\ntarget = "sim:nvme-tlc"\nquick = true\n',
-  profile: 'task = "profile"\ntarget = "sim:nvme-tlc"\n',
-  compare: 'task = "compare"\nsides = ["sim:nvme-tlc", "sim:config-a"]\n\n[run]\nworkload = "mixed"\nrequests = 20000\n',
-  sweep: 'task = "sweep"\nvary = ["flash.channels=4,8", "ftl.over_provisioning=0.07,0.28"]\n\n[run]\ntarget = "sim:nvme-tlc"\nworkload = "randwrite"\nrequests = 20000\n',
-  verify: 'task = "verify"\ntarget = "/dev/nvme0n1"\n\n[write]\nallowed = true\n',
-  probe: 'task = "probe"\ninterval = "1s"\nsamples = 10\n',
-};
+const FIRST = { toml: kindOf('run').first, hosts: '', probers: '', name: '' };
 
 const text = byId('editor');
-const form = { target: byId('form-target'), workload: byId('form-workload') };
+/** Fields of the form, by the key that they write. */
+const form = { target: byId('form-target'), workload: byId('form-workload'), 'real.probe_interval': byId('form-interval') };
+/** Fields that are no keys: what they have is sent beside the text. */
+const asides = { hosts: byId('form-hosts'), probers: byId('form-probers'), name: byId('form-name') };
 const limit = byId('form-limit');
 const unit = byId('form-unit');
 
@@ -55,15 +49,13 @@ function restore() {
   const value = { ...FIRST, ...kept };
   text.value = value.toml === FIRST.toml ? toml.set(value.toml, timeKey, '"2s"').text : value.toml;
   texts = value.texts || {};
-  byId('form-hosts').value = value.hosts;
-  byId('form-name').value = value.name;
+  for (const [name, field] of Object.entries(asides)) field.value = value[name];
 }
 
 function keep() {
   try {
-    sessionStorage.setItem(KEPT, JSON.stringify({
-      toml: text.value, hosts: byId('form-hosts').value, name: byId('form-name').value, texts,
-    }));
+    const typed = Object.fromEntries(Object.entries(asides).map(([name, field]) => [name, field.value]));
+    sessionStorage.setItem(KEPT, JSON.stringify({ toml: text.value, ...typed, texts }));
   } catch {
     // Nothing is kept then.
   }
@@ -77,16 +69,17 @@ const kind = () => toml.get(text.value, 'task') ?? 'run';
 function chooseKind() {
   const wanted = byId('form-task').value;
   texts[kind()] = text.value;
-  text.value = texts[wanted] ?? FIRST_OF[wanted] ?? FIRST.toml;
+  text.value = texts[wanted] ?? kindOf(wanted).first;
   changed();
 }
 
 /** Brings keys and fields to the kind of the text. */
 function followKind() {
   const now = kind();
-  const known = now === 'run' || now in FIRST_OF;
+  const known = Boolean(kindOf(now));
   if (known) byId('form-task').value = now;
   for (const node of document.querySelectorAll('[data-run]')) show(node, now === 'run');
+  for (const node of document.querySelectorAll('[data-hosts]')) show(node, hasHosts(now));
   if (!schemas || !known || fieldsOf === now) return;
   fieldsOf = now;
   keysBy[now] ??= keysOf(now === 'run' ? schemas.spec : variantOf(schemas.task, 'task', now)).filter((key) => key.path !== 'task');
@@ -225,7 +218,18 @@ function goToError() {
 
 // ---- check and start
 
-const hosts = () => (kind() === 'run' ? byId('form-hosts').value.split(/[\s,]+/).filter(Boolean) : []);
+const hasHosts = (now) => now === 'run';
+
+/** What is asked for, but for the name of its folder. */
+function asked() {
+  const now = kind();
+  const list = (field) => field.value.split(/[\s,]+/).filter(Boolean);
+  return {
+    toml: text.value,
+    hosts: now === 'run' ? list(asides.hosts) : [],
+    probers: hasHosts(now) ? list(asides.probers) : [],
+  };
+}
 
 async function check(loud) {
   clearTimeout(timer);
@@ -233,7 +237,7 @@ async function check(loud) {
   const mine = checking = new AbortController();
   if (loud) showVerdict('', 'Checking …');
   try {
-    const found = await api('/api/check', { body: { toml: text.value, hosts: hosts() }, signal: mine.signal });
+    const found = await api('/api/check', { body: asked(), signal: mine.signal });
     if (mine !== checking) return;
     setError(null);
     const names = found.hosts?.length ? ` on ${found.hosts.join(', ')}` : '';
@@ -267,8 +271,8 @@ async function start(event) {
   const button = byId('start');
   button.disabled = true;
   showVerdict('', 'Starting …');
-  const body = { toml: text.value, hosts: hosts() };
-  const name = byId('form-name').value.trim();
+  const body = asked();
+  const name = asides.name.value.trim();
   if (name) body.name = name;
   try {
     const { id } = await api('/api/runs', { body });
@@ -378,6 +382,7 @@ export async function open() {
 
 export function setup({ onStart }) {
   started = onStart;
+  byId('form-task').replaceChildren(...KINDS.map((each) => el('option', { value: each.kind }, each.name)));
   restore();
   readForm();
   lines();
@@ -390,7 +395,7 @@ export function setup({ onStart }) {
     limit.value = unit.value === 'time' ? '2s' : '100000';
     writeLimit();
   });
-  for (const id of ['form-hosts', 'form-name']) byId(id).addEventListener('input', changed);
+  for (const field of Object.values(asides)) field.addEventListener('input', changed);
   text.addEventListener('input', changed);
   text.addEventListener('scroll', scroll);
   for (const name of ['keyup', 'click', 'focus']) text.addEventListener(name, keyHelp);

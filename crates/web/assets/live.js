@@ -3,11 +3,11 @@
 import { api, announce, byId, el, setText, show, showError, table, ValueList } from './dom.js';
 import { ChartGroup, HeatChart, heatText, HOST_COLOURS, LineChart } from './charts.js';
 import * as flash from './flash.js';
-import { bytes, bytesPerSecond, count, nanoseconds, percent, rate, seconds, watts } from './format.js';
+import * as machines from './machines.js';
+import { indexAt } from './machines.js';
+import { nameOf } from './kinds.js';
+import { bytesPerSecond, count, nanoseconds, rate, seconds } from './format.js';
 
-/** System samples kept of a host; pairs are joined when there are more. */
-const MOST_SAMPLES = 1024;
-const MOST_PROBED_HOSTS = 64;
 /** Points of the series after which the page asks the server for the joined series. */
 const MOST_POINTS = 4096;
 /** Points of "now". */
@@ -18,19 +18,14 @@ const PHASES = {
   preparing: 'preparing', ready: 'ready, waits for all hosts', loaded: 'under load', ended: 'ended',
 };
 
-const KINDS = { pts: 'SNIA test', profile: 'profile', compare: 'comparison', sweep: 'sweep of designs', verify: 'verification', probe: 'samples of this machine' };
-
 // undefined: the server has told nothing yet.
 let run;
 let series = NO_SERIES;
 let result = null;
-let probes = new Map();
-let latest = new Map();
 let frame = 0;
 let said = '';
 let hostTable = null;
 let hostCharts = { names: '', chart: null };
-let systemCharts = [];
 let restart = () => {};
 /** `good`, `lost`, or `gone`: the server that knew the run is no more. */
 let link = 'good';
@@ -40,7 +35,6 @@ let server = null;
 const group = new ChartGroup(() => readout());
 const figures = new ValueList(byId('figures'));
 const values = new ValueList(byId('values'));
-const systemNow = new ValueList(byId('system-now'));
 
 // ---- figures of a point
 
@@ -119,14 +113,14 @@ function draw() {
   for (const id of ['hosts-section', 'charts-section']) show(byId(id), !run.task);
   if (run.task) {
     drawTask();
-    drawSystem();
+    machines.draw();
     return;
   }
   const now = recent();
   drawFigures(now);
   drawHosts(now);
   updateHostCharts();
-  drawSystem();
+  machines.draw();
   const clock = run.is_real ? 'time since the start of the load' : 'device time';
   setText(byId('clock-name'), clock);
   const list = series.points;
@@ -140,7 +134,7 @@ function draw() {
 function drawHead() {
   const several = run.hosts.length > 1;
   setText(byId('run-name'), run.name || `Run ${run.id}`);
-  const facts = [run.target && `target ${run.target}`, run.task ? KINDS[run.task.kind] : `workload ${run.load}`,
+  const facts = [run.target && `target ${run.target}`, run.task ? nameOf(run.task.kind) : `workload ${run.load}`,
     run.target && (run.is_real ? 'real target' : 'simulated target')].filter(Boolean);
   if (several) facts.push(`${run.hosts.length} hosts`);
   setText(byId('run-facts'), facts.join(' · '));
@@ -259,18 +253,6 @@ function drawHosts(now) {
 
 // ---- the cursor and its readout
 
-/** Index of the point at a time; the newest without one. */
-function indexAt(list, time) {
-  if (time === null) return list.length - 1;
-  let [low, high] = [0, list.length - 1];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (list[middle].to < time) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
 function readoutRows() {
   const list = series.points;
   if (!list.length) return [['Time', '–', 'no values yet']];
@@ -285,20 +267,14 @@ function readoutRows() {
     ['Errors', count(point.hosts.reduce((all, host) => all + (host ? host[3] : 0), 0))],
   ];
   if (series.hosts.length > 1) series.hosts.forEach((name, i) => rows.push([name, rate(hostIops(i)(point)), 'IOPS']));
-  if (probes.size) {
-    const sample = sampleAtCursor();
-    rows.push(['CPU busy', percent(sample.user + sample.system + sample.irq + sample.other)]);
-    for (const [name, field] of [['Network in', 'network_in'], ['Network out', 'network_out'], ['Disk reads', 'disk_read'], ['Disk writes', 'disk_write']]) {
-      rows.push([name, bytesPerSecond(sample[field])]);
-    }
-  }
+  rows.push(...machines.rows());
   return rows;
 }
 
 function readout() {
   const rows = readoutRows();
   values.set(rows);
-  drawSystemValues();
+  machines.drawValues();
   show(byId('follow'), group.kept !== null);
   return rows;
 }
@@ -338,124 +314,12 @@ function fillTable() {
   byId('table').replaceChildren(made.node);
 }
 
-// ---- system probes
-
-const SYSTEM = [
-  ['CPU', [['user', 'read', 'user'], ['system', 'write', 'system'], ['I/O wait', 'flush', 'iowait'],
-    ['interrupts', 'trim', 'irq'], ['other', 'slate', 'other']], percent],
-  ['Network', [['in', 'read', 'network_in'], ['out', 'write', 'network_out']], bytesPerSecond],
-  ['Disks', [['read', 'read', 'disk_read'], ['write', 'write', 'disk_write']], bytesPerSecond],
-  ['Events per second', [['interrupts', 'trim', 'interrupts'], ['context switches', 'flush', 'switches']], rate],
-  ['Memory', [['available', 'read', 'memory'], ['swap', 'bad', 'swap']], bytes],
-  ['Power', [['power', 'write', 'power']], watts],
-];
-
-const number = (value) => (Number.isFinite(value) ? value : NaN);
-
-function flatten(sample, from, to) {
-  const cpu = sample.cpu || {};
-  return {
-    from, to,
-    user: number(cpu.user), system: number(cpu.system), iowait: number(cpu.iowait), irq: number(cpu.irq), other: number(cpu.other),
-    interrupts: number(sample.interrupts_per_s), switches: number(sample.context_switches_per_s),
-    memory: number(sample.memory_available_bytes), swap: number(sample.swap_bytes),
-    network_in: number(sample.network_in_bytes_per_s), network_out: number(sample.network_out_bytes_per_s),
-    disk_read: number(sample.disk_read_bytes_per_s), disk_write: number(sample.disk_write_bytes_per_s),
-    power: number(sample.power_w),
-  };
-}
-
-/** Neighbours become one sample with their mean over time. */
-function joinPairs(samples) {
-  const joined = [];
-  for (let i = 0; i + 1 < samples.length; i += 2) {
-    const [a, b] = [samples[i], samples[i + 1]];
-    const both = { from: a.from, to: b.to };
-    const [x, y] = [a.to - a.from, b.to - b.from];
-    for (const field of Object.keys(a)) {
-      if (field !== 'from' && field !== 'to') {
-        const [v, w] = [a[field], b[field]];
-        both[field] = Number.isNaN(v) ? w : Number.isNaN(w) ? v : (v * x + w * y) / (x + y);
-      }
-    }
-    joined.push(both);
-  }
-  if (samples.length % 2) joined.push(samples.at(-1));
-  return joined;
-}
-
-function onSystem({ run: of, host, samples }) {
-  if (!samples.length || (!latest.has(host) && latest.size >= MOST_PROBED_HOSTS)) return;
-  latest.set(host, samples.at(-1));
-  if (!run || of !== run.id) return schedule();
-  let list = probes.get(host) || [];
-  for (const sample of samples) {
-    const to = sample.run_s;
-    if (!Number.isFinite(to) || (list.length && to <= list.at(-1).to)) continue;
-    // A sample covers the time since the one before; the first one and one after a gap a second.
-    const from = list.length && to - list.at(-1).to < 3 ? list.at(-1).to : to - 1;
-    list.push(flatten(sample, from, to));
-  }
-  if (list.length > MOST_SAMPLES) list = joinPairs(list);
-  if (list.length) probes.set(host, list);
-  schedule();
-}
-
-function drawSystem() {
-  show(byId('system-section'), latest.size > 0);
-  if (!latest.size) return;
-  const select = byId('system-host');
-  const hosts = [...latest.keys()];
-  if (select.options.length !== hosts.length || hosts.some((name, i) => select.options[i].value !== name)) {
-    const before = select.value;
-    select.replaceChildren(...hosts.map((name) => el('option', { value: name }, name)));
-    if (hosts.includes(before)) select.value = before;
-  }
-  const wanted = probes.has(select.value);
-  show(byId('system-charts'), wanted);
-  if (!wanted) return;
-  if (!systemCharts.length) makeSystemCharts();
-  const sample = newestSample();
-  SYSTEM.forEach(([, lines], i) => show(systemCharts[i].figure, lines.some(([, , field]) => !Number.isNaN(sample[field]))));
-}
-
-const newestSample = () => flatten(latest.get(byId('system-host').value) || {}, 0, 1);
-
-/** The sample of the chosen host at the cursor, the newest without a cursor; empty where there is none. */
-function sampleAtCursor() {
-  const time = group.cursor;
-  if (time === null) return newestSample();
-  const samples = probes.get(byId('system-host').value) || [];
-  const sample = samples[indexAt(samples, time)];
-  return sample && time >= sample.from && time <= sample.to ? sample : flatten({}, 0, 1);
-}
-
-function drawSystemValues() {
-  if (!latest.size) return;
-  const [sample, newest] = [sampleAtCursor(), newestSample()];
-  setText(byId('system-when'), group.cursor === null ? 'Newest values' : `Values at ${seconds(group.cursor, 4)}`);
-  systemNow.set(SYSTEM.flatMap(([title, lines, format]) => lines
-    .filter(([, , field]) => !Number.isNaN(newest[field]))
-    .map(([name, , field]) => [`${title}: ${name}`, format(sample[field])])));
-}
-
-function makeSystemCharts() {
-  systemCharts = SYSTEM.map(([title, lines, format], i) => new LineChart(group, byId('system-charts'), title, {
-    data: () => probes.get(byId('system-host').value) || [],
-    format,
-    stacked: i === 0,
-    most: i === 0 ? 1 : 0,
-    series: lines.map(([name, colour, field]) => ({ name, colour, value: (each) => each[field] })),
-  }));
-}
-
 // ---- events
 
 function clear() {
   series = NO_SERIES;
   result = null;
-  probes = new Map();
-  latest = new Map();
+  machines.clear(true);
   flash.clear();
   byId('table').replaceChildren();
   group.kept = group.hover = null;
@@ -520,13 +384,18 @@ export function listen(source, heard) {
   handle('state', onState);
   handle('series', onSeries);
   handle('points', onPoints);
-  handle('system', onSystem);
+  for (const [name, take] of [['system', machines.onSystem], ['metrics', machines.onMetrics]]) {
+    handle(name, (value) => {
+      take(value, run?.id);
+      schedule();
+    });
+  }
   handle('flash', (value) => run && value.run === run.id && flash.set(value));
 }
 
 /** Called on each new connection: its events replace everything. */
 export function connected() {
-  latest = new Map();
+  machines.clear(false);
   series = NO_SERIES;
   link = 'good';
 }
@@ -565,9 +434,7 @@ export function setup({ reconnect }) {
   byId('table-details').addEventListener('toggle', (event) => (event.target.open ? fillTable() : byId('table').replaceChildren()));
   byId('table-refresh').addEventListener('click', fillTable);
   flash.setup();
-  byId('system-host').addEventListener('change', () => {
-    schedule();
-  });
+  machines.setup(group, schedule);
   schedule();
 }
 

@@ -1,6 +1,7 @@
 // The list of runs, and the comparison of two.
 
 import { api, announce, byId, el, setText, show, showError, table } from './dom.js';
+import { nameOf } from './kinds.js';
 import { bytesPerSecond, count, joules, nanoseconds, rate, significant } from './format.js';
 
 /** Rows shown at first, and added by the button. */
@@ -18,10 +19,6 @@ const COLUMNS = [
   ['Requests', (run) => run.requests],
   ['Hosts', (run) => run.hosts],
 ];
-const KINDS = {
-  plan: 'plan', pts: 'SNIA test', profile: 'profile', sweep: 'sweep', verify: 'verification', probe: 'samples', comparison: 'comparison',
-  papers: 'papers', unfinished: 'no result', other: 'unknown',
-};
 const VERDICTS = { better: 'better', worse: 'worse', cannot_tell: 'no significant difference' };
 
 let runs = [];
@@ -31,7 +28,7 @@ let shown = PAGE;
 let made = null;
 
 /** What was done to the target: the workload of a run, the kind of anything else. */
-const workload = (run) => run.workload || KINDS[run.kind] || '';
+const workload = (run) => run.workload || nameOf(run.kind);
 
 function sorted() {
   const wanted = byId('runs-filter').value.trim().toLowerCase();

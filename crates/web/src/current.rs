@@ -12,6 +12,7 @@ use ssdyno_session::{Failure, FailureKind, Measured, ResultFolder, RunPhase};
 
 use crate::flash::LiveFlash;
 use crate::series::LiveSeries;
+use crate::sources::LiveSources;
 use crate::systems::LiveSystems;
 use crate::view::RunView;
 
@@ -26,6 +27,7 @@ pub(crate) struct CurrentRun {
     pub(crate) place: Option<String>,
     pub(crate) series: LiveSeries,
     pub(crate) systems: LiveSystems,
+    pub(crate) sources: LiveSources,
     pub(crate) flash: LiveFlash,
     /// What the hosts told last.
     pub(crate) told: ClusterProgress,
@@ -61,9 +63,10 @@ impl State {
 impl CurrentRun {
     pub(crate) fn new(view: RunView, flash: LiveFlash) -> CurrentRun {
         let series = LiveSeries::new(view.hosts.len());
-        let (systems, told) = (LiveSystems::default(), ClusterProgress::default());
+        let (systems, sources) = (LiveSystems::default(), LiveSources::default());
+        let told = ClusterProgress::default();
         let (place, stop) = (None, Arc::default());
-        CurrentRun { view, place, series, systems, flash, told, stop, thread: None }
+        CurrentRun { view, place, series, systems, sources, flash, told, stop, thread: None }
     }
 
     /// Its files will be in `folder`.
@@ -94,7 +97,9 @@ impl CurrentRun {
         let newest = hosts.systems.iter();
         let newest = newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
         let is_wall = self.view.is_real && self.view.phase == RunPhase::Loaded;
-        self.systems.add(newest, is_wall.then_some(self.view.now_s));
+        let run_s = is_wall.then_some(self.view.now_s);
+        self.systems.add(newest, run_s);
+        self.sources.add(&hosts.metrics, run_s);
         self.flash.look(self.view.id, Instant::now(), phase == RunPhase::Ended);
         self.told = hosts;
     }

@@ -1,6 +1,7 @@
 //! What the page shows and starts: at most one run at a time, its series, and the folder of results.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -8,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use ssdyno_cluster::{
-    ClusterProgress, HERE, HostAddress, Hosts, JobPlan, MetricsCache, RunOutline, WorkerConsent,
-    metrics_text,
+    ClusterProgress, HERE, HostAddress, Hosts, JobPlan, MetricsCache, ProberAddress, RunOutline,
+    WorkerConsent, metrics_text,
 };
 use ssdyno_figures::Keep;
 use ssdyno_prober::{Prober, ProberOptions};
@@ -24,6 +25,7 @@ use crate::current::{CurrentRun, State};
 use crate::flash::{FlashView, LiveFlash};
 use crate::permit::{is_real, permit, refuse_write};
 use crate::series::{News, Seen};
+use crate::sources::MetricsNews;
 use crate::systems::SystemNews;
 use crate::view::{HostView, RunView, unix_ms};
 
@@ -50,6 +52,9 @@ pub(crate) struct RunRequest {
     /// None: this machine.
     #[serde(default)]
     pub(crate) hosts: Vec<String>,
+    /// Machines that are sampled beside the hosts, and programs whose metrics are read.
+    #[serde(default)]
+    pub(crate) probers: Vec<String>,
     /// Of the folder.
     #[serde(default)]
     pub(crate) name: Option<String>,
@@ -65,6 +70,13 @@ pub(crate) struct Checked {
     pub(crate) hosts: Vec<String>,
     /// Real targets that a task writes to.
     pub(crate) writes_to: Vec<String>,
+}
+
+/// The addresses in a list of the page, whose key is `key`.
+fn read_all<T: FromStr<Err = String>>(key: &str, texts: &[String]) -> Result<Vec<T>, Failure> {
+    let read =
+        |text: &String| text.parse().map_err(|why: String| Failure::usage(why).with_key(key));
+    texts.iter().map(read).collect()
 }
 
 /// Everything behind the page.
@@ -187,6 +199,18 @@ impl Desk {
         news
     }
 
+    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the metrics of programs.
+    pub(crate) fn source_news(&self, seen: &mut Option<(u64, Vec<usize>)>) -> Vec<MetricsNews> {
+        let state = self.state();
+        let Some(run) = state.run.as_ref() else { return Vec::new() };
+        let id = run.view.id;
+        let mut place =
+            seen.take().filter(|(run, _)| *run == id).map_or(Vec::new(), |(_, seen)| seen);
+        let news = run.sources.news(id, &mut place);
+        *seen = Some((id, place));
+        news
+    }
+
     /// The last view of the flash, for a viewer who is as far as `seen` - of the run of that number.
     pub(crate) fn flash_news(&self, seen: &mut Option<(u64, u64)>) -> Option<FlashView> {
         let state = self.state();
@@ -214,11 +238,15 @@ impl Desk {
 
     fn prepare(&self, request: &RunRequest) -> Result<(Task, PreparedTask), Failure> {
         let task = Task::from_toml("the spec", &request.toml)?;
-        let addresses: Vec<HostAddress> = request
-            .hosts
-            .iter()
-            .map(|host| host.parse().map_err(|e: String| Failure::usage(e).with_key("hosts")))
-            .collect::<Result<_, _>>()?;
+        let addresses: Vec<HostAddress> = read_all("hosts", &request.hosts)?;
+        let probers: Vec<ProberAddress> = read_all("probers", &request.probers)?;
+        if addresses.is_empty() && !probers.is_empty() {
+            return Err(Failure::usage(
+                "probers are sampled beside a run on hosts, and no host is named",
+            )
+            .with_help("name hosts, or leave the probers out: a run here samples this machine")
+            .with_key("probers"));
+        }
         if addresses.is_empty() {
             let task = permit(&self.options.consent, task)?;
             let prepared = task.prepare(&mut Unattended)?;
@@ -236,7 +264,10 @@ impl Desk {
             // Rows of many hosts would fill the disk of this one.
             spec.keep = Keep::Summary;
         }
-        let hosts = Hosts { addresses, ..self.options.hosts.clone() };
+        let mut hosts = Hosts { addresses, probers, ..self.options.hosts.clone() };
+        if let Task::Run(spec) = &task {
+            hosts.sample_as(&spec.real)?;
+        }
         let prepared = task.prepare_on(hosts, &mut Unattended)?;
         Ok((task, prepared))
     }

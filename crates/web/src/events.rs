@@ -39,6 +39,7 @@ struct Viewer {
     changes: watch::Receiver<u64>,
     seen: Option<(u64, Seen)>,
     seen_systems: Option<(u64, Vec<usize>)>,
+    seen_sources: Option<(u64, Vec<usize>)>,
     seen_flash: Option<(u64, u64)>,
     /// When the state is told next.
     state_due: Option<Instant>,
@@ -53,6 +54,7 @@ pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, In
         changes,
         seen: None,
         seen_systems: None,
+        seen_sources: None,
         seen_flash: None,
         state_due: None,
         is_first: true,
@@ -104,6 +106,8 @@ impl Viewer {
             // The page forgets the samples of another run when it hears of this one.
             let systems = self.desk.system_news(&mut self.seen_systems);
             events.extend(systems.iter().filter_map(|news| event("system", news)));
+            let sources = self.desk.source_news(&mut self.seen_sources);
+            events.extend(sources.iter().filter_map(|news| event("metrics", news)));
         }
         self.is_first = false;
         Some(())

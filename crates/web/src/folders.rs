@@ -8,7 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use ssdyno_figures::RunResult;
+use ssdyno_block::counted;
+use ssdyno_figures::{RepeatedRuns, RunResult};
 use ssdyno_session::{Failure, files};
 
 use crate::answer::Refused;
@@ -32,6 +33,8 @@ pub(crate) enum FolderKind {
     Verify,
     Probe,
     Comparison,
+    /// One load several times (`run --runs`).
+    Repeat,
     Papers,
     /// There is no result: a run goes on elsewhere, or its program was killed.
     Unfinished,
@@ -76,6 +79,25 @@ struct Headline {
     energy_joules: Option<Energy>,
     #[serde(default)]
     hosts: Vec<IgnoredAny>,
+}
+
+/// The entry of one load that ran several times: means over its runs.
+fn repeat_entry(all: &RepeatedRuns, other: FolderEntry) -> FolderEntry {
+    let mean = |name: &str| Some(all.figures.iter().find(|one| one.figure == name)?.mean);
+    let first = all.runs.first();
+    let runs = counted(all.runs.len() as u64, "run", "runs");
+    FolderEntry {
+        kind: FolderKind::Repeat,
+        target: first.map(|run| run.target.clone()),
+        workload: first.map(|run| format!("{}, {runs}", run.workload)),
+        iops: mean("iops"),
+        throughput_bytes_per_second: mean("throughput_bytes_per_second"),
+        p50_ns: mean("latency_ns.p50"),
+        p99_ns: mean("latency_ns.p99"),
+        requests: Some(all.runs.iter().map(|run| run.requests).sum()),
+        partial: all.runs.len() < all.asked as usize,
+        ..other
+    }
 }
 
 /// What it has of another result, and the keys that tell what it is of.
@@ -184,6 +206,9 @@ fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {
     let other = FolderEntry { folder, has_report, unix_ms, ..FolderEntry::default() };
     let text = fs::read(file).unwrap_or_default();
     let Ok(head) = serde_json::from_slice::<Headline>(&text) else {
+        if let Ok(all) = serde_json::from_slice::<RepeatedRuns>(&text) {
+            return repeat_entry(&all, other);
+        }
         let head: OtherHeadline = serde_json::from_slice(&text).unwrap_or_default();
         let kind = head.kind();
         return FolderEntry { kind, target: head.target, partial: head.partial, ..other };
@@ -243,6 +268,13 @@ mod tests {
         write("run", &serde_json::to_string(&result).unwrap());
         write("profile", "{\"method\": \"serra\", \"curves\": []}");
         write("plan", "{\"plan\": \"x\", \"partial\": true, \"steps\": []}");
+        let repeated = RepeatedRuns {
+            name: "sim:x".to_owned(),
+            asked: 3,
+            runs: vec![result.clone(), result],
+            ..RepeatedRuns::default()
+        };
+        write("repeat", &serde_json::to_string(&repeated).unwrap());
         write("foreign", "[1]");
         write("broken", "{");
         for (folder, file) in [("killed", "requests.rows"), ("pictures", "a.png"), ("here", "")] {
@@ -266,6 +298,7 @@ mod tests {
             ("killed", FolderKind::Unfinished),
             ("plan", FolderKind::Plan),
             ("profile", FolderKind::Profile),
+            ("repeat", FolderKind::Repeat),
             ("run", FolderKind::Run),
         ];
         assert_eq!(kinds, expected.map(|(name, kind)| (name.to_owned(), kind)).into());
@@ -273,6 +306,8 @@ mod tests {
         assert!(entries.windows(2).all(|two| two[0].unix_ms >= two[1].unix_ms));
         let run = entries.iter().find(|entry| entry.kind == FolderKind::Run).unwrap();
         assert_eq!((run.target.as_deref(), run.iops), (Some("sim:x"), Some(5.0)));
+        let repeat = entries.iter().find(|entry| entry.kind == FolderKind::Repeat).unwrap();
+        assert_eq!((repeat.target.as_deref(), repeat.partial), (Some("sim:x"), true));
         assert_eq!(entries.iter().filter(|entry| entry.has_report).count(), 1);
         assert!(list.entries(Path::new("/nowhere"), None).is_empty());
     }

@@ -22,6 +22,7 @@ mod presets;
 mod routes;
 mod series;
 mod server;
+mod sources;
 mod systems;
 mod view;
 

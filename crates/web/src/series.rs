@@ -294,7 +294,7 @@ mod tests {
                 RunSnapshot { phase: RunPhase::Loaded, progress, ..RunSnapshot::default() };
             ("h".to_owned(), snapshot, None)
         };
-        ClusterProgress { hosts: glances.iter().map(host).collect(), systems: Vec::new() }
+        ClusterProgress { hosts: glances.iter().map(host).collect(), ..ClusterProgress::default() }
     }
 
     fn requests(series: &LiveSeries) -> u64 {

@@ -106,6 +106,7 @@ impl Source {
                     .map(|(_, snapshot, ..)| (self.machine.clone(), snapshot.clone(), None))
                     .collect(),
                 systems: sample.into_iter().collect(),
+                ..ClusterProgress::default()
             };
             let outline = run.as_ref().map(|(number, snapshot, target, load)| RunOutline {
                 number: *number,

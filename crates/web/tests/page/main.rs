@@ -2,99 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 
-use std::io::{BufRead, BufReader, Read, Write};
+mod common;
+mod hosts;
+
+use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use ssdyno_cluster::{Hosts, WorkerConsent};
+use ssdyno_cluster::WorkerConsent;
 use ssdyno_prober::{MetricPoint, read_open_metrics};
-use ssdyno_session::Failure;
 #[cfg(target_os = "linux")]
 use ssdyno_session::WriteSpec;
-use ssdyno_web::{DeskOptions, PageServer};
 
-/// A server in a thread of its own.
-struct Running {
-    host: String,
-    token: String,
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(), Failure>>>,
-}
-
-impl Running {
-    fn new(results: &Path) -> Running {
-        Running::allowing(results, WorkerConsent::default())
-    }
-
-    fn allowing(results: &Path, consent: WorkerConsent) -> Running {
-        let options = DeskOptions { results: results.to_owned(), consent, hosts: Hosts::default() };
-        let server = PageServer::bind("127.0.0.1:0".parse().unwrap(), options).unwrap();
-        let address = server.address();
-        let (base, token) = address.split_once("/?token=").unwrap();
-        let host = base.strip_prefix("http://").unwrap().to_owned();
-        let (token, end) = (token.to_owned(), Arc::new(AtomicBool::new(false)));
-        let ends = Arc::clone(&end);
-        let thread = std::thread::spawn(move || server.serve(move || ends.load(Ordering::Relaxed)));
-        Running { host, token, end, thread: Some(thread) }
-    }
-
-    /// Sends a request; gives status and body.
-    fn ask(&self, head: &str, body: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        let length = body.len();
-        let request = format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-
-    fn head(&self, request: &str) -> String {
-        format!("{request} HTTP/1.1\r\nHost: {}\r\nX-SSDyno-Token: {}\r\n", self.host, self.token)
-    }
-
-    fn get(&self, path: &str) -> (u16, String) {
-        self.ask(&self.head(&format!("GET {path}")), "")
-    }
-
-    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let head = self.head(&format!("POST {path}")) + "Content-Type: application/json\r\n";
-        let (status, body) = self.ask(&head, &body.to_string());
-        (status, serde_json::from_str(&body).unwrap())
-    }
-
-    /// The events from now on: name and data.
-    fn events(&self) -> impl Iterator<Item = (String, Value)> + use<> {
-        let mut stream = TcpStream::connect(&self.host).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        stream.write_all((self.head("GET /events") + "\r\n").as_bytes()).unwrap();
-        let mut name = String::new();
-        BufReader::new(stream).lines().map_while(Result::ok).filter_map(move |line| {
-            if let Some(event) = line.strip_prefix("event: ") {
-                event.clone_into(&mut name);
-            }
-            let data = line.strip_prefix("data: ")?;
-            Some((name.clone(), serde_json::from_str(data).unwrap()))
-        })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap().unwrap();
-        }
-    }
-}
+use common::Running;
 
 /// Counts of all points, and whether the run has ended: requests by host.
 fn follow(events: impl Iterator<Item = (String, Value)>) -> (u64, Value) {
@@ -367,8 +288,29 @@ fn tasks_are_started_watched_and_read() {
         let kind = if folder == "compare" { "comparison" } else { folder };
         assert_eq!((&entry["kind"], &entry["has_report"]), (&json!(kind), &json!(true)));
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_has_one_list_of_kinds() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
     let schema: Value = serde_json::from_str(&server.get("/api/schema/task").1).unwrap();
-    assert_eq!(schema["oneOf"].as_array().unwrap().len(), 7, "{schema}");
+    // It is that of the schema.
+    let known = schema["oneOf"].as_array().unwrap().iter();
+    let known: Vec<&str> =
+        known.map(|one| one["properties"]["task"]["const"].as_str().unwrap()).collect();
+    let (_, list) = server.get("/assets/kinds.js");
+    let listed = list.split("kind: '").skip(1).map(|rest| rest.split('\'').next().unwrap());
+    assert_eq!(listed.collect::<Vec<_>>(), known);
+    for file in ["index.html", "app.js", "editor.js", "live.js", "runs.js"] {
+        let text = std::fs::read_to_string(format!("assets/{file}")).unwrap();
+        let other = known.iter().find(|kind| {
+            !["run", "plan", "compare"].contains(*kind)
+                && (text.contains(&format!("'{kind}'")) || text.contains(&format!("\"{kind}\"")))
+        });
+        assert_eq!(other, None, "{file} names a kind of its own");
+    }
 }
 
 #[cfg(target_os = "linux")]
