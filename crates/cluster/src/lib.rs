@@ -35,6 +35,7 @@ mod member;
 mod metrics;
 mod plan;
 mod plan_result;
+mod plan_run;
 mod probes;
 mod progress;
 mod protocol;
@@ -59,6 +60,7 @@ pub use plan::{
     ClusterPlan, PlanClient, PlanFile, PlanStep, PlannedStep, RateArrivals, RateSweep, Rates,
 };
 pub use plan_result::{PlanResult, StepFigures, StepResult};
+pub use plan_run::{PlanOutcome, PlanRun};
 pub use progress::{ClusterProgress, MetricsReading};
 pub use scraped::{MetricsSource, ProberAddress};
 pub use server::{WorkerListener, serve_listener, serve_stdio};

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use ssdyno_session::{Document, Failure, RunSpec, nearest};
+use ssdyno_session::{Document, Failure, Goal, RunSpec, nearest};
 
 use crate::hosts::HostAddress;
 use crate::load::{ClusterLoad, HostLoad};
@@ -127,7 +127,18 @@ pub struct PlannedStep {
     pub load: ClusterLoad,
 }
 
-/// A plan that was read, with its text.
+impl PlannedStep {
+    /// What its clients together work towards.
+    pub fn goal(&self) -> Goal {
+        let (spec, count) = (&self.load.common, self.load.hosts.len() as u64);
+        Goal {
+            requests: spec.requests.map(|requests| requests.saturating_mul(count)),
+            duration: spec.duration.map(|span| span.0),
+        }
+    }
+}
+
+/// A plan that was read.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     /// What it says.
@@ -145,7 +156,29 @@ impl PlanFile {
     /// The file cannot be read, or the plan says what cannot be done; with the line of the key.
     pub fn read(path: &str) -> Result<PlanFile, Failure> {
         let (text, plan) = Document::read::<ClusterPlan>(path)?;
-        let reader = Reader { plan: &plan, text: &text };
+        PlanFile::of(plan, &text)
+    }
+
+    /// The plan that somebody edits as `text`; messages call it `name`.
+    ///
+    /// # Errors
+    /// It says what cannot be done; with the line of the key.
+    pub fn parse(name: &str, text: &str) -> Result<PlanFile, Failure> {
+        let plan = Document::parse_edited(name, text, |text| toml::from_str(text))?;
+        PlanFile::of(plan, &Document::edited(name.to_owned(), text))
+    }
+
+    /// What `plan` says that was not read from a text.
+    ///
+    /// # Errors
+    /// It says what cannot be done; with the key.
+    pub fn new(plan: ClusterPlan) -> Result<PlanFile, Failure> {
+        PlanFile::of(plan, &Document::edited("the plan".to_owned(), ""))
+            .map_err(|failure| Failure { place: None, ..failure })
+    }
+
+    fn of(plan: ClusterPlan, text: &Document) -> Result<PlanFile, Failure> {
+        let reader = Reader { plan: &plan, text };
         let (hosts, steps) = (reader.hosts()?, reader.steps()?);
         Ok(PlanFile { plan, hosts, steps })
     }

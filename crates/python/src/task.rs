@@ -110,6 +110,7 @@ pub(crate) fn conclude(
             (to_json(&sweep), Some(Rows::of_sweep(table, sweep.rows.len())))
         }
         TaskResult::Pts(pts) => (to_json(&pts), None),
+        TaskResult::Plan(plan) => (to_json(&plan), None),
         #[cfg(target_os = "linux")]
         TaskResult::Verify(report) => (to_json(&report), None),
         #[cfg(target_os = "linux")]

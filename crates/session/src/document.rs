@@ -80,7 +80,7 @@ impl Document {
     }
 
     /// A text that somebody writes elsewhere than in a file, and has the lines of before them.
-    pub(crate) fn edited(name: String, text: &str) -> Document {
+    pub fn edited(name: String, text: &str) -> Document {
         Document { is_file: true, ..Document::preset(name, text) }
     }
 

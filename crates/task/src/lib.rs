@@ -10,10 +10,11 @@
 //! Errors are [`Failure`](ssdyno_session::Failure)s that name keys of the task, such as `write.allowed`. A front end
 //! shows them in its own words.
 //!
-//! Not here: how progress is shown, and where results are stored. Plans of many steps on hosts start in `cluster`.
+//! Not here: how progress is shown, and where results are stored.
 
 mod compare;
 mod gate;
+mod plan;
 #[cfg(target_os = "linux")]
 mod probe;
 mod profile;

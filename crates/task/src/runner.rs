@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_cluster::{ClusterProgress, Job, JobPlan};
+use ssdyno_cluster::{ClusterProgress, Job, JobPlan, PlanResult};
 use ssdyno_engine::events::EventReader;
 use ssdyno_figures::{KeepGoing, RunProgress};
 use ssdyno_profile::ProfileResult;
@@ -32,6 +32,8 @@ pub enum TaskResult {
     Compare(Box<CompareResult>),
     /// Of a sweep over designs.
     Sweep(Box<SweepResult>),
+    /// Of a plan of many steps on hosts.
+    Plan(Box<PlanResult>),
     /// Of a verification.
     #[cfg(target_os = "linux")]
     Verify(Box<ssdyno_verify::VerifyReport>),
@@ -80,7 +82,7 @@ type CarryOut = dyn FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send;
 pub struct PreparedTask {
     name: String,
     writes_to: Vec<String>,
-    /// Whoever records the provenance of a run.
+    /// Whoever records the provenance of runs.
     program: Option<ProgramIdentity>,
     work: Work,
 }
@@ -170,7 +172,7 @@ impl PreparedTask {
             }
             Work::Other(folder, carry_out) => (folder, carry_out),
         };
-        let control = Arc::new(TaskControl { folder, ..TaskControl::default() });
+        let control = Arc::new(TaskControl { folder, program: self.program, ..TaskControl::default() });
         let mine = Arc::clone(&control);
         let run = move || {
             // Whatever becomes of it: who waits must be woken.
@@ -241,8 +243,8 @@ impl TaskRunner {
     }
 
     /// Takes what was measured since the last call, for a front end that stores or prints it before the end: of a
-    /// SNIA test everything so far, marked partial, after each round; of a profile the same, every few seconds; of a
-    /// probe its samples, which the result then does not have.
+    /// SNIA test everything so far, marked partial, after each round; of a profile the same, every few seconds; of a plan the
+    /// same, after each step; of a probe its samples, which the result then does not have.
     pub fn take_partial(&self) -> Option<TaskResult> {
         match &self.work {
             Running::Run(_) => None,
@@ -308,6 +310,7 @@ pub(crate) struct TaskControl {
     /// Rings when the phase changes, and when the task is stopped.
     bell: Condvar,
     folder: Option<PathBuf>,
+    program: Option<ProgramIdentity>,
 }
 
 #[derive(Debug, Default)]
@@ -353,6 +356,11 @@ impl TaskControl {
     /// Where to keep what going on later needs.
     pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
+    }
+
+    /// Whoever records the provenance of runs.
+    pub(crate) fn program(&self) -> Option<&ProgramIdentity> {
+        self.program.as_ref()
     }
 
     pub(crate) fn is_stopped(&self) -> bool {

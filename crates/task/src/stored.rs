@@ -37,6 +37,7 @@ impl TaskResult {
                 }
                 folder.write_page(&result.html(), result)
             }
+            TaskResult::Plan(result) => result.write(folder, crate::plan::TITLE),
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use ssdyno_cluster::Hosts;
+use ssdyno_cluster::{ClusterPlan, Hosts};
 use ssdyno_report::RunDirectory;
 use ssdyno_session::{Failure, Prompt, RunSpec};
 use ssdyno_sweep::SweepPlan;
@@ -17,7 +17,7 @@ use crate::pts::PtsTask;
 use crate::runner::PreparedTask;
 #[cfg(target_os = "linux")]
 use crate::verify::VerifyTask;
-use crate::{run, sweep};
+use crate::{plan, run, sweep};
 
 /// Something that a front end can start. The key `task` says what it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,8 @@ pub enum Task {
     Compare(Box<CompareTask>),
     /// Many designs: keys of a run that are varied, as one table.
     Sweep(Box<SweepPlan>),
+    /// A run on several hosts in steps. A text with `clients` is one, too.
+    Plan(Box<ClusterPlan>),
     /// Writes blocks and checks that they are read back, or checks a target after a crash.
     #[cfg(target_os = "linux")]
     Verify(Box<VerifyTask>),
@@ -50,6 +52,7 @@ impl Task {
             Task::Profile(_) => "profile",
             Task::Compare(_) => "compare",
             Task::Sweep(_) => "sweep",
+            Task::Plan(_) => "plan",
             #[cfg(target_os = "linux")]
             Task::Verify(_) => "verify",
             #[cfg(target_os = "linux")]
@@ -65,6 +68,7 @@ impl Task {
             Task::Profile(profile) => Some(&profile.target),
             Task::Compare(_) => None,
             Task::Sweep(sweep) => sweep.run.target.as_deref(),
+            Task::Plan(plan) => plan.load.target.as_deref(),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => Some(&verify.target),
             #[cfg(target_os = "linux")]
@@ -99,6 +103,7 @@ impl Task {
             Task::Profile(profile) => profile.seed,
             Task::Compare(compare) => Some(compare.run.seed),
             Task::Sweep(sweep) => Some(sweep.run.seed),
+            Task::Plan(plan) => Some(plan.load.seed),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.resume.is_none().then_some(verify.seed),
             #[cfg(target_os = "linux")]
@@ -118,6 +123,9 @@ impl Task {
             Task::Profile(profile) => profile.prepare(prompt),
             Task::Compare(compare) => compare.prepare(prompt),
             Task::Sweep(plan) => sweep::prepare(plan, prompt),
+            Task::Plan(_) => Err(Failure::usage("a plan needs hosts, and how they are reached")
+                .with_help("start it with `ssdyno controller run` or on the page")
+                .with_key("task")),
             #[cfg(target_os = "linux")]
             Task::Verify(verify) => verify.prepare(prompt),
             #[cfg(target_os = "linux")]
@@ -125,10 +133,11 @@ impl Task {
         }
     }
 
-    /// The same on other hosts, which look at their targets when the task starts.
+    /// The same on other hosts, which look at their targets when the task starts. A plan names its own: `hosts` has no
+    /// addresses then.
     ///
     /// # Errors
-    /// Only runs are started on other hosts; a host is named twice.
+    /// Only runs and plans are started on other hosts; a host is named twice.
     pub fn prepare_on(
         &self,
         hosts: Hosts,
@@ -136,6 +145,7 @@ impl Task {
     ) -> Result<PreparedTask, Failure> {
         match self {
             Task::Run(spec) => run::prepare(spec, Some(hosts), prompt),
+            Task::Plan(plan) => plan::prepare(plan, hosts),
             _ => Err(Failure::usage("only runs are started on other hosts")
                 .with_help("leave `hosts` empty, or start a page on that host")
                 .with_key("hosts")),

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use ssdyno_cluster::PlanFile;
 use ssdyno_session::{Document, Failure, RunSpec, nearest};
 use toml::Spanned;
 
@@ -12,24 +13,31 @@ use crate::task::Task;
 
 /// Values of the key `task`.
 #[cfg(target_os = "linux")]
-const NAMES: [&str; 7] = ["run", "pts", "profile", "compare", "sweep", "verify", "probe"];
+const NAMES: [&str; 8] = ["run", "pts", "profile", "compare", "sweep", "plan", "verify", "probe"];
 #[cfg(not(target_os = "linux"))]
-const NAMES: [&str; 5] = ["run", "pts", "profile", "compare", "sweep"];
+const NAMES: [&str; 6] = ["run", "pts", "profile", "compare", "sweep", "plan"];
 
 /// The key that says which task it is; other keys are skipped.
 #[derive(Deserialize)]
 struct Head {
     task: Option<Spanned<toml::Value>>,
+    /// Only a plan has them: a file of `ssdyno controller run` is a task as it is.
+    clients: Option<IgnoredAny>,
 }
 
 impl Task {
-    /// The task in a text of TOML, which messages call `name`. Without the key `task` it is the spec of a run.
+    /// The task in a text of TOML, which messages call `name`. Without the key `task` it is a plan if it has `clients`, and
+    /// the spec of a run otherwise.
     ///
     /// # Errors
     /// It is not TOML, or a key is wrong; the failure has its line.
     pub fn from_toml(name: &str, text: &str) -> Result<Task, Failure> {
         let head: Option<Head> = toml::from_str(text).ok();
+        let is_plan = head.as_ref().is_some_and(|head| head.clients.is_some());
         let Some(task) = head.and_then(|head| head.task) else {
+            if is_plan {
+                return plan(name, text);
+            }
             // Text that is not TOML is refused there, with its place.
             return RunSpec::from_toml(name, text).map(|spec| Task::Run(Box::new(spec)));
         };
@@ -41,6 +49,7 @@ impl Task {
             "profile" => read(name, text, &rest).map(Task::Profile),
             "compare" => read(name, text, &rest).map(Task::Compare),
             "sweep" => read(name, text, &rest).map(Task::Sweep),
+            "plan" => plan(name, &rest),
             #[cfg(target_os = "linux")]
             "verify" => read(name, text, &rest).map(Task::Verify),
             #[cfg(target_os = "linux")]
@@ -56,6 +65,11 @@ fn refuse(message: String, nearest: Option<&str>) -> Failure {
         None => format!("write one of {}", NAMES.join(", ")),
     };
     Failure::usage(message).with_help(help).with_key("task")
+}
+
+/// A plan, looked at as a whole: messages about its clients and steps have their lines only here.
+fn plan(name: &str, text: &str) -> Result<Task, Failure> {
+    PlanFile::parse(name, text).map(|file| Task::Plan(Box::new(file.plan)))
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(
@@ -110,6 +124,9 @@ mod tests {
             ("task = 7", "task", None),
             ("target = \"x\"\n[tsak]\ntask = \"pts\"", "tsak", Some(2)),
             ("task = \"run\"\nsede = 3", "sede", Some(2)),
+            ("[[clients]]\nhost = \"a\"\nshare = 0", "clients[0].share", Some(3)),
+            ("task = \"plan\"\n[[clients]]\nhots = \"a\"", "clients[0].hots", Some(3)),
+            ("task = \"plan\"\nclients = []", "clients", Some(2)),
             ("task = \"pts\"\ntask = \"pts\"", "task", Some(2)),
         ] {
             let body = Task::from_toml("the task", text).unwrap_err().body();

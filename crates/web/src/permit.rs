@@ -15,6 +15,7 @@ pub(crate) fn is_real(task: &Task) -> bool {
             (0..sides).any(|at| compare.loads_real(at))
         }
         Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
+        Task::Plan(plan) => ssdyno_session::is_real(&plan.load).unwrap_or(false),
         #[cfg(target_os = "linux")]
         Task::Verify(_) => true,
         #[cfg(target_os = "linux")]
@@ -43,6 +44,8 @@ pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Fa
         }
         // Its plan refuses to vary what may be written to.
         Task::Sweep(sweep) => sweep.run = consent.apply(sweep.run.clone())?,
+        // Each host has its own consent.
+        Task::Plan(_) => {}
         #[cfg(target_os = "linux")]
         Task::Verify(verify) => {
             if verify.journal.is_some() {

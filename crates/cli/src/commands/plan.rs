@@ -1,6 +1,6 @@
 //! `ssdyno controller run`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
@@ -9,14 +9,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_block::units::Span;
 use ssdyno_cluster::{
-    Hosts, PlanFile, PlanResult, PlannedStep, ProberAddress, ReachedHosts, StepResult,
+    Hosts, PlanFile, PlanOutcome, PlanResult, PlanRun, PlannedStep, ProberAddress,
 };
 use ssdyno_figures::Keep;
 use ssdyno_report::RunDirectory;
-use ssdyno_session::{
-    ErrorBody, Failure, FailureKind, Goal, Measured, ResultFolder, is_real, record_provenance,
-    unwritable,
-};
+use ssdyno_session::{ErrorBody, Failure, is_real};
 
 use crate::args::positive_span;
 use crate::diagnose;
@@ -66,133 +63,44 @@ pub(crate) struct PlanOutput {
     error: Option<ErrorBody>,
 }
 
-/// Steps that were carried out, and where they lie.
-struct Progress<'a> {
-    file: &'a PlanFile,
-    title: String,
-    folder: Option<ResultFolder>,
-    steps: Vec<StepResult>,
-    failure: Option<Failure>,
-}
-
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     let file = PlanFile::read(&args.plan.display().to_string())?;
     let every = Duration::from_nanos(args.probe_interval.0.as_ns());
     let hosts = Hosts {
-        addresses: file.hosts.clone(),
         probers: args.probers.clone(),
         probe_every: (!args.no_probes).then_some(every),
         ..args.reach.hosts()
     };
     // All hosts are there, or nothing is loaded and nothing left behind.
-    let mut reached = ReachedHosts::open(&hosts, &mut |_| flow())?;
+    let mut plan = PlanRun::open(file, &hosts, &mut |_| flow())?;
     let stem = args.plan.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let folder = args
         .results
         .create(args.keep, || RunDirectory::default_name("plan", &stem, None, SystemTime::now()))?;
-    let title = format!("{stem} - plan");
-    let mut progress = Progress { file: &file, title, folder, steps: Vec::new(), failure: None };
-    for step in &file.steps {
-        let began = program::identity().provenance();
-        let mut measured = carry_out(args, &mut reached, step, file.steps.len());
-        if let Ok(measured) = &mut measured {
-            record_provenance(&mut measured.result, began);
-        }
-        let is_over =
-            measured.as_ref().is_err_and(|failure| failure.kind == FailureKind::Interrupted);
-        if is_over {
-            progress.failure = measured.err();
-            break;
-        }
-        progress.take(step, measured);
-        if interrupted() {
-            let message = format!("interrupted in step {} of {}", step.number, file.steps.len());
-            progress.failure = Some(Failure::new(FailureKind::Interrupted, message));
-            break;
-        }
+    if let Some(folder) = folder {
+        plan.keep_in(folder, format!("{stem} - plan"));
     }
-    conclude(progress, output)
+    while let Some(step) = plan.next() {
+        let meter = meter(args, step, plan.of())?;
+        let mut meter = HostsWatch::new(meter);
+        let began = program::identity().provenance();
+        plan.step(began, interrupted, &mut |hosts| meter.update(hosts));
+        meter.finish();
+    }
+    conclude(plan.end(), output)
 }
 
-fn carry_out(
-    args: &PlanArgs,
-    hosts: &mut ReachedHosts,
-    step: &PlannedStep,
-    of: usize,
-) -> Result<Measured, Failure> {
+/// What shows how far `step` is.
+fn meter(args: &PlanArgs, step: &PlannedStep, of: usize) -> Result<Watch, Failure> {
     let spec = &step.load.common;
-    let count = step.load.hosts.len() as u64;
-    let goal = Goal {
-        requests: spec.requests.map(|requests| requests.saturating_mul(count)),
-        duration: spec.duration.map(|span| span.0),
-    };
     let name = format!("step {} of {of}: {}", step.number, step.name);
     let load = spec.workload.as_deref().unwrap_or("default");
-    let meter = Watch::new(&name, load, goal, !args.no_live, is_real(spec)?);
-    let mut meter = HostsWatch::new(meter);
-    let measured = hosts.run(&step.load, &mut |hosts| meter.update(hosts));
-    meter.finish();
-    measured
+    Ok(Watch::new(&name, load, step.goal(), !args.no_live, is_real(spec)?))
 }
 
-impl Progress<'_> {
-    /// Writes a step as soon as it is over, with the table so far: whatever ends this program takes no step that was
-    /// measured.
-    fn take(&mut self, step: &PlannedStep, measured: Result<Measured, Failure>) {
-        let mut directory = None;
-        if let (Some(folder), Ok(measured)) = (&self.folder, &measured) {
-            match write_step(folder.path(), step, measured) {
-                Ok(name) => directory = Some(name),
-                Err(failure) => self.failure = Some(failure),
-            }
-        }
-        self.steps.push(StepResult::of(step, measured.as_ref(), directory));
-        if let Some(Err(failure)) = self.folder.as_ref().map(|folder| self.write(folder)) {
-            self.failure = Some(failure);
-        }
-        let wrong = measured.map_or_else(Some, |measured| measured.failure);
-        self.failure = self.failure.take().or(wrong);
-    }
-
-    fn result(&self) -> PlanResult {
-        PlanResult::new(self.file.plan.clone(), self.file.steps.len(), self.steps.clone())
-    }
-
-    fn write(&self, folder: &ResultFolder) -> Result<String, Failure> {
-        let result = self.result();
-        let csv = result.csv();
-        let texts = [("steps.csv".to_owned(), csv.as_str())];
-        folder.write_texts(texts).map_err(|error| unwritable(&error))?;
-        folder.write_page(&result.html(&self.title), &result).map_err(|error| unwritable(&error))
-    }
-}
-
-/// Writes the result of a step into a directory of its own; gives its name.
-fn write_step(
-    directory: &Path,
-    step: &PlannedStep,
-    measured: &Measured,
-) -> Result<String, Failure> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = step.name.chars().take(40).map(plain).collect();
-    let name = format!("{:03}-{name}", step.number);
-    let folder = ResultFolder::create(directory, &name)?;
-    let written = folder.write_run(&measured.result, &measured.recording, false);
-    written.map_err(|error| unwritable(&error))?;
-    Ok(name)
-}
-
-fn conclude(progress: Progress<'_>, output: Output) -> Result<(), Failure> {
-    let result = progress.result();
-    let Progress { folder, failure, .. } = progress;
-    let place = folder.filter(|folder| {
-        let is_empty = result.steps.is_empty();
-        if is_empty {
-            folder.remove();
-        }
-        !is_empty
-    });
-    let place = place.map(|folder| folder.path().display().to_string());
+fn conclude(outcome: PlanOutcome, output: Output) -> Result<(), Failure> {
+    let PlanOutcome { result, failure, folder } = outcome;
+    let place = folder.map(|folder| folder.path().display().to_string());
     let mut text = table_text(&result);
     for complaint in result.complaints() {
         text.push_str(&format!("{}\n", in_text(&complaint)));
