@@ -4,9 +4,7 @@ use std::path::Path;
 
 use ssdyno_figures::{KeepGoing, Provenance};
 use ssdyno_report::ResultError;
-use ssdyno_session::{
-    Failure, FailureKind, Measured, ResultFolder, record_provenance, unwritable,
-};
+use ssdyno_session::{Failure, FailureKind, Measured, ResultFolder, record_provenance, unwritable};
 
 use crate::controller::ReachedHosts;
 use crate::load::Hosts;

@@ -172,7 +172,8 @@ impl PreparedTask {
             }
             Work::Other(folder, carry_out) => (folder, carry_out),
         };
-        let control = Arc::new(TaskControl { folder, program: self.program, ..TaskControl::default() });
+        let control =
+            Arc::new(TaskControl { folder, program: self.program, ..TaskControl::default() });
         let mine = Arc::clone(&control);
         let run = move || {
             // Whatever becomes of it: who waits must be woken.

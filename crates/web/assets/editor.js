@@ -63,8 +63,8 @@ function keep() {
 
 // ---- what is started
 
-/** The kind of the text: a run, or what its key `task` says. */
-const kind = () => toml.get(text.value, 'task') ?? 'run';
+/** The kind of the text: what its key `task` says, a plan if it has clients, or a run. */
+const kind = () => toml.get(text.value, 'task') ?? (/^\s*\[\[\s*clients\s*\]\]/m.test(text.value) ? 'plan' : 'run');
 
 function chooseKind() {
   const wanted = byId('form-task').value;
@@ -218,7 +218,7 @@ function goToError() {
 
 // ---- check and start
 
-const hasHosts = (now) => now === 'run';
+const hasHosts = (now) => ['run', 'plan'].includes(now);
 
 /** What is asked for, but for the name of its folder. */
 function asked() {

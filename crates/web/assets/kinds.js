@@ -13,13 +13,18 @@ export const KINDS = [
     kind: 'sweep', name: 'sweep of designs',
     first: 'task = "sweep"\nvary = ["flash.channels=4,8", "ftl.over_provisioning=0.07,0.28"]\n\n[run]\ntarget = "sim:nvme-tlc"\nworkload = "randwrite"\nrequests = 20000\n',
   },
+  {
+    kind: 'plan', name: 'plan of many hosts',
+    first: '[load]\ntarget = "sim:nvme-tlc"\nworkload = "randread"\nfor = "2s"\n\n[[clients]]\nhost = "127.0.0.1:7801"\nname = "a"\n\n'
+      + '[[clients]]\nhost = "127.0.0.1:7802"\nname = "b"\n\n[[steps]]\nname = "a alone"\nclients = ["a"]\n\n[[steps]]\nname = "both"\n',
+  },
   { kind: 'verify', name: 'verification', first: 'task = "verify"\ntarget = "/dev/nvme0n1"\n\n[write]\nallowed = true\n' },
   { kind: 'probe', name: 'samples of this machine', first: 'task = "probe"\ninterval = "1s"\nsamples = 10\n' },
 ];
 
 /** Results that no task makes. */
 const RESULTS = {
-  comparison: 'comparison', repeat: 'repeated run', papers: 'papers', plan: 'plan of many hosts', unfinished: 'no result', other: 'unknown',
+  comparison: 'comparison', repeat: 'repeated run', papers: 'papers', unfinished: 'no result', other: 'unknown',
 };
 
 export const kindOf = (kind) => KINDS.find((each) => each.kind === kind);

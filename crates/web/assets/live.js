@@ -109,15 +109,18 @@ function draw() {
   show(byId('live'), Boolean(run));
   if (!run) return;
   drawHead();
-  // A task that is no run has steps, and no series.
-  for (const id of ['hosts-section', 'charts-section']) show(byId(id), !run.task);
-  if (run.task) {
-    drawTask();
+  // A task that is no run has steps; of these only the steps of a plan have hosts and series.
+  const hasSeries = !run.task || run.hosts.length > 0;
+  for (const id of ['hosts-section', 'charts-section']) show(byId(id), hasSeries);
+  drawSteps();
+  if (!hasSeries) {
+    figures.set(taskRows());
     machines.draw();
     return;
   }
   const now = recent();
-  drawFigures(now);
+  if (run.task) figures.set([...taskRows(), ...stepRows(now)]);
+  else drawFigures(now);
   drawHosts(now);
   updateHostCharts();
   machines.draw();
@@ -187,16 +190,43 @@ async function loadResult(id, folder) {
   }
 }
 
-function drawTask() {
+/** All hosts of the step under way together, or of the last one. */
+function stepRows(now) {
+  const latency = run.latency_ns || {};
+  const rates = now.all || [];
+  const source = run.phase === 'ended' ? 'end of the last step' : `last ${seconds(now.span)} of this step`;
+  return [
+    ['IOPS', rate(rates[0]), source],
+    ['Throughput', bytesPerSecond(rates[1]), source],
+    ...[['p50', latency.p50], ['p99', latency.p99], ['p99.9', latency.p99_9]].map(([name, ns]) => [name, nanoseconds(ns), 'this step']),
+    ['Errors', count(run.errors), `of ${count(run.requests)} requests`],
+  ];
+}
+
+let shownSteps = '';
+/** The table of the steps of a plan that are over; the server sends it as text. */
+function drawSteps() {
+  const steps = run.steps || [];
+  show(byId('steps-section'), steps.length > 1);
+  const key = JSON.stringify([run.id, steps]);
+  if (key === shownSteps) return;
+  shownSteps = key;
+  if (steps.length < 2) return byId('steps').replaceChildren();
+  const made = table(steps[0], { caption: 'Steps that are over' });
+  made.body.append(...steps.slice(1).map((cells) => made.row(cells)));
+  byId('steps').replaceChildren(made.node);
+}
+
+function taskRows() {
   const { step, done, of, faults, latency_ns_mean: latency } = run.task;
   const rows = [
     ['Step', step || '–', ''],
     ['Done', of ? `${count(done)} of ${count(of)}` : '–', 'at most'],
   ];
-  if (latency !== null) rows.push(['Mean latency', nanoseconds(latency), `${count(run.requests)} requests of the load under way`]);
+  if (latency !== null && !run.hosts.length) rows.push(['Mean latency', nanoseconds(latency), `${count(run.requests)} requests of the load under way`]);
   if (faults !== null) rows.push(['Faults', count(faults), 'blocks that are not what was written']);
   rows.push(['Started', clockTime(run.started_unix_ms), '']);
-  figures.set(rows);
+  return rows;
 }
 
 function drawFigures(now) {
@@ -343,6 +373,8 @@ function onState({ server: since, run: next }) {
     shownResult = '';
     said = '';
   }
+  // Each step of a plan has a clock of its own.
+  if (run?.task && next?.task && run.hosts.length && run.task.step !== next.task.step) machines.clear(true);
   run = next;
   if (!run) document.title = 'SSDyno';
   say();

@@ -9,12 +9,13 @@ use ssdyno_cluster::ClusterProgress;
 use ssdyno_figures::LiveSnapshot;
 use ssdyno_record::Recording;
 use ssdyno_session::{Failure, FailureKind, Measured, ResultFolder, RunPhase};
+use ssdyno_task::TaskSnapshot;
 
 use crate::flash::LiveFlash;
 use crate::series::LiveSeries;
 use crate::sources::LiveSources;
 use crate::systems::LiveSystems;
-use crate::view::RunView;
+use crate::view::{HostView, RunView};
 
 /// The key of the failure to start a run while another goes on.
 pub(crate) const BUSY: &str = "run";
@@ -23,6 +24,8 @@ pub(crate) const BUSY: &str = "run";
 #[derive(Debug)]
 pub(crate) struct CurrentRun {
     pub(crate) view: RunView,
+    /// Number of the step of a plan that the series are of, from 1; 0 of anything else.
+    stage: u64,
     /// Name of the folder that waits for its files.
     pub(crate) place: Option<String>,
     pub(crate) series: LiveSeries,
@@ -66,7 +69,8 @@ impl CurrentRun {
         let (systems, sources) = (LiveSystems::default(), LiveSources::default());
         let told = ClusterProgress::default();
         let (place, stop) = (None, Arc::default());
-        CurrentRun { view, place, series, systems, sources, flash, told, stop, thread: None }
+        let stage = 0;
+        CurrentRun { view, stage, place, series, systems, sources, flash, told, stop, thread: None }
     }
 
     /// Its files will be in `folder`.
@@ -89,6 +93,26 @@ impl CurrentRun {
         })?;
         self.thread = Some(thread);
         Ok(())
+    }
+
+    /// What the series of machines and programs are of: a viewer begins anew where it changes.
+    pub(crate) fn key(&self) -> (u64, u64) {
+        (self.view.id, self.stage)
+    }
+
+    /// Begins the series anew at the next step of a plan, which has hosts and a clock of its own.
+    pub(crate) fn follow_step(&mut self, snapshot: &TaskSnapshot) {
+        let stage = snapshot.done + 1;
+        // At the end of the last step there is no next one, and between two no host.
+        if stage == self.stage || snapshot.hosts.hosts.is_empty() || snapshot.done == snapshot.of {
+            return;
+        }
+        self.stage = stage;
+        let hosts = &snapshot.hosts.hosts;
+        self.view.hosts =
+            hosts.iter().map(|(name, one, silent)| HostView::of(name, one, *silent)).collect();
+        self.series = self.series.anew(hosts.len());
+        (self.systems, self.sources) = (LiveSystems::default(), LiveSources::default());
     }
 
     /// Takes in how far the hosts of a run are; the view has it already.

@@ -91,6 +91,22 @@ pub(crate) struct Desk {
     metrics: MetricsCache,
 }
 
+/// How far a viewer is with the series of machines, or of programs: of the run, and the step of a plan, of these numbers.
+#[derive(Debug, Default)]
+pub(crate) struct SeenBeside {
+    key: (u64, u64),
+    places: Vec<usize>,
+}
+
+impl SeenBeside {
+    fn of(&mut self, key: (u64, u64)) -> &mut Vec<usize> {
+        if self.key != key {
+            *self = SeenBeside { key, places: Vec::new() };
+        }
+        &mut self.places
+    }
+}
+
 /// A series that a viewer has not seen yet.
 #[derive(Serialize)]
 pub(crate) struct SeriesNews {
@@ -187,28 +203,18 @@ impl Desk {
         }
     }
 
-    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the machines.
-    pub(crate) fn system_news(&self, seen: &mut Option<(u64, Vec<usize>)>) -> Vec<SystemNews> {
+    /// What a viewer who is as far as `seen` has not seen of the machines.
+    pub(crate) fn system_news(&self, seen: &mut SeenBeside) -> Vec<SystemNews> {
         let state = self.state();
         let Some(run) = state.run.as_ref() else { return Vec::new() };
-        let id = run.view.id;
-        let mut place =
-            seen.take().filter(|(run, _)| *run == id).map_or(Vec::new(), |(_, seen)| seen);
-        let news = run.systems.news(Some(id), &mut place);
-        *seen = Some((id, place));
-        news
+        run.systems.news(Some(run.view.id), seen.of(run.key()))
     }
 
-    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the metrics of programs.
-    pub(crate) fn source_news(&self, seen: &mut Option<(u64, Vec<usize>)>) -> Vec<MetricsNews> {
+    /// What a viewer who is as far as `seen` has not seen of the metrics of programs.
+    pub(crate) fn source_news(&self, seen: &mut SeenBeside) -> Vec<MetricsNews> {
         let state = self.state();
         let Some(run) = state.run.as_ref() else { return Vec::new() };
-        let id = run.view.id;
-        let mut place =
-            seen.take().filter(|(run, _)| *run == id).map_or(Vec::new(), |(_, seen)| seen);
-        let news = run.sources.news(id, &mut place);
-        *seen = Some((id, place));
-        news
+        run.sources.news(run.view.id, seen.of(run.key()))
     }
 
     /// The last view of the flash, for a viewer who is as far as `seen` - of the run of that number.
@@ -240,14 +246,15 @@ impl Desk {
         let task = Task::from_toml("the spec", &request.toml)?;
         let addresses: Vec<HostAddress> = read_all("hosts", &request.hosts)?;
         let probers: Vec<ProberAddress> = read_all("probers", &request.probers)?;
-        if addresses.is_empty() && !probers.is_empty() {
+        let is_plan = matches!(task, Task::Plan(_));
+        if addresses.is_empty() && !is_plan && !probers.is_empty() {
             return Err(Failure::usage(
                 "probers are sampled beside a run on hosts, and no host is named",
             )
             .with_help("name hosts, or leave the probers out: a run here samples this machine")
             .with_key("probers"));
         }
-        if addresses.is_empty() {
+        if addresses.is_empty() && !is_plan {
             let task = permit(&self.options.consent, task)?;
             let prepared = task.prepare(&mut Unattended)?;
             // Whatever a task understands by its target: it writes nowhere else than allowed.
@@ -265,8 +272,10 @@ impl Desk {
             spec.keep = Keep::Summary;
         }
         let mut hosts = Hosts { addresses, probers, ..self.options.hosts.clone() };
-        if let Task::Run(spec) = &task {
-            hosts.sample_as(&spec.real)?;
+        match &task {
+            Task::Run(spec) => hosts.sample_as(&spec.real)?,
+            Task::Plan(plan) => hosts.sample_as(&plan.load.real)?,
+            _ => {}
         }
         let prepared = task.prepare_on(hosts, &mut Unattended)?;
         Ok((task, prepared))
@@ -357,9 +366,14 @@ impl Desk {
             hung = runner.hung();
             // Samples that are taken are not in the result.
             let partial = match task {
-                Task::Pts(_) | Task::Profile(_) => runner.take_partial(),
+                Task::Pts(_) | Task::Profile(_) | Task::Plan(_) => runner.take_partial(),
                 _ => None,
             };
+            if let Some(TaskResult::Plan(result)) = &partial {
+                // Its files are written.
+                self.state().run.iter_mut().for_each(|run| run.view.take_in_steps(result));
+                continue;
+            }
             if let (Some(partial), Some(folder)) = (partial, folder) {
                 // Only a safety net: what cannot be written is said at the end.
                 let _ = partial.write(task, folder, false);
@@ -374,6 +388,9 @@ impl Desk {
     fn take_in(&self, task: &Task, snapshot: TaskSnapshot) {
         let mut state = self.state();
         let Some(run) = &mut state.run else { return };
+        if matches!(task, Task::Plan(_)) {
+            run.follow_step(&snapshot);
+        }
         // Otherwise hosts are still being reached.
         if snapshot.hosts.hosts.len() == run.view.hosts.len() {
             run.view.take_in(task, &snapshot);
@@ -407,6 +424,7 @@ impl Desk {
         let cut = |failure: &Failure| failure.kind == FailureKind::Interrupted;
         let partial = match &ended {
             Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) => measured.result.partial,
+            Ok(TaskOutcome { result: TaskResult::Plan(plan), .. }) => plan.partial,
             _ => written && failure.as_ref().is_some_and(cut),
         };
         if let Some(run) = &mut self.state().run {
@@ -419,6 +437,9 @@ impl Desk {
             run.told.systems.clear();
             if let Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) = &mut ended {
                 run.complete(measured);
+            }
+            if let Ok(TaskOutcome { result: TaskResult::Plan(plan), .. }) = &ended {
+                run.view.take_in_steps(plan);
             }
             if !partial && ended.is_ok() && written {
                 run.view.share_done = Some(1.0);

@@ -11,7 +11,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, SeenBeside};
 use crate::series::Seen;
 use crate::view::RunView;
 
@@ -38,8 +38,8 @@ struct Viewer {
     desk: Arc<Desk>,
     changes: watch::Receiver<u64>,
     seen: Option<(u64, Seen)>,
-    seen_systems: Option<(u64, Vec<usize>)>,
-    seen_sources: Option<(u64, Vec<usize>)>,
+    seen_systems: SeenBeside,
+    seen_sources: SeenBeside,
     seen_flash: Option<(u64, u64)>,
     /// When the state is told next.
     state_due: Option<Instant>,
@@ -53,8 +53,8 @@ pub(crate) fn events(desk: Arc<Desk>) -> Sse<impl Stream<Item = Result<Event, In
         desk,
         changes,
         seen: None,
-        seen_systems: None,
-        seen_sources: None,
+        seen_systems: SeenBeside::default(),
+        seen_sources: SeenBeside::default(),
         seen_flash: None,
         state_due: None,
         is_first: true,

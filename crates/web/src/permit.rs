@@ -1,6 +1,6 @@
 //! What a task may write to: what was allowed where the server was started, and nothing that the page says.
 
-use ssdyno_cluster::WorkerConsent;
+use ssdyno_cluster::{PlanFile, WorkerConsent};
 use ssdyno_session::{Failure, RunSpec, WriteSpec, named};
 use ssdyno_task::{CompareTask, Task};
 
@@ -15,7 +15,10 @@ pub(crate) fn is_real(task: &Task) -> bool {
             (0..sides).any(|at| compare.loads_real(at))
         }
         Task::Sweep(sweep) => ssdyno_session::is_real(&sweep.run).unwrap_or(false),
-        Task::Plan(plan) => ssdyno_session::is_real(&plan.load).unwrap_or(false),
+        Task::Plan(plan) => PlanFile::new((**plan).clone()).is_ok_and(|file| {
+            let mut loads = file.steps.iter().flat_map(|step| &step.load.hosts);
+            loads.any(|host| ssdyno_session::is_real(&host.spec).unwrap_or(false))
+        }),
         #[cfg(target_os = "linux")]
         Task::Verify(_) => true,
         #[cfg(target_os = "linux")]

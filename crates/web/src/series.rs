@@ -174,6 +174,11 @@ impl LiveSeries {
         LiveSeries { hosts, points: Vec::new(), epoch: 0, news_since: None, share: 1, open: None }
     }
 
+    /// An empty series of so many hosts, which takes the place of this one at the viewers.
+    pub(crate) fn anew(&self, hosts: usize) -> LiveSeries {
+        LiveSeries { epoch: self.epoch + 1, ..LiveSeries::new(hosts) }
+    }
+
     /// In place of what was seen of a run that was here, what its recording knows, if that is more: a simulation can end
     /// before anybody looks twice.
     pub(crate) fn complete(&mut self, recording: &mut Recording) {

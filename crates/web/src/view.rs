@@ -3,9 +3,13 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
+use ssdyno_cluster::PlanResult;
 use ssdyno_figures::LiveSnapshot;
 use ssdyno_session::{ErrorBody, RunPhase, RunSnapshot};
 use ssdyno_task::{Task, TaskSnapshot};
+
+/// Steps of a plan that are shown while it goes on; the report has all.
+const STEPS_SHOWN: usize = 50;
 
 /// Three percentiles.
 #[derive(Clone, Debug, Serialize)]
@@ -46,6 +50,8 @@ pub(crate) struct RunView {
     pub(crate) hosts: Vec<HostView>,
     /// Of a task that is no run.
     pub(crate) task: Option<TaskView>,
+    /// Heading and the last steps of a plan that are over, as text.
+    pub(crate) steps: Vec<Vec<String>>,
     /// Once its files are written.
     pub(crate) folder: Option<String>,
     pub(crate) partial: bool,
@@ -71,6 +77,7 @@ impl RunView {
             latency_ns: None,
             hosts: Vec::new(),
             task: None,
+            steps: Vec::new(),
             folder: None,
             partial: false,
             error: None,
@@ -86,12 +93,24 @@ impl RunView {
         self.share_done = snapshot.share_done;
         if !matches!(task, Task::Run(_)) {
             self.task = Some(TaskView::of(task, snapshot));
+        }
+        if !matches!(task, Task::Run(_) | Task::Plan(_)) {
             return;
         }
         let hosts = snapshot.hosts.hosts.iter();
         self.hosts = hosts.map(|(name, one, silent)| HostView::of(name, one, *silent)).collect();
         self.errors = self.hosts.iter().map(|host| host.errors).sum();
         self.latency_ns = snapshot.progress.glance.as_deref().and_then(percentiles);
+    }
+}
+
+impl RunView {
+    /// Takes in the steps of a plan that are over.
+    pub(crate) fn take_in_steps(&mut self, result: &PlanResult) {
+        let mut rows = result.table();
+        let first = rows.len().saturating_sub(STEPS_SHOWN).max(1);
+        rows.drain(1..first);
+        self.steps = rows;
     }
 }
 

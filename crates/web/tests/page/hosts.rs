@@ -126,3 +126,90 @@ fn probers_are_series_beside_those_of_the_hosts() {
     let (status, wrong) = server.post("/api/check", &asked);
     assert!(status == 422 && wrong["error"]["key"] == "probers", "{wrong}");
 }
+
+/// A plan is checked with its lines, started, watched step by step, and in the list with its report.
+#[test]
+fn a_plan_is_checked_started_watched_and_read() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let workers = [Worker::new(), Worker::new()];
+    let plan = |length: &str, steps: &str| {
+        let clients = ["a", "b"].into_iter().zip(&workers);
+        let clients: String = clients
+            .map(|(name, one)| {
+                format!("[[clients]]\nname = \"{name}\"\nhost = \"{}\"\n", one.address)
+            })
+            .collect();
+        format!("[load]\ntarget = \"null:\"\nfor = \"{length}\"\n{clients}{steps}")
+    };
+    let steps = "[[steps]]\nname = \"one\"\nclients = [\"b\"]\n[[steps]]\nname = \"both\"\n";
+    let wrong = plan("1s", "[[steps]]\nclients = [\"c\"]\n");
+    let (status, error) = server.post("/api/check", &json!({ "toml": wrong }));
+    let error = &error["error"];
+    assert_eq!(
+        (status, &error["key"], &error["line"]),
+        (422, &json!("steps[0].clients[0]"), &json!(11)),
+        "{error}"
+    );
+    let asked = json!({ "toml": plan("1s", steps), "name": "planned" });
+    let (status, checked) = server.post("/api/check", &asked);
+    assert_eq!(
+        (status, &checked["name"]),
+        (200, &json!("plan with 2 steps and 2 clients")),
+        "{checked}"
+    );
+    let heard = events_of(&server, &asked);
+    let run = &heard.last().unwrap().1["run"];
+    assert!(run["error"].is_null() && run["partial"] == false, "{run}");
+    assert_eq!(
+        (&run["task"]["done"], &run["task"]["of"], &run["folder"]),
+        (&json!(2), &json!(2), &json!("planned"))
+    );
+    // The first step is in the table while the second goes on; the series of a step has its clients alone.
+    let shown = |step: &str, clients: &[&str]| {
+        heard.iter().any(|(_, data)| {
+            let hosts = data["run"]["hosts"].as_array();
+            let names = hosts
+                .map(|all| all.iter().map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>());
+            data["run"]["task"]["step"] == step
+                && names.as_deref() == Some(clients)
+                && data["run"]["requests"].as_u64() > Some(0)
+        })
+    };
+    assert!(shown("1 of 2: one", &["b"]) && shown("2 of 2: both", &["a", "b"]));
+    let under_way = heard.iter().find(|(_, data)| {
+        data["run"]["task"]["step"] == "2 of 2: both" && data["run"]["phase"] == "loaded"
+    });
+    assert_eq!(under_way.unwrap().1["run"]["steps"].as_array().unwrap().len(), 2);
+    let series = heard.iter().filter(|(name, _)| name == "series");
+    let series: Vec<&Value> = series.map(|(_, data)| &data["hosts"]).collect();
+    assert!(series.contains(&&json!(["b"])) && series.contains(&&json!(["a", "b"])), "{series:?}");
+    assert_eq!(server.get("/runs/planned/report.html").0, 200);
+    let result: Value = serde_json::from_str(&server.get("/runs/planned/result.json").1).unwrap();
+    assert_eq!(result["steps"].as_array().unwrap().len(), 2);
+    let list: Value = serde_json::from_str(&server.get("/api/runs").1).unwrap();
+    assert_eq!(
+        (&list["runs"][0]["kind"], &list["runs"][0]["has_report"]),
+        (&json!("plan"), &json!(true))
+    );
+    // A stop ends the plan, and keeps the step that was under way.
+    assert_eq!(
+        server.post("/api/runs", &json!({ "toml": plan("60s", steps), "name": "cut" })).0,
+        200
+    );
+    assert!(server.events().any(|(_, data)| data["run"]["requests"].as_u64() > Some(0)));
+    assert_eq!(server.post("/api/stop", &json!({})).0, 200);
+    let ended = server.events().find(|(_, data)| data["run"]["phase"] == "ended").unwrap().1;
+    assert!(ended["run"]["partial"] == true && ended["run"]["folder"] == "cut", "{ended}");
+    let result: Value = serde_json::from_str(&server.get("/runs/cut/result.json").1).unwrap();
+    assert_eq!(result["steps"].as_array().unwrap().len(), 1);
+    // Hosts beside those of the plan, and requests without the token.
+    let (status, wrong) =
+        server.post("/api/runs", &json!({ "toml": plan("1s", ""), "hosts": ["127.0.0.1:1"] }));
+    assert!(status == 422 && wrong["error"]["key"] == "hosts", "{wrong}");
+    let bare = format!(
+        "POST /api/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
+        server.host
+    );
+    assert_eq!(server.ask(&bare, &json!({ "toml": plan("1s", "") }).to_string()).0, 403);
+}

@@ -49,7 +49,9 @@ fn every_view_can_be_used_at_every_size_in_light_and_dark() {
                 json!({ "features": [{ "name": "prefers-color-scheme", "value": theme }] });
             browser.devtools("Emulation.setEmulatedMedia", &scheme);
             browser.wait(&format!("document.documentElement.dataset.theme === '{theme}'"));
-            for view in ["live", "runs", "run", "pts", "profile", "compare", "sweep", "probe"] {
+            for view in
+                ["live", "runs", "run", "pts", "profile", "compare", "sweep", "plan", "probe"]
+            {
                 let hash = if ["live", "runs"].contains(&view) { view } else { "start" };
                 browser.js(&format!("location.hash = '{hash}'"));
                 let valid =
