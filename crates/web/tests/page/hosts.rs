@@ -127,23 +127,24 @@ fn probers_are_series_beside_those_of_the_hosts() {
     assert!(status == 422 && wrong["error"]["key"] == "probers", "{wrong}");
 }
 
+/// A plan with two clients, a and b.
+fn plan(workers: &[Worker], length: &str, steps: &str) -> String {
+    let client = |(name, one): (&str, &Worker)| {
+        format!("[[clients]]\nname = \"{name}\"\nhost = \"{}\"\n", one.address)
+    };
+    let clients: String = ["a", "b"].into_iter().zip(workers).map(client).collect();
+    format!("[load]\ntarget = \"null:\"\nfor = \"{length}\"\n{clients}{steps}")
+}
+
+const STEPS: &str = "[[steps]]\nname = \"one\"\nclients = [\"b\"]\n[[steps]]\nname = \"both\"\n";
+
 /// A plan is checked with its lines, started, watched step by step, and in the list with its report.
 #[test]
 fn a_plan_is_checked_started_watched_and_read() {
     let place = tempfile::tempdir().unwrap();
     let server = Running::new(place.path());
     let workers = [Worker::new(), Worker::new()];
-    let plan = |length: &str, steps: &str| {
-        let clients = ["a", "b"].into_iter().zip(&workers);
-        let clients: String = clients
-            .map(|(name, one)| {
-                format!("[[clients]]\nname = \"{name}\"\nhost = \"{}\"\n", one.address)
-            })
-            .collect();
-        format!("[load]\ntarget = \"null:\"\nfor = \"{length}\"\n{clients}{steps}")
-    };
-    let steps = "[[steps]]\nname = \"one\"\nclients = [\"b\"]\n[[steps]]\nname = \"both\"\n";
-    let wrong = plan("1s", "[[steps]]\nclients = [\"c\"]\n");
+    let wrong = plan(&workers, "1s", "[[steps]]\nclients = [\"c\"]\n");
     let (status, error) = server.post("/api/check", &json!({ "toml": wrong }));
     let error = &error["error"];
     assert_eq!(
@@ -151,7 +152,7 @@ fn a_plan_is_checked_started_watched_and_read() {
         (422, &json!("steps[0].clients[0]"), &json!(11)),
         "{error}"
     );
-    let asked = json!({ "toml": plan("1s", steps), "name": "planned" });
+    let asked = json!({ "toml": plan(&workers, "1s", STEPS), "name": "planned" });
     let (status, checked) = server.post("/api/check", &asked);
     assert_eq!(
         (status, &checked["name"]),
@@ -192,9 +193,16 @@ fn a_plan_is_checked_started_watched_and_read() {
         (&list["runs"][0]["kind"], &list["runs"][0]["has_report"]),
         (&json!("plan"), &json!(true))
     );
-    // A stop ends the plan, and keeps the step that was under way.
+}
+
+/// A stop ends the plan, and keeps the step that was under way; what is wrong or has no token starts nothing.
+#[test]
+fn a_plan_is_stopped_and_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let server = Running::new(place.path());
+    let workers = [Worker::new(), Worker::new()];
     assert_eq!(
-        server.post("/api/runs", &json!({ "toml": plan("60s", steps), "name": "cut" })).0,
+        server.post("/api/runs", &json!({ "toml": plan(&workers, "60s", STEPS), "name": "cut" })).0,
         200
     );
     assert!(server.events().any(|(_, data)| data["run"]["requests"].as_u64() > Some(0)));
@@ -204,12 +212,12 @@ fn a_plan_is_checked_started_watched_and_read() {
     let result: Value = serde_json::from_str(&server.get("/runs/cut/result.json").1).unwrap();
     assert_eq!(result["steps"].as_array().unwrap().len(), 1);
     // Hosts beside those of the plan, and requests without the token.
-    let (status, wrong) =
-        server.post("/api/runs", &json!({ "toml": plan("1s", ""), "hosts": ["127.0.0.1:1"] }));
+    let (status, wrong) = server
+        .post("/api/runs", &json!({ "toml": plan(&workers, "1s", ""), "hosts": ["127.0.0.1:1"] }));
     assert!(status == 422 && wrong["error"]["key"] == "hosts", "{wrong}");
     let bare = format!(
         "POST /api/runs HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
         server.host
     );
-    assert_eq!(server.ask(&bare, &json!({ "toml": plan("1s", "") }).to_string()).0, 403);
+    assert_eq!(server.ask(&bare, &json!({ "toml": plan(&workers, "1s", "") }).to_string()).0, 403);
 }
