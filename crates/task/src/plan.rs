@@ -42,7 +42,10 @@ fn carry_out(file: PlanFile, hosts: &Hosts, control: &TaskControl) -> Result<Tas
         let began = control.program().map(ProgramIdentity::provenance).unwrap_or_default();
         run.step(began, || control.is_stopped(), &mut |hosts| show(&name, done, of, hosts));
         let result = run.result();
-        control.report(|snapshot| snapshot.done = result.steps.len() as u64);
+        // The next step shows that this one is over, together with its own hosts.
+        if result.steps.len() == of {
+            control.report(|snapshot| snapshot.done = of as u64);
+        }
         control.keep(|partial| *partial = Some(TaskResult::Plan(Box::new(result))));
     }
     let PlanOutcome { result, failure, .. } = run.end();
