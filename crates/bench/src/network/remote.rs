@@ -4,10 +4,10 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::nbd;
 use super::protocol::{Facts, Protocol, Trouble};
 use super::stream::Stream;
-use super::uri::{Address, Offer, Uri};
+use super::uri::{Address, Offer, UnitName, Uri};
+use super::{iscsi, nbd};
 use crate::error::BenchError;
 
 /// How long connecting and the handshake may take together: no longer than a run that was told to stop waits.
@@ -35,7 +35,8 @@ impl Remote {
     /// Connects to the target `name`.
     pub(crate) fn open(name: &str) -> Result<Remote, BenchError> {
         let uri = Uri::parse(name).map_err(|what| {
-            let help = "write nbd://HOST[:PORT][/EXPORT] or nbd+unix:///[EXPORT]?socket=PATH";
+            let help = "write nbd://HOST[:PORT][/EXPORT], nbd+unix:///[EXPORT]?socket=PATH or \
+                        iscsi://HOST[:PORT]/IQN/LUN";
             Trouble::new(what, help).of(name)
         })?;
         let (link, facts) = connect(&uri).map_err(|trouble| trouble.of(name))?;
@@ -56,6 +57,7 @@ impl Remote {
     pub(crate) fn protocol(&self) -> &'static str {
         match self.uri.offer {
             Offer::Nbd { .. } => "nbd",
+            Offer::Iscsi(_) => "iscsi",
         }
     }
 
@@ -100,8 +102,22 @@ fn connect(uri: &Uri) -> Result<(Link, Facts), Trouble> {
     let mut stream = connected.map_err(|error| unreachable_server(&uri.address, &error))?;
     let (protocol, facts) = match &uri.offer {
         Offer::Nbd { export } => nbd::connect(&mut stream, export, deadline)?,
+        Offer::Iscsi(name) => iscsi::connect(&mut stream, name, deadline)
+            .map_err(|trouble| with_targets(trouble, uri, name, deadline))?,
     };
     Ok((Link { stream, protocol }, facts))
+}
+
+/// `trouble`, with the targets that the server has where it knows none of this name.
+fn with_targets(trouble: Trouble, uri: &Uri, name: &UnitName, deadline: Instant) -> Trouble {
+    if trouble.help != iscsi::UNKNOWN_TARGET {
+        return trouble;
+    }
+    let stream = Stream::connect(&uri.address, deadline).ok();
+    match stream.and_then(|mut stream| iscsi::targets(&mut stream, &name.initiator, deadline)) {
+        Some(names) => Trouble { help: format!("name one of its targets: {names}"), ..trouble },
+        None => trouble,
+    }
 }
 
 fn unreachable_server(address: &Address, error: &io::Error) -> Trouble {

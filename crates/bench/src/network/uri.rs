@@ -1,13 +1,23 @@
 //! Names of network targets.
 //!
 //! NBD's are those of its project (`doc/uri.md`): `nbd://[HOST[:PORT]][/EXPORT]` over TCP and
-//! `nbd+unix:///[EXPORT]?socket=PATH` over a local socket. Names of exports are percent-encoded.
+//! `nbd+unix:///[EXPORT]?socket=PATH` over a local socket. iSCSI's are those of libiscsi:
+//! `iscsi://HOST[:PORT]/IQN/LUN`. Names of exports and targets are percent-encoded.
 
 use std::fmt;
 use std::path::PathBuf;
 
 /// The port that IANA assigned to NBD.
 const NBD_PORT: u16 = 10809;
+
+/// The name of this program to iSCSI targets where none is given.
+const INITIATOR: &str = "iqn.2026-01.org.ssdyno:initiator";
+
+/// Longest name of an iSCSI node (RFC 7143, clause 4.2.7.1).
+const NODE_MOST_BYTES: usize = 223;
+
+/// The largest number of a unit in flat space addressing (SAM-5, 4.7).
+const LUN_MOST: u16 = 0x3fff;
 
 /// Longest name of an export (NBD protocol, "Values", strings).
 const EXPORT_MOST_BYTES: usize = 4096;
@@ -40,7 +50,19 @@ pub(crate) struct Uri {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
     /// The name of an export; empty: what it offers by default.
-    Nbd { export: String },
+    Nbd {
+        export: String,
+    },
+    Iscsi(UnitName),
+}
+
+/// A logical unit of an iSCSI target, for an initiator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UnitName {
+    pub(crate) target: String,
+    pub(crate) lun: u16,
+    /// What the target is told that we are.
+    pub(crate) initiator: String,
 }
 
 impl Uri {
@@ -50,29 +72,62 @@ impl Uri {
         let (rest, _fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let export = decode(path)?;
-        if export.len() > EXPORT_MOST_BYTES {
-            return Err(format!("the name of an export has at most {EXPORT_MOST_BYTES} bytes"));
-        }
-        let address = match scheme.to_ascii_lowercase().as_str() {
-            "nbd" => tcp(authority)?,
-            "nbd+unix" => unix(authority, query)?,
+        let (address, offer) = match scheme.to_ascii_lowercase().as_str() {
+            "nbd" => (tcp(authority, NBD_PORT)?, export(path)?),
+            "nbd+unix" => (unix(authority, query)?, export(path)?),
+            "iscsi" => (portal(authority)?, Offer::Iscsi(unit(path, query)?)),
             "nbds" | "nbds+unix" => return Err("TLS is not supported".to_owned()),
             other => return Err(format!("`{other}` is not supported")),
         };
-        Ok(Uri { address, offer: Offer::Nbd { export } })
+        Ok(Uri { address, offer })
     }
 
-    /// What names it for somebody who must type it: the export, or the server where it has no name.
+    /// What names it for somebody who must type it: the export or unit, or the server where it has no name.
     pub(crate) fn short_name(&self) -> String {
         match &self.offer {
             Offer::Nbd { export } if export.is_empty() => self.address.to_string(),
             Offer::Nbd { export } => export.clone(),
+            Offer::Iscsi(UnitName { target, lun, .. }) => format!("{target}/{lun}"),
         }
     }
 }
 
-fn tcp(authority: &str) -> Result<Address, String> {
+fn export(path: &str) -> Result<Offer, String> {
+    let export = decode(path)?;
+    if export.len() > EXPORT_MOST_BYTES {
+        return Err(format!("the name of an export has at most {EXPORT_MOST_BYTES} bytes"));
+    }
+    Ok(Offer::Nbd { export })
+}
+
+/// Where an iSCSI target listens.
+fn portal(authority: &str) -> Result<Address, String> {
+    if authority.contains('@') {
+        return Err("a user is for CHAP, which is not supported".to_owned());
+    }
+    if authority.is_empty() {
+        return Err("it names no host".to_owned());
+    }
+    tcp(authority, ssdyno_spec::iscsi::PORT)
+}
+
+/// The unit that `path` names, for the initiator in `query`.
+fn unit(path: &str, query: &str) -> Result<UnitName, String> {
+    let (target, lun) = path.split_once('/').unwrap_or((path, ""));
+    let name = |what: &str, text: &str| {
+        let name = decode(text)?;
+        let fits = (1..=NODE_MOST_BYTES).contains(&name.len()) && !name.contains('\0');
+        fits.then_some(name).ok_or_else(|| format!("the name of {what} has 1 to 223 bytes"))
+    };
+    let target = name("a target", target)?;
+    let number = lun.parse().ok().filter(|number| *number <= LUN_MOST);
+    let lun = number.ok_or_else(|| format!("`{lun}` is no number of a unit: 0 to {LUN_MOST}"))?;
+    let given = query.split('&').find_map(|pair| pair.strip_prefix("initiator="));
+    let initiator = name("an initiator", given.unwrap_or(INITIATOR))?;
+    Ok(UnitName { target, lun, initiator })
+}
+
+fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
     if authority.contains('@') {
         return Err("a user is for TLS, which is not supported".to_owned());
     }
@@ -91,7 +146,7 @@ fn tcp(authority: &str) -> Result<Address, String> {
         },
     };
     let port = match port {
-        None | Some("") => NBD_PORT,
+        None | Some("") => port_untold,
         Some(text) => match text.parse() {
             Ok(port) if port > 0 => port,
             _ => return Err(format!("`{text}` is no port: 1 to 65535")),
@@ -160,6 +215,22 @@ mod tests {
     }
 
     #[test]
+    fn units_are_named_by_target_and_number() {
+        for (text, port, target, lun, initiator) in [
+            ("iscsi://h/iqn.2026-01.a:b/0", 3260, "iqn.2026-01.a:b", 0, INITIATOR),
+            ("iscsi://h:1/eui.0123456789abcdef/300", 1, "eui.0123456789abcdef", 300, INITIATOR),
+            ("ISCSI://h:/iqn.a%3Ab/7?x=y&initiator=iqn.me%3Ax", 3260, "iqn.a:b", 7, "iqn.me:x"),
+        ] {
+            assert!(is_network(text));
+            let uri = Uri::parse(text).unwrap();
+            assert_eq!(uri.address, Address::Tcp { host: "h".to_owned(), port });
+            let (target, initiator) = (target.to_owned(), initiator.to_owned());
+            assert_eq!(uri.short_name(), format!("{target}/{lun}"));
+            assert_eq!(uri.offer, Offer::Iscsi(UnitName { target, lun, initiator }), "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_told() {
         for (text, says) in [
             ("nbds://h/x", "TLS"),
@@ -173,13 +244,20 @@ mod tests {
             ("nbd://h/%ff", "UTF-8"),
             ("nbd+unix://h/x?socket=s", "host"),
             ("nbd+unix:///x", "socket="),
+            ("iscsi://h", "name of a target"),
+            ("iscsi:///iqn.2026-01.a:b/0", "no host"),
+            ("iscsi://h/iqn.2026-01.a:b", "number of a unit"),
+            ("iscsi://h/iqn.2026-01.a:b/16384", "number of a unit"),
+            ("iscsi://me%secret@h/iqn.2026-01.a:b/0", "CHAP"),
+            ("iscsi://h/iqn.2026-01.a:b/0?initiator=", "name of an initiator"),
+            ("iser://h/iqn.2026-01.a:b/0", "`iser`"),
         ] {
             assert!(is_network(text), "{text}");
             let error = Uri::parse(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");
         }
         assert!(Uri::parse(&format!("nbd://h/{}", "x".repeat(4097))).is_err());
-        for other in ["nbd:", "/dev/nbd0", "./nbd", "sim:nbd", "iscsi://h", "xnbd://h", "null:"] {
+        for other in ["nbd:", "/dev/nbd0", "./nbd", "sim:nbd", "scsi://h", "xnbd://h", "null:"] {
             assert!(!is_network(other), "{other}");
         }
     }

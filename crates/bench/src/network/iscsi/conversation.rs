@@ -1,0 +1,130 @@
+//! Question and answer on a socket that waits: what comes before the load.
+
+use std::io;
+use std::time::Instant;
+
+use ssdyno_spec::iscsi::{FINAL, READ, STATUS, opcode};
+
+use super::cdb::Cdb;
+use super::pdu::{Header, Numbers};
+use super::sense::Ended;
+use crate::network::protocol::Trouble;
+use crate::network::stream::Stream;
+
+/// Messages that are read for one answer, at most: a target may ping, and say things by itself.
+const MESSAGES_MOST: u32 = 1_000;
+
+/// A message.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Pdu {
+    pub(crate) header: Header,
+    pub(crate) data: Vec<u8>,
+}
+
+/// A connection whose requests are answered one by one, until a deadline.
+#[derive(Debug)]
+pub(crate) struct Conversation<'a> {
+    pub(crate) stream: &'a mut Stream,
+    pub(crate) deadline: Instant,
+    pub(crate) numbers: Numbers,
+}
+
+impl Conversation<'_> {
+    pub(crate) fn send(&mut self, mut header: Header, data: &[u8]) -> Result<(), Trouble> {
+        header.set_data_bytes(data.len());
+        let mut bytes = header.0.to_vec();
+        bytes.extend(data);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        self.stream.write_until(&bytes, self.deadline).map_err(|error| failed(&error))
+    }
+
+    /// The next message, whatever it is.
+    pub(crate) fn receive(&mut self) -> Result<Pdu, Trouble> {
+        let mut header = Header::new(0);
+        let read = self.stream.read_until(&mut header.0, self.deadline);
+        read.map_err(|error| failed(&error))?;
+        if !is_of_targets(header.opcode()) {
+            return Err(Trouble::new(
+                format!("the server does not speak iSCSI: it begins with {:02x?}", &header.0[..8]),
+                "check the port: iSCSI targets use 3260 unless told otherwise",
+            ));
+        }
+        let header = header.checked().map_err(|what| Trouble::new(what, HELP))?;
+        let mut rest = vec![0; header.whole_bytes() - header.0.len()];
+        self.stream.read_until(&mut rest, self.deadline).map_err(|error| failed(&error))?;
+        let data = rest.split_off(header.head_bytes() - header.0.len());
+        Ok(Pdu { header, data: data[..header.data_bytes()].to_vec() })
+    }
+
+    /// Asks the logical unit `lun`, and reads up to `bytes` bytes: how it ended, and what was read.
+    pub(crate) fn ask(
+        &mut self,
+        lun: [u8; 8],
+        cdb: &Cdb,
+        bytes: u32,
+    ) -> Result<(Ended, Vec<u8>), Trouble> {
+        let tag = self.numbers.command;
+        let mut header = self.numbers.command(lun, tag, cdb);
+        // Bits 2:0: simple task.
+        header.0[1] = FINAL | 1 | if bytes > 0 { READ } else { 0 };
+        header.set(20, bytes);
+        self.send(header, &[])?;
+        let mut read: Vec<u8> = Vec::new();
+        for _ in 0..MESSAGES_MOST {
+            let Pdu { header, data } = self.receive()?;
+            self.numbers.hear(&header);
+            match header.opcode() {
+                opcode::NOP_IN => {
+                    if let Some(pong) = self.numbers.pong(&header) {
+                        self.send(pong, &[])?;
+                    }
+                }
+                opcode::DATA_IN if header.word(16) == tag => {
+                    let fits = read.len() + data.len() <= bytes as usize;
+                    if header.word(40) as usize != read.len() || !fits {
+                        return Err(Trouble::protocol("data that was not asked for".to_owned()));
+                    }
+                    read.extend(data);
+                    if header.flags() & STATUS != 0 {
+                        return Ok((Ended::of(0, header.0[3], &[]), read));
+                    }
+                }
+                opcode::SCSI_RESPONSE if header.word(16) == tag => {
+                    return Ok((Ended::of(header.0[2], header.0[3], &data), read));
+                }
+                opcode::ASYNC_MESSAGE => {}
+                opcode::REJECT => {
+                    let what =
+                        format!("the target rejects a command (reason {:#04x})", header.0[2]);
+                    return Err(Trouble::new(what, HELP));
+                }
+                kind => {
+                    return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
+                }
+            }
+        }
+        Err(Trouble::protocol("messages without end".to_owned()))
+    }
+}
+
+const HELP: &str = "look at the target's log";
+
+/// Whether targets send messages of this kind.
+fn is_of_targets(kind: u8) -> bool {
+    matches!(kind, opcode::NOP_IN..=opcode::LOGOUT_RESPONSE)
+        || matches!(kind, opcode::READY_TO_TRANSFER | opcode::ASYNC_MESSAGE | opcode::REJECT)
+}
+
+fn failed(error: &io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Trouble::new(
+            "the server does not answer in the login or to the first commands".to_owned(),
+            "check that it is an iSCSI target and that its device answers",
+        ),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::new(
+            "the server closed the connection in the login or at the first commands".to_owned(),
+            "check that it is an iSCSI target that takes more sessions, and look at its log",
+        ),
+        _ => Trouble::new(format!("the login failed: {error}"), HELP),
+    }
+}

@@ -1,0 +1,57 @@
+//! iSCSI, the side of the initiator (RFC 7143): login without authentication and digests, error recovery level 0, one
+//! connection a session, and the commands of a disk.
+
+mod cdb;
+mod conversation;
+mod login;
+mod pdu;
+mod sense;
+mod tasks;
+mod unit;
+
+use std::time::Instant;
+
+use self::conversation::Conversation;
+pub(crate) use self::login::UNKNOWN_TARGET;
+use self::pdu::Numbers;
+use self::tasks::Tasks;
+use super::protocol::{Facts, Protocol, Trouble};
+use super::stream::Stream;
+use super::uri::UnitName;
+
+/// Logs in on `stream`, which is blocking, and asks the unit what it is; `deadline` ends it.
+pub(crate) fn connect(
+    stream: &mut Stream,
+    name: &UnitName,
+    deadline: Instant,
+) -> Result<(Box<dyn Protocol>, Facts), Trouble> {
+    let mut conversation = conversation(stream, deadline);
+    let parameters = login::log_in(&mut conversation, &name.initiator, Some(&name.target))?;
+    let (unit, mut facts) = unit::look(&mut conversation, &name.target, name.lun)?;
+    let numbers = conversation.numbers;
+    let login::Parameters { segment_bytes, first_burst_bytes, initial_r2t, immediate, .. } =
+        parameters;
+    let unasked = match (immediate, initial_r2t) {
+        (_, false) => first_burst_bytes,
+        (true, true) => first_burst_bytes.min(segment_bytes),
+        (false, true) => 0,
+    };
+    facts.notes.push(format!(
+        "the target takes {} commands at once, and the first {unasked} B of a write before it asks for data; \
+         requests beyond wait here, and their latencies have that in them",
+        numbers.window()
+    ));
+    Ok((Box::new(Tasks::new(unit, parameters, numbers)), facts))
+}
+
+/// The targets of a server, as help for somebody who named none of them: asked on another connection.
+pub(crate) fn targets(stream: &mut Stream, initiator: &str, deadline: Instant) -> Option<String> {
+    let names = login::targets(&mut conversation(stream, deadline), initiator).ok()?;
+    (!names.is_empty()).then(|| login::shown(&names))
+}
+
+fn conversation(stream: &mut Stream, deadline: Instant) -> Conversation<'_> {
+    // CmdSN may begin anywhere.
+    let numbers = Numbers { command: 1, command_most: 1, status: 0 };
+    Conversation { stream, deadline, numbers }
+}
