@@ -1,5 +1,6 @@
 //! Whole runs on targets that every Linux machine has, and on a loop device where root may.
 
+mod iscsi;
 mod loops;
 mod methods;
 mod network;
