@@ -13,7 +13,7 @@
 //! Beside the measuring loop: [`probe`] (what the machine does meanwhile).
 //!
 //! Engines: io_uring (registered buffers and files, batched submission and reaping), threads with
-//! pread(2) and pwrite(2), connections to servers (`network`: NBD), and nothing. The tool measures and states what it costs itself
+//! pread(2) and pwrite(2), connections to servers (`network`: NBD, iSCSI), and nothing. The tool measures and states what it costs itself
 //! (S4-21, S4-45).
 //!
 //! Errors: [`BenchError`] says what is wrong and where, its [`help`](BenchError::help) what to

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct MethodResult {
     /// `default`, `efficient`, `latency`, or `custom` for other parts.
     pub name: String,
-    /// What carried requests out: `io_uring`, `threads`, `nbd`, `null`.
+    /// What carried requests out: `io_uring`, `threads`, `nbd`, `iscsi`, `null`.
     pub engine: String,
     /// How jobs waited for completions: `sleep`, `spin`, or `poll` where the kernel polled the device.
     pub wait: String,

@@ -32,6 +32,7 @@ const MAP_TIME: &str = "1s";
 /// Parts of commands that cannot run here, and why. Each must occur.
 const NOT_HERE: &[(&str, &str)] = &[
     ("/dev/", "needs a device"),
+    ("iscsi://", "needs a server"),
     ("nbd://", "needs a server"),
     ("nbd+unix://", "needs a server"),
     ("--trace ", "needs traces that are not part of the product"),

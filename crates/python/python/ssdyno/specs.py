@@ -21,7 +21,7 @@ class RunSpec:
     #: Default: 1.
     version: int | None = None
     #: What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
-    #: `nbd://HOST[:PORT][/EXPORT]`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    #: `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
     target: str | None = None
     #: A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
     workload: str | None = None

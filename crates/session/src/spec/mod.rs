@@ -44,7 +44,7 @@ pub struct RunSpec {
     /// Version of the shape of this object: 1.
     pub version: u32,
     /// What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
-    /// `nbd://HOST[:PORT][/EXPORT]`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    /// `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
