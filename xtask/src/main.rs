@@ -15,6 +15,7 @@ mod circles;
 mod command;
 mod fuzz;
 mod guest;
+mod hosts;
 mod iocost_guest;
 mod layers;
 mod mqsim;
@@ -83,6 +84,19 @@ enum Chore {
         /// unless --runs or --quick (2) says otherwise, of some ten minutes each.
         #[arg(long, value_name = "FILE", conflicts_with_all = ["t_io_uring", "seconds"])]
         mqsim: Option<PathBuf>,
+    },
+    /// Measure a run on many workers of this machine: start skew by a trace of packets, CPU of the controller, cost of a
+    /// request in a worker (two minutes; as root).
+    Hosts {
+        /// Workers.
+        #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]
+        workers: u16,
+        /// Runs of each kind, whose medians decide.
+        #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
+        runs: u16,
+        /// A program that is built already [default: one is built as it is packaged].
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
     },
     /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
     ScsiSuite {
@@ -174,6 +188,9 @@ fn chore(chore: Chore) -> Result<bool> {
             let (runs, seconds) = (runs.unwrap_or(usual_runs), seconds.unwrap_or(usual_seconds));
             let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);
             peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())
+        }
+        Chore::Hosts { workers, runs, program } => {
+            hosts::run(&workspace, workers.into(), runs.into(), program.as_deref())
         }
         Chore::ScsiSuite { suite } => scsi_suite::run(&workspace, suite.as_deref()),
         Chore::ScsiGuest => scsi_guest::run(&workspace),

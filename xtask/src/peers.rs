@@ -67,7 +67,7 @@ pub(crate) fn run_mqsim(workspace: &Workspace, mqsim: &Path, runs: u64) -> Resul
 }
 
 /// Our program as it is packaged; `None` where that failed, which cargo has said.
-fn build(workspace: &Workspace) -> Result<Option<String>> {
+pub(crate) fn build(workspace: &Workspace) -> Result<Option<String>> {
     let build = Cmd::cargo(&workspace.root, ["build", "--profile", "dist", "-p", "ssdyno"]);
     let program = workspace.target_directory.join("dist/ssdyno").display().to_string();
     Ok(build.announced().stream()?.then_some(program))

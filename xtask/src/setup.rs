@@ -72,12 +72,13 @@ fn linker_present() -> Result<()> {
     bail!("there is no C linker (cc); install gcc or clang with the system's package manager")
 }
 
-/// Makes sure that `program` runs, which Debian has in `package`.
+/// Makes sure that `program` is there, which Debian has in `package`. It is looked for and not run: nbd-server fails with each
+/// option that asks for help or a version.
 ///
 /// # Errors
 /// Names the command to type when it is missing and cannot be installed.
 pub(crate) fn program(program: &str, package: &str) -> Result<()> {
-    let present = || Cmd::new(program).args(["--help"]).works();
+    let present = || Cmd::new("sh").args(["-c", "command -v \"$0\"", program]).works();
     if present() {
         return Ok(());
     }

@@ -161,6 +161,8 @@ async fn carry_out(
     if let Err(failure) = begun {
         // A run that could not start says why in its result.
         let why = first_refusal(&mut members).await.unwrap_or(failure);
+        // Abandoned, they would end after 45 s, and a machine takes eight: a run that is tried again and again found no place.
+        ask_all(systems.into_iter().map(Watched::end)).await;
         release(&mut members).await;
         return Err(why);
     }

@@ -53,11 +53,31 @@ pub(crate) async fn watch_systems(
         let probe = connection.start_probe(every).await?;
         Ok::<_, Failure>(Watched { connection, probe, clock, is_worker, latest: Arc::default() })
     };
-    let watched = ask_all(all.map(start)).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let scraped = ask_all(sources.into_iter().map(|source| Scraped::start(source, every))).await;
-    let scraped = scraped.into_iter().collect::<Result<Vec<_>, _>>()?;
-    watched.iter().for_each(Watched::follow);
-    Ok((watched, scraped))
+    let (mut watched, mut failure) = (Vec::new(), None);
+    for started in ask_all(all.map(start)).await {
+        match started {
+            Ok(one) => watched.push(one),
+            Err(refused) => failure = failure.or(Some(refused)),
+        }
+    }
+    let scraped = match failure {
+        None => {
+            let start = |source| Scraped::start(source, every);
+            let scraped = ask_all(sources.into_iter().map(start)).await;
+            scraped.into_iter().collect::<Result<Vec<_>, _>>()
+        }
+        Some(refused) => Err(refused),
+    };
+    match scraped {
+        Ok(scraped) => {
+            watched.iter().for_each(Watched::follow);
+            Ok((watched, scraped))
+        }
+        Err(failure) => {
+            ask_all(watched.into_iter().map(Watched::end)).await;
+            Err(failure)
+        }
+    }
 }
 
 impl Watched {

@@ -145,6 +145,22 @@ fn real_targets_begin_together() {
     }
 }
 
+/// A run that fails while it prepares leaves no probe on the machines of its hosts, which take eight at once.
+#[test]
+fn a_run_that_cannot_begin_leaves_no_probes() {
+    let (_workers, hosts) = workers(1);
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let probed = Hosts { probe_every: Some(Duration::from_millis(100)), ..at(&hosts) };
+    let watch = &mut |_: &_| KeepGoing::Continue;
+    for _ in 0..9 {
+        let nobody = spec(&format!("nbd://{free}/export"), 0.01);
+        let failure = run_on_hosts(&probed, &nobody, watch).unwrap_err();
+        assert!(failure.message.contains(&free.to_string()), "{failure}");
+    }
+    let measured = run_on_hosts(&probed, &spec("sim:delay-100us", 0.01), watch).unwrap();
+    assert_eq!(measured.result.systems.len(), 1);
+}
+
 fn buffered() -> ssdyno_session::RealSpec {
     ssdyno_session::RealSpec { buffered: true, ..ssdyno_session::RealSpec::default() }
 }
