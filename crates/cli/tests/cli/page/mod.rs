@@ -9,6 +9,7 @@ mod pictures;
 mod report;
 mod restarted;
 mod sizes;
+mod speed;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
