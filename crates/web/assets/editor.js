@@ -4,6 +4,7 @@
 import { api, announce, byId, el, setText, show } from './dom.js';
 import { kindOf, KINDS } from './kinds.js';
 import { keysOf, variantOf } from './schema.js';
+import * as fields from './fields.js';
 import * as toml from './toml.js';
 
 const KEPT = 'ssdyno-start';
@@ -21,10 +22,9 @@ const asides = { hosts: byId('form-hosts'), probers: byId('form-probers'), name:
 const limit = byId('form-limit');
 const unit = byId('form-unit');
 
-/** Schemas of specs and of tasks; keys of each kind; fields of the form made from them. */
+/** Schemas of specs and of tasks; keys of each kind; the kind that the form has fields of. */
 let schemas = null;
 let keysBy = {};
-let fields = [];
 let fieldsOf = '';
 /** The texts of other kinds than the one that is edited. */
 let texts = {};
@@ -63,8 +63,8 @@ function keep() {
 
 // ---- what is started
 
-/** The kind of the text: what its key `task` says, a plan if it has clients, or a run. */
-const kind = () => toml.get(text.value, 'task') ?? (/^\s*\[\[\s*clients\s*\]\]/m.test(text.value) ? 'plan' : 'run');
+/** The kind of the text: what its key `task` says, a plan if it has clients or steps, or a run. */
+const kind = () => toml.get(text.value, 'task') ?? (/^\s*\[\[\s*(clients|steps)\s*\]\]/m.test(text.value) ? 'plan' : 'run');
 
 function chooseKind() {
   const wanted = byId('form-task').value;
@@ -85,55 +85,22 @@ function followKind() {
   keysBy[now] ??= keysOf(now === 'run' ? schemas.spec : variantOf(schemas.task, 'task', now)).filter((key) => key.path !== 'task');
   keys = keysBy[now];
   byPath = new Map(keys.map((key) => [key.path, key]));
-  makeFields(now === 'run' ? [] : keys);
-  search();
-}
-
-/** A field for each key of a task that is no table, and for the permission to write. */
-function makeFields(of) {
-  for (const { label } of fields) label.remove();
-  const shown = of.filter((key) => key.path === 'write.allowed' || (!key.table && !key.path.includes('.')));
-  fields = shown.map((key, i) => {
-    const choices = key.type === 'boolean' ? ['true', 'false'] : /^"[^"]*"( or "[^"]*")*$/.test(key.type) ? key.type.split(' or ').map(JSON.parse) : null;
-    const id = `task-field-help-${i}`;
-    const attributes = { spellcheck: 'false', 'aria-describedby': id, list: key.path === 'target' ? 'targets' : null };
-    const input = choices
-      ? el('select', attributes, el('option', { value: '' }, 'default'), ...choices.map((each) => el('option', { value: each }, each)))
-      : el('input', attributes);
-    const placeholder = key.standard === null ? '' : [].concat(key.standard).join(', ');
-    if (!choices && placeholder) input.placeholder = placeholder;
-    const label = el('label', {}, key.path, input, el('small', { id }, key.text.split('\n')[0]));
-    input.addEventListener(choices ? 'change' : 'input', () => write(key.path, valueOf(key, input.value.trim())));
-    return { key, input, label };
+  const taken = now === 'run' ? [...Object.keys(form), timeKey, 'requests'] : [];
+  fields.make(keys, taken, byId('label-name'), {
+    read: () => text.value,
+    replace: (made) => {
+      text.value = made;
+      changed();
+    },
   });
-  byId('label-name').before(...fields.map(({ label }) => label));
-}
-
-/** What was typed in the field of `key` as TOML; `null` where it is empty. */
-function valueOf({ type }, typed) {
-  if (typed === '') return null;
-  const one = (value) => (/^[-+]?[0-9][0-9_.eE+-]*$/.test(value) || /^(true|false)$/.test(value) ? value : toml.quote(value));
-  const isText = (name) => /string|"/.test(name);
-  if (type.startsWith('list')) {
-    const parts = typed.split(',').map((part) => part.trim()).filter(Boolean);
-    return `[${parts.map((part) => (isText(type) ? toml.quote(part) : one(part))).join(', ')}]`;
-  }
-  return isText(type) && !/number|integer/.test(type) ? toml.quote(typed) : one(typed);
-}
-
-function readFields() {
-  for (const { key, input } of fields) {
-    if (input === document.activeElement) continue;
-    const value = toml.get(text.value, key.path) ?? '';
-    input.value = key.type.startsWith('list') ? value.replace(/^\[|\]$|"/g, '') : value;
-  }
+  search();
 }
 
 // ---- form and text
 
 function readForm() {
   followKind();
-  readFields();
+  fields.readText(text.value);
   for (const [key, field] of Object.entries(form)) {
     if (field !== document.activeElement) field.value = toml.get(text.value, key) ?? '';
   }
@@ -302,6 +269,13 @@ function facts(key) {
   return [el('code', {}, key.path), ` ${key.type}${standard}`, ...key.text.split('\n').map((line) => el('p', {}, line))];
 }
 
+/** Where the key of a schema goes in the text: of arrays of tables, into the last element. */
+const placeOf = (path) => path.split('.').reduce((above, part, i, parts) => {
+  const at = above ? `${above}.${part}` : part;
+  const isArray = i < parts.length - 1 && byPath.get(toml.schemaPath(at))?.many;
+  return isArray ? `${at}[${Math.max(toml.countOf(text.value, at) - 1, 0)}]` : at;
+}, '');
+
 function insert(key) {
   if (key.table) {
     const has = toml.keyAt(text.value, text.value.split('\n').findIndex((line) => line.trim() === `[${key.path}]`));
@@ -310,11 +284,10 @@ function insert(key) {
     text.focus();
     text.setSelectionRange(at, at + key.path.length + 2);
   } else {
-    const parent = key.path.slice(0, Math.max(key.path.lastIndexOf('.'), 0));
-    const many = Boolean(byPath.get(parent)?.many);
-    const before = toml.get(text.value, key.path);
-    const made = before === null ? toml.set(text.value, key.path, toml.literal(key.value), { many })
-      : { text: text.value, line: toml.set(text.value, key.path, before).line };
+    const path = placeOf(key.path);
+    const before = toml.get(text.value, path);
+    const made = before === null ? toml.set(text.value, path, toml.literal(key.value))
+      : { text: text.value, line: toml.set(text.value, path, before).line };
     text.value = made.text;
     const all = text.value.split('\n');
     const end = all.slice(0, made.line + 1).join('\n').length;

@@ -1,14 +1,25 @@
-// The little of TOML that the form needs: where a key is in a text, and its value on one line.
+// The little of TOML that the form needs: where a key is in a text, and its value on one line. The path of a key names
+// elements of arrays of tables by number: `clients[0].host`.
 
 const HEADER = /^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$/;
 const KEY = /^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=\s*(.*)$/;
 
 const plain = (path) => path.split('.').map((part) => part.trim().replace(/^(["'])(.*)\1$/, '$2')).join('.');
 
+/** A path as the schema has it. */
+export const schemaPath = (path) => path.replace(/\[\d+\]/g, '');
+
 /** Lines with the table that they are in and their key, if they have one. */
 function read(text) {
   let table = '';
   let open = null;
+  /** Elements so far of each array of tables. */
+  const counts = new Map();
+  const enter = (path, isElement) => plain(path).split('.').reduce((above, part, i, parts) => {
+    const at = above ? `${above}.${part}` : part;
+    if (isElement && i === parts.length - 1) counts.set(at, (counts.get(at) || 0) + 1);
+    return counts.has(at) ? `${at}[${counts.get(at) - 1}]` : at;
+  }, '');
   return text.split('\n').map((line) => {
     if (open) {
       if (line.includes(open)) open = null;
@@ -16,7 +27,7 @@ function read(text) {
     }
     const header = HEADER.exec(line);
     if (header) {
-      table = plain(header[2]);
+      table = enter(header[2], header[1] === '[[');
       return { line, table, key: null, header: true };
     }
     const found = KEY.exec(line);
@@ -57,14 +68,41 @@ export function get(text, key) {
   return /^'([^']*)'$/.exec(value)?.[1] ?? value;
 }
 
-/** The table and key of a line (from 0). */
+/** The table and key of a line (from 0), as the schema has them. */
 export function keyAt(text, number) {
   const found = read(text)[number];
-  return found ? found.key || (found.header ? found.table : null) : null;
+  return found && (found.key || found.header) ? schemaPath(found.key || found.table) : null;
 }
 
+const isIn = (table, path) => table === path || table.startsWith(`${path}.`);
+
+/** Whether a table, or an element of an array of tables, has lines of its own. */
+export const hasTable = (text, path) => read(text).some(({ table, key }) => isIn(table, path) || Boolean(key?.startsWith(`${path}.`)));
+
+/** Elements of an array of tables. */
+export function countOf(text, path) {
+  const all = read(text);
+  let count = 0;
+  while (all.some(({ table }) => table === `${path}[${count}]`)) count += 1;
+  return count;
+}
+
+/** Adds an empty element to an array of tables, behind the others or at the end. */
+export function addTo(text, path) {
+  const last = countOf(text, path) - 1;
+  const lines = read(text);
+  const at = last < 0 ? -1 : lines.findLastIndex(({ table, line }) => isIn(table, `${path}[${last}]`) && line.trim());
+  const out = lines.map(({ line }) => line);
+  if (at < 0) return `${text.trimEnd()}\n\n[[${schemaPath(path)}]]\n`;
+  out.splice(at + 1, 0, '', `[[${schemaPath(path)}]]`);
+  return out.join('\n');
+}
+
+/** Takes an element, such as `clients[1]`, out of the text. */
+export const removeFrom = (text, element) => read(text).filter(({ table }) => !isIn(table, element)).map(({ line }) => line).join('\n');
+
 /** Sets a key to a TOML value, or removes it (`null`). Returns the text and the line of the key. */
-export function set(text, key, value, { many = false } = {}) {
+export function set(text, key, value) {
   const lines = read(text);
   const at = lines.findIndex((each) => each.key === key);
   const out = lines.map((each) => each.line);
@@ -87,10 +125,20 @@ export function set(text, key, value, { many = false } = {}) {
     if (each.table === table && (each.line.trim() || each.inside)) last = i;
   });
   if (last < 0 && table) {
-    while (out.length && !out.at(-1).trim()) out.pop();
-    if (out.length) out.push('');
-    out.push(many ? `[[${table}]]` : `[${table}]`, `${name} = ${value}`, '');
-    return { text: out.join('\n'), line: out.length - 2 };
+    // A table that was begun with dotted keys goes on with them.
+    const dotted = lines.findLastIndex((each) => each.key?.startsWith(`${table}.`) && !isIn(each.table, table));
+    if (dotted >= 0) {
+      const { table: outer } = lines[dotted];
+      out.splice(dotted + 1, 0, `${outer ? key.slice(outer.length + 1) : key} = ${value}`);
+      return { text: out.join('\n'), line: dotted + 1 };
+    }
+    const header = /\[\d+\]$/.test(table) ? `[[${schemaPath(table)}]]` : `[${schemaPath(table)}]`;
+    // A table of an element must follow that element.
+    const element = /^.*\[\d+\]/.exec(table)?.[0];
+    const after = element ? lines.findLastIndex((each) => isIn(each.table, element) && each.line.trim()) : -1;
+    const at = after >= 0 ? after + 1 : out.findLastIndex((line) => line.trim()) + 1;
+    out.splice(at, out.length > at && !out[at].trim() ? 1 : 0, ...(at ? [''] : []), header, `${name} = ${value}`, '');
+    return { text: out.join('\n'), line: at + (at ? 2 : 1) };
   }
   out.splice(last + 1, 0, `${name} = ${value}`);
   return { text: out.join('\n'), line: last + 1 };

@@ -18,7 +18,7 @@ const MARK: &str = "const all = [...document.querySelectorAll('a[href], button, 
     return all.length;";
 
 /// What has the focus, which a person must be able to see.
-fn focus(browser: &Browser) -> Option<Value> {
+pub(super) fn focus(browser: &Browser) -> Option<Value> {
     let focus = browser.js(include_str!("focus.js"));
     if focus.is_null() {
         return None;

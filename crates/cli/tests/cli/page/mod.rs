@@ -10,6 +10,7 @@ mod report;
 mod restarted;
 mod sizes;
 mod speed;
+mod tables;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -74,6 +74,7 @@ fn every_view_can_be_used_at_every_size_in_light_and_dark() {
                          what.dispatchEvent(new Event('change'));"
                     ));
                     browser.wait(valid);
+                    browser.js("document.querySelectorAll('#start-form details').forEach((each) => { each.open = true; });");
                 }
                 let at = format!("{view} at {width} in {theme}");
                 let seen = browser.js(include_str!("layout.js"));
