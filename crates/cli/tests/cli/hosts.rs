@@ -7,14 +7,19 @@ use std::time::{Duration, Instant};
 use crate::common::Place;
 
 /// A worker that is killed with the test.
-struct Worker {
+pub(crate) struct Worker {
     process: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Worker {
-    fn start(place: &Place) -> Worker {
-        let mut command = place.command(&["worker", "--listen", "127.0.0.1:0"]);
+    pub(crate) fn start(place: &Place) -> Worker {
+        Worker::listening(place, "worker")
+    }
+
+    /// A `worker` or a `prober`.
+    pub(crate) fn listening(place: &Place, verb: &str) -> Worker {
+        let mut command = place.command(&[verb, "--listen", "127.0.0.1:0"]);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();

@@ -3,6 +3,7 @@
 mod browser;
 mod keyboard;
 mod lost;
+mod many_hosts;
 mod origins;
 mod paint;
 mod pictures;

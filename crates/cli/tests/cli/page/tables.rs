@@ -8,7 +8,7 @@ use super::{Browser, Ui};
 use crate::common::Place;
 
 /// Opens the view Start with the first text of a kind.
-fn start(browser: &Browser, ui: &Ui, kind: &str) {
+pub(super) fn start(browser: &Browser, ui: &Ui, kind: &str) {
     browser.open(&format!("{}#start", ui.address));
     browser.wait("!location.search");
     browser.js("location.hash = 'start'");
@@ -27,7 +27,7 @@ fn errors(browser: &Browser) -> Vec<String> {
 }
 
 /// Types into the field of a key.
-fn fill(browser: &Browser, key: &str, value: &str) {
+pub(super) fn fill(browser: &Browser, key: &str, value: &str) {
     browser.js(&format!(
         "const field = document.querySelector('[data-key=\"{key}\"]');
          field.focus();
@@ -42,7 +42,7 @@ fn field(browser: &Browser, key: &str) -> String {
     browser.text(&format!("return document.querySelector('[data-key=\"{key}\"]').value"))
 }
 
-fn text(browser: &Browser) -> String {
+pub(super) fn text(browser: &Browser) -> String {
     browser.text("return document.querySelector('#editor').value")
 }
 
