@@ -19,7 +19,8 @@ const MEANING: &str = "95 % intervals from batches of consecutive requests. Batc
     wide intervals, not wrong ones (means, rates: batch means; percentiles: shares of batches, and \
     never narrower than order statistics of independent requests, and open above - `high` is null - \
     where fewer than four independent requests lie beyond). Batches at the start that are \
-    far off from the rest (a write buffer that fills) count in the figure and not in its spread. \
+    far off from the rest (a write buffer that fills) count in the figure and not in its spread: intervals \
+    of means and rates reach to the figure without them. \
     Intervals say how far a run of the same length with another seed would differ. A simulated run repeats exactly with the same seed: there the interval is no error of \
     measurement, and it says nothing about the model's fidelity.";
 

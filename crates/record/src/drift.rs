@@ -5,7 +5,8 @@
 //! are steady - constant, independent, periodic, or correlated up to 0.7 between neighbouring 32nds of
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
-use ssdyno_figures::{Interval, SteadyState, Warning, WarningKind, rate, significant};
+use ssdyno_block::Time;
+use ssdyno_figures::{Interval, SteadyState, Warning, WarningKind, rate, seconds, significant};
 
 use crate::batches::Batches;
 use crate::statistics::{
@@ -38,11 +39,15 @@ const FREEDOM_LEAST: f64 = 3.0;
 pub(crate) struct Findings {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) notes: Vec<String>,
+    /// Length of the warm-up that a warning tells of; 0 where none does.
+    pub(crate) warm_up_seconds: f64,
 }
 
-/// What is to be said of the latencies of a run.
-pub(crate) fn findings(batches: &Batches) -> Findings {
-    findings_of(&batches.means_ns(), &batches.ends_seconds(), batches.size())
+/// What is to be said of the latencies of a run whose recorded window began at `start`.
+pub(crate) fn findings(batches: &Batches, start: Time) -> Findings {
+    let start = start.as_s_f64();
+    let ends: Vec<f64> = batches.ends_seconds().into_iter().map(|end| end - start).collect();
+    findings_of(&batches.means_ns(), &ends, batches.size())
 }
 
 /// The same of the means of batches of `size` requests, and of their ends, where those are known.
@@ -53,8 +58,10 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
         let (with, without, requests) = (mean(means), mean(&means[cut..]), cut as u64 * size);
         let change = 100.0 * (without - with) / with;
         let rates = rate_after(ends, cut, size).unwrap_or_default();
+        found.warm_up_seconds = ends.get(cut - 1).copied().unwrap_or(0.0);
+        let length = seconds(found.warm_up_seconds);
         let message = format!(
-            "the figures contain a warm-up, their intervals do not: without the first {requests} requests mean latency is {change:+.1} % (MSER){rates}"
+            "the figures contain a warm-up: without the first {requests} requests ({length}) mean latency is {change:+.1} % (MSER){rates}"
         );
         let warning = Warning::new(WarningKind::WarmUp, message);
         found.warnings.push(
@@ -99,13 +106,13 @@ fn rate_after(ends: &[f64], cut: usize, size: u64) -> Option<String> {
     let bounds: Vec<usize> = (0..=count).map(|at| at * n / count).collect();
     let pairs = || bounds.windows(2);
     let requests: Vec<f64> = pairs().map(|w| (w[1] - w[0]) as f64 * size as f64).collect();
-    let seconds: Vec<f64> = pairs().map(|w| rest[w[1]] - rest[w[0]]).collect();
+    let lengths: Vec<f64> = pairs().map(|w| rest[w[1]] - rest[w[0]]).collect();
     let whole = rest[n] - rest[0];
     if whole <= 0.0 {
         return None;
     }
     let iops = n as f64 * size as f64 / whole;
-    let interval = ratio_interval(iops, &requests, &seconds);
+    let interval = ratio_interval(iops, &requests, &lengths);
     let half = interval.and_then(|interval| interval.relative_half_width());
     let half = half.filter(|half| *half <= 1.0).map(|half| {
         let percent = 100.0 * half;
@@ -325,7 +332,7 @@ mod tests {
     }
 
     fn texts(means: &[f64]) -> Vec<String> {
-        let Findings { warnings, notes } = findings_of(means, &[], 5);
+        let Findings { warnings, notes, .. } = findings_of(means, &[], 5);
         warnings.into_iter().map(|one| one.message).chain(notes).collect()
     }
 
@@ -353,7 +360,11 @@ mod tests {
             for at in 0..requests {
                 batches.add(latency_ps, 4096, 1, ssdyno_block::Time::from_ps(latency_ps * at));
             }
-            assert_eq!(findings(&batches), Findings::default(), "{latency_ps} ps, {requests}");
+            assert_eq!(
+                findings(&batches, Time::ZERO),
+                Findings::default(),
+                "{latency_ps} ps, {requests}"
+            );
         }
         for n in 10..200 {
             assert_eq!(findings_of(&vec![62_303.177_f64; n], &[], 5), Findings::default(), "{n}");

@@ -197,7 +197,6 @@ impl Recording {
         result.confidence = self.confidence(result, &all, exact);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
         result.series = self.series.points(self.end);
-        result.steady_state = steady::find(&result.series);
         self.check(result, moved);
         self.warn(result);
     }
@@ -403,7 +402,9 @@ impl Recording {
     }
 
     fn judge_latencies(&self, result: &mut RunResult) {
-        let found = drift::findings(&self.batches);
+        let found = drift::findings(&self.batches, self.start);
+        // What is told as a warm-up is not told as steady: one verdict.
+        result.steady_state = steady::find(&result.series, found.warm_up_seconds);
         match Overload::find(&self.batches) {
             // A longer run would only have longer latencies.
             Some(overload) => result.warnings.push(overload.warning()),

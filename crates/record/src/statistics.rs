@@ -41,6 +41,8 @@ pub(crate) struct Ratio {
     pub(crate) error: f64,
     /// Half the width of the interval in standard errors.
     pub(crate) student: f64,
+    /// The ratio behind the start-up by that of the whole run; 1 where there is no start-up.
+    pub(crate) behind: f64,
 }
 
 /// Largest correlation of neighbouring batches that is believed: beyond it the variance is
@@ -68,7 +70,8 @@ const START_UP_DEVIATIONS: f64 = 5.0;
 /// Start-up, such as an empty write buffer that fills, is no noise: it comes again with every
 /// seed. One batch of it would blow up variance, correlation and kurtosis at once, and make
 /// intervals ten times too wide. So the spread is that of the batches behind it (as *Skart* has it);
-/// the figure itself stays that of the whole run.
+/// the figure itself stays that of the whole run, and its interval reaches to that of the batches behind the start-up
+/// ([`ratio_interval`]).
 pub(crate) fn ratio(amounts: &[f64], weights: &[f64]) -> Option<Ratio> {
     let weight: f64 = weights.iter().sum();
     if amounts.len() < 3 || weight <= 0.0 {
@@ -79,7 +82,9 @@ pub(crate) fn ratio(amounts: &[f64], weights: &[f64]) -> Option<Ratio> {
     // Batches of the start-up are taken to vary as much as the others.
     let error = (amounts.len() as f64 * rest.variance()).sqrt() / weight;
     let student = student((rest.worth() / rest.inflation - 1.0).max(FREEDOM_LEAST))?;
-    error.is_finite().then_some(Ratio { error, student })
+    let whole = amounts.iter().sum::<f64>() / weight;
+    let behind = if whole > 0.0 && cut > 0 { rest.value / whole } else { 1.0 };
+    error.is_finite().then_some(Ratio { error, student, behind })
 }
 
 /// How the residuals of batches from their common ratio vary.
@@ -148,10 +153,14 @@ fn start_up(amounts: &[f64], weights: &[f64]) -> usize {
 
 /// Interval around `estimate`, a ratio of sums of the whole run, from batches of it. The lower
 /// bound does not go below zero: all our figures are amounts.
+///
+/// Where the run has a start-up, the interval holds the ratio of the whole run and that behind the start-up, each with its spread: a
+/// reader takes the interval for that of the target, and 88.5 k +- 2.7 % of a drive that did 78.8 k once it was warm told neither.
 pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
-    let Ratio { error, student } = ratio(amounts, weights)?;
+    let Ratio { error, student, behind } = ratio(amounts, weights)?;
     let half = student * error;
-    let (low, high) = ((estimate - half).max(0.0), estimate + half);
+    let (low, high) = (estimate * behind.min(1.0) - half, estimate * behind.max(1.0) + half);
+    let low = low.max(0.0);
     high.is_finite().then_some(Interval { estimate, low, high, level: LEVEL })
 }
 
@@ -159,11 +168,9 @@ pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) ->
 /// the width of its interval, and what start-up moves it by. Who waits for a precise figure must
 /// wait until start-up has lost its weight.
 pub(crate) fn relative_distance(amounts: &[f64], weights: &[f64]) -> Option<f64> {
-    let Ratio { error, student } = ratio(amounts, weights)?;
+    let Ratio { error, student, behind } = ratio(amounts, weights)?;
     let whole = amounts.iter().sum::<f64>() / weights.iter().sum::<f64>();
-    let cut = start_up(amounts, weights);
-    let moved = (whole - Spread::of(&amounts[cut..], &weights[cut..]).value).abs();
-    (whole > 0.0).then(|| (student * error + moved) / whole)
+    (whole > 0.0).then(|| student * error / whole + (behind - 1.0).abs())
 }
 
 /// Correlation of each value with the next one; 0 where there is nothing to correlate.
@@ -319,6 +326,26 @@ mod tests {
     fn student_is_the_tabled_value() {
         assert!((student(31.0).unwrap() - 2.0395).abs() < 1e-4);
         assert!(student(0.0).is_none() && student(f64::NAN).is_none());
+    }
+
+    /// A write buffer that fills: four batches of a hundred are ten times as fast. The figure of the whole run and that of the drive are
+    /// both in the interval, and the spread is that of the drive.
+    #[test]
+    fn an_interval_reaches_to_the_figure_behind_the_start_up() {
+        let amounts: Vec<f64> =
+            (0..100).map(|at| if at < 4 { 1000.0 } else { 100.0 + f64::from(at % 2) }).collect();
+        let weights = vec![1.0; amounts.len()];
+        let whole = amounts.iter().sum::<f64>() / 100.0;
+        let interval = ratio_interval(whole, &amounts, &weights).unwrap();
+        let behind = amounts[4..].iter().sum::<f64>() / 96.0;
+        assert!(interval.low < behind && behind - interval.low < 0.5, "{interval:?} {behind}");
+        assert!(interval.high > whole && interval.high - whole < 0.5, "{interval:?} {whole}");
+        // A slow start reaches to the other side.
+        let slow: Vec<f64> = amounts.iter().map(|amount| 1e4 / amount).collect();
+        let whole = slow.iter().sum::<f64>() / 100.0;
+        let interval = ratio_interval(whole, &slow, &weights).unwrap();
+        let behind = slow[4..].iter().sum::<f64>() / 96.0;
+        assert!(interval.low < whole && interval.high > behind, "{interval:?} {behind}");
     }
 
     #[test]

@@ -30,12 +30,13 @@ const NOISE_SLOPE: f64 = 4.5;
 const NOISE_LEAVE: f64 = 4.5;
 const NOISE_LEAVE_AT_ONCE: f64 = 9.0;
 
-/// Finds the steady stretches of a series; `None` where it is too short to say.
-pub(crate) fn find(series: &[SeriesPoint]) -> Option<SteadyState> {
+/// Finds the steady stretches of a series, the first of which begins after `warm_up_seconds`; `None` where the series is too short
+/// to say.
+pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<SteadyState> {
     let windows = windows(series)?;
     let figures = [Figure::iops(&windows), Figure::latency(&windows)];
     let mut periods = Vec::new();
-    let mut from = 0;
+    let mut from = windows.partition_point(|window| window.from_seconds < warm_up_seconds);
     while from + ENTER <= windows.len() {
         if figures.iter().any(|figure| !figure.enters(from)) {
             from += 1;
@@ -238,7 +239,7 @@ mod tests {
     }
 
     fn found(levels: &[f64]) -> SteadyState {
-        find(&series(levels)).unwrap()
+        find(&series(levels), 0.0).unwrap()
     }
 
     fn noise(seed: u64, spread: f64, points: usize) -> Vec<f64> {
@@ -257,6 +258,19 @@ mod tests {
 
     /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of
     /// each are not steady from start to end.
+    /// Steady for the rule of the series from the start, but told as a warm-up for a while: the figures of the stretch are those behind it.
+    #[test]
+    fn a_warm_up_is_not_steady() {
+        let levels = [vec![1.04; 8], vec![1.0; 92]].concat();
+        let whole = find(&series(&levels), 0.0).unwrap();
+        assert_eq!(whole.warm_up_seconds, Some(0.0));
+        let end = series(&levels)[8].start_seconds;
+        let behind = find(&series(&levels), end).unwrap();
+        assert_eq!(behind.warm_up_seconds, Some(end));
+        assert!(behind.periods[0].iops < whole.periods[0].iops, "{behind:?} {whole:?}");
+        assert!(behind.steady_share < 0.93);
+    }
+
     #[test]
     fn false_alarms() {
         for spread in [0.01, 0.05, 0.15] {
@@ -269,10 +283,10 @@ mod tests {
 
     #[test]
     fn too_short_to_say() {
-        assert!(find(&[]).is_none());
-        assert!(find(&series(&[1.0; 19])).is_none());
+        assert!(find(&[], 0.0).is_none());
+        assert!(find(&series(&[1.0; 19]), 0.0).is_none());
         let few = series(&[0.001; 50]);
-        assert!(find(&few).is_none(), "ten requests a point");
+        assert!(find(&few, 0.0).is_none(), "ten requests a point");
     }
 
     #[test]
@@ -353,7 +367,7 @@ mod tests {
 
         #[test]
         fn periods_are_in_order_and_inside(levels in prop::collection::vec(0.0f64..3.0, 20..600)) {
-            if let Some(found) = find(&series(&levels)) {
+            if let Some(found) = find(&series(&levels), 0.0) {
                 let mut last = 0.0;
                 for period in &found.periods {
                     prop_assert!(last <= period.from_seconds);

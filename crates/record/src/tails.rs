@@ -43,7 +43,7 @@ impl Shares {
         let (beyond, count) = (1.0 - share, whole.total());
         let here = Edges::of(latency_ns, parts)?;
         // Never narrower than independent requests would give (binomial order statistics).
-        let Ratio { error, student } = here.uncertain();
+        let Ratio { error, student, .. } = here.uncertain();
         let binomial = (share * beyond / count as f64).sqrt();
         let half = student * error.max(binomial) / (share * beyond);
         // On the logistic scale, which keeps the bounds of high percentiles inside the sample and
