@@ -1,5 +1,5 @@
 // Charts on canvases that share one time axis and one cursor. A chart is drawn in an animation
-// frame, and only after its data, its size or the theme changed; the cursor is an element of its own.
+// frame, two charts a frame, and only after its data, its size or the theme changed; the cursor is an element of its own.
 
 import { el, setText } from './dom.js';
 import { nanoseconds, percent, seconds, short } from './format.js';
@@ -13,6 +13,8 @@ const FONT = '11px system-ui, -apple-system, "Segoe UI", "Noto Sans", sans-serif
 /** Shares at both ends of the heat map's colours. */
 const LEAST_SHARE = 1e-4;
 const SHADES = 256;
+/** Eleven charts at once cost more than a frame at 60 a second where there is no GPU. */
+const CHARTS_A_FRAME = 2;
 
 let colours = null;
 addEventListener('theme', () => { colours = null; });
@@ -94,7 +96,7 @@ class Scale {
 /** Charts with one time axis and one cursor. `changed` is called when the cursor moved. */
 export class ChartGroup {
   constructor(changed) {
-    Object.assign(this, { charts: [], changed, from: 0, to: 1, label: 'time', hover: null, kept: null, frame: 0, draws: 0 });
+    Object.assign(this, { charts: [], changed, from: 0, to: 1, label: 'time', hover: null, kept: null, frame: 0 });
     this.sizes = new ResizeObserver(() => this.touch());
     addEventListener('theme', () => this.touch());
     addEventListener('resize', () => this.touch());
@@ -118,7 +120,7 @@ export class ChartGroup {
     this.label = label;
   }
 
-  /** All charts are drawn in the next frame. */
+  /** All charts are drawn in the next frames. */
   touch() {
     for (const chart of this.charts) chart.dirty = true;
     if (!this.frame) this.frame = requestAnimationFrame(() => this.draw());
@@ -129,13 +131,15 @@ export class ChartGroup {
     const started = performance.now();
     // All sizes are read before anything is drawn, so that the layout is computed once.
     const visible = this.charts.filter((chart) => chart.dirty && chart.measure());
-    for (const chart of visible) {
+    // The one that waits longest comes first: the next data may arrive before all are drawn.
+    const due = visible.sort((a, b) => a.drawn - b.drawn).slice(0, CHARTS_A_FRAME);
+    for (const chart of due) {
       chart.dirty = false;
+      chart.drawn = started;
       chart.draw();
       chart.placeCursor();
     }
-    this.draws += 1;
-    this.drawMs = performance.now() - started;
+    if (visible.length > due.length) this.frame = requestAnimationFrame(() => this.draw());
   }
 
   remove(charts) {
@@ -150,7 +154,7 @@ export class ChartGroup {
 /** A figure with title, legend, canvas and cursor. */
 class Chart {
   constructor(group, parent, title) {
-    Object.assign(this, { group, title, dirty: true });
+    Object.assign(this, { group, title, dirty: true, drawn: 0 });
     this.canvas = el('canvas', { role: 'img', 'aria-label': title });
     this.context = this.canvas.getContext('2d');
     this.line = el('div', { class: 'cursor-line', hidden: true });

@@ -472,6 +472,3 @@ export function setup({ reconnect }) {
 
 /** For tests: the points that are drawn. */
 export const drawn = () => series;
-
-/** For measurements: how often and how long the charts were drawn. */
-export const drawing = () => ({ draws: group.draws, ms: group.drawMs });

@@ -39,7 +39,10 @@ fn quantiles(values: &Value) -> (f64, f64) {
 
 /// Bytes that the page's scripts, its elements and its buffers hold after a garbage collection.
 fn memory(browser: &Browser) -> f64 {
-    browser.devtools("HeapProfiler.collectGarbage", &json!({}));
+    // What elements hold of scripts, and scripts of elements, goes only in a later collection.
+    for _ in 0..3 {
+        browser.devtools("HeapProfiler.collectGarbage", &json!({}));
+    }
     let heap = browser.devtools("Runtime.getHeapUsage", &json!({}));
     ["usedSize", "embedderHeapUsedSize", "backingStorageSize"]
         .iter()
@@ -64,11 +67,16 @@ fn eight_hosts_leave_sixty_frames_a_second() {
     let seen = browser.js("return feed.live(10)");
     let (frame, frame_95) = quantiles(&seen["intervals"]);
     let (work, work_95) = quantiles(&seen["updates"]);
-    println!("frame interval: median {frame:.1} ms, p95 {frame_95:.1} ms");
+    let intervals = seen["intervals"].as_array().unwrap();
+    let sum: f64 = intervals.iter().map(|value| value.as_f64().unwrap()).sum();
+    let mean = 1000.0 * intervals.len() as f64 / sum;
+    println!(
+        "frame interval: median {frame:.1} ms, p95 {frame_95:.1} ms; {mean:.1} frames a second"
+    );
     println!("scripts for an update: median {work:.1} ms, p95 {work_95:.1} ms");
     assert!(frame <= FRAME_MS + CLOCK_MS, "{frame} ms");
-    assert!(frame_95 <= 2.0 * FRAME_MS + CLOCK_MS, "{frame_95} ms");
-    // Two frames are for an update: one for figures, the next for charts.
+    assert!(frame_95 <= FRAME_MS + CLOCK_MS, "{frame_95} ms");
+    // Six frames are between two updates.
     assert!(work_95 <= 2.0 * FRAME_MS, "{work_95} ms");
     assert_eq!(browser.errors(), [] as [String; 0]);
 }

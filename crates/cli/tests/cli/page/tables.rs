@@ -78,12 +78,17 @@ fn each_key_of_each_table_has_a_field_with_help() {
         ("run", 40),
         ("pts", 30),
         ("profile", 30),
+        ("compare", 90),
         ("sweep", 50),
         ("plan", 50),
         ("verify", 10),
         ("probe", 3),
     ] {
         start(&browser, &ui, kind);
+        // An element of each array of tables; those of a plan are there.
+        browser.js(
+            "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Add to specs')?.click()",
+        );
         let found = browser.js(MISSED);
         assert_eq!(found["missed"], json!([]), "{kind}");
         assert!(found["of"].as_u64().unwrap() >= least, "{kind}: {found}");
