@@ -52,10 +52,10 @@ pub(crate) fn run(
     fs::create_dir_all(&folder)?;
     let lab = Lab { folder, hosts: Workers::start(&program, workers)?, program };
     let skews = repeated(runs, || lab.skew_us())?;
-    let shares = repeated(runs, || lab.controller_share())?;
-    let costs = repeated(runs, || lab.worker_cost())?;
     let mut good = row(&format!("start skew of {workers} workers, us"), &skews, SKEW_US_MAX);
+    let shares = repeated(runs, || lab.controller_share())?;
     good &= row("CPU of the controller, cores", &shares, CONTROLLER_CORE_MAX);
+    let costs = repeated(runs, || lab.worker_cost())?;
     good &= row("CPU of a request beside the run alone", &costs, WORKER_COST_MAX);
     Ok(good)
 }
