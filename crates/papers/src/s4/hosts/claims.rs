@@ -3,6 +3,7 @@
 use super::facts::{ENOUGH, Facts};
 use super::lab::Link;
 use super::measure::DELAYS;
+use super::target::Server;
 use crate::answer::{more, no_less};
 use crate::claims::{ClaimCheck, Claims, Verdict};
 use crate::mean::Mean;
@@ -21,37 +22,109 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         name: "second_client_raises_the_total",
         text: "Table 4: two clients get more than one over a link of 1 Gbit/s (S4-42).",
         about: &["table4"],
-        check: |facts| rises(facts, Link::Gigabit),
+        check: |facts| rises(facts, Server::Nbd, Link::Gigabit),
     },
     ClaimCheck {
         name: "third_client_lowers_the_total",
         text: "Table 4: the third client lowers the total over a link of 1 Gbit/s (S4-42).",
         about: &["table4"],
-        check: |facts| falls(facts, Link::Gigabit),
+        check: |facts| falls(facts, Server::Nbd, Link::Gigabit),
     },
     ClaimCheck {
         name: "second_client_raises_the_total_of_a_fast_link",
         text: "Table 4 with a link that does not limit, so that the target's CPU can: two clients get more than one.",
         about: &["table4"],
-        check: |facts| rises(facts, Link::Unshaped),
+        check: |facts| rises(facts, Server::Nbd, Link::Unshaped),
     },
     ClaimCheck {
         name: "third_client_lowers_the_total_of_a_fast_link",
         text: "Table 4 with a link that does not limit, so that the target's CPU can: the third client lowers the total.",
         about: &["table4"],
-        check: |facts| falls(facts, Link::Unshaped),
+        check: |facts| falls(facts, Server::Nbd, Link::Unshaped),
     },
     ClaimCheck {
         name: "target_is_the_bottleneck",
         text: "Table 4: over a link of 1 Gbit/s the target's core is above 90 % busy with two clients, and near 100 % with three (S4-42).",
         about: &["table4"],
-        check: |facts| busy(facts, Link::Gigabit),
+        check: |facts| busy(facts, Server::Nbd, Link::Gigabit),
     },
     ClaimCheck {
         name: "target_is_the_bottleneck_of_a_fast_link",
         text: "Table 4 with a link that does not limit: the target's core is above 90 % busy with two clients, and near 100 % with three.",
         about: &["table4"],
-        check: |facts| busy(facts, Link::Unshaped),
+        check: |facts| busy(facts, Server::Nbd, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "iscsi_second_client_raises_the_total",
+        text: "Table 4, our iSCSI target: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| rises(facts, Server::Own, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "iscsi_third_client_lowers_the_total",
+        text: "Table 4, our iSCSI target: the third client lowers the total over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| falls(facts, Server::Own, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "iscsi_target_is_the_bottleneck",
+        text: "Table 4, our iSCSI target: the target's core is above 90 % busy with two clients, and near 100 % with three over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| busy(facts, Server::Own, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "iscsi_second_client_raises_the_total_of_a_fast_link",
+        text: "Table 4, our iSCSI target: two clients get more than one over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| rises(facts, Server::Own, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "iscsi_third_client_lowers_the_total_of_a_fast_link",
+        text: "Table 4, our iSCSI target: the third client lowers the total over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| falls(facts, Server::Own, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "iscsi_target_is_the_bottleneck_of_a_fast_link",
+        text: "Table 4, our iSCSI target: the target's core is above 90 % busy with two clients, and near 100 % with three over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| busy(facts, Server::Own, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "tgt_second_client_raises_the_total",
+        text: "Table 4, tgt over iSCSI: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| rises(facts, Server::Tgt, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "tgt_third_client_lowers_the_total",
+        text: "Table 4, tgt over iSCSI: the third client lowers the total over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| falls(facts, Server::Tgt, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "tgt_target_is_the_bottleneck",
+        text: "Table 4, tgt over iSCSI: the target's core is above 90 % busy with two clients, and near 100 % with three over a link of 1 Gbit/s (S4-42).",
+        about: &["table4"],
+        check: |facts| busy(facts, Server::Tgt, Link::Gigabit),
+    },
+    ClaimCheck {
+        name: "tgt_second_client_raises_the_total_of_a_fast_link",
+        text: "Table 4, tgt over iSCSI: two clients get more than one over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| rises(facts, Server::Tgt, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "tgt_third_client_lowers_the_total_of_a_fast_link",
+        text: "Table 4, tgt over iSCSI: the third client lowers the total over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| falls(facts, Server::Tgt, Link::Unshaped),
+    },
+    ClaimCheck {
+        name: "tgt_target_is_the_bottleneck_of_a_fast_link",
+        text: "Table 4, tgt over iSCSI: the target's core is above 90 % busy with two clients, and near 100 % with three over a link that does not limit (S4-42).",
+        about: &["table4"],
+        check: |facts| busy(facts, Server::Tgt, Link::Unshaped),
     },
     ClaimCheck {
         name: "two_workers_saturate_100_us",
@@ -110,25 +183,26 @@ pub(super) fn workers(needed: Option<u16>) -> String {
     needed.map_or_else(|| "more than were tried".to_owned(), |n| n.to_string())
 }
 
-fn totals(facts: &Facts<'_>, link: Link) -> Option<([Mean; 3], String)> {
-    let all = [facts.megabytes(link, 1)?, facts.megabytes(link, 2)?, facts.megabytes(link, 3)?];
+fn totals(facts: &Facts<'_>, server: Server, link: Link) -> Option<([Mean; 3], String)> {
+    let of = |clients| facts.megabytes(server, link, clients);
+    let all = [of(1)?, of(2)?, of(3)?];
     let [one, two, three] = all.map(|mean| mean.text(1));
     Some((all, format!("{one}, {two}, {three} MB/s; printed 18.012, 29.007, 23.214")))
 }
 
-fn rises(facts: &Facts<'_>, link: Link) -> Verdict {
-    let ([one, two, _], text) = totals(facts, link)?;
+fn rises(facts: &Facts<'_>, server: Server, link: Link) -> Verdict {
+    let ([one, two, _], text) = totals(facts, server, link)?;
     Some((more(two, one), text))
 }
 
-fn falls(facts: &Facts<'_>, link: Link) -> Verdict {
-    let ([_, two, three], text) = totals(facts, link)?;
+fn falls(facts: &Facts<'_>, server: Server, link: Link) -> Verdict {
+    let ([_, two, three], text) = totals(facts, server, link)?;
     Some((more(two, three), text))
 }
 
-fn busy(facts: &Facts<'_>, link: Link) -> Verdict {
+fn busy(facts: &Facts<'_>, server: Server, link: Link) -> Verdict {
     let share = |clients| {
-        let share = facts.table(link, clients, |load| 100.0 * load.cpu.core)?;
+        let share = facts.table(server, link, clients, |load| 100.0 * load.cpu.core)?;
         // Without a core of its own nothing is known of it.
         (!share.mean.is_nan()).then_some(share)
     };

@@ -19,8 +19,9 @@ use ssdyno_spec::nbd::{
     READ_ONLY, REP_ACK, REP_INFO, REPLY_MAGIC, REQUEST_BYTES, REQUEST_MAGIC,
 };
 
+use super::cpu::Cores;
 use super::lab::{TARGET_ADDRESS, enter};
-use super::target::Cores;
+
 use super::tools::refused;
 use crate::PaperError;
 

@@ -2,6 +2,7 @@
 
 use super::lab::Link;
 use super::measure::{Load, Outcome, WORKERS};
+use super::target::Server;
 use crate::mean::Mean;
 use crate::s4::data::Plan;
 use crate::s4::figures::{client_case, worker_case};
@@ -47,8 +48,8 @@ impl Spread {
 
 impl Facts<'_> {
     /// The loads of table 4.
-    pub(super) fn loads(&self, link: Link, clients: u16) -> &[Load] {
-        self.outcome.table4.get(&(link, clients)).map_or(&[], Vec::as_slice)
+    pub(super) fn loads(&self, server: Server, link: Link, clients: u16) -> &[Load] {
+        self.outcome.table4.get(&(server, link, clients)).map_or(&[], Vec::as_slice)
     }
 
     /// Those of figure 7.
@@ -59,15 +60,16 @@ impl Facts<'_> {
     /// `figure` of table 4, over its repetitions.
     pub(super) fn table(
         &self,
+        server: Server,
         link: Link,
         clients: u16,
         figure: impl Fn(&Load) -> f64,
     ) -> Option<Mean> {
-        Mean::of(&self.loads(link, clients).iter().map(figure).collect::<Vec<f64>>())
+        Mean::of(&self.loads(server, link, clients).iter().map(figure).collect::<Vec<f64>>())
     }
 
-    pub(super) fn megabytes(&self, link: Link, clients: u16) -> Option<Mean> {
-        self.table(link, clients, |load| load.megabytes)
+    pub(super) fn megabytes(&self, server: Server, link: Link, clients: u16) -> Option<Mean> {
+        self.table(server, link, clients, |load| load.megabytes)
     }
 
     pub(super) fn iops(&self, delay: u32, workers: u16) -> Option<Mean> {

@@ -9,10 +9,11 @@ use ssdyno_cluster::{
 use ssdyno_figures::RunResult;
 use ssdyno_session::{FailureKind, Measured, RunPhase, RunSpec};
 
+use super::cpu::{Cores, CpuShares, CpuTime};
 use super::delay::{self, DelayServer, Lateness};
 use super::lab::{Lab, Link, TARGET_ADDRESS};
 use super::ramp::{Rate, steady};
-use super::target::{self, Cores, CpuShares, CpuTime, NbdServer};
+use super::target::{Server, Targets};
 use super::tools::{Tools, refused};
 use crate::error::parse;
 use crate::s4::data::Plan;
@@ -70,7 +71,7 @@ pub(super) struct Load {
 /// All that was measured: every load as often as it was repeated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
-    pub(super) table4: BTreeMap<(Link, u16), Vec<Load>>,
+    pub(super) table4: BTreeMap<(Server, Link, u16), Vec<Load>>,
     /// By delay in us, and workers.
     pub(super) figure7: BTreeMap<(u32, u16), Vec<Load>>,
     /// How late the server with a delay was, by delay in us: over all loads with it.
@@ -78,6 +79,8 @@ pub(super) struct Outcome {
     pub(super) is_partial: bool,
     /// Whether the target had a core of its own.
     pub(super) has_core: bool,
+    /// Whether tgt is installed.
+    pub(super) has_tgt: bool,
 }
 
 /// Measures `parts`, with all repetitions of a load spread over the whole time.
@@ -97,7 +100,8 @@ pub(super) fn measure(
     let is_table = parts.table4 || parts.ramp_up;
     let delays: Vec<u32> =
         DELAYS.iter().zip(parts.figure7).filter(|(_, on)| *on).map(|((us, _), _)| *us).collect();
-    let of_table = if is_table { LINKS.len() * CLIENTS.len() } else { 0 };
+    let servers = servers(&tools, is_table);
+    let of_table = servers.len() * LINKS.len() * CLIENTS.len();
     let of = (of_table + delays.len() * WORKERS.len()) as u64 * u64::from(options.repeats);
     let mut bench = Bench {
         reached: reach(&tools, &lab, clients, options, progress)?,
@@ -109,14 +113,24 @@ pub(super) fn measure(
         of,
         progress,
     };
-    let mut outcome = Outcome { has_core: cores.target.is_some(), ..Outcome::default() };
-    let carried_out = bench.carry_out(&tools, is_table, &delays, options.repeats, &mut outcome);
+    let mut outcome = Outcome {
+        has_core: cores.target.is_some(),
+        has_tgt: tools.tgt.is_some(),
+        ..Outcome::default()
+    };
+    let carried_out = bench.carry_out(&tools, &servers, &delays, options.repeats, &mut outcome);
     match carried_out {
         Err(Ended::Stopped) => outcome.is_partial = true,
         Err(Ended::Failed(error)) => return Err(error),
         Ok(()) => {}
     }
     Ok(outcome)
+}
+
+/// Those of table 4 that are there.
+fn servers(tools: &Tools, is_table: bool) -> Vec<Server> {
+    let is_there = |server: &Server| *server != Server::Tgt || tools.tgt.is_some();
+    Server::ALL.into_iter().filter(|server| is_table && is_there(server)).collect()
 }
 
 fn reach(
@@ -168,20 +182,20 @@ impl Bench<'_> {
     fn carry_out(
         &mut self,
         tools: &Tools,
-        is_table: bool,
+        servers: &[Server],
         delays: &[u32],
         repeats: u32,
         outcome: &mut Outcome,
     ) -> Result<(), Ended> {
         let clients = CLIENTS.len() as u16;
-        let server =
-            is_table.then(|| NbdServer::start(tools, self.lab, self.cores, clients)).transpose()?;
+        let start = || Targets::start(tools, self.lab, self.cores, clients);
+        let _targets = (!servers.is_empty()).then(start).transpose()?;
         for repeat in 0..repeats {
-            for link in LINKS.into_iter().filter(|_| server.is_some()) {
+            for link in LINKS.into_iter().filter(|_| !servers.is_empty()) {
                 self.lab.shape(link)?;
-                for clients in CLIENTS {
-                    let load = self.table4(clients, repeat)?;
-                    outcome.table4.entry((link, clients)).or_default().push(load);
+                for (server, clients) in cases(servers) {
+                    let load = self.table4(server, clients, repeat)?;
+                    outcome.table4.entry((server, link, clients)).or_default().push(load);
                 }
             }
             for delay in delays {
@@ -200,11 +214,17 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn table4(&mut self, clients: u16, repeat: u32) -> Result<Load, Ended> {
+    fn table4(&mut self, server: Server, clients: u16, repeat: u32) -> Result<Load, Ended> {
         let table = &self.plan.table4;
         let (size, depth) = (table.size_kib, table.outstanding);
-        let target = |n| format!("nbd://{TARGET_ADDRESS}:{}/{}", target::PORT, target::export(n));
-        self.load(clients, repeat, &target, &format!("{size}KiB"), depth, "sequential")
+        self.load(
+            clients,
+            repeat,
+            &|n| server.address(n),
+            &format!("{size}KiB"),
+            depth,
+            "sequential",
+        )
     }
 
     fn figure7(&mut self, workers: u16, repeat: u32) -> Result<Load, Ended> {
@@ -247,6 +267,11 @@ impl Bench<'_> {
             _ => Ok(load),
         }
     }
+}
+
+/// All numbers of clients of each of `servers`.
+fn cases(servers: &[Server]) -> impl Iterator<Item = (Server, u16)> {
+    servers.iter().flat_map(|server| CLIENTS.map(|clients| (*server, clients)))
 }
 
 /// A load of one client.

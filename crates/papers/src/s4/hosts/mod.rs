@@ -3,10 +3,14 @@
 //! simulator.
 
 mod claims;
+mod cpu;
 mod delay;
 mod facts;
 mod lab;
 mod measure;
+mod memory;
+mod own_target;
+mod programs;
 mod ramp;
 mod tables;
 mod target;
@@ -18,7 +22,7 @@ use std::collections::BTreeSet;
 
 use claims::CLAIMS;
 use facts::Facts;
-use measure::{CLIENTS, DELAYS, Parts, measure};
+use measure::{CLIENTS, DELAYS, Outcome, Parts, measure};
 
 use super::data::{Case, Plan, Printed};
 use crate::assumptions::Changes;
@@ -86,7 +90,7 @@ pub(super) fn run(
     let cases = figures.flat_map(|figure| plan.cases(figure)).filter(is_beside).collect();
     let simulated = Plan::simulate(&cases, options, Changes::none(), progress)?;
     let facts = Facts { outcome: &outcome, plan: &plan, simulated: &simulated };
-    Ok(report(&facts, &printed, parts, selector, notes(hosts, &machine, outcome.has_core)))
+    Ok(report(&facts, &printed, parts, selector, notes(hosts, &machine, &outcome)))
 }
 
 fn report(
@@ -132,9 +136,9 @@ fn judged(facts: &Facts<'_>, selector: &Selector) -> Vec<Claim> {
         .collect()
 }
 
-fn notes(hosts: &HostsOptions, machine: &str, has_core: bool) -> Vec<String> {
+fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> {
     let HostsOptions { seconds, repeats, .. } = hosts;
-    let cores = match has_core {
+    let cores = match outcome.has_core {
         true => {
             "The target has a core of its own, whose share counts what others do there, too; clients share the others; work for the network is done by whoever sends"
         }
@@ -148,9 +152,11 @@ fn notes(hosts: &HostsOptions, machine: &str, has_core: bool) -> Vec<String> {
         format!(
             "Namespaces and links are on one machine. {cores}. The target's data is in memory: there is no disk behind it."
         ),
-        "The target is nbd-server, with an export for each client; table 4 has iSCSI. Neither our iSCSI target nor tgt is \
-         measured: the benchmark has no iSCSI initiator."
-            .to_owned(),
+        format!(
+            "Table 4 has iSCSI. Here the targets are nbd-server, our iSCSI target on threads of this process, and tgt, with an \
+             export or a unit for each client; one of them is loaded at a time.{}",
+            if outcome.has_tgt { "" } else { " tgt is not measured: `tgtd` is not installed (package tgt)." }
+        ),
         "The storage of figure 7 serves one request at a time, as the simulated one, and any number may wait. A worker is a \
          client with one request outstanding; its link is not limited."
             .to_owned(),

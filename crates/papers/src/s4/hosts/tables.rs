@@ -2,8 +2,9 @@
 
 use super::claims::workers;
 use super::facts::{Facts, Spread, skew};
-use super::lab::shape_told;
+use super::lab::{Link, shape_told};
 use super::measure::{CLIENTS, DELAYS, LINKS, Load, Parts, WORKERS};
+use super::target::Server;
 use crate::chart::{Line, Lines, Places};
 use crate::mean::{Mean, shown};
 use crate::s4::data::PrintedIscsi;
@@ -44,22 +45,27 @@ fn median(values: Vec<f64>, digits: usize) -> String {
         .map_or_else(|| NOT_MEASURED.to_owned(), |spread| format!("{:.digits$}", spread.median))
 }
 
+/// The targets of table 4, each over every link.
+fn groups() -> impl Iterator<Item = (Server, Link)> {
+    Server::ALL.into_iter().flat_map(|server| LINKS.map(|link| (server, link)))
+}
+
 /// Table 4.
 pub(super) fn table4(facts: &Facts<'_>, printed: &PrintedIscsi) -> (Figure, FigureTable) {
-    let title = "NBD, sequential reads of 32 KiB over a network: throughput by clients";
+    let title = "Sequential reads of 32 KiB over a network: throughput by clients";
     let (mut drawn, mut rows) = (Vec::new(), Vec::new());
-    for link in LINKS {
-        let mean = |n: u16| facts.megabytes(link, n).map(|mean| mean.mean);
-        let label = format!("link {}", link.name());
+    for (server, link) in groups() {
+        let mean = |n: u16| facts.megabytes(server, link, n).map(|mean| mean.mean);
+        let label = format!("{}, {}", server.name(), link.name());
         drawn.push(Line { label, values: CLIENTS.map(mean).to_vec(), dashed: false });
         for (n, own) in CLIENTS.into_iter().zip(&printed.shares) {
-            let loads = facts.loads(link, n);
+            let loads = facts.loads(server, link, n);
             let of = |figure: fn(&Load) -> f64| loads.iter().map(figure).collect::<Vec<f64>>();
             let each = (0..usize::from(n)).map(|at| {
                 let client = |load: &Load| load.clients.get(at).map(|client| client.megabytes);
                 median(loads.iter().filter_map(client).collect(), 1)
             });
-            let mut row = vec![link.name().to_owned(), n.to_string()];
+            let mut row = vec![server.name().to_owned(), link.name().to_owned(), n.to_string()];
             row.extend(three(of(|load| load.megabytes), 1));
             row.push(each.collect::<Vec<_>>().join(" + "));
             row.push(median(of(|load| 100.0 * load.cpu.core), 0));
@@ -76,6 +82,7 @@ pub(super) fn table4(facts: &Facts<'_>, printed: &PrintedIscsi) -> (Figure, Figu
     let printed = printed.totals.map(Some).to_vec();
     drawn.push(Line { label: "S4".to_owned(), values: printed, dashed: true });
     let columns = [
+        "target",
         "link",
         "clients",
         "MB/s",
@@ -83,7 +90,7 @@ pub(super) fn table4(facts: &Facts<'_>, printed: &PrintedIscsi) -> (Figure, Figu
         "range",
         "each client",
         "target's core, %",
-        "its processes, %",
+        "its programs, %",
         "S4, each",
         "S4, MB/s",
         "simulated, assumed",
@@ -160,9 +167,9 @@ pub(super) fn figure7(facts: &Facts<'_>, parts: Parts) -> (Vec<Figure>, Vec<Figu
 /// The start of the loads of table 4.
 pub(super) fn ramp_up(facts: &Facts<'_>) -> FigureTable {
     let mut rows = Vec::new();
-    for link in LINKS {
+    for (server, link) in groups() {
         for n in CLIENTS {
-            let loads = facts.loads(link, n);
+            let loads = facts.loads(server, link, n);
             let clients = || loads.iter().flat_map(|load| &load.clients);
             let never = clients().filter(|client| client.steady_seconds.is_none()).count();
             let each: Vec<f64> = clients().filter_map(|client| client.steady_seconds).collect();
@@ -172,6 +179,7 @@ pub(super) fn ramp_up(facts: &Facts<'_>) -> FigureTable {
                 value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
             };
             rows.push(vec![
+                server.name().to_owned(),
                 link.name().to_owned(),
                 n.to_string(),
                 number(skews.map(|skews| skews.median), 0),
@@ -186,6 +194,7 @@ pub(super) fn ramp_up(facts: &Facts<'_>) -> FigureTable {
     let title = "Ramp-up: how far apart clients begin, and when rates are within 10 % of those of the second half \
                  (clients by snapshots of 0.1 s, the total by steps of 10 ms)";
     let columns = [
+        "target",
         "link",
         "clients",
         "apart, median, us",

@@ -1,8 +1,9 @@
 //! Tests that measure nothing: selection, tables and claims from given figures.
 
+use super::cpu::CpuShares;
 use super::lab::Link;
 use super::measure::{CLIENTS, Client, Load, Outcome, WORKERS};
-use super::target::CpuShares;
+use super::target::Server;
 use super::*;
 use crate::ClaimState;
 
@@ -39,16 +40,24 @@ fn load(each: &[f64], core: f64) -> Load {
     }
 }
 
-/// The paper's own table 4 on the limited link, and another shape on the other one.
+/// The paper's own table 4 with NBD on the limited link and with our iSCSI target on the other one, elsewhere another shape;
+/// there is no tgt.
 fn given() -> Outcome {
     let mut outcome = Outcome { has_core: true, ..Outcome::default() };
     let paper: [&[f64]; 3] = [&[18.012], &[15.488, 13.519], &[9.035, 7.645, 6.534]];
     for (clients, each) in CLIENTS.into_iter().zip(paper) {
         let core = [0.7, 0.96, 1.0][usize::from(clients - 1)];
-        let all = vec![load(each, core); 3];
-        outcome.table4.insert((Link::Gigabit, clients), all);
+        let paper = vec![load(each, core); 3];
         let flat = vec![50.0 / f64::from(clients); usize::from(clients)];
-        outcome.table4.insert((Link::Unshaped, clients), vec![load(&flat, 0.5); 3]);
+        let flat = vec![load(&flat, 0.5); 3];
+        for (server, link, loads) in [
+            (Server::Nbd, Link::Gigabit, &paper),
+            (Server::Nbd, Link::Unshaped, &flat),
+            (Server::Own, Link::Gigabit, &flat),
+            (Server::Own, Link::Unshaped, &paper),
+        ] {
+            outcome.table4.insert((server, link, clients), loads.clone());
+        }
     }
     for workers in WORKERS {
         for (delay, limit) in [(100, 1e4), (10, 1e5)] {
@@ -84,6 +93,9 @@ fn claims_follow_from_the_figures() {
         "second_client_raises_the_total",
         "third_client_lowers_the_total",
         "target_is_the_bottleneck",
+        "iscsi_second_client_raises_the_total_of_a_fast_link",
+        "iscsi_third_client_lowers_the_total_of_a_fast_link",
+        "iscsi_target_is_the_bottleneck_of_a_fast_link",
         "two_workers_saturate_100_us",
         "overhead_weighs_more_on_faster_storage",
         "clients_begin_together",
@@ -93,6 +105,9 @@ fn claims_follow_from_the_figures() {
     assert_eq!(state(&report, "target_is_the_bottleneck_of_a_fast_link"), not);
     let same = state(&report, "third_client_lowers_the_total_of_a_fast_link");
     assert_eq!(same, Some(ClaimState::Undecided));
+    assert_eq!(state(&report, "iscsi_third_client_lowers_the_total"), Some(ClaimState::Undecided));
+    assert_eq!(state(&report, "iscsi_target_is_the_bottleneck"), not);
+    assert_eq!(state(&report, "tgt_third_client_lowers_the_total"), None);
     // Nothing was simulated.
     assert_eq!(state(&report, "simulator_needs_as_many_workers"), None);
 }
@@ -106,23 +121,45 @@ fn tables_have_what_was_measured_beside_the_paper() {
     for table in &report.tables {
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id);
     }
-    let three = &report.tables[0].rows[2];
+    let rows = &report.tables[0].rows;
+    let three = &rows[2];
     assert_eq!(
-        three[..6],
-        ["1 Gbit/s", "3", "23.2 ± 0.0", "23.2", "23.2 to 23.2", "9.0 + 7.6 + 6.5"]
+        three[..7],
+        [
+            "NBD, nbd-server",
+            "1 Gbit/s",
+            "3",
+            "23.2 ± 0.0",
+            "23.2",
+            "23.2 to 23.2",
+            "9.0 + 7.6 + 6.5"
+        ]
     );
-    assert_eq!(three[8..10], ["9.0 + 7.6 + 6.5", "23.2"]);
+    assert_eq!(three[9..11], ["9.0 + 7.6 + 6.5", "23.2"]);
+    assert_eq!(rows[11][..4], ["iSCSI, ours", "not limited", "3", "23.2 ± 0.0"]);
+    assert_eq!(rows[17][..4], ["iSCSI, tgt", "not limited", "3", "not measured"]);
     let needed = &report.tables[3].rows;
     assert_eq!(needed[0][..4], ["100", "2", "not measured", "2"]);
     assert_eq!(needed[1][1], "more than were tried");
-    assert_eq!(report.tables[4].rows[1][2..5], ["10", "10", "0.1"]);
+    assert_eq!(report.tables[4].rows[1][3..6], ["10", "10", "0.1"]);
     assert_eq!(report.figures.len(), 3);
+}
+
+#[test]
+fn a_program_that_is_missing_is_a_note() {
+    let said = |has_tgt| {
+        let outcome = Outcome { has_tgt, ..Outcome::default() };
+        let hosts =
+            HostsOptions { program: "x".into(), version: String::new(), seconds: 1.0, repeats: 3 };
+        notes(&hosts, "a machine", &outcome).join(" ")
+    };
+    assert!(said(false).contains("`tgtd` is not installed") && !said(true).contains("tgtd"));
 }
 
 #[test]
 fn what_was_not_measured_is_no_figure() {
     let report = reported(&Outcome::default());
     assert!(report.claims.iter().all(|claim| claim.state.is_none()), "{:?}", report.claims);
-    assert!(report.tables[0].rows.iter().all(|row| row[2] == "not measured"));
+    assert!(report.tables[0].rows.iter().all(|row| row[3] == "not measured"));
     assert!(!report.text().contains("NaN"));
 }

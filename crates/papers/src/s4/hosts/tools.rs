@@ -25,6 +25,8 @@ pub(super) struct Tools {
     pub(super) ip: PathBuf,
     pub(super) tc: PathBuf,
     pub(super) nbd_server: PathBuf,
+    /// tgtd and tgtadm, of the package tgt, where both are installed.
+    pub(super) tgt: Option<(PathBuf, PathBuf)>,
 }
 
 impl Tools {
@@ -42,7 +44,8 @@ impl Tools {
     ) -> Result<Tools, PaperError> {
         let found = NEEDED.map(|(name, _)| find(name));
         if let (true, [Some(ip), Some(tc), Some(nbd_server)]) = (is_root, found.clone()) {
-            return Ok(Tools { ip, tc, nbd_server });
+            let tgt = find("tgtd").zip(find("tgtadm"));
+            return Ok(Tools { ip, tc, nbd_server, tgt });
         }
         let absent = NEEDED.iter().zip(&found).filter(|(_, place)| place.is_none());
         let (mut names, mut packages) = (Vec::new(), Vec::new());

@@ -1,0 +1,176 @@
+//! The cores of the machine, and what the target's CPU does.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::lab::file_of;
+use super::tools::refused;
+use crate::PaperError;
+
+/// The core of the target, and those of everything else.
+#[derive(Clone, Debug)]
+pub(super) struct Cores {
+    /// `None` where there is only one core.
+    pub(super) target: Option<usize>,
+    others: CpuSet,
+    all: CpuSet,
+}
+
+impl Cores {
+    pub(super) fn split() -> Result<Cores, PaperError> {
+        let all = sched_getaffinity(None)
+            .map_err(|error| refused(format!("cannot ask for the cores: {error}"), ""))?;
+        let mut others = all;
+        let first = (0..CpuSet::MAX_CPU).find(|core| all.is_set(*core));
+        let target = first.filter(|_| all.count() > 1);
+        if let Some(core) = target {
+            others.unset(core);
+        }
+        Ok(Cores { target, others, all })
+    }
+
+    /// Runs `work`, and what it starts, on the core of the target.
+    pub(super) fn on_target<T>(&self, work: impl FnOnce() -> T) -> T {
+        if let Some(core) = self.target {
+            let mut set = CpuSet::new();
+            set.set(core);
+            // A core that may not be chosen costs accuracy only.
+            let _ = sched_setaffinity(None, &set);
+        }
+        let done = work();
+        let _ = sched_setaffinity(None, &self.others);
+        done
+    }
+}
+
+/// Dropped, this thread may use all cores again.
+impl Drop for Cores {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.all);
+    }
+}
+
+/// CPU time so far, by two counts, at a moment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CpuTime {
+    at: Instant,
+    /// Of what runs in the target's namespace.
+    processes: Duration,
+    /// During which the target's core was not idle, and altogether; in ticks.
+    core: Option<(u64, u64)>,
+}
+
+/// Shares of the CPU between two moments, 0 to 1.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(super) struct CpuShares {
+    /// Of what serves: 1 is a whole core.
+    pub(super) processes: f64,
+    /// How busy the target's core was, with interrupts; NaN where it has none of its own.
+    pub(super) core: f64,
+}
+
+impl CpuTime {
+    pub(super) fn now(target: &str, core: Option<usize>) -> CpuTime {
+        let statistics = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+        CpuTime {
+            at: Instant::now(),
+            processes: in_namespace(target),
+            core: core.and_then(|core| core_ticks(&statistics, core)),
+        }
+    }
+
+    pub(super) fn until(&self, later: &CpuTime) -> CpuShares {
+        let wall = later.at.duration_since(self.at).as_secs_f64();
+        let core = match (self.core, later.core) {
+            (Some((busy, all)), Some((busy_later, all_later))) if all_later > all => {
+                busy_later.saturating_sub(busy) as f64 / (all_later - all) as f64
+            }
+            _ => f64::NAN,
+        };
+        let processes = later.processes.saturating_sub(self.processes).as_secs_f64() / wall;
+        CpuShares { processes, core }
+    }
+}
+
+/// Ticks of `core` that were not idle, and all, from a /proc/stat.
+fn core_ticks(statistics: &str, core: usize) -> Option<(u64, u64)> {
+    let name = format!("cpu{core}");
+    let line = statistics.lines().find(|line| line.split(' ').next() == Some(&name))?;
+    // Time of guests is in that of users.
+    let ticks: Vec<u64> =
+        line.split_whitespace().skip(1).take(8).filter_map(|n| n.parse().ok()).collect();
+    let all: u64 = ticks.iter().sum();
+    let idle = ticks.get(3)? + ticks.get(4)?;
+    Some((all - idle, all))
+}
+
+/// What `/proc/…/ns/net` of the processes in `namespace` points to.
+pub(super) fn link_of(namespace: &str) -> Option<String> {
+    let own = std::fs::metadata(file_of(namespace)).ok()?;
+    Some(format!("net:[{}]", own.ino()))
+}
+
+pub(super) fn is_in(process: &Path, link: &str) -> bool {
+    std::fs::read_link(process.join("ns/net")).is_ok_and(|own| own.to_str() == Some(link))
+}
+
+/// CPU time in a namespace: of its processes, with that of their children that have ended, and of those threads of ours that
+/// serve in it.
+fn in_namespace(namespace: &str) -> Duration {
+    let Some(own) = link_of(namespace) else { return Duration::ZERO };
+    let ours = Path::new("/proc").join(std::process::id().to_string());
+    let processes = entries(Path::new("/proc")).into_iter().filter(|process| *process != ours);
+    let both = [(processes.collect(), 4), (entries(&ours.join("task")), 2)];
+    let ticks = both.into_iter().flat_map(|(all, times): (Vec<PathBuf>, usize)| {
+        let inside = all.into_iter().filter(|one| is_in(one, &own));
+        let text = |one: PathBuf| std::fs::read_to_string(one.join("stat")).unwrap_or_default();
+        inside.filter_map(move |one| ticks(&text(one), times)).collect::<Vec<u64>>()
+    });
+    let ticks: u64 = ticks.sum();
+    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64)
+}
+
+fn entries(place: &Path) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(place).into_iter().flatten().flatten();
+    all.map(|entry| entry.path()).collect()
+}
+
+/// Ticks from a /proc/…/stat: as user and in the kernel, then those of children that have ended: `times` of the four.
+fn ticks(text: &str, times: usize) -> Option<u64> {
+    // The name before it may have blanks and brackets.
+    let (_, fields) = text.rsplit_once(')')?;
+    let numbers = fields.split_whitespace().skip(11).take(times);
+    numbers.map(|n| n.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_proc_are_read() {
+        let stat = "cpu  9 9 9 9\ncpu0 100 5 50 800 20 3 2 1 7 0\ncpu10 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(core_ticks(stat, 0), Some((161, 981)));
+        assert_eq!(core_ticks(stat, 10), Some((6, 8)));
+        assert_eq!(core_ticks(stat, 1), None);
+        let process = "12 (a b) c) S 1 12 12 0 -1 0 1 2 3 4 500 60 7 8 20 0 1 0 99";
+        assert_eq!((ticks(process, 4), ticks(process, 2)), (Some(575), Some(560)));
+        assert_eq!(ticks("nothing", 4), None);
+    }
+
+    #[test]
+    fn shares_are_differences() {
+        let at = Instant::now();
+        let before = CpuTime { at, processes: Duration::from_secs(1), core: Some((10, 100)) };
+        let later = CpuTime {
+            at: at + Duration::from_secs(2),
+            processes: Duration::from_secs(2),
+            core: Some((190, 300)),
+        };
+        assert_eq!(before.until(&later), CpuShares { processes: 0.5, core: 0.9 });
+        assert!(before.until(&CpuTime { core: None, ..later }).core.is_nan());
+    }
+}
