@@ -11,21 +11,44 @@ use super::target::{MEDIUM_BYTES, TARGET_NAME};
 use super::tools::refused;
 use crate::PaperError;
 
-/// Listens at each of `ports`, with a unit of its own that has `contents` and takes no time.
-pub(super) fn start(
-    lab: &Lab,
-    cores: &Cores,
-    ports: Vec<u16>,
-    contents: &[u8],
-) -> Result<Vec<IscsiServer>, PaperError> {
-    let namespace = lab.target();
-    let serve = || {
-        enter(&namespace)?;
-        ports.into_iter().map(|port| serve((TARGET_ADDRESS, port), contents)).collect()
-    };
-    // Threads begin in the namespace and on the cores of who starts them, so this one alone has to go there.
-    let served = cores.on_target(|| std::thread::scope(|scope| scope.spawn(serve).join()));
-    served.unwrap_or_else(|_| Err(refused("our iSCSI target has panicked", "please report this")))
+/// The servers. Dropped, they are stopped.
+pub(super) struct OwnTarget {
+    namespace: String,
+    servers: Vec<IscsiServer>,
+}
+
+impl OwnTarget {
+    /// Listens at each of `ports`, with a unit of its own that has `contents` and takes no time.
+    pub(super) fn start(
+        lab: &Lab,
+        cores: &Cores,
+        ports: Vec<u16>,
+        contents: &[u8],
+    ) -> Result<OwnTarget, PaperError> {
+        let namespace = lab.target();
+        let serve = || {
+            enter(&namespace)?;
+            ports.into_iter().map(|port| serve((TARGET_ADDRESS, port), contents)).collect()
+        };
+        // Threads begin in the namespace and on the cores of who starts them, so this one alone has to go there.
+        let served = cores.on_target(|| std::thread::scope(|scope| scope.spawn(serve).join()));
+        let panicked = |_| Err(refused("our iSCSI target has panicked", "please report this"));
+        let servers = served.unwrap_or_else(panicked)?;
+        Ok(OwnTarget { namespace, servers })
+    }
+}
+
+/// A server connects to itself to end, which it can in its namespace only: elsewhere the connection is never answered.
+impl Drop for OwnTarget {
+    fn drop(&mut self) {
+        let servers = std::mem::take(&mut self.servers);
+        let namespace = &self.namespace;
+        let end = move || {
+            let _ = enter(namespace);
+            drop(servers);
+        };
+        let _ = std::thread::scope(|scope| scope.spawn(end).join());
+    }
 }
 
 fn serve(address: (&str, u16), contents: &[u8]) -> Result<IscsiServer, PaperError> {

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use super::cpu::Cores;
 use super::lab::{Lab, TARGET_ADDRESS};
 use super::memory::MemoryFile;
-use super::own_target;
+use super::own_target::OwnTarget;
 use super::programs::{Program, Programs};
 use super::tools::Tools;
 use crate::PaperError;
-use ssdyno_iscsi::IscsiServer;
 
 /// The port of nbd-server.
 const NBD_PORT: u16 = 10_809;
@@ -69,7 +68,7 @@ impl Server {
 /// All targets. Dropped, they are stopped.
 pub(super) struct Targets {
     _programs: Programs,
-    _own: Vec<IscsiServer>,
+    _own: OwnTarget,
     _files: Vec<MemoryFile>,
 }
 
@@ -107,7 +106,7 @@ impl Targets {
         let ports = (1..=clients).map(own_port).collect();
         Ok(Targets {
             _programs: Programs::start(&tools.ip, lab, cores, &programs)?,
-            _own: own_target::start(lab, cores, ports, &contents)?,
+            _own: OwnTarget::start(lab, cores, ports, &contents)?,
             _files: files,
         })
     }
