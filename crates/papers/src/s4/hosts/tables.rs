@@ -69,7 +69,10 @@ pub(super) fn table4(facts: &Facts<'_>, printed: &PrintedIscsi) -> (Figure, Figu
             row.extend(three(of(|load| load.megabytes), 1));
             row.push(each.collect::<Vec<_>>().join(" + "));
             row.push(median(of(|load| 100.0 * load.cpu.core), 0));
-            row.push(median(of(|load| 100.0 * load.cpu.processes), 0));
+            // The threads of our target are not told from those of the controller.
+            let unknown = server == Server::Own;
+            let shares = of(|load| 100.0 * load.cpu.processes).into_iter();
+            row.push(median(shares.filter(|_| !unknown).collect(), 0));
             row.push(own.iter().map(|one| format!("{one:.1}")).collect::<Vec<_>>().join(" + "));
             row.push(format!("{:.1}", printed.totals[usize::from(n - 1)]));
             row.extend(
