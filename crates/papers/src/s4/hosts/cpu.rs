@@ -117,32 +117,21 @@ pub(super) fn is_in(process: &Path, link: &str) -> bool {
     std::fs::read_link(process.join("ns/net")).is_ok_and(|own| own.to_str() == Some(link))
 }
 
-/// CPU time in a namespace: of its processes, with that of their children that have ended, and of those threads of ours that
-/// serve in it.
+/// CPU time of the processes in a namespace, with that of their children that have ended.
 fn in_namespace(namespace: &str) -> Duration {
     let Some(own) = link_of(namespace) else { return Duration::ZERO };
-    let ours = Path::new("/proc").join(std::process::id().to_string());
-    let processes = entries(Path::new("/proc")).into_iter().filter(|process| *process != ours);
-    let both = [(processes.collect(), 4), (entries(&ours.join("task")), 2)];
-    let ticks = both.into_iter().flat_map(|(all, times): (Vec<PathBuf>, usize)| {
-        let inside = all.into_iter().filter(|one| is_in(one, &own));
-        let text = |one: PathBuf| std::fs::read_to_string(one.join("stat")).unwrap_or_default();
-        inside.filter_map(move |one| ticks(&text(one), times)).collect::<Vec<u64>>()
-    });
-    let ticks: u64 = ticks.sum();
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let inside = all.map(|entry| entry.path()).filter(|process| is_in(process, &own));
+    let text = |process: PathBuf| std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    let ticks: u64 = inside.filter_map(|process| ticks(&text(process))).sum();
     Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64)
 }
 
-fn entries(place: &Path) -> Vec<PathBuf> {
-    let all = std::fs::read_dir(place).into_iter().flatten().flatten();
-    all.map(|entry| entry.path()).collect()
-}
-
-/// Ticks from a /proc/…/stat: as user and in the kernel, then those of children that have ended: `times` of the four.
-fn ticks(text: &str, times: usize) -> Option<u64> {
+/// Ticks from a /proc/…/stat: as user and in the kernel, and those of children that have ended.
+fn ticks(text: &str) -> Option<u64> {
     // The name before it may have blanks and brackets.
     let (_, fields) = text.rsplit_once(')')?;
-    let numbers = fields.split_whitespace().skip(11).take(times);
+    let numbers = fields.split_whitespace().skip(11).take(4);
     numbers.map(|n| n.parse::<u64>().ok()).sum()
 }
 
@@ -157,8 +146,7 @@ mod tests {
         assert_eq!(core_ticks(stat, 10), Some((6, 8)));
         assert_eq!(core_ticks(stat, 1), None);
         let process = "12 (a b) c) S 1 12 12 0 -1 0 1 2 3 4 500 60 7 8 20 0 1 0 99";
-        assert_eq!((ticks(process, 4), ticks(process, 2)), (Some(575), Some(560)));
-        assert_eq!(ticks("nothing", 4), None);
+        assert_eq!((ticks(process), ticks("nothing")), (Some(575), None));
     }
 
     #[test]
