@@ -135,7 +135,7 @@ fn configuration(paths: &[String]) -> String {
 /// alone: it meets no other tgtd, and nothing of it stays. Its last command lets it listen.
 fn start_tgt(paths: &[String]) -> String {
     let mut text = format!(
-        "mount -t tmpfs ssdyno /tmp; export TGT_IPC_SOCKET=/tmp/tgt\n\
+        "mount -t tmpfs ssdyno /mnt; export TGT_IPC_SOCKET=/mnt/tgt\n\
          \"$TGTD\" -f --iscsi portal=127.0.0.1:{TGT_PORT_BEFORE} </dev/null & n=0\n\
          adm() {{ \"$TGTADM\" --lld iscsi --op \"$@\"; }}\n\
          until adm new --mode target --tid 1 --targetname {TARGET_NAME}; do\n\
