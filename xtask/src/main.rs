@@ -86,7 +86,7 @@ enum Chore {
         mqsim: Option<PathBuf>,
     },
     /// Measure a run on many workers of this machine: start skew by a trace of packets, CPU of the controller, cost of a
-    /// request in a worker (two minutes; as root).
+    /// request in a worker (three minutes; as root).
     Hosts {
         /// Workers.
         #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=256))]

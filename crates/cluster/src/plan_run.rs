@@ -62,7 +62,7 @@ impl PlanRun {
     }
 
     /// How many steps the plan has.
-    pub fn of(&self) -> usize {
+    pub fn step_count(&self) -> usize {
         self.file.steps.len()
     }
 
@@ -88,7 +88,7 @@ impl PlanRun {
             measured => self.take(&step, measured),
         }
         if is_stopped() {
-            let message = format!("interrupted in step {} of {}", step.number, self.of());
+            let message = format!("interrupted in step {} of {}", step.number, self.step_count());
             self.failure = Some(Failure::new(FailureKind::Interrupted, message));
             self.is_over = true;
         }
@@ -114,7 +114,7 @@ impl PlanRun {
 
     /// What was measured until now.
     pub fn result(&self) -> PlanResult {
-        PlanResult::new(self.file.plan.clone(), self.of(), self.steps.clone())
+        PlanResult::new(self.file.plan.clone(), self.step_count(), self.steps.clone())
     }
 
     /// What was measured, and why it is no success. A folder without a step is removed.

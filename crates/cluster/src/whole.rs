@@ -10,7 +10,7 @@ use ssdyno_figures::{
 use ssdyno_record::HostPart;
 
 /// The share of a host's requests outside the common window up to which a sum over whole runs is one of the window. Hosts that
-/// simulate for the same time lose the last stretch of the series, 1/250 at most.
+/// simulate for the same time lose the last stretch of the series: of a run longer than 256 ms 1/256 at most.
 const OUTSIDE_MOST: f64 = 0.01;
 
 /// The figures of one host's whole run; `None` where it has none.

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
         plan.keep_in(folder, format!("{stem} - plan"));
     }
     while let Some(step) = plan.next() {
-        let meter = meter(args, step, plan.of())?;
+        let meter = meter(args, step, plan.step_count())?;
         let mut meter = HostsWatch::new(meter);
         let began = program::identity().provenance();
         plan.step(began, interrupted, &mut |hosts| meter.update(hosts));

@@ -37,8 +37,8 @@ use crate::timeline::{TimelineArgs, TimelineFile};
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
     /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
-    /// block device such as /dev/nvme0n1, a file, nbd://HOST/EXPORT (what a server exports),
-    /// or null: (the overhead of the tool), read-only unless --write says otherwise.
+    /// block device such as /dev/nvme0n1, a file, nbd://HOST/EXPORT or iscsi://HOST/IQN/LUN (what a
+    /// server exports), or null: (the overhead of the tool), read-only unless --write says otherwise.
     /// [default: the file that a job file names, or sim:nvme-tlc].
     pub(crate) target: Option<String>,
     /// Run what this file describes, TOML or JSON (`ssdyno schema spec`), or repeat the result in it:
