@@ -6,7 +6,7 @@ use ssdyno_block::{BlockTarget, Completion, Request, Time};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 
-use crate::DeviceReport;
+use crate::{DeviceReport, ExplainedRequest};
 
 /// How user data are destroyed (NVM Express base 2.0c, clause 8.21).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +89,18 @@ pub trait Device: BlockTarget + Send {
     /// How its power is controlled; `None`: it cannot be.
     fn power(&mut self) -> Option<&mut dyn PowerControl> {
         self.inner_mut()?.power()
+    }
+    /// From now on, before the first request, the device works out what each request spends its time on. False where it
+    /// cannot: a device that is no SSD, or is made of several.
+    fn explain(&mut self) -> bool {
+        self.inner_mut().is_some_and(|inner| inner.explain())
+    }
+    /// Appends to `out` the requests that have completed since the last call, in order of completion; none before
+    /// [`explain`](Device::explain).
+    fn explained(&mut self, out: &mut Vec<ExplainedRequest>) {
+        if let Some(inner) = self.inner_mut() {
+            inner.explained(out);
+        }
     }
     /// Puts the device, fresh as it was built, into the used state that its file asks for: once,
     /// before the first request. Large devices take seconds: `watcher` hears every few milliseconds

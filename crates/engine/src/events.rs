@@ -247,6 +247,16 @@ impl EventLog {
         self.origin = origin;
     }
 
+    /// The writer's time that readers call zero.
+    pub fn origin(&self) -> Time {
+        self.origin
+    }
+
+    /// The waiting events but for the first `count`.
+    pub fn skip(&self, count: usize) -> &[Busy] {
+        self.events.get(count..).unwrap_or_default()
+    }
+
     /// How many events wait.
     #[inline]
     pub fn len(&self) -> usize {

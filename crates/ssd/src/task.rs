@@ -99,6 +99,13 @@ impl Tasks {
     pub(crate) fn pending(&self, at: u32) -> u32 {
         self.all[at as usize].pending
     }
+    /// The request that it is for, if it is for one.
+    pub(crate) fn request(&self, at: u32) -> Option<u32> {
+        match self.all[at as usize].goal {
+            Goal::Modify { slot, .. } | Goal::Fill { slot, .. } => Some(slot),
+            Goal::Locate { .. } | Goal::Pad { .. } | Goal::WrittenBack { .. } => None,
+        }
+    }
     /// One operation fewer; the goal once none is left.
     pub(crate) fn complete_one(&mut self, at: u32) -> Option<Goal> {
         let task = &mut self.all[at as usize];

@@ -75,6 +75,9 @@ impl Ssd {
         let Request { offset_bytes, length_bytes, .. } = self.requests.get(slot).request;
         let first = self.pages.touched(offset_bytes, length_bytes).start;
         self.requests.hold(slot);
+        if let Some(explain) = &mut self.explain {
+            explain.wants_room(now, slot);
+        }
         self.buffer.stalled.push_back((slot, first));
         self.admit_stalled(now);
     }
@@ -91,6 +94,9 @@ impl Ssd {
             self.start_write_backs(now, false);
             if next == end {
                 self.buffer.stalled.pop_front();
+                if let Some(explain) = &mut self.explain {
+                    explain.has_room(now, slot);
+                }
                 self.request_part_done(now, slot);
                 continue;
             }
@@ -183,6 +189,9 @@ impl Ssd {
 
     /// Room may have come free: goes on with what waits for it.
     pub(super) fn after_write_back(&mut self, now: Time) {
+        if let Some(explain) = &mut self.explain {
+            explain.room_came();
+        }
         self.start_write_backs(now, !self.buffer.flushes.is_empty());
         self.admit_stalled(now);
         self.finish_flushes(now);
@@ -216,6 +225,9 @@ impl Ssd {
             return;
         }
         let Some(slot) = self.buffer.flushes.pop_front() else { return };
+        if let Some(explain) = &mut self.explain {
+            explain.flushed(slot);
+        }
         self.flash.flush();
         self.enqueue_for_request(now, slot);
         self.request_part_done(now, slot);

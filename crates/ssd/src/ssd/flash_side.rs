@@ -2,7 +2,7 @@
 
 use ssdyno_block::Time;
 use ssdyno_engine::EventQueue;
-use ssdyno_engine::events::{EventLog, FlashCause};
+use ssdyno_engine::events::{Activity, EventLog, FlashCause};
 use ssdyno_flash::{FlashArray, FlashEvent, FlashOp, Geometry, NO_OWNER, PlanePort};
 use ssdyno_ftl::{Ftl, FtlConfig, Placement, Plane, ReadOnly};
 
@@ -232,6 +232,11 @@ impl Ssd {
     #[inline(always)]
     pub(super) fn flash_event(&mut self, now: Time, event: FlashEvent) {
         let die = self.flash.handle(now, event, &mut self.queue, &mut self.log);
+        if let Some(explain) = &mut self.explain
+            && !self.flash.done.is_empty()
+        {
+            explain.ended(now, die, &self.log);
+        }
         for place in 0..self.flash.done.len() {
             match Owner::unpack(self.flash.done[place]) {
                 Owner::Request(slot) => self.operation_done(now, slot),
@@ -243,8 +248,23 @@ impl Ssd {
             }
         }
         self.flash.done.clear();
+        if let Some(explain) = &mut self.explain {
+            explain.settled();
+        }
         if self.flash.background && self.flash.array.is_quiet(die) {
             self.work_in_background(now, die);
+        }
+    }
+
+    /// The mapping is known that `then` has waited for.
+    fn explain_mapping(&mut self, then: u32) {
+        let Some(explain) = &mut self.explain else { return };
+        let slot = match Owner::unpack(then) {
+            Owner::Request(slot) => Some(slot),
+            Owner::Task(task) => self.tasks.request(task),
+        };
+        if let Some(slot) = slot {
+            explain.before(slot, None);
         }
     }
 
@@ -266,11 +286,15 @@ impl Ssd {
     fn reach(&mut self, now: Time, goal: Goal) {
         match goal {
             Goal::Modify { slot, page } => {
+                if let Some(explain) = &mut self.explain {
+                    explain.before(slot, Some(Activity::Read));
+                }
                 self.write_through(now, slot, page);
                 self.request_part_done(now, slot);
             }
             Goal::Locate { then, page } => match self.flash.ftl.locate(page) {
                 Some(physical) => {
+                    self.explain_mapping(then);
                     let geometry = self.flash.array.geometry();
                     let plane = geometry.block_of_page(physical) / geometry.blocks_per_plane;
                     let op = FlashOp::read(plane, physical, FlashCause::Host);

@@ -9,7 +9,9 @@ mod ahead;
 mod buffered;
 mod contents;
 mod event;
+mod explain;
 mod flash_side;
+mod history;
 mod limited;
 mod pages;
 mod path;
@@ -20,7 +22,7 @@ mod sector_bus;
 mod target;
 
 use ssdyno_block::{ConfigError, Op, Request, Status, Time};
-use ssdyno_device::Device;
+use ssdyno_device::{Device, LatencyPart};
 use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{EventQueue, PrepareError};
 use ssdyno_flash::FlashArray;
@@ -31,6 +33,7 @@ use crate::{Config, PartialPage};
 
 use buffered::Buffer;
 use event::{Event, log_part};
+use explain::{Entry, Explain};
 use flash_side::FlashSide;
 use pages::Pages;
 use path::DataPath;
@@ -56,6 +59,8 @@ pub struct Ssd {
     buffer: Buffer,
     flash: FlashSide,
     power: Power,
+    /// Only where somebody asks what requests spend their time on.
+    explain: Option<Box<Explain>>,
 }
 
 impl Ssd {
@@ -100,6 +105,7 @@ impl Ssd {
             buffer: Buffer::new(buffer),
             flash: FlashSide::new(ftl, flash, &config.ftl),
             power: Power::new(config),
+            explain: None,
             config: config.clone(),
         })
     }
@@ -114,7 +120,12 @@ impl Ssd {
         if self.power.is_governed() {
             ready = self.begin_limited(ready, slot);
         }
+        let (powered, events) = (ready, self.log.len());
         if let Some(bus) = &mut self.path.sector_bus {
+            if let Some(explain) = &mut self.explain {
+                let entry = Entry { now, powered, linked: powered, ready };
+                explain.entered(slot, &entry, &[], Time::ZERO);
+            }
             bus.commands.push_back(slot);
             return self.use_bus(ready);
         }
@@ -123,6 +134,11 @@ impl Ssd {
         ready = self.path.command(ready, u64::from(pages.end - pages.start), &mut self.log);
         if op == Op::Write {
             ready = self.path.bring_in(ready, u64::from(length_bytes), &mut self.log);
+        }
+        if let Some(explain) = &mut self.explain {
+            let linked = self.path.link.command(powered);
+            let entry = Entry { now, powered, linked, ready };
+            explain.entered(slot, &entry, self.log.skip(events), self.log.origin());
         }
         if ready == now {
             self.dispatch(now, slot);
@@ -134,6 +150,9 @@ impl Ssd {
     #[inline(always)]
     fn dispatch(&mut self, now: Time, slot: u32) {
         let Request { op, offset_bytes, length_bytes } = self.requests.get(slot).request;
+        if let Some(explain) = &mut self.explain {
+            explain.dispatched(now, slot);
+        }
         // Held until all pages are queued: an operation may complete at once.
         self.requests.hold(slot);
         match op {
@@ -177,7 +196,11 @@ impl Ssd {
             return;
         }
         let bytes = self.pages.bytes.min(whole);
+        let events = self.log.len();
         let at = self.path.send_out(now, bytes, &mut self.log);
+        if let Some(explain) = &mut self.explain {
+            explain.sent(slot, (now, at), self.log.skip(events), self.log.origin());
+        }
         let request = self.requests.get_mut(slot);
         request.ready = request.ready.max(at);
     }
@@ -211,7 +234,11 @@ impl Ssd {
 
     #[inline(always)]
     fn operation_done(&mut self, now: Time, slot: u32) {
-        if self.requests.get(slot).request.op == Op::Read {
+        let op = self.requests.get(slot).request.op;
+        if let Some(explain) = &mut self.explain {
+            explain.reached(slot, op, self.buffer.is_there());
+        }
+        if op == Op::Read {
             self.page_arrived(now, slot);
         }
         self.request_part_done(now, slot);
@@ -264,6 +291,13 @@ impl Ssd {
     #[inline(always)]
     fn complete(&mut self, now: Time, slot: u32) {
         let request = self.requests.complete(now, slot);
+        if let Some(explain) = &mut self.explain {
+            let rest = match self.path.sector_bus {
+                Some(_) => LatencyPart::Link,
+                None => LatencyPart::Queue,
+            };
+            explain.completed(now, slot, request, rest);
+        }
         if self.power.is_governed() {
             self.end_limited(&request);
         }

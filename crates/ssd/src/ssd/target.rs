@@ -2,8 +2,8 @@
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::{
-    Device, DeviceConfig, DeviceFacts, DeviceReport, FlashReport, Medium, PowerControl, Sanitize,
-    Sanitized,
+    Device, DeviceConfig, DeviceFacts, DeviceReport, ExplainedRequest, FlashReport, Medium,
+    PowerControl, Sanitize, Sanitized,
 };
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::PrepareError;
@@ -11,7 +11,7 @@ use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Precondition, PrepareWatch};
 
-use super::{STEPS, Ssd};
+use super::{Explain, STEPS, Ssd};
 use crate::Config;
 
 impl BlockTarget for Ssd {
@@ -22,6 +22,9 @@ impl BlockTarget for Ssd {
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
         let (slot, enters) = self.requests.arrive(now, request, token);
+        if let Some(explain) = &mut self.explain {
+            explain.arrived(now, slot);
+        }
         if enters {
             self.accept(now, slot);
             self.power.last_activity = now;
@@ -52,6 +55,9 @@ impl Device for Ssd {
     fn events(&mut self) -> &mut EventLog {
         // Its reader may clear it.
         self.power.look(&self.log);
+        if let Some(explain) = &mut self.explain {
+            explain.look(&self.log);
+        }
         &mut self.log
     }
 
@@ -89,6 +95,18 @@ impl Device for Ssd {
 
     fn power(&mut self) -> Option<&mut dyn PowerControl> {
         Some(self)
+    }
+
+    fn explain(&mut self) -> bool {
+        let dies = self.flash.array.geometry().dies();
+        self.explain = Some(Box::new(Explain::new(dies, &self.log)));
+        true
+    }
+
+    fn explained(&mut self, out: &mut Vec<ExplainedRequest>) {
+        if let Some(explain) = &mut self.explain {
+            explain.take(out);
+        }
     }
 
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod contents;
+mod explain;
 mod in_an_array;
 mod ssd;
