@@ -16,7 +16,7 @@ pub(crate) struct HostsArgs {
           conflicts_with_all = ["timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,
     /// Sample these machines, too, which carry no load, such as the servers of the targets: USER@HOST or HOST, where ssh
-    /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens. Or read the metrics of another program:
+    /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens: with TLS, as --hosts. Or read the metrics of another program:
     /// http://HOST:PORT/metrics (OpenMetrics), with #PREFIX+PREFIX for the names to keep.
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "hosts")]
     pub(crate) probers: Vec<ProberAddress>,

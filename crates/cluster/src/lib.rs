@@ -66,5 +66,8 @@ pub use scraped::{MetricsSource, ProberAddress};
 pub use server::{WorkerListener, serve_listener, serve_stdio};
 pub use ssh::RemoteStart;
 #[cfg(target_os = "linux")]
-pub use tls::{EnrolledWorker, Enrolment, Invitation, InvitationOptions, enrol_worker};
+pub use tls::{
+    CertificateState, EnrolledWorker, Enrolment, Invitation, InvitationOptions, WorkerCertificate,
+    enrol_worker, enrolled_workers, revoke_worker,
+};
 pub use worker::{WorkerConsent, WorkerService};

@@ -41,6 +41,8 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("worker --stdio", "talks to the controller that started it"),
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
+    ("controller revoke", "needs an enrolled worker"),
+    ("controller list", "needs an enrolled worker"),
     ("controller run", "needs the hosts of its plan"),
     ("papers S4 --hosts", "needs root and nbd-server, and measures for minutes"),
     ("worker enrol", "needs the token of an invitation"),

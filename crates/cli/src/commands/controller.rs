@@ -4,6 +4,8 @@ use clap::{Args, Subcommand};
 use ssdyno_session::Failure;
 
 #[cfg(target_os = "linux")]
+use crate::commands::enrolled::{self, ListArgs, RevokeArgs};
+#[cfg(target_os = "linux")]
 use crate::commands::invite::{self, InviteArgs};
 use crate::commands::plan::{self, PlanArgs};
 use crate::output::Output;
@@ -21,6 +23,12 @@ enum ControllerVerb {
     /// Print a token with which one worker enrols (`ssdyno worker enrol TOKEN`), and wait until it has.
     #[cfg(target_os = "linux")]
     Invite(InviteArgs),
+    /// List the certificates of enrolled workers: names, serial numbers, dates, and whether they are valid.
+    #[cfg(target_os = "linux")]
+    List(ListArgs),
+    /// Take back the certificate of a worker: this controller refuses to connect to it from then on.
+    #[cfg(target_os = "linux")]
+    Revoke(RevokeArgs),
 }
 
 pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> {
@@ -28,5 +36,9 @@ pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> 
         ControllerVerb::Run(args) => plan::run(args, output),
         #[cfg(target_os = "linux")]
         ControllerVerb::Invite(args) => invite::run(args, output),
+        #[cfg(target_os = "linux")]
+        ControllerVerb::List(args) => enrolled::list(args, output),
+        #[cfg(target_os = "linux")]
+        ControllerVerb::Revoke(args) => enrolled::revoke(args, output),
     }
 }

@@ -3,6 +3,8 @@
 pub(crate) mod compare;
 pub(crate) mod completion;
 pub(crate) mod controller;
+#[cfg(target_os = "linux")]
+pub(crate) mod enrolled;
 pub(crate) mod explain;
 #[cfg(target_os = "linux")]
 pub(crate) mod invite;

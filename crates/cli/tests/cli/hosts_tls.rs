@@ -119,6 +119,96 @@ fn a_worker_enrols_listens_everywhere_and_runs() {
     );
 }
 
+/// Invites and enrols a worker.
+fn enrolled(place: &Place) {
+    let invite = ["controller", "invite", "--listen", "127.0.0.1:0"];
+    let mut invitation = Waiting::start(command(place, "controller", &invite));
+    let output = enrol(place, &invitation.line);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert_eq!(invitation.end().0, Some(0));
+}
+
+/// The port at which a process listens.
+fn port(process: &Waiting) -> String {
+    process.line.rsplit(':').next().unwrap().to_owned()
+}
+
+fn json(output: &Output) -> serde_json::Value {
+    assert_eq!(output.status.code(), Some(0), "{}", text(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_prober_uses_the_certificate_of_the_worker_and_both_are_revoked() {
+    let place = Place::new();
+    let call = |args: &[&str]| command(&place, "controller", args).output().unwrap();
+    enrolled(&place);
+    let worker = Waiting::start(command(&place, "worker", &["worker", "--listen", "0.0.0.0:0"]));
+    let prober = Waiting::start(command(&place, "worker", &["prober", "--listen", "0.0.0.0:0"]));
+    let (host, watched) = (
+        format!("tls://127.0.0.1:{}", port(&worker)),
+        format!("tls://127.0.0.1:{}", port(&prober)),
+    );
+    let run = |probers: &str| {
+        call(&[
+            "run",
+            "sim:delay-100us",
+            "--for",
+            "50ms",
+            "--keep",
+            "none",
+            "--json",
+            "--hosts",
+            &host,
+            "--probers",
+            probers,
+        ])
+    };
+    let result = json(&run(&watched));
+    let systems = result["systems"].as_array().unwrap();
+    let system = systems.iter().find(|system| system["name"] == watched.as_str()).unwrap();
+    assert_eq!(system["is_worker"], false);
+    assert!(!system["system"]["points"].as_array().unwrap().is_empty());
+    // Without TLS it is not let in; a prober has to be enrolled to listen everywhere.
+    let plain = watched.strip_prefix("tls://").unwrap();
+    let output = run(plain);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output).contains(&format!("name it as {watched}")), "{}", text(&output));
+    let output = command(&place, "nobody", &["prober", "--listen", "0.0.0.0:0"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("enrol it first"), "{}", text(&output));
+
+    let list = json(&call(&["controller", "list", "--json"]));
+    let listed = &list["workers"][0];
+    assert_eq!((&listed["state"], list["workers"].as_array().unwrap().len()), (&"valid".into(), 1));
+    let table = text(&call(&["controller", "list"]));
+    assert!(table.contains("127.0.0.1") && table.contains(listed["serial"].as_str().unwrap()));
+    let output = call(&["controller", "revoke", "nobody.example"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("no enrolled worker is called `nobody.example`"));
+    let output = call(&["controller", "revoke", "127.0.0.1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let output = call(&["controller", "revoke", "127.0.0.1"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("was revoked already, on"), "{}", text(&output));
+    let list = json(&call(&["controller", "list", "--json"]));
+    assert_eq!(list["workers"][0]["state"], "revoked");
+    // Both ends of it: the worker, and a prober beside a worker without TLS.
+    let output = run(&watched);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("revoked the certificate of the worker at"),
+        "{}",
+        text(&output)
+    );
+    let free = Waiting::start(command(&place, "nobody", &["worker", "--listen", "127.0.0.1:0"]));
+    let here = format!("127.0.0.1:{}", port(&free));
+    let output = call(&["run", "null:", "--for", "50ms", "--hosts", &here, "--probers", &watched]);
+    assert_eq!(output.status.code(), Some(1));
+    let told = text(&output);
+    assert!(told.contains("revoked the certificate") && told.contains(&watched), "{told}");
+}
+
 #[test]
 fn an_invitation_says_what_it_cannot_do() {
     let place = Place::new();

@@ -1,12 +1,13 @@
 //! The authority of a controller, which signs certificates.
 
+use std::fs::File;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -20,7 +21,7 @@ use super::token::{Secret, hex};
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 /// How long an authority lasts: longer than the machines that trust it.
-const AUTHORITY_DAYS: u32 = 3650;
+pub(super) const AUTHORITY_DAYS: u32 = 3650;
 
 /// How long the certificate of a controller lasts. Each invitation renews one that has not much left of it.
 const CONTROLLER_DAYS: u32 = 365;
@@ -41,7 +42,7 @@ pub(super) enum Purpose {
 /// Signs certificates.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
+    pub(super) issuer: Issuer<'static, KeyPair>,
     pub(super) certificate: CertificateDer<'static>,
     /// The same for files.
     pub(super) pem: String,
@@ -62,27 +63,52 @@ fn params(name: &str, names: &[String], lasts: Duration) -> Result<CertificatePa
     Ok(params)
 }
 
+fn file_in(directory: &Path) -> PathBuf {
+    directory.join("authority.pem")
+}
+
+/// A number for a certificate. Random: one that came from the key would be the same if a worker whose certificate was revoked
+/// enrolled with the same key again.
+fn new_serial() -> Result<SerialNumber, Failure> {
+    let mut bytes = Secret::random()?.bytes().to_vec();
+    // Positive, and of one length in DER: the first byte is neither 0 nor above 0x7f (RFC 5280, 4.1.2.2).
+    bytes[0] = bytes[0] & 0x3f | 0x40;
+    Ok(SerialNumber::from(bytes))
+}
+
 impl Authority {
     /// That of the controller in `directory`, which is made at the first time; with a certificate of the controller that
     /// has some time left.
     pub(crate) fn open_or_create(directory: &Path) -> Result<Authority, Failure> {
         files::make_directory(directory)?;
-        let path = directory.join("authority.pem");
-        let text = match files::read(&path)? {
-            Some(text) => text,
+        let authority = match Authority::open(directory)? {
+            Some(authority) => authority,
             None => {
                 // If another process is faster, its authority counts.
-                files::write(&path, &Authority::create()?, false)?;
-                files::read(&path)?.unwrap_or_default()
+                files::write(&file_in(directory), &Authority::create()?, false)?;
+                let gone = || failed(&"another process removed the authority");
+                Authority::open(directory)?.ok_or_else(gone)?
             }
         };
+        authority.renew_controller(directory)?;
+        Ok(authority)
+    }
+
+    /// That of the controller in `directory`, if there is one.
+    pub(super) fn open(directory: &Path) -> Result<Option<Authority>, Failure> {
+        let path = file_in(directory);
+        let Some(text) = files::read(&path)? else { return Ok(None) };
         let authority = Authority::of(&text).map_err(|error| {
             let message = format!("{} does not hold an authority: {error}", path.display());
             let help = "restore it; without it remove the directory, and enrol all workers again";
             Failure::usage(message).with_help(help).with_key("identity")
         })?;
-        authority.renew_controller(directory)?;
-        Ok(authority)
+        Ok(Some(authority))
+    }
+
+    /// Nobody else revokes certificates of the controller in `directory` until this is dropped.
+    pub(super) fn lock(directory: &Path) -> Result<File, Failure> {
+        files::lock(&file_in(directory))
     }
 
     fn of(text: &str) -> Result<Authority, String> {
@@ -122,6 +148,7 @@ impl Authority {
             Purpose::Server => ("ssdyno server", ExtendedKeyUsagePurpose::ServerAuth),
         };
         let mut params = params(name, names, lasts)?;
+        params.serial_number = Some(new_serial()?);
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         params.extended_key_usages = vec![usage];

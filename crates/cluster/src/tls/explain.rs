@@ -89,6 +89,10 @@ fn bad_worker(name: &str, error: &CertificateError) -> Failure {
                 "call it by one of these, or enrol it again with this name too",
             )
         }
+        CertificateError::Revoked => failed(
+            format!("this controller revoked the certificate of the worker at {name}"),
+            "if the worker is to be trusted again, enrol it with a new invitation, and start it again",
+        ),
         CertificateError::UnknownIssuer | CertificateError::BadSignature => failed(
             format!("the certificate of the worker at {name} is of another authority"),
             "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it",
@@ -172,6 +176,9 @@ pub(super) fn by_server(error: &io::Error) -> String {
             error => format!("its certificate is bad: {error}"),
         },
         Some(Error::InvalidMessage(_)) => "it does not use TLS".to_owned(),
+        Some(Error::AlertReceived(AlertDescription::CertificateRevoked)) => {
+            "it revoked the certificate of this worker".to_owned()
+        }
         Some(Error::AlertReceived(alert)) => format!("it does not accept this end ({alert:?})"),
         Some(error) => error.to_string(),
         None => format!("its connection ended: {error}"),

@@ -1,6 +1,6 @@
-//! Files that hold keys: nobody but their owner may read them.
+//! Files of an identity. Nobody but their owner may read those that hold keys.
 
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -49,7 +49,35 @@ pub(super) fn write(path: &Path, text: &str, replace: bool) -> Result<bool, Fail
     written.map_err(|error| unwritable(path, &error))
 }
 
-/// The text of `path`; `None` where there is no such file.
+/// Adds `text` at the end of `path`, for its owner alone.
+pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
+    let appended = (|| {
+        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        // In one call, so that two processes do not mix their lines.
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    })();
+    appended.map_err(|error| unwritable(path, &error))
+}
+
+/// Waits until no other process has `path` locked, and locks it until the file is dropped.
+pub(super) fn lock(path: &Path) -> Result<File, Failure> {
+    let locked = File::open(path).and_then(|file| file.lock().map(|()| file));
+    locked.map_err(|error| unwritable(path, &error))
+}
+
+/// The text of `path`, which holds no key; `None` where there is no such file.
+pub(super) fn read_list(path: &Path) -> Result<Option<String>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
+            .with_help("restore it, or let its owner alone use it")
+            .with_key("identity")),
+    }
+}
+
+/// The text of `path`, which holds a key; `None` where there is no such file.
 ///
 /// # Errors
 /// It cannot be read, or others can read it.

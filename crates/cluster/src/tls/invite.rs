@@ -1,7 +1,7 @@
 //! A controller that waits for one worker to enrol.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use super::authority::{Authority, DAY, Purpose, now_unix_s};
 use super::enrol::check_names;
+use super::enrolled;
 use super::identity::{Identity, Role};
 use super::messages::{Answer, ENROLMENT, Question, receive, send};
 use super::pinned::{CONTROLLER_NAME, fingerprint};
@@ -82,6 +83,7 @@ pub struct EnrolledWorker {
 #[derive(Clone, Debug)]
 struct Desk {
     authority: Arc<Authority>,
+    directory: Arc<Path>,
     config: Arc<ServerConfig>,
     options: Arc<InvitationOptions>,
     gate: Arc<Mutex<Gate>>,
@@ -120,10 +122,7 @@ impl Invitation {
     ///
     /// # Errors
     /// The address is taken, a name or a time is not possible, or `directory` cannot be used.
-    pub fn open(
-        directory: &std::path::Path,
-        options: InvitationOptions,
-    ) -> Result<Invitation, Failure> {
+    pub fn open(directory: &Path, options: InvitationOptions) -> Result<Invitation, Failure> {
         let InvitationOptions { listen, reach, valid_for, worker_days, names } = &options;
         check_names(names)?;
         if let Some(reach) = reach {
@@ -159,8 +158,8 @@ impl Invitation {
         let ends = Instant::now() + *valid_for;
         let config = Arc::new(enrolment_config(&authority, directory.into(), *valid_for)?);
         let gate = Arc::new(Mutex::new(Gate { secret, used: false, wrong: 0 }));
-        let desk =
-            Desk { authority: Arc::new(authority), config, options: Arc::new(options), gate };
+        let (authority, options) = (Arc::new(authority), Arc::new(options));
+        let desk = Desk { authority, directory: directory.into(), config, options, gate };
         Ok(Invitation { listener, token, ends, desk })
     }
 
@@ -287,7 +286,7 @@ impl Desk {
     fn decide(&self, question: Question) -> Result<(String, Vec<String>), String> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         gate.check(&question.secret)?;
-        let Desk { authority, options, .. } = self;
+        let Desk { authority, directory, options, .. } = self;
         let names = if options.names.is_empty() { question.names } else { options.names.clone() };
         check_names(&names).map_err(|failure| failure.message)?;
         if names.is_empty() {
@@ -299,6 +298,7 @@ impl Desk {
         let lasts = DAY * options.worker_days;
         let signed = authority.sign(&request.public_key, Purpose::Server, &names, lasts);
         let certificate = signed.map_err(|failure| failure.message)?;
+        enrolled::record(directory, &certificate, &names).map_err(|failure| failure.message)?;
         gate.used = true;
         Ok((certificate, names))
     }

@@ -7,19 +7,23 @@
 //!
 //! TLS 1.3 alone, without resumption: every connection checks both certificates and their dates.
 //!
-//! Not here: revocation. A certificate ends with its date, or with a new authority.
+//! A controller takes back the certificate of a worker ([`revoke_worker`](crate::revoke_worker)): its authority signs a list of
+//! them, which it reads before each connection. Certificates of controllers cannot be revoked: workers would have to be told.
 
 mod authority;
 mod enrol;
+mod enrolled;
 mod explain;
 mod files;
 mod identity;
 mod invite;
 mod messages;
 mod pinned;
+mod revoked;
 mod session;
 mod token;
 
 pub use enrol::{Enrolment, enrol_worker};
+pub use enrolled::{CertificateState, WorkerCertificate, enrolled_workers, revoke_worker};
 pub use invite::{EnrolledWorker, Invitation, InvitationOptions};
 pub(crate) use session::{ClientTls, ServerTls};

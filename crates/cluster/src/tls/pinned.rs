@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{
@@ -12,10 +12,13 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-use super::session::provider;
-
 /// What a controller is called while it enrols a worker. No worker can be enrolled under this name.
 pub(super) const CONTROLLER_NAME: &str = "controller.ssdyno.invalid";
+
+/// What all connections are encrypted and signed with.
+pub(super) fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
 
 /// SHA-256 of a certificate.
 pub(super) type Fingerprint = [u8; 32];

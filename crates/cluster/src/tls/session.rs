@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
-use rustls::client::Resumption;
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
@@ -22,7 +21,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 use super::explain;
 use super::identity::{Identity, Role};
-use super::pinned::{CONTROLLER_NAME, pinned_config};
+use super::pinned::{CONTROLLER_NAME, pinned_config, provider};
+use super::revoked::Revocations;
 
 /// How long a connection may take until both ends are known.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -42,10 +42,6 @@ pub(crate) type ClientStream =
 /// A connection from a controller.
 pub(crate) type ServerStream = server::TlsStream<TcpStream>;
 
-pub(super) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}
-
 fn roots(identity: &Identity) -> Result<Arc<RootCertStore>, Failure> {
     let mut roots = RootCertStore::empty();
     roots.add(identity.chain[1].clone()).map_err(|error| explain::unusable(identity, &error))?;
@@ -55,23 +51,39 @@ fn roots(identity: &Identity) -> Result<Arc<RootCertStore>, Failure> {
 /// The end of a controller.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientTls {
-    config: Arc<ClientConfig>,
+    identity: Arc<Identity>,
+    directory: Arc<Path>,
 }
 
 impl ClientTls {
     /// With the certificate of the controller in `directory`.
     pub(crate) fn load(directory: &Path) -> Result<ClientTls, Failure> {
-        let identity = Identity::read(Role::Controller, directory)?;
-        let unusable = |error: rustls::Error| explain::unusable(&identity, &error);
+        let identity = Arc::new(Identity::read(Role::Controller, directory)?);
+        let tls = ClientTls { identity, directory: directory.into() };
+        // What is wrong is told before anybody is called.
+        tls.config()?;
+        Ok(tls)
+    }
+
+    /// As the next connection has it. The list of revoked certificates is read each time: a worker whose certificate was
+    /// revoked in the meantime, in the middle of a run or while the page is open, cannot come back after a cut.
+    fn config(&self) -> Result<ClientConfig, Failure> {
+        let identity = &*self.identity;
+        let unusable = |error: rustls::Error| explain::unusable(identity, &error);
+        let revoked = Revocations::read(&self.directory, &identity.chain[1])?;
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots(identity)?, provider())
+            .with_crls(revoked.signed)
+            .build()
+            .map_err(|error| explain::unusable(identity, &error))?;
         let builder = ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&TLS13])
             .map_err(unusable)?
-            .with_root_certificates(roots(&identity)?);
+            .with_webpki_verifier(verifier);
         let (chain, key) = (identity.chain.to_vec(), identity.key.clone_key());
         let mut config = builder.with_client_auth_cert(chain, key).map_err(unusable)?;
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![HTTP2.to_vec()];
-        Ok(ClientTls { config: Arc::new(config) })
+        Ok(config)
     }
 
     /// Whether whoever listens at `host` and `port` speaks TLS.
@@ -99,6 +111,10 @@ impl ClientTls {
             Failure::usage(format!("{name}: a certificate cannot be for the name {host}"))
                 .with_help("call the host by its name in DNS, or by its address")
         })?;
+        let config = self.config().map_err(|failure| {
+            let message = format!("{name}: {}", failure.message);
+            Failure { message, ..failure }
+        })?;
         let connecting = async {
             let tcp = TcpStream::connect((bare, port))
                 .await
@@ -106,7 +122,7 @@ impl ClientTls {
             let refused = |error: io::Error| explain::by_client(name, &error);
             // A connection without delays is as good as one with.
             let _ = tcp.set_nodelay(true);
-            let connector = TlsConnector::from(Arc::clone(&self.config));
+            let connector = TlsConnector::from(Arc::new(config));
             let mut stream = connector.connect(server, tcp).await.map_err(refused)?;
             // With TLS 1.3 a client is ready before the server has looked at its certificate. HTTP/2 lets the server speak
             // first (RFC 9113, 3.4): what it says is its settings, or why it refuses the certificate. A client that

@@ -21,18 +21,18 @@ const VERSION: &str = "1.2.3";
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// Directories of a controller and a worker.
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place(tempfile::tempdir().unwrap())
     }
 
-    fn controller(&self) -> PathBuf {
+    pub(crate) fn controller(&self) -> PathBuf {
         self.0.path().join("a/controller")
     }
 
-    fn worker(&self) -> PathBuf {
+    pub(crate) fn worker(&self) -> PathBuf {
         self.0.path().join("b/worker")
     }
 }
@@ -57,22 +57,28 @@ fn invite(place: &Place, options: InvitationOptions) -> (String, JoinHandle<Wait
 }
 
 /// Enrols the worker of `place`.
-fn enrolled(place: &Place) -> EnrolledWorker {
+pub(crate) fn enrolled(place: &Place) -> EnrolledWorker {
+    enrolled_as(place, &[])
+}
+
+/// The same, by `names`.
+pub(crate) fn enrolled_as(place: &Place, names: &[&str]) -> EnrolledWorker {
     let (token, waiting) = invite(place, options());
-    enrol_worker(&token, &place.worker(), &[]).unwrap();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    enrol_worker(&token, &place.worker(), &names).unwrap();
     waiting.join().unwrap().0.unwrap()
 }
 
 /// A worker with TLS in a thread of its own.
-struct Running {
-    address: SocketAddr,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
     refused: Arc<Mutex<Vec<String>>>,
     end: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), Failure>>>,
 }
 
 impl Running {
-    fn new(directory: &Path) -> Running {
+    pub(crate) fn new(directory: &Path) -> Running {
         Running::on(WorkerListener::bind_tls("127.0.0.1:0".parse().unwrap(), directory).unwrap())
     }
 
@@ -89,7 +95,7 @@ impl Running {
     }
 
     /// Waits for what it says about a client.
-    fn refusal(&self) -> String {
+    pub(crate) fn refusal(&self) -> String {
         for _ in 0..200 {
             if let Some(why) = self.refused.lock().unwrap().first() {
                 return why.clone();
@@ -109,7 +115,7 @@ impl Drop for Running {
     }
 }
 
-fn run(host: &str, identity: &Path) -> Result<Measured, Failure> {
+pub(crate) fn run(host: &str, identity: &Path) -> Result<Measured, Failure> {
     let spec = RunSpec {
         target: Some("sim:delay-100us".to_owned()),
         duration: "50ms".parse().ok(),
@@ -124,7 +130,7 @@ fn run(host: &str, identity: &Path) -> Result<Measured, Failure> {
     run_on_hosts(&hosts, &spec, &mut |_| KeepGoing::Continue)
 }
 
-fn text(failure: &Failure) -> String {
+pub(crate) fn text(failure: &Failure) -> String {
     format!("{} | {}", failure.message, failure.help.as_deref().unwrap_or_default())
 }
 
@@ -184,7 +190,7 @@ fn keys_are_for_their_owner_alone() {
     for directory in [&controller, &worker] {
         files.extend(std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()));
     }
-    assert_eq!(files.len(), 3, "nothing is left over: {files:?}");
+    assert_eq!(files.len(), 4, "nothing is left over: {files:?}");
     assert!(files.iter().all(|file| mode(file) == 0o600));
     // The key of the worker is with nobody else, and no key of the controller is with the worker.
     let key = |file: PathBuf| {
@@ -197,7 +203,8 @@ fn keys_are_for_their_owner_alone() {
         key(worker.join("worker.pem")),
     ];
     assert!(keys[0] != keys[1] && keys[1] != keys[2] && keys[0] != keys[2]);
-    std::fs::set_permissions(&files[2], std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::set_permissions(worker.join("worker.pem"), std::fs::Permissions::from_mode(0o644))
+        .unwrap();
     let failure = WorkerListener::bind_tls("127.0.0.1:0".parse().unwrap(), &worker).unwrap_err();
     assert!(text(&failure).contains("chmod 600"), "{failure:?}");
 }

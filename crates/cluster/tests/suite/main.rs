@@ -8,4 +8,6 @@ mod enrolment;
 mod failures;
 mod hosts;
 mod plan;
+#[cfg(target_os = "linux")]
+mod revocation;
 mod rows;

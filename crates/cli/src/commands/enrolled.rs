@@ -1,0 +1,97 @@
+//! `ssdyno controller list` and `ssdyno controller revoke`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use ssdyno_cluster::{CertificateState, WorkerCertificate, enrolled_workers, revoke_worker};
+use ssdyno_figures::CalendarTime;
+use ssdyno_session::Failure;
+
+use crate::hosts::identity;
+use crate::output::Output;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Where the authority and the certificate of this controller lie
+    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    #[arg(long, value_name = "DIR")]
+    identity: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RevokeArgs {
+    /// A name or an address of the worker's certificate, or its serial number, as `controller list` shows them. A name
+    /// revokes all valid certificates that have it.
+    name: String,
+    /// Where the authority and the certificate of this controller lie
+    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    #[arg(long, value_name = "DIR")]
+    identity: Option<PathBuf>,
+}
+
+pub(crate) fn list(args: &ListArgs, output: Output) -> Result<(), Failure> {
+    let workers = enrolled_workers(&identity(args.identity.as_deref(), "controller")?)?;
+    output.either(|| table(&workers), || json!({ "workers": values(&workers) }))
+}
+
+pub(crate) fn revoke(args: &RevokeArgs, output: Output) -> Result<(), Failure> {
+    let directory = identity(args.identity.as_deref(), "controller")?;
+    let revoked = revoke_worker(&directory, &args.name)?;
+    let line =
+        |one: &WorkerCertificate| format!("revoked {}: {}\n", one.serial, one.names.join(", "));
+    output.either(|| revoked.iter().map(line).collect(), || json!({ "revoked": values(&revoked) }))
+}
+
+fn moment(unix_s: i64) -> CalendarTime {
+    CalendarTime::of(u64::try_from(unix_s).unwrap_or_default())
+}
+
+/// A day is enough in a table.
+fn day(unix_s: i64) -> String {
+    let CalendarTime { year, month, day, .. } = moment(unix_s);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+fn state(state: CertificateState) -> &'static str {
+    match state {
+        CertificateState::Valid => "valid",
+        CertificateState::Expired => "expired",
+        CertificateState::Revoked(_) => "revoked",
+    }
+}
+
+fn table(workers: &[WorkerCertificate]) -> String {
+    if workers.is_empty() {
+        return "no worker is enrolled\n".to_owned();
+    }
+    let line = |one: &WorkerCertificate| {
+        let since = match one.state {
+            CertificateState::Revoked(at) => format!(" {}", day(at)),
+            _ => String::new(),
+        };
+        let (from, to) = (day(one.enrolled_unix_s), day(one.ends_unix_s));
+        let (state, names) = (format!("{}{since}", state(one.state)), one.names.join(", "));
+        format!("{:32}  {from}  {to}  {state:18}  {names}\n", one.serial)
+    };
+    let heading =
+        format!("{:32}  {:10}  {:10}  {:18}  names\n", "serial", "enrolled", "until", "state");
+    heading + &workers.iter().map(line).collect::<String>()
+}
+
+fn values(workers: &[WorkerCertificate]) -> Vec<Value> {
+    let value = |one: &WorkerCertificate| {
+        let mut value = json!({
+            "names": one.names,
+            "serial": one.serial,
+            "enrolled": moment(one.enrolled_unix_s).to_string(),
+            "valid_until": moment(one.ends_unix_s).to_string(),
+            "state": state(one.state),
+        });
+        if let CertificateState::Revoked(at) = one.state {
+            value["revoked"] = json!(moment(at).to_string());
+        }
+        value
+    };
+    workers.iter().map(value).collect()
+}
