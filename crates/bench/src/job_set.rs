@@ -67,7 +67,7 @@ impl JobSet {
         let (tell, messages) = mpsc::channel();
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
         let jobs = plan.jobs.len();
-        let alone = jobs == 1;
+        let may_stay = jobs == 1 && run.options.stay;
         let mut members = Vec::with_capacity(jobs);
         for (index, job) in plan.jobs.into_iter().enumerate() {
             let ramps_up = plan.ramp_up > 0 || job.ramp_ns.is_some();
@@ -88,7 +88,7 @@ impl JobSet {
                 means: plan.means,
                 target: Arc::clone(target),
                 block_bytes: plan.block_bytes,
-                alone,
+                may_stay,
                 rows_prepared: ROWS_PREPARED / jobs,
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),
                 origin_ns: plan.origin_ns,

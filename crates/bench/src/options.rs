@@ -103,9 +103,11 @@ pub struct BenchOptions {
     pub shared: bool,
     /// Threads that carry the load, each on its own; they share the workload.
     pub jobs: u32,
-    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them, but the only job
-    /// of a closed loop with io_uring on a loop device stays where it starts.
+    /// Cores that jobs are bound to, in turn; empty: wherever the system puts them.
     pub cores: Vec<usize>,
+    /// Without `cores`, the only job of a closed loop with io_uring on a loop device stays on the core
+    /// where it starts, unless it has one request at a time.
+    pub stay: bool,
     /// How requests go to the target and come back.
     pub method: Method,
     /// In place of the method's: [`SubmitStrategy::complete`].
@@ -135,6 +137,7 @@ impl Default for BenchOptions {
             shared: false,
             jobs: 1,
             cores: Vec::new(),
+            stay: true,
             method: Method::Default,
             batch: None,
             submit: None,

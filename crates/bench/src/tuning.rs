@@ -64,7 +64,7 @@ pub(crate) fn search(
 ) -> Result<Tuned, BenchError> {
     let plan = LoadPlan::new(run, target)?;
     let depth = plan.jobs.iter().map(|job| job.slots).max().unwrap_or(1);
-    let (alone, free) = (plan.jobs.len() == 1, run.options.cores.is_empty());
+    let (alone, free) = (plan.jobs.len() == 1, run.options.stay && run.options.cores.is_empty());
     searchable(&plan)?;
     if plan.jobs.iter().any(|job| !job.workload.depth_searches().is_empty()) {
         let why = "latency_target: the depth changes meanwhile; search for the method at the depth that was \

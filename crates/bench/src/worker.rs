@@ -31,8 +31,8 @@ pub(crate) struct Worker {
     pub(crate) means: Means,
     pub(crate) target: Arc<RealTarget>,
     pub(crate) block_bytes: u32,
-    /// No other job runs beside it.
-    pub(crate) alone: bool,
+    /// No other job runs beside it, and the run leaves the choice of the core to us.
+    pub(crate) may_stay: bool,
     /// Requests that it gets memory ready for.
     pub(crate) rows_prepared: usize,
     pub(crate) end_ns: u64,
@@ -146,7 +146,11 @@ impl Worker {
     /// Whether the job may stay on one core: see [`pinning`].
     fn may_stay(&self) -> bool {
         let waits = matches!(self.means, Means::Uring(Setup { iopoll: false, sqpoll: false, .. }));
-        self.alone && self.plan.closed && waits && !self.plan.strategy.spins()
+        self.may_stay
+            && self.plan.closed
+            && self.plan.slots > 1
+            && waits
+            && !self.plan.strategy.spins()
     }
 
     fn load<E: Engine>(

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use ssdyno_bench::{EngineKind, Method, ReapWait};
 use ssdyno_block::units::Span;
-use ssdyno_session::{Batch, RealSpec, WriteSpec};
+use ssdyno_session::{Batch, Pin, RealSpec, WriteSpec};
 
 use crate::args::positive_span;
 #[cfg(target_os = "linux")]
@@ -33,10 +33,11 @@ pub(crate) struct RealArgs {
     /// Threads that share the load (fio: numjobs) [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
-    /// Cores that jobs are bound to, in turn, such as 0,2 (fio: cpus_allowed) [default: any; on a loop
-    /// device a single job that sleeps is bound to the core it starts on].
-    #[arg(long, value_name = "CORES", value_delimiter = ',')]
-    pub(crate) pin: Vec<usize>,
+    /// Cores that jobs are bound to, in turn, such as 0,2 (fio: cpus_allowed), or none for wherever the
+    /// system puts them [default: none, but on a loop device a single job that sleeps stays on the core
+    /// where it starts, if its depth is above 1].
+    #[arg(long, value_name = "CORES")]
+    pub(crate) pin: Option<Pin>,
     /// How requests are submitted and reaped: default (sleep; submit up to two in a call, reap what is
     /// there), efficient (sleep until all outstanding requests have completed: least CPU time), latency
     /// (one at a time, spinning: no wake-up latency, but it takes a core) [default: default].

@@ -1,6 +1,6 @@
 //! The command that repeats a run.
 
-use clap::Command;
+use clap::{ArgAction, Command};
 use serde_json::Value;
 use ssdyno_figures::Keep;
 use ssdyno_session::{RunSpec, given};
@@ -73,7 +73,10 @@ fn options(run: &Command, spec: &RunSpec) -> Vec<String> {
 /// What stands between the values of an option that takes several at once.
 fn delimiter(run: &Command, option: &str) -> Option<char> {
     let mut options = run.get_arguments();
-    options.find(|known| known.get_long() == option.strip_prefix("--"))?.get_value_delimiter()
+    let option = options.find(|known| known.get_long() == option.strip_prefix("--"))?;
+    // An option that is given once reads its list itself, as `--pin` does.
+    let once = matches!(option.get_action(), ArgAction::Set).then_some(',');
+    option.get_value_delimiter().or(once)
 }
 
 fn text(value: &Value) -> String {
@@ -125,7 +128,7 @@ mod tests {
     ];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 74] = [
+    const SAMPLES: [(&str, &str); 75] = [
         ("hosts", "127.0.0.1:7801"),
         ("probers", "admin@b,[::1]:7802,http://a:9100/metrics#node_disk_+node_cpu"),
         ("ssh", "ssh -J gate"),
@@ -168,6 +171,7 @@ mod tests {
         ("buffered", ""),
         ("jobs", "2"),
         ("pin", "0,1"),
+        ("pin", "none"),
         ("method", "efficient"),
         ("batch", "8"),
         ("batch", "all"),

@@ -64,6 +64,6 @@ pub use real::refuse_real;
 pub use ring::RingSpec;
 pub use runner::{BeginAt, RunPhase, RunSnapshot, Runner};
 pub use spec::{
-    Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Queues,
+    Batch, DEFAULT_HOST, DEFAULT_TARGET, Doorbell, DriverSpec, FileContents, HostSpec, Pin, Queues,
     RealSpec, RunSpec, SPEC_VERSION, StackKind, TraceSpec, WriteSpec, given, is_time_limit, timing,
 };

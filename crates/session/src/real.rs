@@ -24,7 +24,7 @@ use crate::named;
 use crate::overlay::{WORKLOAD, settings};
 use crate::prompt::Prompt;
 use crate::source::LoadedSource;
-use crate::spec::{FileContents, RealSpec, RunSpec, WriteSpec, given, series_interval};
+use crate::spec::{FileContents, Pin, RealSpec, RunSpec, WriteSpec, given, series_interval};
 
 /// Why `key` is refused for a simulated target; `instead` says what to name for it.
 fn for_real_targets(key: &str, instead: &str) -> Failure {
@@ -72,7 +72,8 @@ impl RealSpec {
             nowait: usual.nowait,
             shared: usual.shared,
             jobs: self.jobs.unwrap_or(usual.jobs),
-            cores: self.pin.clone(),
+            cores: self.pin.as_ref().map_or_else(Vec::new, |pin| pin.cores().to_vec()),
+            stay: self.pin.is_none(),
             method: self.method.unwrap_or(usual.method),
             batch: self.batch.map(|batch| batch.number()),
             submit: self.submit.map(|batch| batch.number()),
@@ -115,9 +116,8 @@ impl RealSpec {
         set(&mut self.batch, batch.as_deref());
         set(&mut self.submit, submit.as_deref());
         set(&mut self.wait, wait.as_deref());
-        if let (true, true, [core]) = (self.pin.is_empty(), method.pinned, method.cores.as_slice())
-        {
-            self.pin = vec![*core as usize];
+        if let (true, true, [core]) = (self.pin.is_none(), method.pinned, method.cores.as_slice()) {
+            self.pin = Some(Pin::to(vec![*core as usize]));
         }
     }
 }
@@ -279,7 +279,7 @@ mod tests {
             batch: "16".parse().ok(),
             submit: "all".parse().ok(),
             wait: Some(ssdyno_bench::ReapWait::Spin),
-            pin: vec![1],
+            pin: Some(Pin::to(vec![1])),
             ..RealSpec::default()
         };
         assert_eq!(found, again);

@@ -12,16 +12,21 @@ fn only_the_single_job_of_a_closed_loop_on_a_loop_device_stays_on_a_core() {
     let file = file(directory.path(), 1 << 20);
     let Some(device) = Loop::over(&file) else { return };
     let closed = "depth = 4\nrequests = 400\n";
+    let single = "depth = 1\nrequests = 400\n";
     let open = "requests = 40\narrivals = { kind = \"fixed\", rate = 1000.0 }\n";
     for (name, workload, jobs, cores, stays) in [
-        (&device.name, closed, 1, vec![], true),
-        (&device.name, closed, 2, vec![], false),
-        (&device.name, closed, 1, vec![0], false),
-        (&device.name, open, 1, vec![], false),
-        (&file, closed, 1, vec![], false),
+        (&device.name, closed, 1, None, false),
+        (&device.name, single, 1, Some(vec![]), false),
+        (&device.name, closed, 1, Some(vec![]), true),
+        (&device.name, closed, 2, Some(vec![]), false),
+        (&device.name, closed, 1, Some(vec![0]), false),
+        (&device.name, open, 1, Some(vec![]), false),
+        (&file, closed, 1, Some(vec![]), false),
     ] {
         let mut run = run(name, workload);
-        run.options = BenchOptions { engine: EngineKind::Uring, jobs, cores, ..run.options };
+        // `None`: bound to no core, not even by our choice.
+        let (stay, cores) = (cores.is_some(), cores.unwrap_or_default());
+        run.options = BenchOptions { engine: EngineKind::Uring, jobs, cores, stay, ..run.options };
         let result = match run.execute(&mut |_| KeepGoing::Continue) {
             Err(BenchError::Uring { source }) => {
                 return eprintln!("skipped: no io_uring here ({source})");

@@ -134,8 +134,9 @@ class RealSpec:
     buffered: bool | None = None
     #: Threads that share the load, 1 or more. Default: 1.
     jobs: int | None = None
-    #: Cores that jobs are bound to, in turn. Default: any.
-    pin: list[int] | None = None
+    #: Cores that jobs are bound to, in turn, or `none` for wherever the system puts them. Default: `none`, but on
+    #: a loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
+    pin: Pin | None = None
     #: How requests go to the kernel and come back. Default: `default`.
     method: Method | None = None
     #: Completions that a closed loop waits for at a time, or `all`. Default: the method's.
@@ -1804,6 +1805,11 @@ RingSpec = str
 
 #: What carries requests out.
 EngineKind = Literal["auto", "io_uring", "threads"]
+
+#: The cores that jobs are bound to, in turn, or none: then no job is bound to a core.
+Pin = Union["list[int]", "NoneWord"]
+
+NoneWord = Literal["none"]
 
 #: A documented way to load a target.
 Method = Literal["default", "efficient", "latency"]

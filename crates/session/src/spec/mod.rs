@@ -18,7 +18,7 @@ use toml::Table;
 
 pub use check::is_time_limit;
 pub use given::given;
-pub use words::{Batch, timing};
+pub use words::{Batch, Pin, timing};
 
 use crate::file_mark::FileMark;
 use crate::named;
@@ -202,9 +202,10 @@ pub struct RealSpec {
     /// Threads that share the load, 1 or more. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-    /// Cores that jobs are bound to, in turn. Default: any.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pin: Vec<usize>,
+    /// Cores that jobs are bound to, in turn, or `none` for wherever the system puts them. Default: `none`, but on
+    /// a loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<Pin>,
     /// How requests go to the kernel and come back. Default: `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,

@@ -66,6 +66,68 @@ impl FromStr for Batch {
     }
 }
 
+/// The cores that jobs are bound to, in turn, or none: then no job is bound to a core.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "PinForm", into = "PinForm")]
+pub struct Pin(Vec<usize>);
+
+/// As it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "a list of cores, or \"none\"")]
+enum PinForm {
+    Cores(#[schemars(length(min = 1))] Vec<usize>),
+    Word(NoneWord),
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum NoneWord {
+    /// No job is bound to a core.
+    None,
+}
+
+impl TryFrom<PinForm> for Pin {
+    type Error = String;
+
+    fn try_from(form: PinForm) -> Result<Pin, String> {
+        match form {
+            PinForm::Word(NoneWord::None) => Ok(Pin(Vec::new())),
+            PinForm::Cores(cores) if !cores.is_empty() => Ok(Pin(cores)),
+            PinForm::Cores(_) => Err("write at least one core, or none".to_owned()),
+        }
+    }
+}
+
+impl From<Pin> for PinForm {
+    fn from(Pin(cores): Pin) -> PinForm {
+        if cores.is_empty() { PinForm::Word(NoneWord::None) } else { PinForm::Cores(cores) }
+    }
+}
+
+impl Pin {
+    /// Every job on these cores, in turn; no job on a core of its own if there are none.
+    pub(crate) fn to(cores: Vec<usize>) -> Pin {
+        Pin(cores)
+    }
+
+    /// As the runner takes it.
+    pub(crate) fn cores(&self) -> &[usize] {
+        &self.0
+    }
+}
+
+impl FromStr for Pin {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pin, String> {
+        if text == "none" {
+            return Ok(Pin(Vec::new()));
+        }
+        let cores: Result<_, _> = text.split(',').map(str::parse).collect();
+        cores.map(Pin).map_err(|_| "write cores such as 0,2, or none".to_owned())
+    }
+}
+
 /// When the requests of a trace start: `original`, `scaled=FACTOR` or `fast`.
 ///
 /// # Errors
@@ -146,6 +208,22 @@ mod tests {
         for wrong in ["", "scaled", "scaled=", "scaled=0", "scaled=-1", "scaled=inf", "scaled=nan"]
         {
             assert!(timing(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn jobs_are_bound_to_cores_or_to_none() {
+        assert_eq!("0,2".parse(), Ok(Pin(vec![0, 2])));
+        assert_eq!("none".parse(), Ok(Pin(Vec::new())));
+        for wrong in ["", "NONE", "0,", "-1", "0 2", "0,none"] {
+            assert!(wrong.parse::<Pin>().is_err(), "{wrong}");
+        }
+        let json = |pin: &str| serde_json::from_str::<Pin>(pin);
+        for form in ["[3]", "[0,2]", "\"none\""] {
+            assert_eq!(serde_json::to_string(&json(form).unwrap()).unwrap(), form);
+        }
+        for wrong in ["[]", "3", "\"any\"", "[-1]"] {
+            assert!(json(wrong).is_err(), "{wrong}");
         }
     }
 
