@@ -13,6 +13,7 @@
 mod artifacts;
 mod circles;
 mod command;
+mod dist;
 mod fuzz;
 mod guest;
 mod hosts;
@@ -142,6 +143,13 @@ enum Chore {
     },
     /// Build the Python package into target/python/wheels/release (pip install FILE.whl).
     Wheel,
+    /// Build the packages of a release into target/packages: static programs for Linux on x86_64 and aarch64 as archives
+    /// and Debian packages, the directory of a container, and checksums (half an hour).
+    Dist {
+        /// Only this processor or target (repeatable): x86_64, aarch64 [default: all].
+        #[arg(long = "target", value_name = "TARGET")]
+        targets: Vec<String>,
+    },
     /// Run the golden tests (names that contain `golden`) against their stored outputs.
     Golden {
         /// Store what the code prints now; look at the difference before you commit it.
@@ -201,6 +209,7 @@ fn chore(chore: Chore) -> Result<bool> {
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),
         Chore::Wheel => python::wheel(&workspace),
+        Chore::Dist { targets } => dist::run(&workspace, &targets),
         Chore::Golden { accept } => golden(&workspace, accept),
     }
 }

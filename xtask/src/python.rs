@@ -67,7 +67,7 @@ pub(crate) fn test(workspace: &Workspace) -> Result<Outcome> {
 }
 
 /// The interpreter of the virtual environment, which is made where it is missing, with `packages` in it.
-fn environment(workspace: &Workspace, packages: &[&str]) -> Result<String> {
+pub(crate) fn environment(workspace: &Workspace, packages: &[&str]) -> Result<String> {
     let place = workspace.root.join(PLACE).join("venv");
     let python = place.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let python = python.display().to_string();

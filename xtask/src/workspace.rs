@@ -24,6 +24,8 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     /// Its name, as in `cargo -p NAME`.
     pub(crate) name: String,
+    /// Its version.
+    pub(crate) version: String,
     /// Its `Cargo.toml`.
     pub(crate) manifest_path: PathBuf,
     /// What it depends on.
