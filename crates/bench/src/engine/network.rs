@@ -156,6 +156,7 @@ impl Network {
 
     /// Sends as much as the socket takes.
     fn send(&mut self) {
+        self.link.protocol.resume(&mut self.out);
         while !self.out.is_empty() && self.broken.is_none() {
             self.system_calls += 1;
             match self.send_once() {
@@ -283,6 +284,8 @@ impl Network {
 
     /// Waits until there is something to receive, or room for what is to be sent; whether there is.
     fn wait(&mut self, wait: Duration) -> io::Result<bool> {
+        let due = self.link.protocol.due();
+        let wait = due.map_or(wait, |due| wait.min(due.saturating_duration_since(Instant::now())));
         let mut wanted = PollFlags::IN;
         if !self.out.is_empty() {
             wanted |= PollFlags::OUT;

@@ -1,12 +1,14 @@
-//! What a protocol is to those who move bytes: messages, and no socket.
+//! What a protocol is to those who move bytes: messages, and no socket while requests are outstanding.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io::IoSlice;
 use std::ops::Range;
+use std::time::Instant;
 
 use ssdyno_block::Request;
 
+use super::stream::Stream;
 use crate::engine::Outcome;
 use crate::error::BenchError;
 
@@ -26,6 +28,21 @@ pub(crate) trait Protocol: fmt::Debug + Send {
     /// # Errors
     /// The server breaks the protocol, or ends the connection: it is of no use any more.
     fn decode(&mut self, received: &[u8], out: &mut Outbox) -> Result<Option<Piece>, String>;
+
+    /// When [`resume`](Protocol::resume) has something to send; `None` while all that is outstanding waits for the server.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Puts what is due by now into `out`.
+    fn resume(&mut self, _out: &mut Outbox) {}
+
+    /// Whether the server still answers on `stream`, which is blocking and on which nothing is outstanding; `deadline` ends
+    /// the question. A protocol without such a question says yes only if nothing `arrived`: then the connection has not
+    /// ended.
+    fn is_alive(&mut self, _stream: &mut Stream, arrived: bool, _deadline: Instant) -> bool {
+        !arrived
+    }
 
     /// What ends a connection in order.
     fn goodbye(&mut self) -> Vec<u8>;

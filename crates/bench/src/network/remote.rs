@@ -13,6 +13,13 @@ use crate::error::BenchError;
 /// How long connecting and the handshake may take together: no longer than a run that was told to stop waits.
 const HANDSHAKE_MOST: Duration = Duration::from_secs(5);
 
+/// A connection that was idle for less is not asked whether the server is still there: calls that follow one another
+/// would take twice as long. Targets ping, and firewalls forget, after longer.
+const IDLE_TRUSTED: Duration = Duration::from_secs(1);
+
+/// How long the answer to that may take.
+const ALIVE_WITHIN: Duration = Duration::from_secs(2);
+
 /// A connection past the handshake.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -28,7 +35,8 @@ pub(crate) struct Remote {
     facts: Facts,
     /// Connections past the handshake that nobody uses. The first is that by which the target was looked at: a server
     /// for one client would let a second one wait.
-    idle: Mutex<Vec<Link>>,
+    /// With when that began.
+    idle: Mutex<Vec<(Instant, Link)>>,
 }
 
 impl Remote {
@@ -40,7 +48,7 @@ impl Remote {
             Trouble::new(what, help).of(name)
         })?;
         let (link, facts) = connect(&uri).map_err(|trouble| trouble.of(name))?;
-        let idle = Mutex::new(vec![link]);
+        let idle = Mutex::new(vec![(Instant::now(), link)]);
         Ok(Remote { name: name.to_owned(), uri, facts, idle })
     }
 
@@ -61,11 +69,14 @@ impl Remote {
         }
     }
 
-    /// A connection past the handshake, idle or new.
+    /// A connection past the handshake, idle or new. An idle one that the server ended meanwhile, or on which it does not
+    /// answer any more, is not given: the first request would fail.
     pub(crate) fn link(&self) -> Result<Link, BenchError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(link) = idle {
-            return Ok(link);
+        let next = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        while let Some((since, mut link)) = next() {
+            if is_alive(&mut link, since.elapsed()) {
+                return Ok(link);
+            }
         }
         let (link, facts) = connect(&self.uri).map_err(|trouble| trouble.of(&self.name))?;
         if facts.size_bytes != self.facts.size_bytes {
@@ -80,7 +91,8 @@ impl Remote {
 
     /// Takes back a connection on which nothing is outstanding.
     pub(crate) fn keep(&self, link: Link) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push((Instant::now(), link));
     }
 }
 
@@ -88,12 +100,23 @@ impl Drop for Remote {
     /// Takes leave: a server that is not told logs an error.
     fn drop(&mut self) {
         let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for Link { mut stream, mut protocol } in idle.drain(..) {
+        for (_, Link { mut stream, mut protocol }) in idle.drain(..) {
             // Nobody waits for it: a socket that takes no 48 bytes is closed without.
             let _ = stream.set_nonblocking(true);
             let _ = stream.write_vectored(&[io::IoSlice::new(&protocol.goodbye())]);
         }
     }
+}
+
+/// Whether `link`, which was idle for so long, can be used.
+fn is_alive(link: &mut Link, idle: Duration) -> bool {
+    let Link { stream, protocol } = link;
+    let arrived = stream.has_arrived();
+    if !arrived && idle < IDLE_TRUSTED {
+        return true;
+    }
+    let asked = stream.set_nonblocking(false);
+    asked.is_ok() && protocol.is_alive(stream, arrived, Instant::now() + ALIVE_WITHIN)
 }
 
 fn connect(uri: &Uri) -> Result<(Link, Facts), Trouble> {

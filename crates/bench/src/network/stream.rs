@@ -6,6 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::uri::Address;
 
 /// A connected socket.
@@ -43,6 +45,13 @@ impl Stream {
             Stream::Tcp(stream) => stream.set_nonblocking(yes),
             Stream::Unix(stream) => stream.set_nonblocking(yes),
         }
+    }
+
+    /// Whether there is something to read: bytes, or the end of the connection.
+    pub(crate) fn has_arrived(&self) -> bool {
+        let mut sockets = [PollFd::new(self, PollFlags::IN)];
+        // A socket that cannot be asked is of no use: reading tells.
+        poll(&mut sockets, Some(&Timespec::default())) != Ok(0)
     }
 
     /// Ends both directions: whoever waits for it returns.

@@ -3,7 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -263,6 +264,96 @@ fn a_target_that_goes_silent_is_given_up() {
     let measured = hangs.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(matches!(measured.failure, Some(BenchError::Hang { .. })), "{:?}", measured.failure);
     assert!(measured.result.requests > 50 && began.elapsed() < Duration::from_secs(10));
+}
+
+/// What passes between initiators and a target.
+#[derive(Default)]
+struct Relay {
+    streams: Mutex<Vec<TcpStream>>,
+    silent: AtomicBool,
+    /// Each so many reads end with TASK SET FULL in place of their status.
+    full_each: Option<u32>,
+}
+
+impl Relay {
+    fn start(self, server: &IscsiServer) -> (Arc<Relay>, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, target) = (listener.local_addr().unwrap(), server.address());
+        let relay = Arc::new(self);
+        let of_thread = Arc::clone(&relay);
+        std::thread::spawn(move || {
+            for initiator in listener.incoming().flatten() {
+                let to = TcpStream::connect(target).unwrap();
+                let (from, back) = (to.try_clone().unwrap(), initiator.try_clone().unwrap());
+                of_thread.streams.lock().unwrap().push(initiator.try_clone().unwrap());
+                of_thread.silent.store(false, Ordering::SeqCst);
+                std::thread::spawn(move || std::io::copy(&mut &initiator, &mut &to));
+                let relay = Arc::clone(&of_thread);
+                std::thread::spawn(move || relay.answers(from, back));
+            }
+        });
+        (relay, format!("iscsi://{address}/{TARGET}/0"))
+    }
+
+    /// Passes on messages of the target, as they come.
+    fn answers(&self, mut from: TcpStream, mut back: TcpStream) {
+        let (mut header, mut reads) = ([0; 48], 0);
+        while from.read_exact(&mut header).is_ok() {
+            let bytes = u32::from_be_bytes([0, header[5], header[6], header[7]]) as usize;
+            let mut data = vec![0; bytes.next_multiple_of(4)];
+            from.read_exact(&mut data).unwrap();
+            // Data-In of 4 KiB with a status: the loads of the tests, and not the questions about the unit.
+            if header[0] & 0x3f == 0x25 && header[1] & 1 != 0 && bytes == 4096 {
+                reads += 1;
+                if self.full_each.is_some_and(|each| reads % each == 0) {
+                    header[3] = 0x28;
+                }
+            }
+            let is_passed = !self.silent.load(Ordering::SeqCst);
+            if is_passed && back.write_all(&[&header[..], &data].concat()).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// A unit that has no room now and then: nothing fails, and the result says how often.
+#[test]
+fn requests_for_which_the_unit_has_no_room_are_sent_again() {
+    let server = serve(UnitOptions::default());
+    let (_relay, name) = Relay { full_each: Some(10), ..Relay::default() }.start(&server);
+    let result = measure(&run(&name, "depth = 4\nrequests = 200\n")).result;
+    assert_eq!((result.requests, result.errors), (200, 0), "{:?}", result.notes);
+    // Of 222 answers each tenth is refused: 22.
+    let told = |note: &String| note.contains("task set is full") && note.contains("(22 times");
+    assert!(result.notes.iter().any(told), "{:?}", result.notes);
+}
+
+/// A session that ended, or went silent, while nobody used it is not used again.
+#[test]
+fn idle_sessions_are_checked_before_they_are_used() {
+    let server = serve(UnitOptions::default());
+    let (relay, name) = Relay::default().start(&server);
+    let target = RealTarget::open(&name, &Access::ReadOnly).unwrap();
+    let file = target.to_remote_file().unwrap();
+    let sessions = || relay.streams.lock().unwrap().len();
+    let mut block = [0; 4096];
+    file.read_exact_at(&mut block, 0).unwrap();
+    file.read_exact_at(&mut block, 0).unwrap();
+    let before = sessions();
+    std::thread::sleep(Duration::from_millis(1100));
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert_eq!(sessions(), before, "one that answers is used again");
+    for stream in relay.streams.lock().unwrap().iter() {
+        let _ = stream.shutdown(std::net::Shutdown::Both);
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert_eq!(sessions(), before + 1, "one that was ended is not");
+    std::thread::sleep(Duration::from_millis(1100));
+    relay.silent.store(true, Ordering::SeqCst);
+    file.read_exact_at(&mut block, 0).unwrap();
+    assert_eq!(sessions(), before + 2, "one that is silent is not");
 }
 
 proptest! {

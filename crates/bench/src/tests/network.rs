@@ -165,6 +165,19 @@ fn servers_that_cannot_be_used_are_told_with_what_to_do() {
 
 /// A server of before 2015: asked by the older option, and what it does not tell is assumed.
 #[test]
+fn a_connection_that_the_server_closed_while_idle_is_made_again() {
+    let server = Server::start(Behaviour { leaves_after: Some(1), ..Behaviour::default() });
+    let target = crate::RealTarget::open(&server.uri("x"), &Access::ReadOnly).unwrap();
+    let file = target.to_remote_file().unwrap();
+    for _ in 0..3 {
+        let mut block = [0; 4096];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut block, 0).unwrap();
+        assert_eq!(block, [server::CONTENT; 4096]);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn servers_without_the_option_go_are_used() {
     let server = Server::start(Behaviour { old: true, ..Behaviour::default() });
     let measured = measure(&run(&server.uri("x"), "depth = 4\nrequests = 100\n"));

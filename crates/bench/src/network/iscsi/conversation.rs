@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use ssdyno_spec::iscsi::{FINAL, READ, STATUS, opcode};
+use ssdyno_spec::iscsi::{FINAL, READ, STATUS, event, opcode};
 
 use super::cdb::Cdb;
 use super::pdu::{Header, Numbers};
@@ -98,6 +98,30 @@ impl Conversation<'_> {
                         format!("the target rejects a command (reason {:#04x})", header.0[2]);
                     return Err(Trouble::new(what, HELP));
                 }
+                kind => {
+                    return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
+                }
+            }
+        }
+        Err(Trouble::protocol("messages without end".to_owned()))
+    }
+
+    /// Asks the target whether it is there, in a session on which nothing is outstanding.
+    pub(crate) fn ping(&mut self) -> Result<(), Trouble> {
+        let tag = self.numbers.command;
+        self.send(self.numbers.ping(tag), &[])?;
+        for _ in 0..MESSAGES_MOST {
+            let Pdu { header, .. } = self.receive()?;
+            self.numbers.hear(&header);
+            match header.opcode() {
+                opcode::NOP_IN if header.word(16) == tag => return Ok(()),
+                opcode::NOP_IN => {
+                    if let Some(pong) = self.numbers.pong(&header) {
+                        self.send(pong, &[])?;
+                    }
+                }
+                // The unit says something; all other events end the session.
+                opcode::ASYNC_MESSAGE if header.0[36] == event::SCSI => {}
                 kind => {
                     return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
                 }

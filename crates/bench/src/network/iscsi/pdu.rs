@@ -134,6 +134,17 @@ impl Numbers {
         Some(header)
     }
 
+    /// A ping, which the target answers with this `tag`.
+    pub(crate) fn ping(&self, tag: u32) -> Header {
+        let mut header = Header::new(opcode::NOP_OUT | IMMEDIATE);
+        header.0[1] = FINAL;
+        header.set(16, tag);
+        header.set(20, NO_TAG);
+        header.set(24, self.command);
+        header.set(28, self.status);
+        header
+    }
+
     /// Ends the session.
     pub(crate) fn logout(&self) -> Header {
         let mut header = Header::new(opcode::LOGOUT | IMMEDIATE);

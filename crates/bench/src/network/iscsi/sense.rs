@@ -154,6 +154,11 @@ impl Ended {
         self == Ended::Check(Sense { key: NOT_READY, code }) || self == Ended::Status(status::BUSY)
     }
 
+    /// The logical unit has no room for the command now: it is to be sent again later (SAM-5, 5.3.1).
+    pub(crate) fn is_for_later(self) -> bool {
+        matches!(self, Ended::Status(status::BUSY | TASK_SET_FULL))
+    }
+
     /// The command was carried out, perhaps with something to say.
     pub(crate) fn is_good(self) -> bool {
         matches!(self, Ended::Good | Ended::Check(Sense { key: NO_SENSE | RECOVERED, .. }))

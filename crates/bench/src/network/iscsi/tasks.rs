@@ -2,17 +2,20 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use ssdyno_block::{Op, Request, counted};
 use ssdyno_spec::iscsi::{BHS_BYTES, FINAL, NO_TAG, READ, STATUS, UNDERFLOW, WRITE};
 use ssdyno_spec::iscsi::{event, opcode};
 
 use super::cdb::{Shape, UNMAP_BYTES};
+use super::conversation::Conversation;
 use super::login::Parameters;
 use super::pdu::{Header, Numbers};
 use super::sense::Ended;
 use crate::engine::Outcome;
 use crate::network::protocol::{Outbox, Piece, Protocol};
+use crate::network::stream::Stream;
 
 /// Bits of a tag that are the slot; the others count, so that a second answer to a command is told from the answer to
 /// the next one of its slot.
@@ -20,6 +23,15 @@ const SLOT_BITS: u32 = 20;
 
 /// How often a command is sent again that met a unit attention: each tells of one event, and events are few.
 const ATTENTIONS_MOST: u32 = 8;
+
+/// How long a command waits before it is sent again to a unit that had no room for it: at first, and at most. Each time
+/// twice as long: a queue that stays full is not made longer by asking.
+const PAUSE_FIRST: Duration = Duration::from_millis(1);
+const PAUSE_MOST: Duration = Duration::from_millis(128);
+
+/// How long a command is sent again to a unit that has no room: a unit that is reset, or moves to another controller,
+/// takes seconds.
+const BUSY_MOST: Duration = Duration::from_secs(5);
 
 /// Kinds of remarks that are kept.
 const REMARKS_MOST: usize = 16;
@@ -43,6 +55,8 @@ struct Task {
     tag: Option<u32>,
     received: usize,
     attentions: u32,
+    /// When the unit had no room for it first, and how long it waits the next time.
+    refused: Option<(Instant, Duration)>,
 }
 
 impl Task {
@@ -73,6 +87,8 @@ pub(crate) struct Tasks {
     tasks: Vec<Option<Task>>,
     /// Slots whose commands the target does not take yet.
     waiting: VecDeque<u32>,
+    /// Slots whose commands the unit had no room for, and when they are sent again.
+    later: Vec<(Instant, u32)>,
     /// Commands so far.
     count: u32,
     /// Padding that follows the data being received.
@@ -90,6 +106,7 @@ impl Tasks {
             fua: false,
             tasks: Vec::new(),
             waiting: VecDeque::new(),
+            later: Vec::new(),
             count: 0,
             padding: 0,
             remarks: BTreeMap::new(),
@@ -200,6 +217,9 @@ impl Tasks {
         out: &mut Outbox,
     ) -> Option<(u32, Outcome)> {
         let request = task.request;
+        if ended.is_for_later() && self.is_put_off((slot, task), ended, Instant::now()) {
+            return None;
+        }
         if ended != Ended::Good {
             self.remark(format!("{}: {}", request.op.name(), ended.words()), Some(request));
         }
@@ -218,6 +238,37 @@ impl Tasks {
             Op::Trim | Op::Flush => 0,
         };
         Some((slot, outcome))
+    }
+
+    /// Whether the command in `slot`, for which the unit has no room `now`, is sent again; else it has waited long enough.
+    fn is_put_off(&mut self, (slot, task): (u32, Task), ended: Ended, now: Instant) -> bool {
+        let (first, pause) = task.refused.unwrap_or((now, PAUSE_FIRST));
+        if now.duration_since(first) >= BUSY_MOST {
+            return false;
+        }
+        let words = format!(
+            "{}: {}; sent again, and latencies include it",
+            task.request.op.name(),
+            ended.words()
+        );
+        self.remark(words, Some(task.request));
+        let refused = Some((first, (pause * 2).min(PAUSE_MOST)));
+        self.tasks[slot as usize] = Some(Task { tag: None, refused, ..task });
+        self.later.push((now + pause, slot));
+        true
+    }
+
+    /// Sends again what is due at `now`.
+    fn send_again(&mut self, now: Instant, out: &mut Outbox) {
+        let waiting = &mut self.waiting;
+        self.later.retain(|(due, slot)| {
+            let is_due = *due <= now;
+            if is_due {
+                waiting.push_back(*slot);
+            }
+            !is_due
+        });
+        self.start(out);
     }
 
     fn data_in(&mut self, header: &Header, out: &mut Outbox) -> Result<Piece, String> {
@@ -330,6 +381,7 @@ impl Protocol for Tasks {
     fn prepare(&mut self, slots: u32, fua: bool) {
         (self.fua, self.tasks) = (fua, vec![None; slots as usize]);
         self.waiting.clear();
+        self.later.clear();
     }
 
     fn encode(&mut self, slot: u32, request: &Request, out: &mut Outbox) -> Result<(), Outcome> {
@@ -341,7 +393,8 @@ impl Protocol for Tasks {
             _ if slot >= (1 << SLOT_BITS) - 1 => return Err(-libc::EINVAL),
             _ => {}
         }
-        let task = Task { request: *request, tag: None, received: 0, attentions: 0 };
+        let request = *request;
+        let task = Task { request, tag: None, received: 0, attentions: 0, refused: None };
         self.tasks[slot as usize] = Some(task);
         self.waiting.push_back(slot);
         self.start(out);
@@ -368,6 +421,23 @@ impl Protocol for Tasks {
         self.start(out);
         piece.header_bytes += padding;
         Ok(Some(piece))
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.later.iter().map(|(due, _)| *due).min()
+    }
+
+    fn resume(&mut self, out: &mut Outbox) {
+        if !self.later.is_empty() {
+            self.send_again(Instant::now(), out);
+        }
+    }
+
+    fn is_alive(&mut self, stream: &mut Stream, _arrived: bool, deadline: Instant) -> bool {
+        let mut conversation = Conversation { stream, deadline, numbers: self.numbers };
+        let answered = conversation.ping().is_ok();
+        self.numbers = conversation.numbers;
+        answered
     }
 
     fn goodbye(&mut self) -> Vec<u8> {

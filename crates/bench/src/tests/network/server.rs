@@ -35,6 +35,8 @@ pub(super) struct Behaviour {
     pub(super) fails: Option<(u64, u32)>,
     /// After so many answers: closes, sends nonsense, or is silent.
     pub(super) closes_after: Option<u64>,
+    /// Closes as soon as so many answers are sent.
+    pub(super) leaves_after: Option<u64>,
     pub(super) bad_magic_after: Option<u64>,
     pub(super) bad_cookie_after: Option<u64>,
     pub(super) silent_after: Option<u64>,
@@ -55,6 +57,7 @@ impl Default for Behaviour {
             blocks: None,
             fails: None,
             closes_after: None,
+            leaves_after: None,
             bad_magic_after: None,
             bad_cookie_after: None,
             silent_after: None,
@@ -326,7 +329,7 @@ impl Connection {
         for segment in message.chunks(behaviour.segments.unwrap_or(message.len())) {
             self.stream.write_all(segment)?;
         }
-        Ok(true)
+        Ok(behaviour.leaves_after != Some(self.answered))
     }
 
     fn carry_out(&self, request: &Asked) -> Vec<u8> {

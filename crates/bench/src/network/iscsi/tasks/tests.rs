@@ -179,6 +179,54 @@ fn commands_wait_for_the_window_and_attentions_are_tried_again() {
     assert!(tasks.decode(&hole.0, &mut out).is_err());
 }
 
+/// An answer with `status` and nothing else.
+fn refusal(tag: u32, status: u8) -> Header {
+    let mut refused = answer(opcode::SCSI_RESPONSE, tag, 50);
+    refused.0[3] = status;
+    refused
+}
+
+/// A unit without room for a command has it again later, each time after a longer pause, for a while (SAM-5, 5.3.1).
+#[test]
+fn commands_without_room_are_sent_again_later() {
+    for (status, words) in [(0x28, "task set is full"), (0x08, "is busy")] {
+        let (mut tasks, mut out) = (tasks(Parameters::default(), 50), Outbox::default());
+        tasks.encode(2, &Request::write(0, 512), &mut out).unwrap();
+        let tag_of = |out: &mut Outbox| messages(&sent(out))[0].0.word(16);
+        let mut tag = tag_of(&mut out);
+        let began = Instant::now();
+        let mut pauses = Vec::new();
+        for _ in 0..12 {
+            let piece = tasks.decode(&refusal(tag, status).0, &mut out).unwrap().unwrap();
+            assert_eq!(piece.ended, None);
+            let (asked, due) = (Instant::now(), tasks.due().unwrap());
+            pauses.push(due - asked.min(due));
+            tasks.send_again(due - Duration::from_micros(1), &mut out);
+            assert!(out.is_empty(), "not before it is due");
+            tasks.send_again(due, &mut out);
+            let again = messages(&sent(&mut out));
+            assert_eq!((again.len(), again[0].1.len()), (1, 512), "with its data");
+            assert_eq!(tasks.due(), None);
+            tag = again[0].0.word(16);
+        }
+        assert!(pauses[0] <= PAUSE_FIRST && pauses[11] <= PAUSE_MOST);
+        assert!(pauses[11] > PAUSE_MOST / 2 && began.elapsed() < BUSY_MOST, "{pauses:?}");
+        // It waited long enough.
+        let mut task = tasks.tasks[2].unwrap();
+        task.refused = Some((began - BUSY_MOST, PAUSE_MOST));
+        tasks.tasks[2] = Some(task);
+        let piece = tasks.decode(&refusal(tag, status).0, &mut out).unwrap().unwrap();
+        assert_eq!((piece.ended, tasks.due()), (Some((2, -libc::EBUSY)), None));
+        let remarks = tasks.remarks();
+        assert!(
+            remarks.iter().any(|one| one.contains(words) && one.contains("(1 time")),
+            "{remarks:?}"
+        );
+        let again = |one: &&String| one.contains("sent again") && one.contains("(12 times");
+        assert_eq!(remarks.iter().filter(again).count(), 1, "{remarks:?}");
+    }
+}
+
 #[test]
 fn pings_are_answered_and_farewells_end_the_connection() {
     let (mut tasks, mut out) = (tasks(Parameters::default(), 2), Outbox::default());
