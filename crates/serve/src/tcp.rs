@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use bell::{Bell, Heard};
+
+/// How long a listener that cannot accept waits.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// What a connection's thread does.
 type Serve = dyn Fn(&TcpStream) -> io::Result<()> + Send + Sync;
 
@@ -16,6 +21,7 @@ pub struct TcpService {
     address: SocketAddr,
     connections: Arc<Connections>,
     listener: Option<JoinHandle<()>>,
+    bell: Option<Bell>,
 }
 
 /// What the threads share.
@@ -44,7 +50,10 @@ impl TcpService {
         serve: impl Fn(&TcpStream) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<TcpService> {
         let listener = TcpListener::bind(address)?;
+        // A client may be gone again before it is accepted: that must not wait for the next one.
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
+        let (bell, heard) = bell::pair()?;
         let connections = Arc::new(Connections {
             serve: Box::new(serve),
             name: name.to_owned(),
@@ -55,8 +64,8 @@ impl TcpService {
         });
         let shared = connections.clone();
         let thread = thread::Builder::new().name(format!("{name}-listener"));
-        let listener = thread.spawn(move || listen(&listener, &shared))?;
-        Ok(TcpService { address, connections, listener: Some(listener) })
+        let listener = thread.spawn(move || listen(&listener, &heard, &shared))?;
+        Ok(TcpService { address, connections, listener: Some(listener), bell: Some(bell) })
     }
 
     /// Where it listens.
@@ -74,18 +83,10 @@ impl Drop for TcpService {
     fn drop(&mut self) {
         self.connections.stopping.store(true, Ordering::Release);
         self.connections.close_all();
-        let Some(listener) = self.listener.take() else { return };
-        // Wakes the listener, which looks at `stopping` then. An address for all interfaces cannot
-        // be called.
-        let mut address = self.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
-            });
-        }
-        let woken = TcpStream::connect_timeout(&address, Duration::from_secs(1)).is_ok();
-        if woken {
+        // Wakes the listener, which looks at `stopping` then. A connection to `address` would not do: in another network
+        // namespace it leads nowhere, or to another program.
+        drop(self.bell.take());
+        if let Some(listener) = self.listener.take() {
             // A panic of a connection was printed by its thread.
             let _ended = listener.join();
         }
@@ -121,18 +122,29 @@ impl Connections {
     }
 }
 
-fn listen(listener: &TcpListener, connections: &Arc<Connections>) {
+fn listen(listener: &TcpListener, heard: &Heard, connections: &Arc<Connections>) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     for (number, stream) in listener.incoming().enumerate() {
         if connections.stopping.load(Ordering::Acquire) {
             break;
         }
         threads.retain(|thread| !thread.is_finished());
-        let Ok(stream) = stream else {
-            // Out of descriptors, mostly: do not spin until some are free.
-            thread::sleep(Duration::from_millis(10));
-            continue;
+        let stream = match stream {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                heard.wait(listener);
+                continue;
+            }
+            Err(_) => {
+                // Out of descriptors, mostly: do not spin until some are free.
+                thread::sleep(PAUSE);
+                continue;
+            }
         };
+        // Some systems hand down that the listener does not block.
+        if stream.set_nonblocking(false).is_err() {
+            continue;
+        }
         if connections.count.load(Ordering::Acquire) >= connections.most {
             continue;
         }
@@ -167,5 +179,59 @@ impl Drop for Leaves<'_> {
     fn drop(&mut self) {
         self.connections.streams().retain(|(other, _)| *other != self.number);
         self.connections.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// What wakes a listener: one end is dropped, and the other notices.
+#[cfg(unix)]
+mod bell {
+    use std::io;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    pub(super) type Bell = UnixStream;
+
+    #[derive(Debug)]
+    pub(super) struct Heard(UnixStream);
+
+    pub(super) fn pair() -> io::Result<(Bell, Heard)> {
+        UnixStream::pair().map(|(bell, heard)| (bell, Heard(heard)))
+    }
+
+    impl Heard {
+        /// Until somebody connects to `listener`, or the bell is dropped.
+        pub(super) fn wait(&self, listener: &TcpListener) {
+            let wanted = PollFlags::IN;
+            let mut sockets = [PollFd::new(listener, wanted), PollFd::new(&self.0, wanted)];
+            // After an error the caller looks, and waits again.
+            if poll(&mut sockets, None).is_err() {
+                std::thread::sleep(super::PAUSE);
+            }
+        }
+    }
+}
+
+/// Without such a call the listener looks now and then.
+#[cfg(not(unix))]
+mod bell {
+    use std::io;
+    use std::net::TcpListener;
+
+    #[derive(Debug)]
+    pub(super) struct Bell;
+
+    #[derive(Debug)]
+    pub(super) struct Heard;
+
+    pub(super) fn pair() -> io::Result<(Bell, Heard)> {
+        Ok((Bell, Heard))
+    }
+
+    impl Heard {
+        pub(super) fn wait(&self, _: &TcpListener) {
+            std::thread::sleep(super::PAUSE);
+        }
     }
 }
