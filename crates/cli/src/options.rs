@@ -52,8 +52,8 @@ const IN_TABLES: [&str; 42] = [
 
 /// Keys of a spec outside its tables. Devices and workloads have keys of the same names: these are replaced only
 /// where a text has them with a value, such as `keep=summary`.
-const AT_TOP: [&str; 9] =
-    ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval"];
+const AT_TOP: [&str; 10] =
+    ["workload", "fio", "seed", "for", "requests", "until", "set", "keep", "interval", "why"];
 
 /// Keys of tasks that failures and results of tasks name.
 const OF_TASKS: [&str; 16] = [

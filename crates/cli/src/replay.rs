@@ -190,6 +190,7 @@ mod tests {
         ("csv", ""),
         ("results", "~/my runs"),
         ("interval", "10ms"),
+        ("why", ""),
         ("timeline", "a/timeline.json"),
         ("timeline-from", "3ms"),
         ("require", "p99<2ms"),

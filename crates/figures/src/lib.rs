@@ -28,6 +28,8 @@ mod interval;
 mod jobs;
 mod keep;
 mod latency;
+mod latency_map;
+mod latency_parts;
 mod live_snapshot;
 mod method;
 pub mod picoseconds;
@@ -60,6 +62,8 @@ pub use keep::Keep;
 pub use latency::{
     Confidence, Latency, LatencyAtMost, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
 };
+pub use latency_map::{LatencyBand, LatencyMap};
+pub use latency_parts::{LatencyPartsByOp, MeanParts, OpLatencyParts};
 pub use live_snapshot::LiveSnapshot;
 pub use method::{MethodResult, MethodSettings, TunedMethod};
 pub use progress::{KeepGoing, RunLimits, RunProgress, RunStart, Supervisor};

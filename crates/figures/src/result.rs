@@ -11,6 +11,8 @@ use crate::host::HostResult;
 use crate::hosts::{HostRun, OutsideWindow, ProbedSystem, ScrapedMetrics};
 use crate::jobs::JobResult;
 use crate::latency::{Confidence, Latency, LatencyByOp};
+use crate::latency_map::LatencyMap;
+use crate::latency_parts::LatencyPartsByOp;
 use crate::method::MethodResult;
 use crate::probe::MachineActivity;
 use crate::provenance::Provenance;
@@ -71,6 +73,10 @@ pub struct RunResult {
     /// From the moment the device accepted the request to its completion: without the wait
     /// outside the device (S3-37).
     pub device_latency_ns: Option<Latency>,
+    /// What the latency consists of, where the run was asked for it (`why` of the spec) and the device can say: an SSD that is
+    /// simulated, alone or behind the NVMe driver, an adapter or a network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_parts_ns: Option<LatencyPartsByOp>,
     /// How late requests of an open loop or a trace were issued; `null` in a closed loop and for a
     /// simulated target, which is never late.
     #[serde(default)]
@@ -158,6 +164,9 @@ pub struct RunResult {
     /// How many requests took how long, by operation; bins without requests are left out.
     #[serde(default)]
     pub latency_distribution: ByOp<Vec<LatencyBin>>,
+    /// How many requests took how long, over time; left out without a series of at least two points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_map: Option<LatencyMap>,
     /// Each job of a file with several, apart; empty where there is one workload.
     #[serde(default)]
     pub jobs: Vec<JobResult>,

@@ -26,6 +26,7 @@ mod csv_rows;
 mod drift;
 mod few;
 mod jobs;
+mod latency_map;
 mod little;
 pub mod memory;
 mod overload;

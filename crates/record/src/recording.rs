@@ -197,6 +197,7 @@ impl Recording {
         result.confidence = self.confidence(result, &all, exact);
         result.latency_distribution = ByOp::from_fn(|op| bins(&self.totals(op).histogram));
         result.series = self.series.points(self.end);
+        result.latency_map = self.series.latency_map(self.end);
         self.check(result, moved);
         self.warn(result);
     }

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{LiveSnapshot, SeriesPoint};
+use ssdyno_figures::{LatencyMap, LiveSnapshot, SeriesPoint};
 
 use crate::buckets::{Grid, Merge, Track};
+use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
 use crate::totals::{Totals, is_data};
 
@@ -198,6 +199,18 @@ impl Series {
             points.push(point(stretch, from.saturating_sub(origin), to.saturating_sub(from)));
         }
         points
+    }
+
+    /// How many requests took how long in the points up to `end`.
+    pub(crate) fn latency_map(&mut self, end: Time) -> Option<LatencyMap> {
+        let stretches = self.stretches(end);
+        let (grid, origin) = (self.track.grid(), self.track.grid().origin());
+        let all = stretches.into_iter().enumerate().map(|(at, stretch)| {
+            let mut latencies = SparseHistogram::default();
+            stretch.ops.iter().for_each(|op| latencies.merge(&op.latencies));
+            (grid.start(at).saturating_sub(origin).as_s_f64(), latencies)
+        });
+        latency_map(&all.collect::<Vec<_>>(), end.saturating_sub(origin).as_s_f64())
     }
 
     /// Shows `look` what it would have seen at the end of each point.

@@ -19,6 +19,7 @@ pub fn summary_text(result: &RunResult) -> String {
     let mut text = String::new();
     head(&mut text, result);
     latencies(&mut text, result);
+    text.push_str(&result.latency_parts_ns.as_ref().map(lines::parts::text).unwrap_or_default());
     jobs(&mut text, result);
     flash(&mut text, result);
     energy(&mut text, result);
@@ -414,14 +415,20 @@ fn expected(text: &mut String, r: &RunResult) {
 }
 
 /// How far a measured figure is off what was expected, and how far chance may take it:
-/// `+0.31 % (chance ± 0.44 %)`.
+/// `+0.31 % (within chance, ± 0.44 %)`.
 pub(crate) fn deviation(expected: &ssdyno_figures::Expected) -> String {
     let Some(measured) = expected.measured.filter(|_| expected.value != 0.0) else {
         return "-".into();
     };
     let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
     match expected.chance {
-        Some(chance) => format!("{off} (chance ± {:.2} %)", 100.0 * chance),
+        Some(chance) => {
+            let verdict = match (measured / expected.value - 1.0).abs() <= chance {
+                true => "within chance",
+                false => "beyond chance",
+            };
+            format!("{off} ({verdict}, ± {:.2} %)", 100.0 * chance)
+        }
         None => off,
     }
 }

@@ -103,6 +103,7 @@ fn run(case: &Case, requests: u64, seed: u64) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
+        why: false,
     }
 }
 

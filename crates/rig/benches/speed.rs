@@ -82,6 +82,7 @@ fn run(case: &Case, seed: u64) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
+        why: false,
     }
 }
 

@@ -203,6 +203,7 @@ pub(crate) fn run(config: DrumConfig) -> Result<ssdyno_rig::SimMeasured, Box<dyn
         limits: RunLimits::default(),
         keep: ssdyno_figures::Keep::Summary,
         interval: None,
+        why: false,
     };
     Ok(run.execute(&mut |_| KeepGoing::Continue)?)
 }

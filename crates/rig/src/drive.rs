@@ -14,6 +14,7 @@ use ssdyno_record::{Precise, Recorder};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::drift::WriteTrack;
+use crate::explain::Explain;
 use crate::streams::Streams;
 
 /// Device events are shown to their readers in batches of about this many: they stay in the
@@ -51,6 +52,8 @@ pub struct Drive<'a> {
     pub readers: &'a mut [&'a mut dyn EventReader],
     /// Who hears of the requests of each stream, where the workload has several.
     pub streams: Option<&'a mut Streams>,
+    /// Who hears what each request spent its time on.
+    pub explain: Option<&'a mut Explain>,
     /// Where to stop.
     pub limits: RunLimits,
     /// When it begins on the device's clock: not before it has settled from what it did before.
@@ -347,6 +350,7 @@ impl State {
         };
         if counts {
             drive.recorder.record_of(stream, &request, [intended, submitted], completion);
+            self.explain(drive, (&request, intended), completion);
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
@@ -358,6 +362,21 @@ impl State {
         if !is_ok {
             self.failed(drive, completion.completed);
         }
+    }
+
+    /// Hears what the device says of a request that was just recorded.
+    #[inline]
+    fn explain(
+        &self,
+        drive: &mut Drive<'_>,
+        (request, intended): (&Request, Time),
+        completion: &Completion,
+    ) {
+        let Some(explain) = &mut drive.explain else { return };
+        let in_window = drive.recorder.window_start().is_some_and(|at| at <= completion.completed);
+        let counts = in_window && completion.status == Status::Ok;
+        let latency = completion.completed.saturating_sub(intended);
+        explain.completed(drive.device, (request, latency), counts);
     }
 
     /// Nothing happens any more: what is still outstanding never completes.

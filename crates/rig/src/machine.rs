@@ -4,7 +4,7 @@ use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_controller_nvme::BehindLink;
 use ssdyno_controller_ring::RingConfig;
 use ssdyno_device::nvme::NvmeSetup;
-use ssdyno_device::{Device, DeviceReport, LinkConfig};
+use ssdyno_device::{Device, DeviceReport, ExplainedRequest, LinkConfig};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_figures::{FaultsResult, Invariant};
@@ -176,6 +176,16 @@ impl<P: PathReport, W: CoreWatch> Device for Machine<P, W> {
 
     fn expect(&self, upcoming: &[Request]) {
         self.host.port().expect(upcoming);
+    }
+
+    fn explain(&mut self) -> bool {
+        self.host.port_mut().explaining().is_some_and(|device| device.explain())
+    }
+
+    fn explained(&mut self, out: &mut Vec<ExplainedRequest>) {
+        if let Some(device) = self.host.port_mut().explaining() {
+            device.explained(out);
+        }
     }
 
     fn begin_window(&mut self, at: Time) {

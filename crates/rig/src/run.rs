@@ -12,6 +12,7 @@ use ssdyno_workload::{Source, Workload};
 use crate::attach::Attach;
 use crate::drive::{Drive, DriveEnd, drive};
 use crate::error::RunError;
+use crate::explain::{self, Explain};
 use crate::machine;
 use crate::ports::PathFigures;
 use crate::report;
@@ -38,6 +39,8 @@ pub struct SimRun {
     pub keep: Keep,
     /// Length of the points of the series; `None`: by the length of the run.
     pub interval: Option<Time>,
+    /// Find out what the latency of requests consists of.
+    pub why: bool,
 }
 
 /// What a run gave.
@@ -104,6 +107,8 @@ impl SimRun {
         }
         let mut readers = Vec::from_iter(reader.map(|reader| reader as &mut dyn EventReader));
         readers.iter_mut().for_each(|reader| reader.name_units(&before.names()));
+        let host = self.device.host.is_some();
+        let mut explain = self.why.then(|| Explain::ask(device.as_device(), host)).flatten();
         let cpu = cpu_time::ThreadTime::now();
         let ended = drive(
             Drive {
@@ -113,6 +118,7 @@ impl SimRun {
                 meter: &mut meter,
                 readers: &mut readers,
                 streams: streams.as_mut(),
+                explain: explain.as_mut(),
                 limits: self.limits,
                 start: Time::ZERO,
             },
@@ -144,6 +150,7 @@ impl SimRun {
             failure: failure.as_ref(),
         }
         .result(&mut recording);
+        explain::fill(&mut result, self.why, explain.as_ref());
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
         Ok(SimMeasured { result, recording, energy: by_unit.whole, failure })
     }

@@ -89,6 +89,7 @@ impl Session {
                 meter: &mut self.meter,
                 readers: &mut [],
                 streams: None,
+                explain: None,
                 limits,
                 start: self.now,
             },

@@ -300,6 +300,7 @@ mod tests {
             limits: crate::RunLimits::default(),
             keep: ssdyno_figures::Keep::All,
             interval: None,
+            why: false,
         };
         let mut timeline = Timeline::new(Time::ZERO, Time::MAX, EVENTS_MAX);
         let go_on = &mut |_: &crate::RunProgress| crate::KeepGoing::Continue;

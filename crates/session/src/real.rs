@@ -154,6 +154,13 @@ impl RealRun {
         prompt: &mut dyn Prompt,
     ) -> Result<(RealRun, RunSpec), Failure> {
         refuse_host(&spec.host)?;
+        if spec.why {
+            return Err(Failure::usage(
+                "only a simulated target can say where the time goes (`why`)",
+            )
+            .with_help("leave it out, or load a simulated target, such as sim:nvme-tlc")
+            .with_key("why"));
+        }
         let settings = settings(&spec.set)?;
         if let Some(setting) = settings.iter().find(|s| !s.key.starts_with(WORKLOAD)) {
             return Err(Failure::usage(format!("a real target has no key `{}`", setting.key))

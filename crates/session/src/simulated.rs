@@ -50,6 +50,7 @@ impl SimulatedRun {
             limits: RunLimits { until: spec.until, ..RunLimits::default() },
             keep: spec.keep,
             interval: series_interval(spec),
+            why: spec.why,
         };
         let resolved = RunSpec {
             target: Some(device.name),

@@ -76,6 +76,10 @@ pub(crate) struct RunArgs {
     /// the length of the run].
     #[arg(long, value_name = "TIME", value_parser = span_or_zero, help_heading = HEADING)]
     pub(crate) interval: Option<Span>,
+    /// Show where the time goes: what the mean latency and that of the slowest 1 % consist of, for each operation. For simulated
+    /// SSDs; the figures stay the same, and the run takes longer.
+    #[arg(long, help_heading = HEADING, conflicts_with_all = ["runs", "sweep", "latency_target", "hosts", "tune"])]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
     /// Run it N times, with the seeds from --seed on, and print means with the interval between the runs: 2 or more. --require is judged
@@ -120,6 +124,7 @@ impl RunArgs {
         let results = &self.results.results;
         let elsewhere = results.as_os_str() != results::DEFAULT;
         rest.extend(elsewhere.then(|| ("--results", Some(results.display().to_string()))));
+        rest.extend((self.spec.is_some() && self.why).then_some(("--why", None)));
         rest.extend(self.timeline.given().into_iter().map(valued));
         rest.extend(self.runs.map(|runs| ("--runs", Some(runs.to_string()))));
         rest.extend(self.sweep.iter().map(|swept| ("--sweep", Some(swept.typed.clone()))));
@@ -133,7 +138,7 @@ impl RunArgs {
     pub(crate) fn asked(&self) -> Result<RunSpec, Failure> {
         let typed = self.typed();
         let Some(file) = &self.spec else { return Ok(typed) };
-        let other = RunSpec { keep: Keep::default(), ..typed };
+        let other = RunSpec { keep: Keep::default(), why: false, ..typed };
         // The seed is always among what is given.
         let other = given("", &other).into_iter().find(|(key, value)| key != "seed" || value != 1);
         if let Some((key, _)) = other {
@@ -147,7 +152,7 @@ impl RunArgs {
                 .with_key(key));
         }
         let spec = RunSpec::read(file)?;
-        Ok(RunSpec { keep: self.keep.unwrap_or(spec.keep), ..spec })
+        Ok(RunSpec { keep: self.keep.unwrap_or(spec.keep), why: self.why || spec.why, ..spec })
     }
 
     /// What the options say.
@@ -156,6 +161,7 @@ impl RunArgs {
             target: self.target.clone(),
             keep: self.keep.unwrap_or_default(),
             interval: self.interval,
+            why: self.why,
             real: RealSpec { tune: self.tune, ..self.real.spec() },
             write: self.real.write_spec(),
             ..self.load.spec()

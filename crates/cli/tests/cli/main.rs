@@ -37,3 +37,4 @@ mod traces;
 #[cfg(target_os = "linux")]
 mod trouble;
 mod verbs;
+mod why;

@@ -84,6 +84,13 @@ fn workload(
     config.build(facts, options.seed).map_err(wrong)
 }
 
+fn target_facts(device: &Ssd) -> ssdyno_workload::TargetFacts {
+    ssdyno_workload::TargetFacts {
+        capacity_bytes: device.capacity_bytes(),
+        sector_bytes: device.sector_bytes(),
+    }
+}
+
 /// One run. `report` hears how many requests have completed of how many, and may stop it.
 fn simulate(
     name: &str,
@@ -101,10 +108,7 @@ fn simulate(
     let (Some(unit), Some(facts)) = (said.whole(), said.flash()) else {
         return Err(defect(file, "it has no flash"));
     };
-    let target = ssdyno_workload::TargetFacts {
-        capacity_bytes: device.capacity_bytes(),
-        sector_bytes: device.sector_bytes(),
-    };
+    let target = target_facts(&device);
     let mut walk = workload(name, plan, options, &target)?;
     let load = Load::survey(walk.as_mut(), facts.page_bytes, facts.dies);
     if let Some(error) = walk.error() {
@@ -127,6 +131,7 @@ fn simulate(
             meter: &mut whole,
             readers: &mut [&mut clip],
             streams: None,
+            explain: None,
             limits: RunLimits::default(),
             start: Time::ZERO,
         },

@@ -12,7 +12,7 @@ use super::page::table;
 use super::plot::{Axis, Plot, short};
 use crate::text::{energy_used, parts};
 
-fn ns_tick(v: f64) -> String {
+pub(super) fn ns_tick(v: f64) -> String {
     short(nanoseconds(v))
 }
 pub(super) fn rate_tick(v: f64) -> String {

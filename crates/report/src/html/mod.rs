@@ -6,9 +6,11 @@
 
 mod charts;
 mod comparison;
+mod heat;
 mod machine;
 mod markup;
 mod page;
+mod parts;
 mod plot;
 mod provenance;
 mod tables;
@@ -50,10 +52,15 @@ pub fn report_html(result: &RunResult) -> String {
             pair(charts::latency_histogram(result), charts::latency_percentiles(result)),
         ],
     );
+    let parts = parts::blocks(result);
+    if !parts.is_empty() {
+        section(&mut page, "parts", "Where the time goes", &parts);
+    }
     let mut time = vec![
         tables::steady(result),
         pair(charts::iops_over_time(result), charts::throughput_over_time(result)),
-        pair(charts::latency_over_time(result), charts::power_over_time(result)),
+        pair(charts::latency_over_time(result), heat::latency_heat_map(result)),
+        pair(charts::power_over_time(result), String::new()),
     ];
     time.extend(charts::hosts_over_time(result));
     section(&mut page, "time", "Over time", &time);

@@ -288,6 +288,18 @@ pub(super) fn warnings(page: &mut String, r: &RunResult) {
     page.push_str("</section>\n");
 }
 
+/// A note; of the search for a method the outcome, with what was tried folded.
+fn remark(note: &str) -> String {
+    match note.split_once(" (").filter(|_| note.starts_with("tuned: ")) {
+        Some((outcome, tried)) => format!(
+            "<details class=\"note\"><summary>{}</summary>({}</details>\n",
+            escape(outcome),
+            escape(tried)
+        ),
+        None => format!("<p class=\"note\">{}</p>\n", escape(note)),
+    }
+}
+
 /// Violated invariants, notes and the tool's overhead: above everything else, because they say whether
 /// the figures may be believed.
 pub(super) fn remarks(page: &mut String, r: &RunResult) {
@@ -297,7 +309,7 @@ pub(super) fn remarks(page: &mut String, r: &RunResult) {
         let _ = writeln!(page, "<p class=\"note bad\"><b>{name} is broken:</b> {detail}</p>");
     }
     for note in &r.notes {
-        let _ = writeln!(page, "<p class=\"note\">{}</p>", escape(note));
+        page.push_str(&remark(note));
     }
     if let Some(stopped) = precision(r) {
         let _ = writeln!(page, "<p class=\"fine\">Stopped: {}.</p>", escape(&stopped));
@@ -307,4 +319,20 @@ pub(super) fn remarks(page: &mut String, r: &RunResult) {
             writeln!(page, "<p class=\"fine\">Tool overhead: {}.</p>", escape(&own_cost(&cost)));
     }
     page.push_str("</section>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_search_tried_is_folded() {
+        let html = remark("tuned: `batch=8` is the cheapest (k IOPS in 5 to 9 runs: a < 1)");
+        assert!(
+            html.contains("<summary>tuned: `batch=8` is the cheapest</summary>(k IOPS"),
+            "{html}"
+        );
+        assert!(html.contains("a &lt; 1)</details>"), "{html}");
+        assert_eq!(remark("rows (some) are lost"), "<p class=\"note\">rows (some) are lost</p>\n");
+    }
 }

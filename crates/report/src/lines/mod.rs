@@ -6,4 +6,5 @@ pub(crate) mod hosts;
 pub(crate) mod jobs;
 pub(crate) mod latency;
 pub(crate) mod machine;
+pub(crate) mod parts;
 pub(crate) mod victims;

@@ -108,7 +108,9 @@ fn the_page_is_well_formed_and_whole() {
             .collect();
         let mut expected = Vec::new();
         expected.extend((!result.warnings.is_empty()).then_some("warnings"));
-        expected.extend(["figures", "notes", "latency", "time"]);
+        expected.extend(["figures", "notes", "latency"]);
+        expected.extend(result.latency_parts_ns.is_some().then_some("parts"));
+        expected.push("time");
         // Nobody sees into a real device.
         if result.simulated_requests_per_wall_second.is_some() {
             expected.extend(["energy", "busy", "flash", "expected"]);
@@ -116,7 +118,7 @@ fn the_page_is_well_formed_and_whole() {
         expected.extend(["invariants", "confidence", "configuration"]);
         assert_eq!(ids, expected);
         let pictures = tree.descendants().filter(|n| n.has_tag_name("svg")).count();
-        assert_eq!(pictures, if result.requests > 0 { 11 } else { 0 });
+        assert_eq!(pictures, if result.requests > 0 { 13 } else { 0 });
         for outside in ["http", "<script", "@import", "url(", "NaN", "inf\"", "inf "] {
             assert!(!page.contains(outside), "the page holds {outside}");
         }

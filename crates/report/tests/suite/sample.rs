@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ssdyno_block::Time;
 use ssdyno_figures::{
     BusyShare, Configuration, Energy, EnergyRow, Expected, FlashOperations, GcVictims, Keep,
-    OwnCost, PackageEnergy, Power, RunResult,
+    LatencyPartsByOp, MeanParts, OpLatencyParts, OwnCost, PackageEnergy, Power, RunResult,
 };
 use ssdyno_record::{Recorder, Recording};
 
@@ -57,6 +57,30 @@ fn expected() -> Expected {
             ("effective_utilisation".into(), 0.8),
         ]),
     }
+}
+
+/// Reads with a tail, and writes of which there are too few for one.
+fn parts() -> LatencyPartsByOp {
+    let mean = MeanParts {
+        total: 100_000.0,
+        host: 9_000.0,
+        link: 1_500.0,
+        channel: 14_500.0,
+        flash: 50_000.0,
+        programs: 20_000.0,
+        cleaning: 5_000.0,
+        ..MeanParts::default()
+    };
+    let slow = MeanParts {
+        total: 2_000_000.0,
+        erases: 1_200_000.0,
+        cleaning: 705_000.0,
+        programs: 20_000.0,
+        ..mean
+    };
+    let read = OpLatencyParts { requests: 14_000, mean, slowest_1_percent: Some(slow) };
+    let write = OpLatencyParts { requests: 600, mean: slow, slowest_1_percent: None };
+    LatencyPartsByOp { read: Some(read), write: Some(write), ..LatencyPartsByOp::default() }
 }
 
 fn add_device(r: &mut RunResult, end: Time) {
@@ -112,6 +136,7 @@ fn add_device(r: &mut RunResult, end: Time) {
         host_link: Some(0.04),
         in_service: Some(1.0),
     });
+    r.latency_parts_ns = Some(parts());
     r.wall_seconds = 0.012;
     r.simulated_requests_per_wall_second = Some(1_666_667.0);
     r.own_cost = Some(OwnCost {

@@ -16,7 +16,7 @@ pub(crate) use queued::QueuedPort;
 pub(crate) use ring::RingPort;
 
 use ssdyno_block::{Request, Time};
-use ssdyno_device::DeviceReport;
+use ssdyno_device::{Device, DeviceReport};
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
@@ -40,6 +40,10 @@ pub(crate) trait PathReport: HostPort + Send {
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError>;
     /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
     fn expect(&self, _upcoming: &[Request]) {}
+    /// The device, where it can be asked what requests spend their time on: see [`Device::explain`].
+    fn explaining(&mut self) -> Option<&mut dyn Device> {
+        None
+    }
     /// True if whatever is asked of the device ends with an error at once.
     fn is_gone(&self) -> bool {
         false

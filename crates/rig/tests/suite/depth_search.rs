@@ -25,6 +25,7 @@ fn run(source: Source) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::All,
         interval: None,
+        why: false,
     }
 }
 

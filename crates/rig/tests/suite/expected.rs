@@ -17,6 +17,7 @@ fn measure(device: Config, load: &str, seed: u64) -> RunResult {
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     };
     run.execute(&mut |_| KeepGoing::Continue).unwrap().result
 }

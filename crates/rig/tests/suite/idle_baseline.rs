@@ -33,6 +33,7 @@ fn direct(device: DeviceSpec, load: &str) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     }
 }
 

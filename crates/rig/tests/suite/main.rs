@@ -5,6 +5,7 @@
 mod common;
 mod depth_search;
 mod expected;
+mod explain;
 mod faults;
 mod idle_baseline;
 mod machine;

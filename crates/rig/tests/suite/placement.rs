@@ -29,6 +29,7 @@ fn run(device: &Config, load: &str, seed: u64) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     }
 }
 

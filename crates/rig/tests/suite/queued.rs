@@ -55,6 +55,7 @@ fn measure(
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     };
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     assert!(measured.failure.is_none());

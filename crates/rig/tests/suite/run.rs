@@ -28,6 +28,7 @@ fn run(device: Config, workload: &str, seed: u64) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::All,
         interval: None,
+        why: false,
     }
 }
 

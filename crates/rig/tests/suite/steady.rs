@@ -33,6 +33,7 @@ fn run(device: &Config, requests: u64, seed: u64) -> SimMeasured {
         limits: RunLimits::default(),
         keep: Keep::None,
         interval: None,
+        why: false,
     };
     run.execute(&mut |_| KeepGoing::Continue).unwrap()
 }

@@ -40,6 +40,7 @@ fn run(device: Config, requests: u32) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     }
 }
 

@@ -27,6 +27,7 @@ fn measure(ftl: &str, (cleaning, pace): (Cleaning, CleaningPace), ramp_up: u32) 
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     };
     run.execute(&mut |_| KeepGoing::Continue).unwrap().result
 }

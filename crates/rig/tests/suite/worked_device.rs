@@ -71,6 +71,7 @@ fn members_of_an_array_are_accounted_by_path() {
         limits: ssdyno_rig::RunLimits::default(),
         keep: ssdyno_figures::Keep::Summary,
         interval: None,
+        why: false,
     };
     let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
     let busy: Vec<_> = result.busy_by_part.iter().map(|part| part.part.as_str()).collect();

@@ -76,6 +76,10 @@ pub struct RunSpec {
     /// Length of the points of the series; 0 for a single one. Default: by the length of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
+    /// Find out what the latency of requests to a simulated SSD consists of: waiting, firmware, link, channel, the die and what it
+    /// was busy with (`latency_parts_ns`). The figures stay the same; the run takes longer.
+    #[serde(skip_serializing_if = "is_default")]
+    pub why: bool,
     /// How a trace is read and played.
     #[serde(skip_serializing_if = "is_default")]
     pub trace: TraceSpec,
@@ -347,6 +351,7 @@ impl Default for RunSpec {
             set: Vec::new(),
             keep: Keep::All,
             interval: None,
+            why: false,
             trace: TraceSpec::default(),
             host: HostSpec::default(),
             real: RealSpec::default(),

@@ -9,8 +9,8 @@ use crate::failure::Failure;
 const TABLES: [&str; 4] = ["trace", "host", "real", "write"];
 
 /// Keys of a spec that have one value.
-const VALUES: [&str; 9] =
-    ["target", "workload", "fio", "seed", "for", "requests", "until", "keep", "interval"];
+const VALUES: [&str; 10] =
+    ["target", "workload", "fio", "seed", "for", "requests", "until", "keep", "interval", "why"];
 
 impl RunSpec {
     /// This spec with `value` for `key`: a key of a spec (`target`, `seed`, `host.queues`), or one that `set` takes

@@ -383,6 +383,10 @@ impl<D: Device> PathReport for NvmePort<D> {
         self.pci.device_mut().device_mut().precondition(watcher)
     }
 
+    fn explaining(&mut self) -> Option<&mut dyn Device> {
+        Some(self.pci.device_mut().device_mut())
+    }
+
     fn is_gone(&self) -> bool {
         self.given_up().is_some()
     }

@@ -281,6 +281,10 @@ impl PathReport for QueuedPort {
         self.device.expect(upcoming);
     }
 
+    fn explaining(&mut self) -> Option<&mut dyn Device> {
+        Some(&mut *self.device)
+    }
+
     fn is_gone(&self) -> bool {
         self.device.is_gone()
     }

@@ -44,6 +44,7 @@ pub(crate) fn run(
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     }
 }
 

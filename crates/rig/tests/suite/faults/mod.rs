@@ -67,6 +67,7 @@ fn of(device: Attach, source: Source, seed: u64) -> SimRun {
         limits: RunLimits::default(),
         keep: Keep::Summary,
         interval: None,
+        why: false,
     }
 }
 

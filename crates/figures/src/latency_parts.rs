@@ -1,0 +1,100 @@
+//! What latencies consist of.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the latency of requests consists of, by operation: only requests in `latency_ns`, without those that never completed.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyPartsByOp {
+    /// Reads; left out without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<OpLatencyParts>,
+    /// Writes; left out without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<OpLatencyParts>,
+    /// Trims; left out without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trim: Option<OpLatencyParts>,
+    /// Flushes; left out without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flush: Option<OpLatencyParts>,
+}
+
+impl LatencyPartsByOp {
+    /// The operations that occurred, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &OpLatencyParts)> {
+        let all = [
+            ("read", &self.read),
+            ("write", &self.write),
+            ("trim", &self.trim),
+            ("flush", &self.flush),
+        ];
+        all.into_iter().filter_map(|(name, parts)| Some((name, parts.as_ref()?)))
+    }
+}
+
+/// What the latency of one operation's requests consists of.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OpLatencyParts {
+    /// Requests.
+    pub requests: u64,
+    /// Mean over all of them: the parts sum to the mean latency.
+    pub mean: MeanParts,
+    /// Mean over the slowest 1 %, within 3 % at their edge; `null` with fewer than 1000 requests.
+    pub slowest_1_percent: Option<MeanParts>,
+}
+
+/// A mean latency, and the parts that sum to it, in nanoseconds. Waiting for something counts as that part, and so does using
+/// it. A request of several pages is followed along the page that arrives last.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct MeanParts {
+    /// All parts together.
+    pub total: f64,
+    /// Outside the device: host, driver, interrupts, network; 0 where the workload was attached to the device alone.
+    pub host: f64,
+    /// Waiting before the device, because its queue is full, or inside for what has no part of its own here.
+    pub queue: f64,
+    /// Waiting until the device has woken up, or has the power for the request under a limit of power.
+    pub power: f64,
+    /// Firmware cores of the controller.
+    pub firmware: f64,
+    /// The link to the host.
+    pub link: f64,
+    /// DRAM of the controller.
+    pub dram: f64,
+    /// The flash channel: transfers of the request's pages, and of pages before them.
+    pub channel: f64,
+    /// The die reads or programs the request's own pages.
+    pub flash: f64,
+    /// The die reads for other requests.
+    pub reads: f64,
+    /// The die programs for other requests. A write that waits for room in the write buffer waits for what is written back.
+    pub programs: f64,
+    /// The die erases blocks.
+    pub erases: f64,
+    /// The die moves pages: garbage collection, merges, wear levelling.
+    pub cleaning: f64,
+    /// The die reads or programs the mapping table.
+    pub mapping: f64,
+}
+
+impl MeanParts {
+    /// Each part: its key, what it is called in tables, and its time.
+    pub fn list(&self) -> [(&'static str, &'static str, f64); 13] {
+        [
+            ("host", "host", self.host),
+            ("queue", "queue", self.queue),
+            ("power", "waking up, power limit", self.power),
+            ("firmware", "firmware", self.firmware),
+            ("link", "link", self.link),
+            ("dram", "DRAM", self.dram),
+            ("channel", "flash channel", self.channel),
+            ("flash", "die: own pages", self.flash),
+            ("reads", "die: other reads", self.reads),
+            ("programs", "die: programs", self.programs),
+            ("erases", "die: erases", self.erases),
+            ("cleaning", "die: garbage collection", self.cleaning),
+            ("mapping", "die: mapping table", self.mapping),
+        ]
+    }
+}

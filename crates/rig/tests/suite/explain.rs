@@ -1,0 +1,104 @@
+//! What latencies consist of: closed forms, sums, and that nothing else changes.
+
+use ssdyno_driver_nvme::NvmeConfig;
+use ssdyno_figures::{KeepGoing, MeanParts, RunResult};
+use ssdyno_rig::{Attach, HostOptions, RunLimits, SimRun, Source};
+use ssdyno_ssd::{Config, presets};
+use ssdyno_workload::WorkloadConfig;
+
+use crate::common;
+
+fn device(name: &str) -> Config {
+    Config::parse(presets::find(name).unwrap().text).unwrap()
+}
+
+fn direct(device: &str, load: &str) -> SimRun {
+    SimRun {
+        target: "sim:test".into(),
+        device: Attach::from(self::device(device)),
+        workload: "test".into(),
+        source: Source::Generator(WorkloadConfig::from_toml(load).unwrap()),
+        seed: 1,
+        limits: RunLimits::default(),
+        keep: ssdyno_figures::Keep::Summary,
+        interval: None,
+        why: true,
+    }
+}
+
+/// Every invariant holds, among them that the parts sum to the mean.
+fn measure(run: &SimRun) -> RunResult {
+    let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
+    assert!(result.invariants.iter().all(|invariant| invariant.holds), "{:?}", result.invariants);
+    assert!(result.invariants.iter().any(|invariant| invariant.name == "latency_parts"));
+    result
+}
+
+/// The parts that are not zero, in nanoseconds.
+fn occurring(parts: &MeanParts) -> Vec<(&'static str, f64)> {
+    let all = parts.list().into_iter().map(|(key, _, time)| (key, time));
+    all.filter(|(_, time)| *time > 0.0).collect()
+}
+
+#[test]
+fn a_read_at_depth_one_takes_the_times_of_the_preset() {
+    let load = "block_size = \"4KiB\"\nread_percent = 100\nrequests = 2000\ndepth = 1";
+    let result = measure(&direct("config-a", load));
+    let parts = result.latency_parts_ns.unwrap();
+    let read = parts.read.unwrap();
+    // tR 50 us, and 4 KiB at 333 MB/s.
+    assert_eq!(occurring(&read.mean), [("channel", 12_300.301), ("flash", 50_000.0)]);
+    assert_eq!(read.slowest_1_percent.unwrap().flash, 50_000.0);
+    assert_eq!((read.requests, parts.write), (2000, None));
+}
+
+#[test]
+fn writes_wait_for_garbage_collection_where_there_is_some() {
+    let load = |ops: &str, requests| {
+        format!("block_size = \"4KiB\"\n{ops}\nrequests = {requests}\ndepth = 32")
+    };
+    let cleaned = measure(&direct("config-a", &load("write_percent = 100", 100_000)));
+    let write = cleaned.latency_parts_ns.unwrap().write.unwrap();
+    assert!(write.mean.cleaning > 0.0 && write.mean.erases > 0.0, "{:?}", write.mean);
+    // The slowest are those that waited for it.
+    let slowest = write.slowest_1_percent.unwrap();
+    assert!(slowest.cleaning + slowest.erases > 0.5 * slowest.total, "{slowest:?}");
+    let mean = cleaned.latency_ns.unwrap();
+    assert!((write.mean.total - mean.all.mean).abs() < 1e-6 * mean.all.mean);
+    assert!(slowest.total >= 0.97 * mean.all.p99, "{slowest:?}, p99 {}", mean.all.p99);
+    let read = measure(&direct("config-a", &load("read_percent = 100", 20_000)));
+    let read = read.latency_parts_ns.unwrap().read.unwrap().mean;
+    assert_eq!((read.cleaning, read.erases, read.programs), (0.0, 0.0, 0.0));
+    assert!(read.reads > 0.0);
+}
+
+#[test]
+fn the_host_is_what_is_left_and_figures_stay_the_same() {
+    let load = "block_size = \"16KiB\"\nread_percent = 70\nwrite_percent = 30\nrequests = 20000\ndepth = 8";
+    let options = HostOptions::default();
+    let run = common::run(device("nvme-tlc"), NvmeConfig::default(), ("server", &options), load, 1);
+    let plain = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
+    let asked = measure(&SimRun { why: true, ..run });
+    assert_eq!((plain.latency_ns, plain.iops), (asked.latency_ns.clone(), asked.iops));
+    assert_eq!(plain.latency_parts_ns, None);
+    let parts = asked.latency_parts_ns.unwrap();
+    for (name, op) in parts.iter() {
+        assert!(op.mean.host > 1_000.0 && op.mean.host < 50_000.0, "{name}: {:?}", op.mean);
+        assert!(op.mean.link > 0.0 && op.mean.firmware >= 1_000.0, "{name}: {:?}", op.mean);
+    }
+    let inside = asked.device_latency_ns.unwrap().mean;
+    let read = parts.read.unwrap();
+    assert!(read.mean.flash > 45_000.0 && inside > 0.0, "{:?}", read.mean);
+}
+
+#[test]
+fn what_cannot_say_so_has_a_note() {
+    let load = "block_size = \"4KiB\"\nread_percent = 100\nrequests = 100\ndepth = 1";
+    let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"30us\"";
+    let delay = ssdyno_device::delay::DelayConfig::parse(text).unwrap();
+    let device = Attach::from(ssdyno_device::DeviceSpec::from(delay));
+    let run = SimRun { device, ..direct("config-a", load) };
+    let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
+    assert_eq!(result.latency_parts_ns, None);
+    assert!(result.notes.iter().any(|note| note.contains("is not known")), "{:?}", result.notes);
+}
