@@ -3,4 +3,4 @@
 use ssdyno_block::{Preset, presets};
 
 /// Cards with a descriptor ring: files of [`RingConfig`](crate::RingConfig).
-pub const CARDS: &[Preset] = presets!["../../../presets/devices": "zc706-ring"];
+pub const CARDS: &[Preset] = presets!["../presets/devices": "zc706-ring"];

@@ -3,7 +3,7 @@
 use ssdyno_block::{Preset, presets};
 
 /// All of them: files of [`DiskConfig`](crate::DiskConfig).
-pub const DISKS: &[Preset] = presets!["../../../presets/devices":
+pub const DISKS: &[Preset] = presets!["../presets/devices":
     "exos-x20",
     "dnes-309170w",
     "st318452lw",

@@ -3,7 +3,7 @@
 use ssdyno_block::{Preset, presets};
 
 /// All hosts; the first is the default.
-pub const ALL: &[Preset] = presets!["../../../presets/hosts":
+pub const ALL: &[Preset] = presets!["../presets/hosts":
     "server",
     "e5430",
     "s0-host",

@@ -34,7 +34,7 @@ fn papers() -> [Paper; 4] {
             texts: vec![
                 host("e5430"),
                 device("p3600"),
-                plan(include_str!("../../../papers/s1/plan.toml")),
+                plan(include_str!("../papers/s1/plan.toml")),
             ],
             derived: &[],
         },
@@ -53,7 +53,7 @@ fn papers() -> [Paper; 4] {
                 device("delay-100us"),
                 device("st318452lw"),
                 ("network", network.text.to_owned()),
-                plan(include_str!("../../../papers/s4/plan.toml")),
+                plan(include_str!("../papers/s4/plan.toml")),
             ],
             derived: &["network.target.surcharge"],
         },

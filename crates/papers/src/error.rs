@@ -83,14 +83,14 @@ macro_rules! paper_files {
     ($paper:literal: $($type:ident in $file:literal),* $(; assumptions in $assumptions:literal)?) => {
         $(impl $type {
             pub(super) fn load() -> Result<$type, $crate::PaperError> {
-                let text = include_str!(concat!("../../../../papers/", $paper, "/", $file));
+                let text = include_str!(concat!("../../papers/", $paper, "/", $file));
                 $crate::error::parse(concat!("papers/", $paper, "/", $file), text)
             }
         })*
 
         $(/// What the paper does not say.
         pub(crate) fn assumptions() -> Result<$crate::assumptions::Assumptions, $crate::PaperError> {
-            let text = include_str!(concat!("../../../../papers/", $paper, "/", $assumptions));
+            let text = include_str!(concat!("../../papers/", $paper, "/", $assumptions));
             let file = concat!("papers/", $paper, "/", $assumptions);
             $crate::assumptions::Assumptions::parse(file, text)
         })?

@@ -24,7 +24,7 @@ pub(crate) fn device(name: &str) -> Result<PresetFile, PaperError> {
 
 /// The network of S4's table 4.
 pub(crate) fn network() -> PresetFile {
-    let text = include_str!("../../../presets/networks/s4-iscsi.toml");
+    let text = include_str!("../presets/networks/s4-iscsi.toml");
     PresetFile { file: "presets/networks/s4-iscsi.toml".to_owned(), text }
 }
 

@@ -234,7 +234,7 @@ fn scaled(time: Time, by: f64) -> Time {
 }
 
 /// All networks that come with the program, as `--network` takes them; the first is the default.
-pub const NETWORKS: &[Preset] = presets!["../../../presets/networks": "s4-iscsi", "iscsi-25g"];
+pub const NETWORKS: &[Preset] = presets!["../presets/networks": "s4-iscsi", "iscsi-25g"];
 
 #[cfg(test)]
 mod tests {

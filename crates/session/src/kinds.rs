@@ -24,7 +24,7 @@ pub const DEVICE_KINDS: DeviceKinds = DeviceKinds::new(&[
 ]);
 
 /// Arrays: their members are of any kind, so their files stand here.
-const ARRAYS: &[Preset] = ssdyno_block::presets!["../../../presets/devices":
+const ARRAYS: &[Preset] = ssdyno_block::presets!["../presets/devices":
     "s1-sas-pair",
     "s2-pastel",
     "s2-graphene",

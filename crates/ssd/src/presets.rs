@@ -3,7 +3,7 @@
 use ssdyno_block::{Preset, presets};
 
 /// All of them: files of [`Config`](crate::Config). The first is the default device.
-pub const SSDS: &[Preset] = presets!["../../../presets/devices":
+pub const SSDS: &[Preset] = presets!["../presets/devices":
     "nvme-tlc",
     "p3600",
     "gen4-consumer",

@@ -3,7 +3,7 @@
 use ssdyno_block::{Preset, presets};
 
 /// All, in the order of a listing.
-pub const ALL: &[Preset] = presets!["../../../presets/workloads":
+pub const ALL: &[Preset] = presets!["../presets/workloads":
     "randread",
     "randwrite",
     "mixed",

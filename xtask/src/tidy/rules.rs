@@ -36,6 +36,7 @@ pub(super) fn apply(file: &SourceFile) -> Vec<Finding> {
             found.extend(unfinished(file));
             found.extend(attributes(file));
             found.extend(crate_documentation(file));
+            found.extend(includes(file));
         }
         "toml" => found.extend(relaxed_in_manifest(file)),
         _ => {}
@@ -216,6 +217,25 @@ fn relaxed_in_manifest(file: &SourceFile) -> Vec<Finding> {
     found
 }
 
+/// A file that a crate includes is inside it, or behind a link in it: what `cargo package` makes has nothing else.
+fn includes(file: &SourceFile) -> Vec<Finding> {
+    let Some((_, inside)) = file.path.split_once("/src/") else { return Vec::new() };
+    // From the directory of the file, this is outside: `src` itself is one step down.
+    let outside = "../".repeat(inside.matches('/').count() + 2);
+    let is_test = inside.split('/').any(|part| part == "tests" || part == "tests.rs");
+    let macros = ["include_str!", "include_bytes!", "presets!"];
+    let leaves = |text: &str| {
+        let included = macros.iter().any(|name| text.contains(name));
+        // The path in a macro begins where the macro is used.
+        let fixed = !text.contains('$') && !text.trim_start().starts_with("//");
+        included && fixed && text.contains(&format!("\"{outside}"))
+    };
+    let lines = numbered(file).filter(|(_, text)| !is_test && leaves(text));
+    let message =
+        "a file outside the crate is in no package; include it through a link in the crate";
+    lines.map(|(line, _)| error(line, message.to_owned())).collect()
+}
+
 fn error(line: usize, message: String) -> Finding {
     Finding { line, message, warning: false }
 }
@@ -329,6 +349,22 @@ mod tests {
         assert_eq!(lines(path, "//! Purpose.\n//!\n//! Not modelled: wear."), [] as [usize; 0]);
         assert_eq!(lines("crates/a/src/main.rs", "//! Purpose."), [] as [usize; 0]);
         assert_eq!(lines("crates/a/src/other.rs", "pub fn a() {}"), [] as [usize; 0]);
+    }
+
+    #[test]
+    fn included_files_are_inside_the_crate() {
+        let include = |up: &str| format!("const A: &str = include_str!(\"{up}presets/a.toml\");");
+        for (path, up, lines_found) in [
+            ("crates/a/src/b.rs", "../", 0),
+            ("crates/a/src/b.rs", "../../", 1),
+            ("crates/a/src/b/c.rs", "../../", 0),
+            ("crates/a/src/b/c.rs", "../../../../", 1),
+            ("crates/a/src/tests/c.rs", "../../../../", 0),
+            ("crates/a/tests/c.rs", "../../", 0),
+        ] {
+            assert_eq!(lines(path, &include(up)).len(), lines_found, "{path} {up}");
+        }
+        assert!(lines("crates/a/src/b.rs", "//! # include_str!(\"../../c\")").is_empty());
     }
 
     #[test]

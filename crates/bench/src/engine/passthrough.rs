@@ -23,10 +23,11 @@ use crate::error::BenchError;
 use crate::target::RealTarget;
 
 /// `NVME_IOCTL_ID`: the namespace of an open device.
-const NAMESPACE_ID: u64 = 0x4E40;
+const NAMESPACE_ID: libc::Ioctl = 0x4E40;
 
 /// `NVME_IOCTL_ADMIN_CMD`: `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
-const ADMIN: u64 = 0xC048_4E41;
+// The number is unsigned in glibc and signed in musl: the same bits.
+const ADMIN: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
 
 /// Bytes of an Identify Namespace structure (base specification 2.0, clause 5.17).
 const IDENTIFY_BYTES: usize = 4096;

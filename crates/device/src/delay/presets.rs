@@ -3,4 +3,4 @@
 use ssdyno_block::{Preset, presets};
 
 /// All of them: files of [`DelayConfig`](super::DelayConfig).
-pub const DELAYS: &[Preset] = presets!["../../../../presets/devices": "delay-100us", "delay-10us"];
+pub const DELAYS: &[Preset] = presets!["../../presets/devices": "delay-100us", "delay-10us"];

@@ -37,7 +37,7 @@ struct PrintedDrive {
 
 impl Printed {
     fn load() -> Result<Printed, PaperError> {
-        parse(PRINTED, include_str!("../../../../papers/disks/printed.toml"))
+        parse(PRINTED, include_str!("../../papers/disks/printed.toml"))
     }
 }
 

@@ -123,10 +123,7 @@ impl PointPlan for Plan {
     type Case = Case;
 
     fn with(changes: Changes<'_>) -> Result<Plan, PaperError> {
-        parse(
-            PLAN,
-            &changes.applied(PLAN, "plan", include_str!("../../../../papers/s4/plan.toml"))?,
-        )
+        parse(PLAN, &changes.applied(PLAN, "plan", include_str!("../../papers/s4/plan.toml"))?)
     }
 
     fn seeds(&self) -> &[u64] {
