@@ -21,7 +21,13 @@ mod live;
 mod loops;
 mod memory;
 #[cfg(target_os = "linux")]
+#[path = "../../../bench/src/tests/network/server.rs"]
+#[expect(dead_code, reason = "the tests of the initiator use more of it")]
+mod nbd_server;
+#[cfg(target_os = "linux")]
 mod network_lab;
+#[cfg(target_os = "linux")]
+mod network_targets;
 #[cfg(target_os = "linux")]
 mod overwriting;
 #[cfg(target_os = "linux")]
