@@ -149,6 +149,9 @@ enum Chore {
         /// Only this processor or target (repeatable): x86_64, aarch64 [default: all].
         #[arg(long = "target", value_name = "TARGET")]
         targets: Vec<String>,
+        /// Package the programs that this command built before, as they are.
+        #[arg(long)]
+        no_build: bool,
     },
     /// Run the golden tests (names that contain `golden`) against their stored outputs.
     Golden {
@@ -209,7 +212,7 @@ fn chore(chore: Chore) -> Result<bool> {
         Chore::Fuzz { target, seconds } => fuzz::run(&workspace, target.as_deref(), seconds),
         Chore::Schemas { check } => schemas::run(&workspace, check),
         Chore::Wheel => python::wheel(&workspace),
-        Chore::Dist { targets } => dist::run(&workspace, &targets),
+        Chore::Dist { targets, no_build } => dist::run(&workspace, &targets, !no_build),
         Chore::Golden { accept } => golden(&workspace, accept),
     }
 }

@@ -39,12 +39,12 @@ const SYSTEMS: [System; 2] = [
 const PROGRAM_MIB: u64 = 48;
 const PACKAGE_MIB: u64 = 20;
 
-/// Makes the packages of `only`, or of every system.
+/// Makes the packages of `only`, or of every system, of programs that are built first if `build` says so.
 ///
 /// # Errors
 /// A tool is missing, something does not build, or a package is not what it has to be: it needs a library, is
 /// too large, or is of another version.
-pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
+pub(crate) fn run(workspace: &Workspace, only: &[String], build: bool) -> Result<bool> {
     let systems = chosen(only)?;
     let place = workspace.root.join(PLACE);
     if place.is_dir() {
@@ -55,12 +55,12 @@ pub(crate) fn run(workspace: &Workspace, only: &[String]) -> Result<bool> {
     let epoch = commit_time(workspace)?;
     let mut built = Vec::new();
     for system in systems {
-        built.push((system, program::build(workspace, system)?));
+        built.push((system, program::of(workspace, system, build)?));
     }
     let here = built.iter().find(|(system, _)| system.runs_here()).map(|(_, program)| program);
     let here = match here {
         Some(program) => program.clone(),
-        None => program::build(workspace, System::of_this_machine()?)?,
+        None => program::of(workspace, System::of_this_machine()?, build)?,
     };
     program::check_version(&here, &version)?;
     let shared = tree::shared(workspace, &here, &place.join("shared"))?;

@@ -13,8 +13,20 @@ use crate::{python, setup};
 /// has parts in C and assembly, and a machine has no C compiler for other processors.
 const COMPILERS: [&str; 2] = ["ziglang>=0.13", "cargo-zigbuild>=0.19"];
 
-/// The program of `system`, optimised as a whole and without symbols.
-pub(super) fn build(workspace: &Workspace, system: &System) -> Result<PathBuf> {
+/// The program of `system`, built if `wanted`.
+pub(super) fn of(workspace: &Workspace, system: &System, wanted: bool) -> Result<PathBuf> {
+    if wanted {
+        build(workspace, system)?;
+    }
+    let program = workspace.target_directory.join(system.target).join("dist/ssdyno");
+    if !program.is_file() {
+        bail!("{} is missing; leave --no-build out", program.display());
+    }
+    Ok(program)
+}
+
+/// Builds it optimised as a whole and without symbols.
+fn build(workspace: &Workspace, system: &System) -> Result<()> {
     setup::cross_target(system.target)?;
     let python = python::environment(workspace, &COMPILERS)?;
     let tools = Path::new(&python).parent().context("an interpreter without a directory")?;
@@ -30,7 +42,7 @@ pub(super) fn build(workspace: &Workspace, system: &System) -> Result<PathBuf> {
     if !build.announced().stream()? {
         bail!("the program does not build for {}", system.target);
     }
-    Ok(workspace.target_directory.join(system.target).join("dist/ssdyno"))
+    Ok(())
 }
 
 /// # Errors

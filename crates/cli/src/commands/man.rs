@@ -13,7 +13,7 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Where to write a page for the program and one for each verb.
+    /// Where to write a page for the program and one for each verb, such as ssdyno-controller-invite.1.
     pub(crate) directory: Option<PathBuf>,
 }
 
@@ -25,13 +25,22 @@ pub(crate) fn run(args: &ManArgs, mut program: Command, output: Output) -> Resul
     };
     fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
     let mut files = Vec::new();
-    for verb in program.get_subcommands().filter(|verb| verb.get_name() != "help") {
-        let name = format!("ssdyno-{}", verb.get_name());
-        let page = page(verb.clone())?;
-        files.push(write(directory, &format!("{name}.1"), &page)?);
-    }
-    files.insert(0, write(directory, "ssdyno.1", &page(program)?)?);
+    write_all(directory, "ssdyno", &program, &mut files)?;
     output.either(|| files.join("\n") + "\n", || json!({ "files": files }))
+}
+
+/// Writes the page of `command` and those of the verbs below it, which the page refers to by these names.
+fn write_all(
+    directory: &Path,
+    name: &str,
+    command: &Command,
+    files: &mut Vec<String>,
+) -> Result<(), Failure> {
+    files.push(write(directory, &format!("{name}.1"), &page(command.clone())?)?);
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        write_all(directory, &format!("{name}-{}", verb.get_name()), verb, files)?;
+    }
+    Ok(())
 }
 
 fn page(command: Command) -> Result<String, Failure> {

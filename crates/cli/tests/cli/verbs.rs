@@ -367,7 +367,7 @@ fn completion_and_manual_know_all_verbs() {
     }
     assert!(place.ok(&["man"]).contains("130"));
     let files = place.ok(&["man", "pages"]);
-    for verb in ["run", "compare", "papers", "list", "show", "schema", "completion", "man"] {
+    for verb in ["run", "compare", "papers", "list", "show", "controller-invite", "man"] {
         let page = format!("ssdyno-{verb}.1");
         assert!(files.contains(&page), "{page} in {files}");
         assert!(place.path().join("pages").join(page).is_file());
