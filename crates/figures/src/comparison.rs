@@ -35,6 +35,10 @@ pub struct Change {
     pub first: Option<Value>,
     /// In the second run.
     pub second: Option<Value>,
+    /// The user asked for this difference, with the options of a side or with a spec for each side. It keeps nothing from
+    /// being compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asked_for: bool,
 }
 
 impl fmt::Display for Change {
@@ -44,7 +48,8 @@ impl fmt::Display for Change {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };
-        write!(f, "{} {} -> {}", self.key, text(&self.first), text(&self.second))
+        let asked_for = if self.asked_for { ", as asked for" } else { "" };
+        write!(f, "{} {} -> {}{asked_for}", self.key, text(&self.first), text(&self.second))
     }
 }
 
@@ -78,7 +83,7 @@ pub struct Comparison {
     /// latency; or that nothing may be said.
     #[serde(default = "cannot_tell")]
     pub verdict: Verdict,
-    /// What differs between the specs of the two runs. Between devices of different names the keys of the device file
+    /// What differs between the specs of the two runs; first what the user asked to differ. Between devices of different names the keys of the device file
     /// are left out.
     #[serde(default)]
     pub changed: Vec<Change>,

@@ -136,7 +136,7 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
 /// That a run did not end in a steady state, or never had one.
 pub(crate) fn unsettled(found: Option<&SteadyState>) -> Option<Warning> {
     let message = match found?.periods.last() {
-        None => "not steady: no steady state reached".to_owned(),
+        None => "no steady state reached".to_owned(),
         Some(last) => format!("not steady at the end: {}", last.left_because.as_ref()?),
     };
     Some(
@@ -283,6 +283,15 @@ mod tests {
             };
             (0..n).map(&mut at).collect()
         }
+    }
+
+    #[test]
+    fn a_run_without_a_steady_state_is_told_so_once() {
+        let warning = unsettled(Some(&SteadyState::default())).unwrap();
+        assert_eq!(
+            warning.line(),
+            "no steady state reached; run longer or precondition the target"
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What differs between the specs of two runs, and whether their figures may be held against each other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use ssdyno_figures::{Change, RunResult};
@@ -11,13 +11,63 @@ const SAME_ALL_THE_SAME: [&str; 5] = ["version", "description", "keep", "interva
 /// Keys of a load that say how long it goes on, and not what it is.
 const LENGTH: [&str; 3] = ["workload.requests", "workload.duration", "workload.ramp_up"];
 
+/// Keys with a name in place of values: what begins with the second follows from the first.
+const NAMED: [(&str, &str); 7] = [
+    ("workload", "workload."),
+    ("workload", "files"),
+    ("fio", "workload."),
+    ("fio", "files"),
+    ("host.name", OF_HOST),
+    ("host.network", "network."),
+    ("real.buffered", "page cache"),
+];
+
+/// Keys of which a load has one, so that to set the first changes both.
+const EITHER: [(&str, &str); 2] = [
+    ("workload.block_size", "workload.block_sizes"),
+    ("workload.block_sizes", "workload.block_size"),
+];
+
+/// The keys in which the user asked two runs to differ.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AskedKeys(BTreeSet<String>);
+
+impl AskedKeys {
+    /// The keys of which two specs, as JSON, have different values, those of `set` among them.
+    pub fn between(first: &Value, second: &Value) -> AskedKeys {
+        let [one, other] = [first, second].map(with_settings);
+        let names = one.keys().chain(other.keys());
+        AskedKeys(names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect())
+    }
+
+    /// Whether a difference in `key` follows from what was asked for.
+    fn explain(&self, key: &str) -> bool {
+        let follows = |pairs: &[(&str, &str)], is_this: fn(&str, &str) -> bool| {
+            pairs.iter().any(|(from, to)| is_this(key, to) && self.0.contains(*from))
+        };
+        self.0.contains(key)
+            || follows(&EITHER, |key, to| key == to)
+            || follows(&NAMED, |key, to| key.starts_with(to))
+    }
+}
+
+/// Every key of a spec with its value, each setting as the key that it sets: of several the last one.
+fn with_settings(spec: &Value) -> BTreeMap<String, Value> {
+    let mut all = keys_of(Some(spec));
+    if let Some(Value::Array(settings)) = all.remove("set") {
+        let pairs = settings.iter().filter_map(|setting| setting.as_str()?.split_once('='));
+        all.extend(pairs.map(|(key, value)| (key.trim().to_owned(), value.trim().into())));
+    }
+    all
+}
+
 /// What keys of the host file begin with.
 const OF_HOST: &str = "contents.host.";
 
-/// The keys of which the values differ, in the order of the spec; keys of the device only where both have the same name,
+/// The keys of which the values differ: first those that the user `asked` to differ, then in the order of the spec; keys of the device only where both have the same name,
 /// because between two devices nearly all differ.
-pub(crate) fn changes(first: &RunResult, second: &RunResult) -> Vec<Change> {
-    let (one, other) = (keys(first), keys(second));
+pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) -> Vec<Change> {
+    let (one, other) = (keys_of(first.spec.as_ref()), keys_of(second.spec.as_ref()));
     let mut names: Vec<&String> = one.keys().chain(other.keys()).collect();
     names.sort();
     names.dedup();
@@ -25,7 +75,7 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult) -> Vec<Change> {
     // A run without a host has none of its keys: that there is one, `host.driver` says.
     let has_host = |keys: &BTreeMap<String, Value>| keys.keys().any(|key| key.starts_with(OF_HOST));
     let both_have_host = has_host(&one) && has_host(&other);
-    names
+    let mut changes: Vec<Change> = names
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
         .filter(|name| same_device || !is_of_device(name))
@@ -34,22 +84,33 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult) -> Vec<Change> {
             key: name.clone(),
             first: one.get(name).cloned(),
             second: other.get(name).cloned(),
+            asked_for: asked.explain(name),
         })
-        .collect()
+        .collect();
+    changes.sort_by_key(|change| !change.asked_for);
+    changes
 }
 
-/// Why the figures of two runs must not be held against each other; empty where they may.
-pub(crate) fn obstacles(first: &RunResult, second: &RunResult, changes: &[Change]) -> Vec<String> {
+/// Why the figures of two runs must not be held against each other; empty where they may. What the user asked to differ is no
+/// reason.
+pub(crate) fn obstacles(
+    first: &RunResult,
+    second: &RunResult,
+    changes: &[Change],
+    asked: &AskedKeys,
+) -> Vec<String> {
     let mut why = Vec::new();
     let is_real = |run: &RunResult| run.simulated_requests_per_wall_second.is_none();
     if is_real(first) != is_real(second) {
         why.push("one target is real, the other is simulated".to_owned());
     }
-    if first.page_cache != second.page_cache && is_real(first) == is_real(second) {
+    let other_cache = first.page_cache != second.page_cache && is_real(first) == is_real(second);
+    if other_cache && !asked.explain("page cache") {
         why.push("one run went through the page cache, the other did not".to_owned());
     }
+    let unasked = changes.iter().filter(|change| !change.asked_for);
     let of_load: Vec<&str> =
-        changes.iter().map(|change| change.key.as_str()).filter(|k| is_of_load(k)).collect();
+        unasked.map(|change| change.key.as_str()).filter(|k| is_of_load(k)).collect();
     let without_spec = first.spec.is_none() || second.spec.is_none();
     if !of_load.is_empty() {
         why.push(format!("the loads differ ({})", of_load.join(", ")));
@@ -87,11 +148,11 @@ fn is_of_load(key: &str) -> bool {
     of_load && !LENGTH.contains(&key)
 }
 
-/// Every key of the spec of `run` with its value. The keys of a device file have no table before them, those of the files
+/// Every key of a spec with its value. The keys of a device file have no table before them, those of the files
 /// of workload and network have `workload.` and `network.`: as `set` takes them.
-fn keys(run: &RunResult) -> BTreeMap<String, Value> {
+fn keys_of(spec: Option<&Value>) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
-    let Some(Value::Object(spec)) = &run.spec else { return all };
+    let Some(Value::Object(spec)) = spec else { return all };
     for (name, value) in spec {
         if name == "contents" {
             continue;
@@ -168,7 +229,8 @@ mod tests {
     #[test]
     fn keys_that_differ_are_named_as_they_are_typed() {
         let (a, b) = (run("sim:a", spec("4KiB", 8, 1)), run("sim:a", spec("64KiB", 16, 2)));
-        let told: Vec<String> = changes(&a, &b).iter().map(ToString::to_string).collect();
+        let none = AskedKeys::default();
+        let told: Vec<String> = changes(&a, &b, &none).iter().map(ToString::to_string).collect();
         assert_eq!(
             told,
             [
@@ -178,16 +240,59 @@ mod tests {
                 "workload.requests 1 -> 2"
             ]
         );
-        let why = obstacles(&a, &b, &changes(&a, &b));
+        let why = obstacles(&a, &b, &changes(&a, &b, &none), &none);
         assert_eq!(why, ["the loads differ (workload.block_size)"]);
         // Between two devices nearly all keys differ.
         let other = run("sim:b", spec("4KiB", 16, 1));
-        assert_eq!(changes(&a, &other), []);
-        assert!(obstacles(&a, &other, &[]).is_empty());
+        assert_eq!(changes(&a, &other, &none), []);
+        assert!(obstacles(&a, &other, &[], &none).is_empty());
+    }
+
+    /// What the user names is judged; every other difference still forbids it.
+    #[test]
+    fn differences_that_were_asked_for_are_no_obstacle() {
+        let (a, b) = (run("sim:a", spec("4KiB", 8, 1)), run("sim:a", spec("64KiB", 16, 1)));
+        let told = |one: Value, other: Value| {
+            let asked = AskedKeys::between(&one, &other);
+            let changes = changes(&a, &b, &asked);
+            (changes[0].to_string(), obstacles(&a, &b, &changes, &asked))
+        };
+        let settings = |of: &[&str]| json!({ "version": 1, "set": of });
+        let block = "workload.block_size 4KiB -> 64KiB, as asked for";
+        let sized = |size: &str| settings(&["workload.block_size=1KiB", size]);
+        let asked = told(sized("workload.block_size=4k"), sized("workload.block_size=64k"));
+        assert_eq!(asked, (block.to_owned(), vec![]));
+        let named = |name: &str| json!({ "workload": name });
+        assert_eq!(told(named("randread"), named("large.toml")), (block.to_owned(), vec![]));
+        let contents = |block: &str| json!({ "contents": { "workload": { "block_size": block } } });
+        assert_eq!(told(contents("4KiB"), contents("64KiB")), (block.to_owned(), vec![]));
+        // The same on both sides, or another key, explains nothing.
+        for (one, other) in [
+            (sized("workload.block_size=4k"), sized("workload.block_size=4k")),
+            (settings(&["workload.depth=1"]), settings(&["workload.depth=2"])),
+        ] {
+            assert_eq!(told(one, other).1, ["the loads differ (workload.block_size)"]);
+        }
+        let channels = told(settings(&["flash.channels=8"]), settings(&[]));
+        assert_eq!(channels.0, "flash.channels 8 -> 16, as asked for");
+        assert_eq!(channels.1.len(), 1);
+        // Which cache a real run used is a key of its own.
+        let buffered = |on: bool| RunResult {
+            simulated_requests_per_wall_second: None,
+            page_cache: Some(on),
+            ..a.clone()
+        };
+        let real = |on: bool| json!({ "real": { "buffered": on } });
+        let asked = AskedKeys::between(&json!({}), &real(true));
+        assert_eq!(obstacles(&buffered(false), &buffered(true), &[], &asked), [""; 0]);
+        let simulated = obstacles(&a, &buffered(true), &[], &asked);
+        assert_eq!(simulated, ["one target is real, the other is simulated"]);
     }
 
     #[test]
     fn unlike_targets_are_not_held_against_each_other() {
+        let none = AskedKeys::default();
+        let obstacles = |a: &RunResult, b: &RunResult| obstacles(a, b, &[], &none);
         let a = run("sim:a", spec("4KiB", 8, 1));
         let real = RunResult {
             simulated_requests_per_wall_second: None,
@@ -195,11 +300,11 @@ mod tests {
             ..a.clone()
         };
         let buffered = RunResult { page_cache: Some(true), ..real.clone() };
-        assert!(obstacles(&a, &real, &[])[0].contains("simulated"));
-        assert!(obstacles(&buffered, &real, &[])[0].contains("page cache"));
+        assert!(obstacles(&a, &real)[0].contains("simulated"));
+        assert!(obstacles(&buffered, &real)[0].contains("page cache"));
         // Results of old programs have no spec.
         let [old, older] =
             ["x", "y"].map(|name| RunResult { spec: None, workload: name.into(), ..a.clone() });
-        assert_eq!(obstacles(&old, &older, &[]), ["the loads differ (x and y)"]);
+        assert_eq!(obstacles(&old, &older), ["the loads differ (x and y)"]);
     }
 }

@@ -6,7 +6,7 @@ use ssdyno_figures::{
 };
 use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
 
-use crate::changes::{changes, obstacles};
+use crate::changes::{AskedKeys, changes, obstacles};
 use crate::headline::{FigureKind, headline_figures};
 use crate::provenance::provenance_changes;
 
@@ -25,6 +25,11 @@ fn words_of(kind: FigureKind) -> (&'static str, &'static str) {
 /// runs of the same thing with different seeds *all* figures together get the verdict *cannot
 /// tell* more than nine times of ten. The verdict is that where the interval holds 1.
 pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
+    compare_asked(first, second, &AskedKeys::default())
+}
+
+/// As [`compare`], of runs that the user asked to differ in `asked`: a load that differs in nothing else is judged.
+pub fn compare_asked(first: &RunResult, second: &RunResult, asked: &AskedKeys) -> Comparison {
     let others = headline_figures(second);
     let figures: Vec<FigureComparison> = headline_figures(first)
         .iter()
@@ -33,12 +38,13 @@ pub fn compare(first: &RunResult, second: &RunResult) -> Comparison {
             figure(one.name, one.kind, (one.value, one.interval), (other.value, other.interval))
         })
         .collect();
-    concluded((first, second), figures, notes(first, second))
+    concluded((first, second), asked, figures, notes(first, second))
 }
 
 /// What `figures` of two runs, or of the runs that these stand for, let one say.
 pub(crate) fn concluded(
     (first, second): (&RunResult, &RunResult),
+    asked: &AskedKeys,
     figures: Vec<FigureComparison>,
     notes: Vec<String>,
 ) -> Comparison {
@@ -48,9 +54,9 @@ pub(crate) fn concluded(
         (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
     });
     let warnings = warnings(first, second);
-    let changed = changes(first, second);
+    let changed = changes(first, second, asked);
     let changed_provenance = provenance_changes(first, second);
-    let not_comparable = obstacles(first, second, &changed);
+    let not_comparable = obstacles(first, second, &changed, asked);
     let same = |figure: &FigureComparison| figure.first.to_bits() == figure.second.to_bits();
     let is_same = !figures.is_empty()
         && figures.iter().all(same)

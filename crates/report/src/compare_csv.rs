@@ -138,7 +138,8 @@ mod tests {
             RepeatedRuns { name: name.into(), asked: 2, runs, figures }
         };
         let sides = [side("a", &[90.0, 110.0]), side("b", &[180.0, 220.0])];
-        let compared = [crate::compare_runs(&sides[0].runs, &sides[1].runs).unwrap()];
+        let compared =
+            [crate::compare_runs(&sides[0].runs, &sides[1].runs, &Default::default()).unwrap()];
         let names = ["a".to_owned(), "b".to_owned()];
         let text = comparison_csv(&names, &[], &compared, &sides);
         let lines = lines(&text);

@@ -30,7 +30,8 @@ mod series_csv;
 mod side_by_side;
 mod text;
 
-pub use compare::compare;
+pub use changes::AskedKeys;
+pub use compare::{compare, compare_asked};
 pub use compare_csv::comparison_csv;
 pub use directory::RunDirectory;
 pub use error::ResultError;

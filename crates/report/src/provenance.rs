@@ -55,7 +55,7 @@ pub(crate) fn provenance_changes(first: &RunResult, second: &RunResult) -> Vec<C
 fn change(key: &str, first: String, second: String) -> Option<Change> {
     let is_other = first != second;
     let (first, second) = (Some(Value::String(first)), Some(Value::String(second)));
-    is_other.then(|| Change { key: key.to_owned(), first, second })
+    is_other.then(|| Change { key: key.to_owned(), first, second, asked_for: false })
 }
 
 /// `0.1.0 (0123456789)`.

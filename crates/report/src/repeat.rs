@@ -5,7 +5,8 @@ use ssdyno_figures::{
 };
 use ssdyno_record::mean_interval;
 
-use crate::compare::{concluded, judged, unfair};
+use crate::changes::AskedKeys;
+use crate::compare::{compare_asked, concluded, judged, unfair};
 use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
 
 /// The figures that all of `runs` have, over the runs: the mean of the figures of the runs with a 95 % interval of
@@ -53,18 +54,22 @@ fn values(runs: &[RunResult], name: &str) -> Option<Vec<f64>> {
 /// of their logarithms: what moves both runs of a pair alike, such as the addresses that a seed draws or a machine that grows
 /// warm, cancels out. The figures beside it are means over the runs.
 ///
-/// A single pair has no spread: it is compared as two runs are.
-pub fn compare_runs(first: &[RunResult], second: &[RunResult]) -> Option<Comparison> {
+/// A single pair has no spread: it is compared as two runs are. The user asked the sides to differ in `asked`.
+pub fn compare_runs(
+    first: &[RunResult],
+    second: &[RunResult],
+    asked: &AskedKeys,
+) -> Option<Comparison> {
     let (one, other) = (first.first()?, second.first()?);
     if first.len().min(second.len()) < 2 {
-        return Some(crate::compare(one, other));
+        return Some(compare_asked(one, other, asked));
     }
     let figures: Vec<FigureComparison> =
         HEADLINES.iter().filter_map(|figure| paired(*figure, first, second)).collect();
-    let mut all = concluded((one, other), figures, Vec::new());
+    let mut all = concluded((one, other), asked, figures, Vec::new());
     for (one, other) in first.iter().zip(second) {
         // Each run has its own numbers in what it warns of: one of a kind is enough.
-        let more = concluded((one, other), Vec::new(), Vec::new()).warnings;
+        let more = concluded((one, other), asked, Vec::new(), Vec::new()).warnings;
         for warning in more {
             if !all.warnings.iter().any(|known| known.kind == warning.kind) {
                 all.warnings.push(warning);
@@ -112,6 +117,10 @@ mod tests {
         iops.iter().map(|iops| RunResult { iops: *iops, ..RunResult::default() }).collect()
     }
 
+    fn compare(first: &[f64], second: &[f64]) -> Option<Comparison> {
+        compare_runs(&runs(first), &runs(second), &AskedKeys::default())
+    }
+
     /// 1, 2, 3, 4, 5: mean 3, standard deviation 1.5811, t(0.975, 4) = 2.776445 (tables), half 1.963243.
     #[test]
     fn the_interval_is_that_of_students_t() {
@@ -132,7 +141,7 @@ mod tests {
         let first = [100.0, 1_000.0, 10_000.0];
         let second: Vec<f64> =
             first.iter().zip([0.1, 0.2, 0.3]).map(|(v, log): (&f64, f64)| v * log.exp()).collect();
-        let compared = compare_runs(&runs(&first), &runs(&second)).unwrap();
+        let compared = compare(&first, &second).unwrap();
         let iops = &compared.figures[0];
         let interval = iops.interval.unwrap();
         assert!((iops.ratio - 0.2_f64.exp()).abs() < 1e-9, "{iops:?}");
@@ -142,10 +151,10 @@ mod tests {
         assert_eq!(iops.verdict, Verdict::CannotTell);
         // The runs differ a hundred times more than the sides: only pairs tell it.
         let second: Vec<f64> = first.iter().zip([1.09, 1.1, 1.11]).map(|(v, by)| v * by).collect();
-        let compared = compare_runs(&runs(&first), &runs(&second)).unwrap();
+        let compared = compare(&first, &second).unwrap();
         assert_eq!(compared.verdict, Verdict::Better);
-        let same = compare_runs(&runs(&first), &runs(&first)).unwrap();
+        let same = compare(&first, &first).unwrap();
         assert_eq!(same.verdict, Verdict::Identical);
-        assert!(compare_runs(&[], &runs(&first)).is_none());
+        assert!(compare(&[], &first).is_none());
     }
 }

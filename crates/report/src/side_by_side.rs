@@ -87,6 +87,23 @@ pub(crate) fn level(comparison: &Comparison) -> Option<String> {
 /// What may be said, in a sentence.
 pub fn verdict(comparison: &Comparison) -> String {
     let Comparison { first, second, .. } = comparison;
+    let of = |name: &str| {
+        comparison.figures.iter().find(|figure| figure.figure == name).map(|figure| figure.verdict)
+    };
+    // Larger requests are fewer: who asked for other sizes wants to know of both.
+    match (comparison.verdict, of("iops"), of("throughput_bytes_per_second")) {
+        (Verdict::Worse, Some(Verdict::Worse), Some(Verdict::Better)) => {
+            return format!(
+                "{second} serves fewer requests per second, and more bytes per second than {first}"
+            );
+        }
+        (Verdict::Better, Some(Verdict::Better), Some(Verdict::Worse)) => {
+            return format!(
+                "{second} serves more requests per second, and fewer bytes per second than {first}"
+            );
+        }
+        _ => {}
+    }
     match comparison.verdict {
         Verdict::Better => format!("{second} is faster than {first}"),
         Verdict::Worse => format!("{second} is slower than {first}"),
@@ -248,6 +265,7 @@ mod tests {
                 key: "flash.channels".into(),
                 first: Some(1.into()),
                 second: Some(second.into()),
+                asked_for: false,
             }],
             ..crate::compare(&results[0], &results[at])
         };

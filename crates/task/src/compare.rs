@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, Keep, KeepGoing, RepeatedRuns, RunResult};
 use ssdyno_report::{
-    HeadlineFigure, compare, compare_runs, comparison_csv, comparison_html, headline_figures,
-    repeated_figures,
+    AskedKeys, HeadlineFigure, compare_asked, compare_runs, comparison_csv, comparison_html,
+    headline_figures, repeated_figures,
 };
 use ssdyno_session::{
     Failure, FailureKind, Measured, Prepared, Prompt, RunList, RunListProgress, RunPhase, RunSpec,
@@ -28,7 +28,8 @@ pub struct CompareTask {
     /// How targets are run; `real` and `write` are for real ones alone.
     pub run: RunSpec,
     /// What is run for each side, in the order of the sides, in place of what `run` says; `null`, or none at all: as `run`
-    /// says. A spec without a target loads the one that the side names.
+    /// says. A spec without a target loads the one that the side names. In what specs of two sides differ was asked for: a load
+    /// that differs in nothing else is judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub specs: Vec<Option<RunSpec>>,
     /// How often each side runs, in turn: 2 or more. The figures are then those over the runs, their intervals those of the
@@ -99,9 +100,10 @@ impl CompareTask {
         let writes_to = specs.iter().flatten().filter(|spec| spec.write.allowed);
         let writes_to = writes_to.map(|spec| spec.target().to_owned()).collect();
         let names = names(&self.sides);
+        let asked = (1..self.sides.len()).map(|at| self.asked(&specs, at, &run)).collect();
         if let Some(runs) = self.runs {
             let specs: Vec<RunSpec> = specs.into_iter().flatten().collect();
-            return repeated(&specs, names, runs, writes_to, prompt);
+            return repeated(&specs, names, asked, runs, writes_to, prompt);
         }
         let sides = self.sides.iter().zip(specs).map(|(side, spec)| match spec {
             None => read(side),
@@ -111,7 +113,7 @@ impl CompareTask {
         let name = counted(sides.len() as u64, "run", "runs") + " side by side";
         let carry_out = move |control: &TaskControl| {
             let (results, failure) = run_all(sides, control)?;
-            let result = CompareResult::of(names, results);
+            let result = CompareResult::of(names, results, &asked);
             Ok(TaskOutcome { result: TaskResult::Compare(Box::new(result)), failure })
         };
         Ok(PreparedTask::new(name, writes_to, carry_out))
@@ -148,6 +150,19 @@ impl CompareTask {
         Ok(())
     }
 
+    /// In what side `at` differs from the first because the user said so. A result was there before: what is run beside it
+    /// differs as asked for in what its own options say over `run`.
+    fn asked(&self, specs: &[Option<RunSpec>], at: usize, run: &RunSpec) -> AskedKeys {
+        let own = |at: usize| self.specs.get(at).is_some_and(Option::is_some);
+        let options = |at: usize| self.specs.get(at)?.as_ref().filter(|own| own.target.is_none());
+        match (&specs[0], &specs[at]) {
+            (Some(first), Some(second)) if own(0) || own(at) => between(first, second),
+            (Some(_), None) => options(0).map_or_else(AskedKeys::default, |own| between(own, run)),
+            (None, Some(_)) => options(at).map_or_else(AskedKeys::default, |own| between(run, own)),
+            _ => AskedKeys::default(),
+        }
+    }
+
     /// What is run for side `at`, where nothing but `run` is said.
     fn spec(&self, at: usize, run: &RunSpec) -> RunSpec {
         let side = &self.sides[at];
@@ -164,10 +179,20 @@ impl CompareTask {
     }
 }
 
+/// In what two specs differ beside their targets, which are sides and no options.
+fn between(first: &RunSpec, second: &RunSpec) -> AskedKeys {
+    let [first, second] = [first, second].map(|spec| {
+        // A structure of named keys always has a JSON form.
+        serde_json::to_value(RunSpec { target: None, ..spec.clone() }).unwrap_or_default()
+    });
+    AskedKeys::between(&first, &second)
+}
+
 /// The task that runs each of `specs` as often as `runs` says, in turn.
 fn repeated(
     specs: &[RunSpec],
     names: Vec<String>,
+    asked: Vec<AskedKeys>,
     runs: u32,
     writes_to: Vec<String>,
     prompt: &mut dyn Prompt,
@@ -177,25 +202,32 @@ fn repeated(
     let carry_out = move |control: &TaskControl| {
         let (repeated, failure) =
             rounds.carry_out(&names, &mut |list, progress| report(list, progress, control))?;
-        let result = CompareResult::of_repeated(names, repeated);
+        let result = CompareResult::of_repeated(names, repeated, &asked);
         Ok(TaskOutcome { result: TaskResult::Compare(Box::new(result)), failure })
     };
     Ok(PreparedTask::new(name, writes_to, carry_out))
 }
 
 impl CompareResult {
-    /// Holds the other `results` against the first; runs are called `names`.
-    fn of(names: Vec<String>, results: Vec<RunResult>) -> CompareResult {
-        let others = results.iter().skip(1);
-        let comparisons = others.map(|other| compare(&results[0], other));
+    /// Holds the other `results` against the first, from which each was asked to differ in `asked`; runs are called `names`.
+    fn of(names: Vec<String>, results: Vec<RunResult>, asked: &[AskedKeys]) -> CompareResult {
+        let others = results.iter().skip(1).zip(asked);
+        let comparisons = others.map(|(other, asked)| compare_asked(&results[0], other, asked));
         let comparisons = called(&names, comparisons.collect());
         CompareResult { names, results, comparisons, repeated: Vec::new() }
     }
 
     /// Holds the other sides against the first, run by run.
-    fn of_repeated(names: Vec<String>, repeated: Vec<RepeatedRuns>) -> CompareResult {
-        let others = repeated.iter().skip(1);
-        let comparisons = others.filter_map(|other| compare_runs(&repeated[0].runs, &other.runs));
+    fn of_repeated(
+        names: Vec<String>,
+        repeated: Vec<RepeatedRuns>,
+        asked: &[AskedKeys],
+    ) -> CompareResult {
+        let others = repeated.iter().skip(1).zip(asked);
+        let against = |(other, asked): (&RepeatedRuns, &AskedKeys)| {
+            compare_runs(&repeated[0].runs, &other.runs, asked)
+        };
+        let comparisons = others.filter_map(against);
         let mut comparisons = called(&names, comparisons.collect());
         for comparison in &mut comparisons {
             let (ran, asked) = (repeated[0].runs.len(), repeated[0].asked);
@@ -239,15 +271,20 @@ fn called(names: &[String], comparisons: Vec<Comparison>) -> Vec<Comparison> {
 /// What runs are called: directories by their last part, targets as they were given; with a number where two would be called
 /// the same.
 fn names(sides: &[String]) -> Vec<String> {
+    let last = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let short = |side: &String| {
         let path = Path::new(side);
         let file = path.file_name().is_some_and(|name| name == "result.json");
         let path = if file { path.parent().unwrap_or(path) } else { path };
-        match CompareTask::is_stored(side) {
-            true => {
-                path.file_name().map_or_else(|| side.clone(), |n| n.to_string_lossy().into_owned())
-            }
-            false => side.clone(),
+        if !CompareTask::is_stored(side) {
+            return side.clone();
+        }
+        let name = last(path).unwrap_or_else(|| side.clone());
+        // Which of the repetitions it is says little without what was repeated.
+        let is_repetition = name.strip_prefix("run-").is_some_and(|n| n.parse::<u32>().is_ok());
+        match path.parent().and_then(last).filter(|_| is_repetition) {
+            Some(whole) => format!("{whole}/{name}"),
+            None => name,
         }
     };
     let names: Vec<String> = sides.iter().map(short).collect();
@@ -274,6 +311,8 @@ fn read(side: &str) -> Result<Side, Failure> {
 
 fn stored(file: &str) -> Result<Side, Failure> {
     let text = files::read_text(file)?;
+    let first_run = Path::new(file).with_file_name("run-1");
+    let of_several = first_run.join("result.json").is_file();
     let result = serde_json::from_str(&text).map_err(|error| {
         let why = match text.trim_ascii().is_empty() {
             true => format!("{file} is empty"),
@@ -285,7 +324,11 @@ fn stored(file: &str) -> Result<Side, Failure> {
                 format!("{file}:{line}:{column}: not a result: {why}")
             }
         };
-        Failure::usage(why).with_help("name a result.json that `ssdyno run` wrote")
+        let help = match of_several {
+            true => format!("name one of its runs, such as {}", first_run.display()),
+            false => "name a result.json that `ssdyno run` wrote".to_owned(),
+        };
+        Failure::usage(why).with_help(help)
     })?;
     Ok(Side::Stored(Box::new(result)))
 }

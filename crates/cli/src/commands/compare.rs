@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ssdyno_figures::Keep;
 use ssdyno_report::{RunDirectory, SortBy, comparison_text, repeated_text, runs_table, runs_text};
-use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, refuse_real, unwritable};
+use ssdyno_session::{ErrorBody, Failure, ResultFolder, RunSpec, given, refuse_real, unwritable};
 use ssdyno_sweep::Objective;
 use ssdyno_task::{
     CompareResult, CompareTask, Gate, SlowerLimit, Task, TaskOutcome, TaskResult, not_slower,
@@ -15,7 +15,7 @@ use ssdyno_task::{
 
 use crate::diagnose;
 use crate::gates::{self, JunitArgs};
-use crate::options::in_text;
+use crate::options::{in_text, option_of};
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::results::{HEADING, ResultsArgs, keep};
@@ -24,10 +24,10 @@ use crate::task;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Directories of runs, result.json files, or targets, which are then run: simulated ones side
+    /// Directories of runs, result.json files, or targets and spec files, which are then run: simulated ones side
     /// by side, real ones one after the other, read-only unless --write says otherwise. The first is
     /// what the others are compared with.
-    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET")]
+    #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET|SPEC")]
     pub(crate) sides: Vec<String>,
     /// Print one table, a row a run, in the order of this figure, the best first: iops, throughput, mean, p50, p95, p99,
     /// p99.9, energy_per_request, energy_delay, wa.
@@ -91,6 +91,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
             .with_help("leave one of the two out"));
     }
     let (run, specs) = (args.common.spec(), specs(args)?);
+    refuse_options(args, &run)?;
     let compare = CompareTask { sides: args.sides.clone(), run, specs, runs: args.runs };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
     // Made before the runs: who has no place for results should hear of it at once.
@@ -169,29 +170,67 @@ fn last(path: &str) -> Option<&str> {
     path.rsplit(['/', '\\']).next()
 }
 
-/// What is run for each side, where options say it for one of them.
+/// What is run for each side, where options say it for one of them, or its spec file.
 fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
     let options = [("--a", &args.a), ("--b", &args.b)];
-    let Some((first, _)) = options.iter().find(|(_, text)| text.is_some()) else {
-        return Ok(Vec::new());
-    };
-    if args.sides.len() != 2 {
+    let first = options.iter().find(|(_, text)| text.is_some());
+    if let (Some((first, _)), true) = (first, args.sides.len() != 2) {
         return Err(Failure::usage(format!("`{first}` is for a comparison of two sides"))
             .with_help("name two targets; a result of each other one can be stored and compared"));
     }
-    let spec = |((option, text), side): ((&str, &Option<String>), &String)| {
-        let Some(text) = text else { return Ok(None) };
-        if CompareTask::is_stored(side) {
-            return Err(Failure::usage(format!(
-                "{side} is a result, and `{option}` is for a target"
+    let own = |(at, side): (usize, &String)| {
+        let own = options.get(at).and_then(|(option, text)| Some((*option, text.as_ref()?)));
+        match (RunSpec::is_file(side), own) {
+            (false, None) => Ok(None),
+            (false, Some((option, text))) => of_options(args, side, option, text).map(Some),
+            (true, None) => of_file(side).map(Some),
+            (true, Some((option, _))) => Err(Failure::usage(format!(
+                "{side} is a spec file, and `{option}` is for a target"
             ))
-            .with_help(format!("leave `{option}` out, or name the target of the result")));
+            .with_help(format!("leave `{option}` out, and write its keys into the file"))),
         }
-        let spec = args.common.with(option, text, CompareTask::is_real(side))?;
-        // As for sides without options: what is not said must not differ.
-        Ok(Some(spec.for_all(&args.sides)))
     };
-    options.into_iter().zip(&args.sides).map(spec).collect()
+    let specs: Vec<Option<RunSpec>> =
+        args.sides.iter().enumerate().map(own).collect::<Result<_, _>>()?;
+    Ok(if specs.iter().all(Option::is_none) { Vec::new() } else { specs })
+}
+
+fn of_options(
+    args: &CompareArgs,
+    side: &str,
+    option: &str,
+    text: &str,
+) -> Result<RunSpec, Failure> {
+    if CompareTask::is_stored(side) {
+        return Err(Failure::usage(format!("{side} is a result, and `{option}` is for a target"))
+            .with_help(format!("leave `{option}` out, or name the target of the result")));
+    }
+    let spec = args.common.with(option, text, CompareTask::is_real(side))?;
+    // As for sides without options: what is not said must not differ.
+    Ok(spec.for_all(&args.sides))
+}
+
+fn of_file(file: &str) -> Result<RunSpec, Failure> {
+    let spec = RunSpec::read(file)?;
+    if spec.target.is_none() && spec.fio.is_some() {
+        return Err(Failure::usage(format!("{file} does not name its target"))
+            .with_help("write the file or device of the job file as `target`")
+            .with_key("target"));
+    }
+    Ok(RunSpec { target: Some(spec.target().to_owned()), ..spec })
+}
+
+/// A spec file says all of its side: options that no side takes would do nothing.
+fn refuse_options(args: &CompareArgs, run: &RunSpec) -> Result<(), Failure> {
+    if !args.sides.iter().all(|side| RunSpec::is_file(side)) {
+        return Ok(());
+    }
+    // The seed is always among what is given.
+    let other = given("", run).into_iter().find(|(key, value)| key != "seed" || value != 1);
+    let Some((key, _)) = other else { return Ok(()) };
+    Err(Failure::usage(format!("`{}` has no place beside spec files", option_of(&key)))
+        .with_help(format!("leave it out, or write the key {key} into the files"))
+        .with_key(key))
 }
 
 /// Options of real targets need one.

@@ -82,7 +82,7 @@ fn sides_have_options_of_their_own() {
     let sides = ["sim:p3600", "sim:p3600", "--a", "--queues per-core", "--b", "--queues single"];
     let text = place.ok(&compare(&sides));
     let changed: Vec<&str> = text.lines().take(3).filter(|l| l.contains("host.queues")).collect();
-    assert_eq!(changed, ["changed: host.queues per-core -> single"], "{text}");
+    assert_eq!(changed, ["changed: host.queues per-core -> single, as asked for"], "{text}");
     let figures = place.json(&compare(&sides));
     let verdict = &figures["comparisons"][0]["verdict"];
     assert!(verdict == "better" || verdict == "worse" || verdict == "cannot_tell", "{verdict}");
@@ -96,6 +96,75 @@ fn sides_have_options_of_their_own() {
     };
     assert_eq!(depth(1), [16, 16]);
     assert_ne!(depth(0), [16, 16]);
+}
+
+/// A load that the user asked to differ is judged; any other difference still forbids it.
+#[test]
+fn loads_that_were_asked_to_differ_are_judged() {
+    let place = Place::new();
+    let verdict = |args: &[&str]| {
+        let compared = place.json(&compare(args));
+        let verdict = compared["comparisons"][0]["verdict"].as_str().unwrap().to_owned();
+        (verdict, compared["comparisons"][0]["changed"][0]["asked_for"].clone())
+    };
+    let sim = "sim:config-a";
+    let depths = [sim, sim, "--a", "-d 1", "--b", "-d 32"];
+    let text = place.ok(&compare(&depths));
+    assert!(text.starts_with("changed: workload.depth 1 -> 32, as asked for\n"), "{text}");
+    assert!(!text.contains("not comparable"), "{text}");
+    assert_eq!(verdict(&depths), ("better".to_owned(), true.into()));
+    assert_eq!(verdict(&[sim, sim, "--b", "-b 64k"]).0, "worse");
+    assert_eq!(verdict(&[&depths[..], &["--runs", "2"]].concat()).1, true);
+    // More bytes with fewer requests is neither faster nor slower alone.
+    let text = place.ok(&compare(&[sim, sim, "--a", "-b 4k", "--b", "-b 64k"]));
+    assert!(text.contains("fewer requests per second, and more bytes per second"), "{text}");
+    // A stored run beside what its options name, and beside what they do not.
+    place.ok(&["run", sim, "--requests", "2000", "--name", "a", "--workload", "randread"]);
+    assert_ne!(verdict(&["results/a", sim, "--b", "-d 64"]).0, "not_comparable");
+    let other = ["results/a", sim, "--b", "-d 64", "-b", "64k"];
+    assert_eq!(verdict(&other), ("not_comparable".to_owned(), true.into()));
+    // A real target stays unlike a simulated one.
+    let real = ["null:", sim, "--a", "-d 64"];
+    assert_eq!(verdict(&real).0, "not_comparable");
+}
+
+/// A spec file says all of its side.
+#[test]
+fn spec_files_are_sides() {
+    let place = Place::new();
+    let spec = |depth: u32| {
+        format!(
+            "target = \"sim:config-a\"\nworkload = \"randread\"\nrequests = 2000\n\
+             set = [\"workload.depth={depth}\"]\n"
+        )
+    };
+    place.write("a.toml", spec(1));
+    place.write("b.toml", spec(32));
+    let files = ["compare", "a.toml", "b.toml", "--keep", "none"];
+    let text = place.ok(&files);
+    assert!(text.starts_with("changed: workload.depth 1 -> 32, as asked for\n"), "{text}");
+    assert!(text.contains("b.toml is faster than a.toml"), "{text}");
+    let repeated = place.json(&[&files[..], &["--runs", "2"]].concat());
+    assert_eq!(repeated["repeated"][1]["runs"].as_array().unwrap().len(), 2);
+    let told = place.fails(2, &[&files[..], &["--seed", "4"]].concat());
+    assert!(told.contains("`--seed` has no place beside spec files"), "{told}");
+    let told = place.fails(2, &[&files[..], &["--b", "-d 2"]].concat());
+    assert!(told.contains("b.toml is a spec file"), "{told}");
+    // Options are for the sides that are no files; a device file is none of them.
+    place.write("d.toml", place.ok(&["show", "sim:config-a"]));
+    place.ok(&["compare", "a.toml", "d.toml", "--requests", "500", "--keep", "none"]);
+}
+
+/// Each repetition is a run of its own, called by the whole and its number.
+#[test]
+fn a_repetition_is_a_side() {
+    let place = Place::new();
+    place.ok(&["run", "null:", "--requests", "500", "--runs", "2", "--name", "x"]);
+    let sides = ["results/x/run-1/result.json", "results/x/run-2"];
+    let compared = place.json(&[&["compare"], &sides[..], &["--keep", "none"]].concat());
+    assert_eq!(compared["names"], serde_json::json!(["x/run-1", "x/run-2"]));
+    let told = place.fails(2, &["compare", "results/x", "results/x/run-2"]);
+    assert!(told.contains("results/x/run-1"), "{told}");
 }
 
 #[test]

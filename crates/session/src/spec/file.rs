@@ -33,6 +33,15 @@ impl RunSpec {
         RunSpec::from_json(path, spec).map_err(|failure| failure.in_file(path))
     }
 
+    /// Whether `path` is a TOML file with a spec in it, and not with a device: it names a target, a workload or a job file.
+    pub fn is_file(path: &str) -> bool {
+        let table = || std::fs::read_to_string(path).ok()?.parse::<toml::Table>().ok();
+        let is_spec = |table: toml::Table| {
+            ["target", "workload", "fio"].iter().any(|key| table.contains_key(*key))
+        };
+        is_toml(path) && table().is_some_and(is_spec)
+    }
+
     /// The spec in a value of JSON, which messages call `name`.
     ///
     /// # Errors
