@@ -25,6 +25,16 @@ def test_figures_are_attributes():
         result.iops = 1
 
 
+def test_why_says_what_latencies_consist_of():
+    mean = small(why=True).latency_parts_ns.read.mean.to_dict()
+    total = mean.pop("total")
+    assert total > 0
+    assert sum(mean.values()) == pytest.approx(total, rel=0.001)
+    for plain in (small(), small(why=False)):
+        assert plain.to_dict().get("latency_parts_ns") is None
+    assert small(spec={"why": True}).latency_parts_ns
+
+
 def test_seed_decides():
     first, again, other = (small(seed=seed).latency_ns.to_dict() for seed in (7, 7, 8))
     assert first == again != other

@@ -122,6 +122,7 @@ def run(
     seed: int | None = None,
     keep: str | None = None,
     interval: Any = None,
+    why: bool | None = None,
     fio: Any = None,
     trace: Any = None,
     host: Any = None,
@@ -140,7 +141,8 @@ def run(
 
     The arguments are the keys of a spec (docs/schemas/spec.json); ``duration`` is its key ``for``. ``spec`` has keys
     that the others do not set. A real target is opened read-only unless ``write=True``; a device is written to only
-    with its serial number in ``destroy``. Files are written to a new directory in ``results``, if that is given.
+    with its serial number in ``destroy``. ``why=True`` finds out what the latencies of a simulated SSD consist of:
+    ``result.latency_parts_ns``. Files are written to a new directory in ``results``, if that is given.
 
     Ctrl-C stops the run in order: the ``KeyboardInterrupt`` has the figures until then in ``result``.
     """
@@ -157,6 +159,7 @@ def run(
             "seed": seed,
             "keep": keep,
             "interval": interval,
+            "why": why,
             "fio": _text(fio, "fio"),
             "trace": trace,
             "host": host,
