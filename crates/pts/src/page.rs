@@ -34,7 +34,8 @@ pub fn html(result: &PtsResult) -> String {
             blocks.push(format!("<h3>{name}</h3>\n{}", html_table(&header, &rows[1..])));
         }
         let verdict = html_table(&["steady state"], &[vec![verdict(part)]]);
-        blocks.extend([verdict, window_plot(result.test, part), convergence(result.test, part)]);
+        let plots = window_plot(result.test, part) + &convergence(result.test, part);
+        blocks.extend([verdict, format!("<div class=\"pair\">{plots}</div>\n")]);
         blocks.extend(part.histogram.iter().map(histogram));
         page.section(&part.name, &blocks);
     }
@@ -149,5 +150,5 @@ fn convergence(test: Test, part: &PtsPart) -> String {
         }
         html.push_str(&plot.finish());
     }
-    format!("<div class=\"pair\">{html}</div>\n")
+    html
 }

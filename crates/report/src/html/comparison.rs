@@ -24,17 +24,14 @@ pub fn comparison_html(
     comparisons: &[Comparison],
     repeated: &[RepeatedRuns],
 ) -> String {
-    let facts: Vec<String> = results
-        .iter()
-        .map(|r| format!("{} {}, {}", r.target, r.workload, requests(r.requests)))
-        .collect();
+    let names = names(results, comparisons, repeated);
+    let fact = |(name, r): (&String, &RunResult)| {
+        format!("{name}: {} {}, {}", r.target, r.workload, requests(r.requests))
+    };
+    let facts: Vec<String> = names.iter().zip(results).map(fact).collect();
     let partial = results.iter().any(|result| result.partial);
-    let title = if comparisons.is_empty() { "Repeated runs" } else { "Comparison" };
-    let mut page = Page::new(title, partial, &facts);
+    let mut page = Page::new(&title(&names), partial, &facts);
     if comparisons.len() > 1 {
-        let first = comparisons.iter().take(1).map(|comparison| comparison.first.clone());
-        let others = comparisons.iter().map(|comparison| comparison.second.clone());
-        let names: Vec<String> = first.chain(others).collect();
         let figures: Vec<_> = match repeated.is_empty() {
             true => results.iter().map(headline_figures).collect(),
             false => repeated.iter().map(repeated_figures).collect(),
@@ -88,11 +85,41 @@ pub fn comparison_html(
     }
     repeated.iter().for_each(|side| runs_of(&mut page, side));
     let pictures = [
-        over_time(results, "Requests per second", "requests per second", rate, |p| Some(p.iops)),
-        over_time(results, "Mean latency", "latency", nanoseconds, |p| p.latency_ns_mean),
+        over_time(&names, results, "Requests per second", "requests per second", rate, |p| {
+            Some(p.iops)
+        }),
+        over_time(&names, results, "Mean latency", "latency", nanoseconds, |p| p.latency_ns_mean),
     ];
     page.section("Over time", &[format!("<div class=\"pair\">{}</div>\n", pictures.concat())]);
     page.finish()
+}
+
+/// What the sides are called, in their order.
+fn names(
+    results: &[RunResult],
+    comparisons: &[Comparison],
+    repeated: &[RepeatedRuns],
+) -> Vec<String> {
+    match (comparisons, repeated) {
+        ([], []) => results.iter().map(|r| format!("{} {}", r.target, r.workload)).collect(),
+        ([], repeated) => repeated.iter().map(|side| side.name.clone()).collect(),
+        ([one, ..], _) => {
+            let others = comparisons.iter().map(|comparison| comparison.second.clone());
+            [one.first.clone()].into_iter().chain(others).collect()
+        }
+    }
+}
+
+/// The title of the page, with the names of its runs: of many the first.
+fn title(names: &[String]) -> String {
+    match names {
+        [] => "Comparison".to_owned(),
+        [one] => format!("{one} - repeated runs"),
+        [one, other] => format!("{other} against {one}"),
+        [one, others @ ..] => {
+            format!("{} against {one}", counted(others.len() as u64, "run", "runs"))
+        }
+    }
 }
 
 /// The figures over the runs of `side`, and the runs.
@@ -109,6 +136,7 @@ fn runs_of(page: &mut Page, side: &RepeatedRuns) {
 }
 
 fn over_time(
+    names: &[String],
     results: &[RunResult],
     title: &'static str,
     label: &'static str,
@@ -131,8 +159,8 @@ fn over_time(
     }
     let x = Axis { label: "time", from: 0.0, to: end, log: false, format: |s| short(seconds(s)) };
     let mut plot = Plot::new(title, x, Axis::from_zero(label, most, format));
-    for ((line, result), colour) in lines.iter().zip(results).zip(COLOURS) {
-        plot.line(colour, &format!("{} {}", result.target, result.workload), line);
+    for ((line, name), colour) in lines.iter().zip(names).zip(COLOURS) {
+        plot.line(colour, name, line);
     }
     plot.finish()
 }
@@ -146,6 +174,13 @@ mod tests {
         let hostile = RunResult { target: "<b>&\"".into(), iops: 5.0, ..RunResult::default() };
         let results = [hostile, RunResult { iops: 6.0, ..RunResult::default() }];
         let comparison = crate::compare(&results[0], &results[1]);
+        let called =
+            Comparison { first: "base".into(), second: "<new>".into(), ..comparison.clone() };
+        let page = comparison_html(&results, std::slice::from_ref(&called), &[]);
+        assert!(page.contains("<title>&lt;new&gt; against base</title>"), "{page}");
+        assert!(page.contains("base: &lt;b&gt;&amp;&quot;"), "{page}");
+        let page = comparison_html(&results, &[called.clone(), called], &[]);
+        assert!(page.contains("<title>2 runs against base</title>"), "{page}");
         let page = comparison_html(&results, &[comparison], &[]);
         roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
         assert!(page.contains("&lt;b&gt;") && page.contains("too few requests"), "{page}");

@@ -14,6 +14,7 @@ mod parts;
 mod plot;
 mod provenance;
 mod tables;
+mod zoom;
 
 use std::fmt::Write;
 
@@ -94,7 +95,7 @@ pub fn report_html(result: &RunResult) -> String {
         section(&mut page, "provenance", "Provenance", &provenance);
     }
     page.push_str("</body>\n</html>\n");
-    page::with_contents(page)
+    page::with_contents(zoom::with_zoom(&page))
 }
 
 /// A section; one without content says so, so that nobody looks for it in vain.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::markup::{STYLE, escape};
+use super::zoom::with_zoom;
 
 /// What makes the tables of [`Page::sortable`] sort. A page has it once.
 const SORT: &str = include_str!("sort.js");
@@ -63,7 +64,7 @@ impl Page {
             let _ = write!(self.html, "<script>\n{SORT}</script>\n");
         }
         self.html.push_str("</body>\n</html>\n");
-        with_contents(self.html)
+        with_contents(with_zoom(&self.html))
     }
 }
 
