@@ -99,7 +99,7 @@ fn ftls() -> Vec<CatalogueEntry> {
     ssdyno_ftl::descriptions().map(|(name, what)| CatalogueEntry::new(name, what)).collect()
 }
 
-fn papers() -> Result<Vec<CatalogueEntry>, Failure> {
+pub(super) fn papers() -> Result<Vec<CatalogueEntry>, Failure> {
     let all = ssdyno_papers::selectable()
         .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()))?;
     Ok(all.into_iter().map(|(name, what)| CatalogueEntry::new(name, what)).collect())
