@@ -44,6 +44,9 @@ class RunSpec:
     keep: Keep | None = None
     #: Length of the points of the series; 0 for a single one. Default: by the length of the run.
     interval: Span | None = None
+    #: Find out what the latency of requests to a simulated SSD consists of: waiting, firmware, link, channel, the die and what it
+    #: was busy with (`latency_parts_ns`). The figures stay the same; the run takes longer.
+    why: bool | None = None
     #: How a trace is read and played.
     trace: TraceSpec | None = None
     #: What lies between the workload and a simulated device.
