@@ -25,13 +25,14 @@ pub(crate) fn run(args: &CompletionArgs, program: Command, output: Output) -> Re
     let script = match args.shell {
         Shell::Bash => bash(program)?,
         shell => {
+            let papers = papers()?;
             let only = |id: &str| match id {
-                "set" => Ok(Some(settings())),
-                "selector" => papers().map(Some),
+                "set" => Some(settings()),
+                "selector" => Some(papers.clone()),
                 // A script of these shells would no longer offer files beside the names.
-                _ => Ok(None),
+                _ => None,
             };
-            generated(shell, offering(program, &only)?)
+            generated(shell, offering(program, &only))
         }
     };
     output
@@ -57,9 +58,9 @@ fn bash(program: Command) -> Result<String, Failure> {
     ];
     let stand_in = |id: &str| {
         let list = lists.iter().find(|(_, ids, _)| ids.contains(&id));
-        Ok(list.map(|(variable, _, _)| vec![(*variable).to_owned()]))
+        list.map(|(variable, _, _)| vec![(*variable).to_owned()])
     };
-    let mut script = generated(Shell::Bash, offering(program, &stand_in)?);
+    let mut script = generated(Shell::Bash, offering(program, &stand_in));
     let mut values = String::new();
     for (variable, _, list) in &lists {
         script = script.replace(variable, &format!("${{{variable}}}"));
@@ -70,17 +71,14 @@ fn bash(program: Command) -> Result<String, Failure> {
 }
 
 /// `program` with the values that `of` knows for its options, by their ids. Only for a script: a parser takes others, too.
-fn offering(
-    program: Command,
-    of: &dyn Fn(&str) -> Result<Option<Vec<String>>, Failure>,
-) -> Result<Command, Failure> {
+fn offering(program: Command, of: &dyn Fn(&str) -> Option<Vec<String>>) -> Command {
     let ids: Vec<String> =
         program.get_arguments().map(|argument| argument.get_id().to_string()).collect();
     let verbs: Vec<String> =
         program.get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
     let mut program = program;
     for id in ids {
-        let Some(values) = of(&id)? else { continue };
+        let Some(values) = of(&id) else { continue };
         // The definitions of options live as long as the program, which ends when the script is printed.
         let values: Vec<&'static str> =
             values.into_iter().map(|value| &*String::leak(value)).collect();
@@ -89,10 +87,10 @@ fn offering(
     }
     for verb in verbs {
         let Some(known) = program.find_subcommand(&verb).cloned() else { continue };
-        let known = offering(known, of)?;
+        let known = offering(known, of);
         program = program.mut_subcommand(verb, |_| known);
     }
-    Ok(program)
+    program
 }
 
 /// What `--set` takes: each key with its `=`, and with each of its words.
