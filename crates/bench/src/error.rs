@@ -182,8 +182,7 @@ impl BenchError {
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",
                 io::ErrorKind::PermissionDenied => {
-                    "run as root, or as somebody who may open it: the owner of a file, a member of a \
-                     device's group (`disk`)"
+                    "run as root, or as a user that may open it: the owner of a file, or a member of a device's group (`disk`)"
                 }
                 io::ErrorKind::ResourceBusy => "something holds it: unmount it, stop it, or wait",
                 _ => "the system's message says why",
@@ -221,12 +220,10 @@ impl BenchError {
             }
             BenchError::Engine { .. } => "try the other engine (`io_uring` or `threads`)",
             BenchError::Gone { .. } => {
-                "look at the kernel's log (`dmesg`); the figures are those of the requests until \
-                 then"
+                "look at the kernel's log (`dmesg`); the figures cover the requests up to that point"
             }
             BenchError::Hang { .. } => {
-                "look at the kernel's log (`dmesg`); a longer timeout waits longer; the figures \
-                 are those of the requests until then"
+                "look at the kernel's log (`dmesg`); a longer timeout waits longer; the figures cover the requests up to that point"
             }
             BenchError::Silent { .. } => {
                 "look at the kernel's log (`dmesg`); a longer timeout waits longer; nothing was \
@@ -235,10 +232,10 @@ impl BenchError {
             BenchError::Unprepared => "nothing was measured, and nothing is kept",
             BenchError::Lost { .. } => "please report this with the command that did it",
             BenchError::Memory => {
-                "the figures are those of the requests until then; `keep=summary` takes the same for \
+                "the figures cover the requests up to that point; `keep=summary` takes the same for \
                  any number of requests"
             }
-            BenchError::Interrupted => "the figures are those of the requests until then",
+            BenchError::Interrupted => "the figures cover the requests up to that point",
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",
         };
         text.to_owned()

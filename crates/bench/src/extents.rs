@@ -1,4 +1,4 @@
-//! Parts of a file that hold no data: reads of them never reach the drive.
+//! Parts of a file that hold no data: such reads never reach the drive.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,8 +43,7 @@ fn warning(name: &str, size_bytes: u64, data_bytes: u64) -> Option<Warning> {
     let share = 1.0 - data_bytes as f64 / size_bytes.max(1) as f64;
     (size_bytes > 0 && share >= LEAST).then(|| {
         let message = format!(
-            "{} % of {name} held no data before the run (holes or unwritten extents): reads of them never \
-             reach the drive",
+            "{} % of {name} held no data before the run (holes or unwritten extents): such reads never reach the drive",
             significant(100.0 * share, 2)
         );
         let help = "write the whole file once before you read it";

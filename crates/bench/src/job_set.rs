@@ -303,7 +303,8 @@ impl JobSet {
             match report.ended.failure.take() {
                 Some(JobFailure::Gone { .. }) if report.trouble.is_some() => {
                     let what = report.trouble.take().unwrap_or_default();
-                    let help = "look at the server's log; the figures are those of the requests until then";
+                    let help =
+                        "look at the server's log; the figures cover the requests up to that point";
                     return Some(Trouble::new(what, help).of(&target.name));
                 }
                 Some(JobFailure::Gone { request, count, source }) => {

@@ -58,7 +58,7 @@ pub(crate) fn begin(
         }
         Err(error) => {
             notes.push(format!(
-                "rows cannot go to {} while the run goes on ({error}): they are in memory until it ends",
+                "rows cannot be written to {} during the run ({error}): they stay in memory until the run ends",
                 directory.display()
             ));
             None

@@ -366,7 +366,7 @@ impl RealTarget {
     fn describe(&mut self, page_cache: PageCache) {
         if self.in_memory {
             let message =
-                "the file lies in memory (tmpfs): the figures are those of memory, no device";
+                "the file is in memory (tmpfs): the figures describe memory, not a device";
             let warning = Warning::new(WarningKind::Memory, message);
             self.warnings.push(warning.with_help("choose a file on the drive"));
         } else if page_cache != PageCache::Bypassed {

@@ -69,7 +69,7 @@ pub(crate) fn identity(given: Option<&Path>, role: &str) -> Result<PathBuf, Fail
     let of = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     let config = config.ok_or_else(|| {
-        Failure::usage("neither XDG_CONFIG_HOME nor HOME says where certificates lie")
+        Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so the directory of the certificates is not known")
             .with_help("name a directory for them")
             .with_key("identity")
     })?;

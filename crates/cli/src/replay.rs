@@ -128,7 +128,7 @@ mod tests {
     ];
 
     /// Each option with a value that is not its default, and what it cannot do without.
-    const SAMPLES: [(&str, &str); 75] = [
+    const SAMPLES: &[(&str, &str)] = &[
         ("hosts", "127.0.0.1:7801"),
         ("probers", "admin@b,[::1]:7802,http://a:9100/metrics#node_disk_+node_cpu"),
         ("ssh", "ssh -J gate"),
@@ -259,7 +259,7 @@ mod tests {
             let known = LEFT_OUT.contains(&name) || SAMPLES.iter().any(|(known, _)| *known == name);
             assert!(known, "--{name} is new: give it a sample here, and repeat it");
         }
-        for (name, value) in SAMPLES {
+        for &(name, value) in SAMPLES {
             let needs = match name {
                 "destroy" | "overwrite" => vec![("write", "")],
                 "ssh" | "remote-program" | "identity" | "probers" => vec![("hosts", "a")],

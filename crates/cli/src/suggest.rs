@@ -19,7 +19,7 @@ const CALLED_HERE: &[(&[&str], &str)] = &[
     (&["--reads"], "`--read-percent 70` says how many of the requests are reads"),
     (&["--numjobs", "--threads-count"], "`--jobs 4` says how many threads share the load"),
     (&["--ioengine"], "`--engine io_uring` or `threads` says what carries requests out"),
-    (&["--filename"], "the target stands without an option: `ssdyno run /dev/nvme0n1`"),
+    (&["--filename"], "the target needs no option: `ssdyno run /dev/nvme0n1`"),
 ];
 
 /// Takes suggestions out of `error` that would destroy something.

@@ -110,7 +110,7 @@ impl WorkerListener {
     pub fn bind(address: SocketAddr) -> Result<WorkerListener, Failure> {
         if !address.ip().is_loopback() {
             let message = format!(
-                "{address} can be reached from other machines, and a worker without TLS trusts everybody who reaches it"
+                "{address} can be reached from other machines, and a worker without TLS trusts every program that reaches it"
             );
             return Err(Failure::usage(message).with_help(
                 "enrol the worker with an invitation of its controller; or listen on 127.0.0.1 or [::1], and reach it \

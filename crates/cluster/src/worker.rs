@@ -282,12 +282,12 @@ impl WorkerService {
 pub(crate) const NO_RUN: &str = "run";
 
 fn no_run() -> Status {
-    let message = "this worker has no such run: it was started anew, or gave it up when nothing was heard of its controller";
+    let message = "this worker does not have this run: the worker was restarted, or it ended the run because its controller was silent";
     status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
 }
 
 fn no_probe() -> Status {
-    let message = "this machine has no such probe: its program was started anew, or nothing was heard of its controller";
+    let message = "this machine does not have this probe: its program was restarted, or its controller was silent";
     status_of(&Failure::new(FailureKind::Failed, message).with_key(NO_RUN))
 }
 

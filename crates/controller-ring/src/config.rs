@@ -167,7 +167,7 @@ impl RingConfig {
             return Err(ConfigError::new(
                 "media.kind",
                 "flash media, and only they, need the tables [flash] and [ftl]",
-                "write kind = \"flash\" and both tables, or neither",
+                "write kind = \"flash\" and both tables, or leave all of them out",
             ));
         }
         match &self.media {

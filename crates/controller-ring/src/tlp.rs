@@ -140,7 +140,11 @@ impl TlpLink {
         }
         if !(1..=1024).contains(&config.read_tags) {
             let problem = format!("{} is outside 1 to 1024", config.read_tags);
-            return wrong("read_tags", problem, "write how many reads are under way at a time");
+            return wrong(
+                "read_tags",
+                problem,
+                "write the number of reads that are outstanding at a time",
+            );
         }
         if config.latency.0.max(config.host_read_time.0) > Time::from_ms(1) {
             let problem = "longer than 1ms".to_owned();

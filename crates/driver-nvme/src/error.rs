@@ -193,7 +193,9 @@ pub enum AdminError {
     #[error("the driver is not ready")]
     NotReady,
     /// The heap has no room for the data that is to be received, or no memory for DMA is left.
-    #[error("no memory is left for the data of the command; free some, then submit again")]
+    #[error(
+        "no memory is left for the data of the command; free memory, then submit the command again"
+    )]
     NoMemory,
     /// More data than one page.
     #[error("an admin command carries {bytes} bytes; 4096 are the most, use several")]

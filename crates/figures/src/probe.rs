@@ -239,12 +239,12 @@ impl DeviceCheck {
                 true if !direct => ": they were served from the page cache",
                 true => ": they were served from a cache or an unwritten extent",
                 false if failed > 0 => ": it counts requests that failed as well",
-                false => ": somebody else uses it, or requests were read ahead",
+                false => ": another program uses it, or the system read ahead",
             });
         } else if !near_requests(run, device) {
             detail.push_str(match whole {
                 true => ": the kernel split or joined requests",
-                false => ", with those of its file system and of others",
+                false => ", including the requests of its file system and of other programs",
             });
         }
         DeviceCheck { run, device, agrees, detail }
@@ -299,7 +299,7 @@ mod tests {
         for (run, device, why) in [
             (read(1000, 4_096_000), Moved::default(), "no statistics"),
             (read(1000, 4_096_000), read(500, 2_048_000), "served from a cache"),
-            (read(1000, 4_096_000), read(2000, 8_192_000), "somebody else"),
+            (read(1000, 4_096_000), read(2000, 8_192_000), "another program"),
         ] {
             let check = check(run, device);
             assert!(!check.agrees && check.detail.contains(why), "{check:?}");
@@ -313,7 +313,7 @@ mod tests {
         let file = DeviceCheck::new("sda", (false, false), 0, read(9, 1 << 20), read(1, 4096));
         assert!(!file.agrees && file.detail.contains("page cache"), "{file:?}");
         let file = DeviceCheck::new("sda", (false, true), 0, read(9, 4 << 20), read(99, 9 << 20));
-        assert!(file.agrees && file.detail.contains("of others"), "{file:?}");
+        assert!(file.agrees && file.detail.contains("of other programs"), "{file:?}");
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl Store {
         if !fits(logical_pages) {
             let problem = format!(
                 "{} is too little: {} logical blocks fall to each plane, which has {n} blocks, \
-                 {kept} of them for logs and merges or bad",
+                 of which {kept} are for logs and merges or are bad",
                 config.over_provisioning,
                 logical_blocks(logical_pages)
             );

@@ -57,7 +57,7 @@ impl FtlConfig {
         if !fits(logical_pages) {
             let problem = format!(
                 "{} is too little: {} pages, mapping table included, fall to each plane, which has \
-                 {blocks} blocks of {data_pages} data pages, {kept} of them kept free, open or bad",
+                 {blocks} blocks of {data_pages} data pages, of which {kept} are kept free, are open or are bad",
                 self.over_provisioning,
                 per_plane(logical_pages)
             );

@@ -78,7 +78,7 @@ pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
         let known: Vec<_> = names().collect();
         return Err(ConfigError::new(
             "ftl.name",
-            format!("no FTL is called `{name}`"),
+            format!("there is no FTL `{name}`"),
             format!("write one of: {}", known.join(", ")),
         ));
     };

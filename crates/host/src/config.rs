@@ -293,7 +293,11 @@ impl HostConfig {
                 || self.costs.interrupt_delivery.0.as_s_f64() > 1.0
                 || self.cpu.idle_exit.0.as_s_f64() > 1.0;
         if long {
-            return error("costs", "one of them is longer than 1s", "they are below a millisecond");
+            return error(
+                "costs",
+                "one of the times is longer than 1s",
+                "they are below a millisecond",
+            );
         }
         Ok(())
     }

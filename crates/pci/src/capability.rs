@@ -189,7 +189,7 @@ pub enum ListFault {
         offset: u16,
     },
     /// The image ends before the list does.
-    #[error("the capability list goes on at {offset:#x}, but only {bytes} bytes are known here")]
+    #[error("the capability list continues at {offset:#x}, but only {bytes} bytes are known")]
     Unknown {
         /// Where it goes on.
         offset: u16,

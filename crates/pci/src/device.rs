@@ -4,7 +4,7 @@ use ssdyno_block::{FaultPlan, Time};
 
 /// Why a device could not access host memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("the device touched {bytes} bytes at {address:#x}, which nobody gave it")]
+#[error("the device accessed {bytes} bytes at {address:#x}, which are not in any mapped memory")]
 pub struct DmaFault {
     /// Where.
     pub address: u64,

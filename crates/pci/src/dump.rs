@@ -42,7 +42,7 @@ pub struct DumpError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Garbled {
     /// Nothing that lspci prints.
-    #[error("neither the line of a function, nor bytes, nor text of lspci")]
+    #[error("not a line of `lspci -xxxx` output")]
     Unknown,
     /// Bytes before the first function.
     #[error("bytes of no function: the line with its address is missing above")]

@@ -81,7 +81,9 @@ pub enum Oddity {
         secondary: u8,
     },
     /// The bridge ends before it begins.
-    #[error("the bridge leads to buses {secondary:#04x} to {subordinate:#04x}, which are none")]
+    #[error(
+        "the bridge leads to buses {secondary:#04x} to {subordinate:#04x}, which is not a range"
+    )]
     EmptyRange {
         /// The first bus behind it.
         secondary: u8,

@@ -371,8 +371,7 @@ impl Lane {
         let (slices, requests) = (sum(|one| one.failed_slices), sum(|one| one.failed_requests));
         if cut > 0 {
             result.notes.push(format!(
-                "the time limit ended {cut} of {tests} tests before their last record: their access times are those \
-                 of the records until then (`time`; `whole` in `measurements`)"
+                "the time limit ended {cut} of {tests} tests before their last record: their access times cover the records up to that point (`time`; `whole` in `measurements`)"
             ));
         }
         if dropped > 0 {
@@ -409,7 +408,7 @@ impl Lane {
         };
         let texts: Vec<String> = sessions.iter().map(of).collect();
         let state = match self.is_real {
-            true => "the device went on from the state it was in",
+            true => "the device continued from its present state",
             false => "each began with a new device, preconditioned as the first was",
         };
         format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))

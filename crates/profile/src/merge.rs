@@ -162,7 +162,7 @@ fn one_device(
         })
     };
     let refused = |what: String, help: &str| Err(ProfileError::plan(what, help));
-    let help = "merge profiles of one device, or give all of them the same `solution`";
+    let help = "merge profiles of one device, or give every profile the same `solution`";
     match (device(first), device(other)) {
         (Some(one), Some(two)) if one != two => refused(
             format!(

@@ -49,7 +49,7 @@ pub fn text(result: &ProfileResult) -> String {
     if all > ROWS_MAX {
         let _ = writeln!(
             text,
-            "  {} of {all} sizes; the result as JSON has all of them",
+            "  {} of {all} sizes; the JSON result contains all sizes",
             rows.len() - 1
         );
     }

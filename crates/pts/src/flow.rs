@@ -89,8 +89,7 @@ impl PtsPlan {
         for part in &result.parts {
             if !result.partial && !part.is_steady() {
                 result.notes.push(format!(
-                    "{}: no steady state within {} rounds; the figures are those of the last five \
-                     (the specification lets them be reported as such)",
+                    "{}: no steady state within {} rounds; the figures cover the last five rounds (the specification permits such a report)",
                     part.name,
                     part.rounds.len()
                 ));

@@ -186,7 +186,7 @@ impl PtsPlan {
         }
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
             return refuse(
-                "so much preconditioning is none",
+                "this amount of preconditioning is too small",
                 "write how many times over, such as 2",
             );
         }

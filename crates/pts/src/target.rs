@@ -32,7 +32,8 @@ impl PtsPlan {
     /// # Errors
     /// There is no such target, an option does not go with it, or it may not be written to.
     pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
-        let help = "its loads are those of the specification; `depth` sets what is outstanding";
+        let help =
+            "the specification defines its loads; `depth` sets the number of outstanding requests";
         refuse_workload_keys(&settings(&spec.set)?, "the test", help)?;
         // It decides how many threads the host has.
         let load = [("depth".to_owned(), i64::from(self.depth).into())];
@@ -88,7 +89,7 @@ pub(crate) fn purge(
                    (a secure erase or a format is stronger)"
             .to_owned(),
         (_, _) => {
-            "none: the target does not take discards; the overwrite stands in for it".to_owned()
+            "none: the target does not accept discards; the overwrite replaces the purge".to_owned()
         }
     })
 }

@@ -81,8 +81,7 @@ impl Overload {
         let Overload { arriving, completing, backlog } = self;
         let Some(arriving) = arriving else {
             let message = format!(
-                "at the limit of the target ({} requests per second): the queue grew to {} requests; latencies are \
-                 those of a queue that has no steady length, and a longer run has others",
+                "at the limit of the target ({} requests per second): the queue grew to {} requests; the queue has no steady length, so a longer run has other latencies",
                 rate(completing),
                 significant(backlog, 2)
             );
@@ -91,8 +90,7 @@ impl Overload {
         };
         let factor = arriving / completing;
         let message = format!(
-            "overloaded {}x: {} requests arrive per second, the target completes {}; latencies are those of \
-             a queue that grows as long as the run lasts",
+            "overloaded {}x: {} requests arrive per second, the target completes {}; the queue grows during the whole run, so latencies depend on the length of the run",
             significant(factor, if factor < 1.1 { 3 } else { 2 }),
             rate(arriving),
             rate(completing)

@@ -28,7 +28,7 @@ pub enum RecoverError {
         source: io::Error,
     },
     /// The run goes on.
-    #[error("{} is in use: the run goes on", path.display())]
+    #[error("{} is in use: the run is not finished", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
@@ -55,7 +55,9 @@ impl RecoverError {
                 "name the directory of a run that was killed: it has a file requests.rows"
             }
             RecoverError::Read { .. } => "check the directory",
-            RecoverError::InUse { .. } => "wait for its end, or interrupt it: it keeps what it has",
+            RecoverError::InUse { .. } => {
+                "wait for the end of the run, or interrupt it: it keeps its results"
+            }
             RecoverError::Foreign { .. } => "use the version of the program that wrote it",
             RecoverError::Empty { .. } => "run it again",
         }
@@ -146,8 +148,7 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
     recording.fill(&mut result);
     result.wall_seconds = recording.end().as_s_f64();
     result.notes.push(format!(
-        "recovered from the rows of {count} requests: the program was killed while the run went on, and of \
-         the last second or so nothing is known; probes and what the tool cost are missing"
+        "recovered from the rows of {count} requests: the program was killed during the run; about the last second, probe samples and the tool overhead are missing"
     ));
     Ok((result, recording))
 }

@@ -137,7 +137,7 @@ fn longer(half: f64, asked: f64, seconds: f64) -> String {
     }
     let needed = seconds * (half / asked).powi(2);
     let needed = ssdyno_figures::seconds(significant_to(needed));
-    format!("some {needed} would do if all went on as it was")
+    format!("about {needed} are needed if the load and the device do not change")
 }
 
 /// An estimate has no more than two digits.
@@ -514,7 +514,7 @@ mod tests {
         };
         // Three times as wide: nine times as long.
         let wide = stopped(Some(0.15), false);
-        assert!(wide.contains("known to ± 15 %, asked for ± 5.0 %: some 90.00 s"), "{wide}");
+        assert!(wide.contains("known to ± 15 %, asked for ± 5.0 %: about 90.00 s"), "{wide}");
         assert!(stopped(Some(0.04), false).contains("three looks"));
         assert!(stopped(None, false).contains("before there was an interval"));
         let reached = stopped(Some(0.04), true);

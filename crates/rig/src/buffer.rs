@@ -9,8 +9,7 @@ pub(crate) fn warning(buffer_bytes: u64, written_bytes: u64) -> Option<Warning> 
         return None;
     }
     let message = format!(
-        "the write buffer never filled: it holds {}, and the run wrote {}; the figures of writes are those of \
-         the buffer, not of the medium",
+        "the write buffer never filled: it holds {}, and the run wrote {}; the figures of writes describe the buffer, not the medium",
         Bytes(buffer_bytes),
         Bytes(written_bytes)
     );

@@ -275,7 +275,7 @@ fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: 
     let address = &workload.address;
     let scattered = match address.pattern {
         Pattern::HotCold | Pattern::Zipf if address.scatter => {
-            "are scattered over all of them: add `workload.address.scatter=false`"
+            "are scattered over all channels: add `workload.address.scatter=false`"
         }
         Pattern::HotCold if written_classes(workload, pools).is_none() => {
             "end within one: make workload.address.hot_space_percent the end of a class"

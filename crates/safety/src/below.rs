@@ -80,7 +80,7 @@ impl System {
                 // Whoever it is, in whatever name space: the kernel knows.
                 if users.is_empty() && is_claimed(Path::new(path)) {
                     users.push(
-                        "somebody has claimed it (a mount that is not seen from here)".into(),
+                        "another program claims it (perhaps a mount in another namespace)".into(),
                     );
                 }
                 let others = lower.holders.iter().filter(|holder| !chain.contains(*holder));

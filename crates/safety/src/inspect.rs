@@ -101,7 +101,7 @@ impl SafetyError {
                     .to_owned()
             }
             SafetyError::Member { .. } => {
-                "if nobody needs it any more, take it out of its group and wipe it (`wipefs -a`)"
+                "if it is no longer needed, take it out of its group and wipe it (`wipefs -a`)"
                     .to_owned()
             }
             SafetyError::ReadOnly { .. } => {
@@ -192,7 +192,7 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     let status = std::fs::metadata(&path)?;
     let kind = status.file_type();
     if !kind.is_block_device() && !kind.is_file() {
-        let other = "it is neither a block device nor a regular file";
+        let other = "it is not a block device and not a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, other));
     }
     if kind.is_file() && is_of_the_kernel(&path) {
@@ -351,7 +351,7 @@ impl Inspection {
                 let writes = if *read_only { ", read-only" } else { "" };
                 let _ = writeln!(out, "{}  network target, {size}{writes}", self.target);
                 let _ = writeln!(out, "  name        {name}");
-                out.push_str("  users       only its server knows who else uses it\n");
+                out.push_str("  users       only its server knows its other users\n");
             }
             What::Device { device, .. } => {
                 let kind = match (&device.disk, &device.backing_file) {
@@ -406,7 +406,8 @@ pub struct Consent<'a> {
 pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError> {
     let failed = |source| SafetyError::Create { target: target.to_owned(), source };
     if is_place_of_devices(Path::new(target)) {
-        let why = "no file is made under /dev, /proc or /sys: a device of that name is missing";
+        let why =
+            "there is no device of that name, and ssdyno makes no file under /dev, /proc or /sys";
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
     let mut options = File::options();

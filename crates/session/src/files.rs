@@ -37,7 +37,11 @@ fn printed_text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
         let text: Result<String, _> = char::decode_utf16(units).collect();
         return match text {
             Ok(text) if odd.is_empty() => Ok(text),
-            _ => Err(cannot(path, "it begins as UTF-16 text and is none", "save it as UTF-8")),
+            _ => Err(cannot(
+                path,
+                "it begins like UTF-16 text, but the rest is not UTF-16",
+                "save it as UTF-8",
+            )),
         };
     }
     if str::from_utf8(&bytes).is_ok() || bytes.contains(&0) {

@@ -57,7 +57,7 @@ fn simulated(job: &mut FioJob) {
     let name = job.name.clone();
     let lacks = [
         (std::mem::take(&mut job.buffered), "direct=0", "there is no page cache before it"),
-        (std::mem::take(&mut job.nowait), "nowait", "no kernel is there to wait in"),
+        (std::mem::take(&mut job.nowait), "nowait", "a simulated target has no kernel to wait in"),
         (
             job.batch.take().is_some(),
             "iodepth_batch …",

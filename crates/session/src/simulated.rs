@@ -104,23 +104,23 @@ impl SimulatedRun {
                     request.op, request.length_bytes, request.offset_bytes
                 );
                 Failure::new(FailureKind::Failed, what.to_lowercase())
-                    .with_help("the figures are those of the requests before it")
+                    .with_help("the figures cover the requests before it")
             }
             RunError::Unprepared => Failure::new(FailureKind::Interrupted, error.to_string())
                 .with_help("nothing was measured, and nothing is kept"),
             RunError::Gone { .. } => Failure::new(FailureKind::Failed, error.to_string())
-                .with_help("the figures are those of the requests before it; `faults` of the device \
+                .with_help("the figures cover the requests before it; `faults` of the device \
                             has what was asked for"),
             RunError::GivenUp { .. } => Failure::new(FailureKind::Failed, error.to_string()).with_help(
-                "the figures are those of the requests before it; where no faults were asked for, the \
+                "the figures cover the requests before it; where no faults were asked for, the \
                  driver's time limit is shorter than what the device takes: raise `host.time_limit`",
             ),
             RunError::Memory => Failure::new(FailureKind::Failed, error.to_string()).with_help(
-                "the figures are those of the requests until then; `keep=summary` takes the same for \
+                "the figures cover the requests up to that point; `keep=summary` takes the same for \
                  any number of requests",
             ),
             RunError::Interrupted => Failure::new(FailureKind::Interrupted, "interrupted")
-                .with_help("the figures are those of the requests until then"),
+                .with_help("the figures cover the requests up to that point"),
         }
     }
 }

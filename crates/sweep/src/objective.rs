@@ -100,7 +100,7 @@ impl Requirement {
             .parse()
             .map_err(|_| format!("`{text}`: a latency needs a time with its unit, such as 1ms"))?;
         if time.0.as_ns() == 0 {
-            return Err(format!("`{text}`: no latency is within 0"));
+            return Err(format!("`{text}`: the bound of a latency must be above 0"));
         }
         format!("{name}<{}", bound.trim()).parse()
     }
@@ -211,7 +211,7 @@ mod tests {
         for (text, says) in [
             ("p99", "FIGURE=TIME"),
             ("p99=2", "with its unit"),
-            ("p99=0ms", "within 0"),
+            ("p99=0ms", "above 0"),
             ("iops=1ms", "mean, p50, p95, p99, p99.9"),
         ] {
             let error = Requirement::latency_target(text).unwrap_err();

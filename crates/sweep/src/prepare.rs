@@ -68,7 +68,7 @@ impl SweepPlan {
         if let Some(axis) = self.vary.iter().find(|axis| axis.key().starts_with("write.")) {
             return refuse(
                 format!("`{}` cannot be varied: it is consent", axis.key()),
-                "give `write.allowed` for all designs, or not at all",
+                "give `write.allowed` for all designs, or leave it out",
             );
         }
         match self.vary.iter().find(|axis| names_target(axis)) {

@@ -105,7 +105,7 @@ fn cut_short(whole: usize, asked: u32, why: Option<&Failure>) -> Failure {
     match why.filter(|why| why.kind != FailureKind::Interrupted) {
         Some(why) => Failure { message: format!("{message}: {}", why.message), ..why.clone() },
         None => Failure::new(FailureKind::Interrupted, format!("interrupted: {message}"))
-            .with_help("the figures are those of the rounds that ran to the end"),
+            .with_help("the figures cover the rounds that ran to the end"),
     }
 }
 

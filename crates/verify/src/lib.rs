@@ -235,7 +235,7 @@ impl VerifyError {
                 "look at the kernel's log (`dmesg`); the journal is kept: check the target against it with `resume`"
             }
             VerifyError::Journal(JournalError::Damaged { .. }) => {
-                "use a copy of the journal that is whole; without it nobody knows what should be there"
+                "use a complete copy of the journal; without one the expected contents are not known"
             }
             VerifyError::Journal(_) => {
                 "name a new file on another device than the target, or the journal of the run"

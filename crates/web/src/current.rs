@@ -49,7 +49,7 @@ impl State {
     /// Refuses a run while another goes on.
     pub(crate) fn refuse_second(&self) -> Result<(), Failure> {
         if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
-            let message = "a run goes on: figures of two at once would be of neither";
+            let message = "a run is active: two runs at once would disturb each other's figures";
             return Err(Failure::new(FailureKind::Failed, message)
                 .with_help("wait for its end, or stop it")
                 .with_key(BUSY));

@@ -248,11 +248,9 @@ impl Desk {
         let probers: Vec<ProberAddress> = read_all("probers", &request.probers)?;
         let is_plan = matches!(task, Task::Plan(_));
         if addresses.is_empty() && !is_plan && !probers.is_empty() {
-            return Err(Failure::usage(
-                "probers are sampled beside a run on hosts, and no host is named",
-            )
-            .with_help("name hosts, or leave the probers out: a run here samples this machine")
-            .with_key("probers"));
+            return Err(Failure::usage("probers need a run on hosts, and no host is named")
+                .with_help("name hosts, or leave the probers out: a run here samples this machine")
+                .with_key("probers"));
         }
         if addresses.is_empty() && !is_plan {
             let task = permit(&self.options.consent, task)?;

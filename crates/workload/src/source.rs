@@ -97,8 +97,7 @@ impl Source {
         }
         if jobs.iter().any(|job| job.group > 0) {
             notes.push(
-                "job file: groups ran one after the other; the figures of all together are over \
-                 all of the time, those of each job over its own"
+                "job file: groups ran one after the other; the figures of all jobs cover the whole time, the figures of a job cover its own time"
                     .to_owned(),
             );
         }

@@ -95,8 +95,7 @@ impl Generic {
     /// What a reader of the figures must know.
     pub(crate) fn note(&self) -> String {
         format!(
-            "NVMe passthrough: commands go to namespace {} as they are, past the block layer, which \
-             splits and merges nothing; its counters do not tell of them",
+            "NVMe passthrough: commands go unchanged to namespace {}, past the block layer, which neither splits nor merges them; its counters do not count them",
             self.namespace.nsid
         )
     }

@@ -98,7 +98,7 @@ impl Trouble {
         let what = format!("the server breaks the protocol: it sent {what}");
         Trouble::new(
             what,
-            "check the port and the kind of the server, and try a newer version of it",
+            "check the port and the kind of the server, and try a newer version of the server",
         )
     }
 

@@ -149,7 +149,7 @@ fn judge(report: &PapersReport) -> Option<Failure> {
     if report.partial && crate::progress::interrupted() {
         return Some(
             Failure::new(FailureKind::Interrupted, "interrupted")
-                .with_help("the cells are those of the requests until then"),
+                .with_help("the cells cover the requests up to that point"),
         );
     }
     let off: Vec<&str> = report.mismatches().map(|cell| cell.id.as_str()).collect();

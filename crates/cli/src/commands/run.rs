@@ -210,7 +210,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let hosts = args.hosts.hosts(&spec.real)?;
     if hosts.is_none() && args.timeline.timeline.is_some() && is_real(&spec)? {
         return Err(Failure::usage("`--timeline` is for simulated targets")
-            .with_help("nobody sees into a real device; requests.parquet has its requests"));
+            .with_help("a real device does not show its internal events; requests.parquet contains its requests"));
     }
     if hosts.is_some() && args.keep.is_none() && args.spec.is_none() {
         // Rows of many hosts fill the disk of this one: they are fetched where that was asked for.

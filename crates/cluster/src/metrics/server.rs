@@ -51,7 +51,7 @@ impl MetricsListener {
     pub fn bind(address: SocketAddr) -> Result<MetricsListener, Failure> {
         if !address.ip().is_loopback() {
             let message = format!(
-                "{address} can be reached from other machines, and everybody who reaches it could read the metrics"
+                "{address} can be reached from other machines, and every program that reaches it could read the metrics"
             );
             return Err(Failure::usage(message).with_key("metrics").with_help(
                 "serve them at 127.0.0.1 or [::1]; run Prometheus on this machine, or reach them through ssh -L",

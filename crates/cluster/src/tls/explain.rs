@@ -60,7 +60,7 @@ pub(super) fn by_client(name: &str, error: &io::Error) -> Failure {
         }
         Some(error) => failed(format!("{name}: TLS failed: {error}"), ANOTHER),
         None => failed(
-            format!("{name} closed the connection before it said who it is: {error}"),
+            format!("{name} closed the connection before it identified itself: {error}"),
             "look what the worker there printed",
         ),
     }

@@ -245,7 +245,7 @@ impl Desk {
         if wrong >= WRONG_MAX {
             let message = format!("the invitation ended: {wrong} wrong tokens were tried");
             return Some(Failure::new(FailureKind::Failed, message).with_help(
-                "look who tries, then make another invitation at an address that only the worker reaches",
+                "find the program that tries, then make another invitation at an address that only the worker reaches",
             ));
         }
         if is_interrupted {

@@ -163,8 +163,7 @@ impl IdCtrl {
     /// What the simulated controller does not take over, or takes from elsewhere, in sentences.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "id-ctrl does not tell the PCI device number, queues, interrupts and doorbells: those of \
-             the preset are kept"
+            "id-ctrl does not contain the PCI device number, queues, interrupts and doorbells: the values of the preset are kept"
                 .to_owned(),
         ];
         let mut note = |applies: bool, text: String| notes.extend(applies.then_some(text));

@@ -12,7 +12,7 @@ use super::{IdCtrl, NotAscii, PowerStateFacts};
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum IdCtrlError {
     /// Neither text nor the structure.
-    #[error("neither text nor the 4096 bytes of the structure, but {bytes} bytes")]
+    #[error("it is not text, and it has {bytes} bytes, while the structure has 4096")]
     Binary {
         /// Its length.
         bytes: usize,
@@ -39,7 +39,7 @@ pub enum IdCtrlError {
         key: String,
     },
     /// No controller told it: the structure reads as zeroes or as ones.
-    #[error("no controller told it: vendor, model and serial number are all {pattern}")]
+    #[error("no controller wrote this: vendor, model and serial number are all {pattern}")]
     Unfilled {
         /// `zeroes` or `ones`.
         pattern: &'static str,

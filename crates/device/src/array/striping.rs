@@ -72,8 +72,7 @@ pub(super) fn build_members(config: &ArrayConfig, seed: u64) -> Result<Vec<Membe
         let first_unit = u8::try_from(units).unwrap_or(u8::MAX);
         units += DeviceReport::of(device.as_ref()).units().len();
         if units > UNITS_MOST {
-            let problem =
-                format!("more than {UNITS_MOST} devices, with those of which they are made");
+            let problem = format!("more than {UNITS_MOST} devices, including their members");
             return Err(ConfigError::new("array.members", problem, "take fewer members"));
         }
         members.push(Member::new(device, first_unit));
@@ -98,7 +97,7 @@ impl Striping {
         if !stripe.is_multiple_of(u64::from(sector_bytes)) {
             let problem =
                 format!("{stripe} B is no multiple of the members' sector of {sector_bytes} B");
-            let help = "write a multiple of it, such as \"64KiB\"";
+            let help = "write a multiple of this size, such as \"64KiB\"";
             return Err(ConfigError::new("array.stripe", problem, help));
         }
         let smallest = members.iter().map(|member| member.device.capacity_bytes()).min();

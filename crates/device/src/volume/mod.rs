@@ -88,8 +88,7 @@ impl Volume {
             .map_err(|error| ConfigError { key: format!("{DEVICE}.{}", error.key), ..error })?;
         // The volume itself is a unit, too.
         if 1 + DeviceReport::of(device.as_ref()).units().len() > UNITS_MOST {
-            let problem =
-                format!("more than {UNITS_MOST} devices, with those of which they are made");
+            let problem = format!("more than {UNITS_MOST} devices, including their members");
             return Err(ConfigError::new(DEVICE, problem, "take fewer members"));
         }
         let none = Run { end: u64::MAX, bytes: 0 };

@@ -239,7 +239,7 @@ impl Drive {
         let note = match (&self.printed, ours) {
             (_, None) => format!("not run: needs --trace {}=FILE or --trace-dir", self.name),
             (Some(_), _) => "second half of the trace, which was not fitted; smaller is better; printed: DiskSim's, of the whole trace".to_owned(),
-            (None, _) => "nobody printed a figure for this drive".to_owned(),
+            (None, _) => "no paper prints a figure for this drive".to_owned(),
         };
         FigureCell {
             id: format!("disks/{}/rms_ms", self.name),

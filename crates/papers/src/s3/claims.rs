@@ -36,7 +36,7 @@ const CHECKS: &[ClaimCheck<On>] = &[
     },
     ClaimCheck {
         name: "iops_are_the_loads",
-        text: "IOPS and running time are those of the load and tell nothing about the SSD: they are equal for all three chips (S3-24).",
+        text: "IOPS and running time follow from the load and not from the SSD: they are equal for all three chips (S3-24).",
         about: &["table5"],
         check: On {
             runs: &["iozone_nand1", "iozone_nand2", "iozone_nand3"],

@@ -107,8 +107,7 @@ fn notes(options: &PapersOptions) -> Vec<String> {
          the paper's, all others assumed: look at orderings, ratios and bounds."
             .to_owned(),
         "The paper's milliseconds of switches and calls are read as microseconds (S4-40). \
-         Figures 1 and 3 to 6 run on the disk model: what is assumed of the two drives stands in \
-         their files."
+         Figures 1 and 3 to 6 run on the disk model: the assumptions about the two drives are in their files."
             .to_owned(),
         "Table 5 lists IoMeter as a file-system benchmark although the text says that it runs below \
          file systems (S4-43)."

@@ -18,7 +18,8 @@ pub(super) fn read(sources: &Sources) -> Result<Option<BTreeMap<String, [u64; 1]
         for line in source.lines() {
             let mut words = line.text.split_ascii_whitespace();
             let kind = words.next().filter(|kind| ["some", "full"].contains(kind));
-            let kind = kind.ok_or_else(|| line.error("the line has neither `some` nor `full`"))?;
+            let kind =
+                kind.ok_or_else(|| line.error("the line contains neither `some` nor `full`"))?;
             let total = words.find_map(|word| word.strip_prefix("total="));
             let total = line.number(total, "`total=`")?;
             stalls.insert(format!("{resource}_{kind}"), [total]);

@@ -18,9 +18,9 @@ pub struct FileOrigin {
     pub size_bytes: u64,
     /// Extents, written or not; `null` where the file system does not tell, or the file is in more than a million.
     pub extents: Option<u64>,
-    /// Bytes of extents that were allocated and never written; reads of them never reach the drive.
+    /// Bytes of extents that were allocated and never written; such reads never reach the drive.
     pub unwritten_bytes: Option<u64>,
-    /// Bytes without any extent; reads of them never reach the drive.
+    /// Bytes without any extent; such reads never reach the drive.
     pub hole_bytes: Option<u64>,
 }
 

@@ -73,7 +73,7 @@ fn errors_have_file_line_and_reason() {
         (
             "proc/pressure/io",
             "most total=1\n",
-            "proc/pressure/io:1: the line has neither `some` nor `full`",
+            "proc/pressure/io:1: the line contains neither `some` nor `full`",
         ),
         (
             "proc/pressure/io",

@@ -100,8 +100,7 @@ fn media_warning(result: &CapacityResult) -> Vec<String> {
              an SSD: schedulers that read the flag choose wrong defaults"
         }
         Some((MediaKind::Hdd, false)) => {
-            "the kernel takes the disk for an SSD (queue/rotational is 0), but random reads are as slow as those of a \
-             hard disk"
+            "the kernel takes the disk for an SSD (queue/rotational is 0), but its random reads are as slow as on a hard disk"
         }
         _ => return Vec::new(),
     };

@@ -46,7 +46,7 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     }
     if !run.mesh.has_frame() {
         result.notes.push(
-            "the time did not suffice for the coarse frame of the map: a part of it is empty; allow more `time`"
+            "the time was too short for the coarse frame of the map: a part of the map is empty; allow more `time`"
                 .to_owned(),
         );
     }
@@ -179,7 +179,7 @@ fn lines(map: &MapResult) -> Vec<String> {
     if let Some(held_out) = &map.held_out {
         let percent = |share: f64| significant(share * 100.0, 2);
         lines.push(format!(
-            "{} points {}: {} % of them within {} % of the interpolation, median difference {} %, greatest {} %",
+            "{} points {}: {} % of the points within {} % of the interpolation, median difference {} %, greatest {} %",
             held_out.points,
             match held_out.random {
                 true => "drawn at random at the end",

@@ -36,7 +36,7 @@ pub enum ServerError {
         source: io::Error,
     },
     /// Somebody else listens there, or there is a file.
-    #[error("{}: in use; end who serves it, or choose another place", path.display())]
+    #[error("{}: in use; end the program that serves it, or choose another path", path.display())]
     InUse {
         /// Where.
         path: PathBuf,

@@ -267,8 +267,7 @@ impl Searching {
                  figures are of all depths"
             ),
             (false, true) => format!(
-                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures \
-                 are of it alone"
+                "{job}latency_target: depth {depth} is the greatest that meets {rule} ({tried}); the figures cover this depth only"
             ),
             (false, false) if self.is_hopeless => {
                 format!("{job}latency_target: no depth meets {rule} ({tried})")

@@ -87,7 +87,7 @@ fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Se
             continue;
         }
         if !begun {
-            let what = "an option stands before the first section";
+            let what = "an option precedes the first section";
             return Err((number, what.to_owned(), "put it under [global] or a job"));
         }
         if line.split_whitespace().next() == Some("include") {

@@ -57,7 +57,7 @@ impl Reader<'_> {
         let Some(other) = before.iter().rev().find(|job| job.name == name) else {
             return self.wrong(
                 format!("wait_for names no job before this one: `{name}`"),
-                "name a job that stands further up",
+                "name a job that precedes this one",
             );
         };
         if other.group < group {
@@ -188,7 +188,7 @@ impl Reader<'_> {
         let names = ["iodepth_batch_complete", "iodepth_batch_complete_min"];
         let complete = self.value(&names, "a number of requests", number)?;
         if complete == Some(0) {
-            let what = "nobody waits for completions: the job looks for them all the time";
+            let what = "the job polls for completions all the time";
             return self.wrong(what, "leave it out, and run with `--wait spin`");
         }
         if complete.is_some_and(|complete| complete > load.depth) {

@@ -312,7 +312,9 @@ impl Reader<'_> {
         })?;
         let think = think.filter(|time| *time > Time::ZERO);
         if think.is_some() && self.find(&["thinktime_spin"]).is_some() {
-            notes.push("think time is spent sleeping (fio: thinktime_spin of it spinning)".into());
+            notes.push(
+                "the job sleeps during its think time (in fio it spins for thinktime_spin)".into(),
+            );
         }
         if self.find(&["randrepeat"]).is_some() && !self.switch("randrepeat")? {
             notes.push(

@@ -25,8 +25,7 @@ impl Reader<'_> {
         if goes_on {
             return Ok(());
         }
-        let what = "fio would end the job at a request that fails; here it is counted, and the job \
-                    goes on";
+        let what = "fio would end the job at a failed request; here the request is counted as failed, and the job continues";
         self.wrong(what, "write continue_on_error=all: `errors` in the result says how many failed")
     }
 
@@ -38,8 +37,7 @@ impl Reader<'_> {
             Some("offload") => {
                 let what =
                     "other threads would submit the requests, one at a time (io_submit_mode)";
-                let help = "leave it out: latencies of a rated job count from the moment a request was \
-                            meant to start, whoever is late";
+                let help = "leave it out: latencies of a job with a rate count from the intended start of a request";
                 self.wrong(what, help)
             }
             _ => self.wrong("`io_submit_mode` is unknown", "write inline"),

@@ -276,8 +276,7 @@ impl Reader<'_> {
         };
         let used: Vec<usize> = load.used().collect();
         let [direction] = used[..] else {
-            let what =
-                "a least rate is for each direction, and completions are not told apart by it";
+            let what = "a minimum rate applies to each direction, but the completions here are not split by direction";
             return self.wrong(what, "write a job for each direction");
         };
         let least = least[direction].filter(|least| *least > 0);

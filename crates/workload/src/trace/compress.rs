@@ -66,7 +66,7 @@ pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
         ),
         // The native order of the machine that recorded it.
         [7, 0x74, b'a', b'e', ..] | [b'e', b'a', 0x74, 7, ..] => {
-            Some("it is blktrace's binary output: `blkparse -i` makes text of it")
+            Some("it is blktrace's binary output: `blkparse -i` turns it into text")
         }
         [0x1F, 0x8B, ..] => Some("it was compressed twice: unpack it once first"),
         _ if head.get(257..262) == Some(b"ustar") && head[..257].contains(&0) => {

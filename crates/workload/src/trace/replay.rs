@@ -361,7 +361,7 @@ fn detection_remark(format: Format, doubtful: bool) -> String {
              same: if it is that, say `trace.format=disksim`"
         )
     } else {
-        format!("the trace was read as {format}, told from its content")
+        format!("the trace was read as {format}, which was recognised from its content")
     }
 }
 

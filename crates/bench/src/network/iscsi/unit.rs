@@ -167,7 +167,7 @@ pub(crate) fn look(
     if !block.is_power_of_two() || !(512..=1 << 16).contains(&block) {
         return Err(Trouble::new(
             format!("the unit has blocks of {block} B"),
-            "name a unit whose blocks are a power of two from 512 B to 64 KiB",
+            "name a unit with a block size that is a power of two from 512 B to 64 KiB",
         ));
     }
     let field = |page: Option<[u8; 64]>, at: usize| {

@@ -345,7 +345,11 @@ mod tests {
         let plain = scan(&mut dump::parse(DUMP).unwrap().snapshot, &[]);
         assert_eq!(found.tree.functions.len(), plain.functions.len());
         assert_eq!(found.remarks.len(), 2, "{:?}", found.remarks);
-        assert!(found.remarks[0].starts_with("line 1 is left out: neither"), "{:?}", found.remarks);
+        assert!(
+            found.remarks[0].starts_with("line 1 is left out: not a line"),
+            "{:?}",
+            found.remarks
+        );
         let without = "function 0000:00:1e.0 has 0 of the 64 bytes of its header";
         assert!(found.remarks[1].contains(without), "{:?}", found.remarks);
         let many = text.replace("logout\n", &"x\n".repeat(100));

@@ -166,7 +166,7 @@ fn arrival(routed: &RoutedOutput) -> String {
             format!("interrupt {irq} (I/O APIC {apic}) by {}", routed.via)
         }
         (Some(irq), _) => format!("interrupt {irq} by {}", routed.via),
-        (None, _) => "nobody knows which interrupt".to_owned(),
+        (None, _) => "the interrupt is not known".to_owned(),
     }
 }
 

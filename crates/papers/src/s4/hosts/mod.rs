@@ -140,7 +140,7 @@ fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> 
     let HostsOptions { seconds, repeats, .. } = hosts;
     let cores = match outcome.has_core {
         true => {
-            "The target has a core of its own, whose share counts what others do there, too; clients share the others; work for the network is done by whoever sends"
+            "The target has a core of its own, whose share counts what others do there, too; clients share the others; the sender does the work for the network"
         }
         false => "Target and clients share the one core, so no share of a core is known",
     };
@@ -154,7 +154,7 @@ fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> 
         ),
         format!(
             "Table 4 has iSCSI. Here the targets are nbd-server, our iSCSI target on threads of this process, and tgt, with an \
-             export or a unit for each client; one of them is loaded at a time.{}",
+             export or a unit for each client; one target is loaded at a time.{}",
             if outcome.has_tgt { "" } else { " tgt is not measured: `tgtd` is not installed (package tgt)." }
         ),
         "The storage of figure 7 serves one request at a time, as the simulated one, and any number may wait. A worker is a \

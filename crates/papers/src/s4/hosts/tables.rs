@@ -194,7 +194,7 @@ pub(super) fn ramp_up(facts: &Facts<'_>) -> FigureTable {
             ]);
         }
     }
-    let title = "Ramp-up: how far apart clients begin, and when rates are within 10 % of those of the second half \
+    let title = "Ramp-up: the time between the first and the last start of a client, and the time until rates are within 10 % of the rates in the second half \
                  (clients by snapshots of 0.1 s, the total by steps of 10 ms)";
     let columns = [
         "target",

@@ -25,7 +25,7 @@ fn number(disk: &DiskFacts) -> (String, Vec<String>) {
         vec![format!("# {number} is {name}, the whole disk: the kernel takes no partition.\n")];
     if !disk.below.is_empty() {
         lines.push(format!(
-            "# {name} lies on {}: kernels that refuse it take a line for each of them.\n",
+            "# {name} lies on {}: a kernel that refuses it accepts one line for each of these devices.\n",
             disk.below.join(", ")
         ));
     }

@@ -23,7 +23,7 @@ impl Objects {
         match self.ids {
             ObjectIds::Byte => Ok(id),
             ObjectIds::Sector => id.checked_mul(512).ok_or_else(|| {
-                let what = format!("the object {id} is no sector: no device is so large");
+                let what = format!("the object {id} cannot be a sector number: it is too large");
                 Fault::new(what, "say what objects are: `trace.ids=byte` or `trace.ids=hash`")
             }),
             ObjectIds::Hash => {

@@ -100,7 +100,7 @@ impl Vscsi {
             (true, false) => Version::One,
             (false, false) => {
                 return Err(Fault::new(
-                    "no version of vscsi: neither 1 (32-byte records) nor 2 (40-byte records)",
+                    "not a version of vscsi: 1 (32-byte records) and 2 (40-byte records) are supported",
                     "check the format; a file that was cut must begin with a whole record",
                 ));
             }
