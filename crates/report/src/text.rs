@@ -9,6 +9,7 @@ use ssdyno_figures::{
     significant, things, watts,
 };
 
+use crate::headline::headline_figures;
 use crate::lines;
 use crate::lines::hosts::{SYSTEM_TITLES, system_row};
 use crate::lines::jobs::HEADER;
@@ -409,25 +410,30 @@ fn expected(text: &mut String, r: &RunResult) {
     for e in &r.expected {
         let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
         let name = format!("{} ({})", e.figure, e.form);
-        table.add_row([name, significant(e.value, 4), measured, deviation(e)]);
+        table.add_row([name, significant(e.value, 4), measured, deviation(e, r)]);
     }
     push_table(text, &table);
 }
 
 /// How far a measured figure is off what was expected, and how far chance may take it:
-/// `+0.31 % (within chance, ± 0.44 %)`.
-pub(crate) fn deviation(expected: &ssdyno_figures::Expected) -> String {
+/// `+0.31 % (within chance, ± 0.44 %)`. Where theory does not say the latter, the interval of the figure does, if it has one.
+pub(crate) fn deviation(expected: &ssdyno_figures::Expected, result: &RunResult) -> String {
     let Some(measured) = expected.measured.filter(|_| expected.value != 0.0) else {
         return "-".into();
     };
     let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
-    match expected.chance {
-        Some(chance) => {
-            let verdict = match (measured / expected.value - 1.0).abs() <= chance {
-                true => "within chance",
-                false => "beyond chance",
-            };
-            format!("{off} ({verdict}, ± {:.2} %)", 100.0 * chance)
+    let words = |is_within: bool| if is_within { "within chance" } else { "beyond chance" };
+    if let Some(chance) = expected.chance {
+        let is_within = (measured / expected.value - 1.0).abs() <= chance;
+        return format!("{off} ({}, ± {:.2} %)", words(is_within), 100.0 * chance);
+    }
+    let figures = headline_figures(result);
+    let figure = figures.iter().find(|figure| figure.name == expected.figure);
+    match figure.and_then(|figure| figure.interval) {
+        Some(Interval { low, high, .. }) => {
+            let is_within = low <= expected.value && expected.value <= high;
+            let to = if high.is_finite() { significant(high, 4) } else { "∞".to_owned() };
+            format!("{off} ({}, {} to {to})", words(is_within), significant(low, 4))
         }
         None => off,
     }
@@ -486,6 +492,30 @@ mod tests {
         assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
         assert_eq!(plus_minus(Some(around(112.0))), " -38 +12 %");
         assert_eq!(plus_minus(Some(around(400.0))), " (not known within ± 100 %)");
+    }
+
+    /// Where theory has no bound for chance, the interval of the figure is one.
+    #[test]
+    fn a_deviation_is_within_chance_or_beyond_it() {
+        let expected = ssdyno_figures::Expected {
+            figure: "iops".to_owned(),
+            value: 104.0,
+            measured: Some(100.0),
+            ..ssdyno_figures::Expected::default()
+        };
+        let known = |high: f64| {
+            let iops = Some(Interval { estimate: 100.0, low: 95.0, high, level: 0.95 });
+            let confidence = Some(ssdyno_figures::Confidence { iops, ..Default::default() });
+            deviation(&expected, &RunResult { confidence, ..RunResult::default() })
+        };
+        assert_eq!(known(105.0), "-3.85 % (within chance, 95.00 to 105.0)");
+        assert_eq!(known(103.0), "-3.85 % (beyond chance, 95.00 to 103.0)");
+        assert_eq!(known(f64::INFINITY), "-3.85 % (within chance, 95.00 to ∞)");
+        // Theory knows better; without either nothing is said.
+        assert_eq!(deviation(&expected, &RunResult::default()), "-3.85 %");
+        let bounded = ssdyno_figures::Expected { chance: Some(0.01), ..expected.clone() };
+        let told = deviation(&bounded, &RunResult::default());
+        assert_eq!(told, "-3.85 % (beyond chance, ± 1.00 %)");
     }
 
     /// What makes figures mean something else is told before any of them; all else after them.

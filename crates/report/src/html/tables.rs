@@ -209,7 +209,7 @@ pub(super) fn expected(r: &RunResult) -> String {
         let inputs: Vec<String> =
             e.inputs.iter().map(|(k, v)| format!("{k} = {}", short(significant(*v, 4)))).collect();
         let measured = e.measured.map_or("-".into(), |m| significant(m, 4));
-        let off = deviation(e);
+        let off = deviation(e, r);
         let value = significant(e.value, 4);
         vec![e.figure.clone(), value, measured, off, e.form.clone(), inputs.join(", ")]
     };
