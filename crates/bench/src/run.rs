@@ -76,7 +76,7 @@ impl BenchRun {
             workload: self.workload.clone(),
             source: self.source.clone(),
             seed: self.seed,
-            limits: self.limits,
+            limits: self.limits.clone(),
             keep: self.keep,
             rows_in: self.rows_in.clone(),
             interval: self.interval,

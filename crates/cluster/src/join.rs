@@ -102,7 +102,7 @@ pub(crate) fn join(
     result.metrics = scraped.into_iter().map(|source| source.metrics(origin)).collect();
     result.spec = serde_json::to_value(spec).ok();
     let failure = first_failure(&present, absent);
-    Ok(Measured { result, recording: together.all, by_name: spec.clone(), failure })
+    Ok(Measured { result, recording: together.all, by_name: spec.clone(), failure, broken: None })
 }
 
 /// What keeps the run from being a success: a host that is lost before one that has a failure, and missing rows last.

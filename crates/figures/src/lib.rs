@@ -16,6 +16,7 @@
 //!
 //! Not here: what computes a figure from requests (`record`), and text, pages and files made of figures (`report`).
 
+mod bound;
 mod calendar;
 mod comparison;
 mod depth;
@@ -45,6 +46,7 @@ mod until;
 mod victims;
 mod warning;
 
+pub use bound::{BrokenBound, FigureBound};
 pub use calendar::CalendarTime;
 pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};

@@ -7,12 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
+use crate::bound::FigureBound;
 use crate::live_snapshot::LiveSnapshot;
 use crate::picoseconds;
 use crate::until::Until;
 
 /// Where a run stops issuing, whatever the workload would do.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunLimits {
     /// Requests issued.
     pub requests: Option<u64>,
@@ -20,6 +21,8 @@ pub struct RunLimits {
     pub duration: Option<Time>,
     /// How well figures are to be known; the run ends when they are.
     pub until: Option<Until>,
+    /// Bounds of figures; a simulated run ends once it surely breaks one.
+    pub bounds: Vec<FigureBound>,
 }
 
 impl RunLimits {

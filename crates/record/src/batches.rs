@@ -142,6 +142,11 @@ impl Batches {
     }
 }
 
+fn rate(amounts: &[f64], seconds: &[f64]) -> Option<f64> {
+    let rate = amounts.iter().sum::<f64>() / seconds.iter().sum::<f64>();
+    rate.is_finite().then_some(rate)
+}
+
 fn join(batches: &[Batch]) -> Batch {
     batches.iter().fold(Batch::default(), |sum, b| Batch {
         latency_ps: sum.latency_ps + b.latency_ps,
@@ -182,6 +187,16 @@ impl Groups {
     /// Interval around `iops`: completions by the time that they took.
     pub(crate) fn iops(&self, iops: f64) -> Option<Interval> {
         statistics::ratio_interval(iops, &self.counts(), &self.seconds())
+    }
+
+    /// The requests per second of the groups themselves.
+    pub(crate) fn own_iops(&self) -> Option<f64> {
+        rate(&self.counts(), &self.seconds())
+    }
+
+    /// The bytes per second of the groups themselves.
+    pub(crate) fn own_throughput(&self) -> Option<f64> {
+        rate(&self.bytes(), &self.seconds())
     }
 
     /// How far the requests per second may be off, see [`statistics::relative_distance`].

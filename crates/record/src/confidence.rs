@@ -216,6 +216,13 @@ pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
     statistics::ratio_interval(estimate, &amounts, &counts)
 }
 
+/// The same around the mean of the slices themselves.
+pub(crate) fn own_mean_interval(parts: &[Part]) -> Option<Interval> {
+    let (amounts, counts) = amounts_and_counts(parts);
+    let mean = amounts.iter().sum::<f64>() / counts.iter().sum::<f64>();
+    mean.is_finite().then(|| statistics::ratio_interval(mean, &amounts, &counts))?
+}
+
 /// How far the mean latency may be off, see [`statistics::relative_distance`].
 pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
     let (amounts, counts) = amounts_and_counts(parts);

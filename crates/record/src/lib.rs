@@ -25,6 +25,7 @@ mod confidence;
 mod csv_rows;
 mod drift;
 mod few;
+mod hopeless;
 mod jobs;
 mod latency_map;
 mod little;
@@ -49,6 +50,7 @@ mod until;
 
 pub use buckets::Grid;
 pub use csv_rows::write as write_csv;
+pub use hopeless::Hopeless;
 pub use parquet_rows::{STATUS_NAMES, write as write_parquet};
 pub use recorder::Recorder;
 pub use recording::Recording;

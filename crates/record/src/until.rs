@@ -29,6 +29,20 @@ impl Evidence {
         Some(all)
     }
 
+    /// The interval of `metric`, percentiles in bins of 0.8 %; `None` where there are too few requests for one, and of
+    /// what is no single figure.
+    pub fn interval(&self, metric: Metric) -> Option<Interval> {
+        let slices = self.slices.enough()?;
+        let groups = self.batches.groups(self.start)?;
+        let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+        match (metric, metric.share()) {
+            (Metric::Mean, _) => confidence::own_mean_interval(&parts),
+            (Metric::Iops, _) => groups.iops(groups.own_iops()?),
+            (Metric::Throughput, _) => groups.throughput(groups.own_throughput()?),
+            (_, share) => percentile(share?, &parts),
+        }
+    }
+
     /// Half the width of the interval of `metric` by the figure, 0 or more, and of means and rates
     /// what start-up moves them by; `None` where there are too few requests for an interval, or for
     /// its upper end.

@@ -9,8 +9,8 @@ use ssdyno_device::{Device, DeviceReport};
 use ssdyno_energy::DeviceMeter;
 use ssdyno_engine::Victims;
 use ssdyno_engine::events::EventReader;
-use ssdyno_figures::{KeepGoing, LiveSnapshot, Precision, RunLimits, RunProgress};
-use ssdyno_record::{Precise, Recorder};
+use ssdyno_figures::{BrokenBound, KeepGoing, LiveSnapshot, Precision, RunLimits, RunProgress};
+use ssdyno_record::{Hopeless, Precise, Recorder};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
 use crate::drift::WriteTrack;
@@ -79,6 +79,8 @@ pub struct DriveEnd {
     pub out_of_memory: bool,
     /// What became of [`RunLimits::until`], if it was set.
     pub precision: Option<Precision>,
+    /// The one of [`RunLimits::bounds`] that ended it.
+    pub broken: Option<BrokenBound>,
     /// Why a request could not be issued, if that ended the run.
     pub refused: Option<(Request, SubmitError)>,
     /// Requests that ended in an error, with those of a ramp-up.
@@ -111,7 +113,7 @@ pub fn drive(
     // Until recording starts: after so many completions, or at a time that is known.
     let mut ramping_up = drive.recorder.window_start() != Some(drive.start);
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
-    let mut precise = drive.limits.until.map(Precise::new);
+    let mut watch = Watch::new(&drive.limits);
     // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut writes = WriteTrack::default();
@@ -144,11 +146,10 @@ pub fn drive(
                 state.begin_window(&mut drive, at);
             }
         }
-        if let Some(precise) = &mut precise
-            && precise.due(drive.recorder.completed())
+        if let Some(watch) = &mut watch
             && !state.done
             && (state.written_bytes == 0 || state.written_bytes >= filling_bytes)
-            && precise.look(drive.recorder.completed(), &drive.recorder.evidence())
+            && watch.turn(drive.recorder)
         {
             state.stop();
         }
@@ -171,7 +172,34 @@ pub fn drive(
     state.give_up(&mut drive);
     let now = DeviceReport::of(drive.device).victims();
     state.victims = now.zip(state.victims).map(|(now, before)| now.since(before));
-    state.end(precise.map(|precise| precise.precision()), started.elapsed(), writes)
+    state.end(watch, started.elapsed(), writes)
+}
+
+/// Who ends a run by its figures.
+struct Watch {
+    precise: Option<Precise>,
+    hopeless: Option<Hopeless>,
+}
+
+impl Watch {
+    /// `None` where no figure ends the run.
+    fn new(limits: &RunLimits) -> Option<Watch> {
+        let (precise, hopeless) = (limits.until.map(Precise::new), Hopeless::new(&limits.bounds));
+        (precise.is_some() || hopeless.is_some()).then_some(Watch { precise, hopeless })
+    }
+
+    /// Looks at the figures where it is time to; true if they end the run.
+    fn turn(&mut self, recorder: &Recorder) -> bool {
+        let completed = recorder.completed();
+        let precise = self.precise.as_mut().filter(|precise| precise.due(completed));
+        let hopeless = self.hopeless.as_mut().filter(|hopeless| hopeless.due(completed));
+        if precise.is_none() && hopeless.is_none() {
+            return false;
+        }
+        let evidence = recorder.evidence();
+        let is_precise = precise.is_some_and(|precise| precise.look(completed, &evidence));
+        is_precise || hopeless.is_some_and(|hopeless| hopeless.look(completed, &evidence))
+    }
 }
 
 /// A request on its way.
@@ -435,7 +463,9 @@ impl State {
     }
 
     /// How the run ended.
-    fn end(self, precision: Option<Precision>, wall: Duration, writes: WriteTrack) -> DriveEnd {
+    fn end(self, watch: Option<Watch>, wall: Duration, writes: WriteTrack) -> DriveEnd {
+        let (precise, hopeless) =
+            watch.map_or((None, None), |watch| (watch.precise, watch.hopeless));
         DriveEnd {
             last_completion: self.last_completion,
             settled: self.now,
@@ -444,7 +474,8 @@ impl State {
             victims: self.victims,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,
-            precision,
+            precision: precise.map(|precise| precise.precision()),
+            broken: hopeless.and_then(|hopeless| hopeless.broken()),
             refused: self.refused,
             failed: self.failed,
             gone: self.gone,

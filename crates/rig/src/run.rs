@@ -4,7 +4,9 @@ use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
 use ssdyno_driver_nvme::NvmeError;
 use ssdyno_engine::events::EventReader;
-use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult, RunStart, Supervisor};
+use ssdyno_figures::{
+    BrokenBound, Keep, KeepGoing, RunLimits, RunProgress, RunResult, RunStart, Supervisor,
+};
 use ssdyno_pci::FunctionError;
 use ssdyno_record::{Recorder, Recording, RowNames};
 use ssdyno_workload::{Source, Workload};
@@ -52,6 +54,8 @@ pub struct SimMeasured {
     pub recording: Recording,
     /// Energy in all its detail.
     pub energy: ssdyno_energy::Breakdown,
+    /// The one of [`RunLimits::bounds`] that ended the run.
+    pub broken: Option<BrokenBound>,
     /// Why the run ended early, if it did: the result is partial then.
     pub failure: Option<RunError>,
 }
@@ -119,7 +123,7 @@ impl SimRun {
                 readers: &mut readers,
                 streams: streams.as_mut(),
                 explain: explain.as_mut(),
-                limits: self.limits,
+                limits: self.limits.clone(),
                 start: Time::ZERO,
             },
             &mut |progress| supervisor.report(progress),
@@ -152,7 +156,7 @@ impl SimRun {
         .result(&mut recording);
         explain::fill(&mut result, self.why, explain.as_ref());
         result.depth_searches = workload.depth_searches().into_iter().map(Into::into).collect();
-        Ok(SimMeasured { result, recording, energy: by_unit.whole, failure })
+        Ok(SimMeasured { result, recording, energy: by_unit.whole, broken: ended.broken, failure })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ssdyno_bench::{BenchError, RowsPlace};
 use ssdyno_block::counted;
 use ssdyno_engine::events::EventReader;
-use ssdyno_figures::{RunResult, Supervisor};
+use ssdyno_figures::{BrokenBound, FigureBound, RunResult, Supervisor};
 use ssdyno_record::Recording;
 use ssdyno_rig::RunError;
 
@@ -48,6 +48,8 @@ pub struct Measured {
     pub by_name: RunSpec,
     /// What keeps it from being a success: it ended early, requests failed, or an invariant is violated.
     pub failure: Option<Failure>,
+    /// The bound of [`Prepared::end_beyond`] that ended it.
+    pub broken: Option<BrokenBound>,
 }
 
 /// Whether `spec` loads a real target.
@@ -137,6 +139,14 @@ impl Prepared {
         }
     }
 
+    /// Lets a simulated run end once it surely breaks one of `bounds`, at a request that the spec and the bounds decide. A
+    /// real run goes on.
+    pub fn end_beyond(&mut self, bounds: Vec<FigureBound>) {
+        if let Target::Simulated(simulated) = &mut self.run {
+            simulated.run.limits.bounds = bounds;
+        }
+    }
+
     /// Lets other runs that are called so read a real target meanwhile: they are one run of several workers.
     pub fn share_target(&mut self) {
         if let Target::Real(real) = &mut self.run {
@@ -167,7 +177,7 @@ impl Prepared {
         reader: Option<&mut dyn EventReader>,
         supervisor: &mut dyn Supervisor,
     ) -> Result<Measured, Failure> {
-        let (mut result, recording, failure) = match &self.run {
+        let (mut result, recording, failure, broken) = match &self.run {
             Target::Simulated(simulated) => {
                 let measured = simulated.run.supervise(reader, supervisor);
                 let measured =
@@ -176,7 +186,7 @@ impl Prepared {
                 result.notes.splice(0..0, simulated.notes.iter().cloned());
                 let explain = |error: RunError| simulated.explain(&error, FailureKind::Failed);
                 let failure = measured.failure.map(explain);
-                (result, measured.recording, failure)
+                (result, measured.recording, failure, measured.broken)
             }
             Target::Real(real) => {
                 let measured = real.run.supervise(supervisor);
@@ -184,14 +194,14 @@ impl Prepared {
                     measured.map_err(|error| real.explain(&error, FailureKind::Usage))?;
                 let explain = |error: BenchError| real.explain(&error, FailureKind::Failed);
                 let failure = measured.failure.map(explain);
-                (measured.result, measured.recording, failure)
+                (measured.result, measured.recording, failure, None)
             }
         };
         let by_name = found(self.asked.clone(), &result);
         // A structure of named keys always has a JSON form.
         result.spec = serde_json::to_value(found(self.resolved.clone(), &result)).ok();
         let failure = failure.or_else(|| judge(&result));
-        Ok(Measured { result, recording, by_name, failure })
+        Ok(Measured { result, recording, by_name, failure, broken })
     }
 }
 

@@ -22,8 +22,10 @@ use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
 use crate::front::judge;
 use crate::generations::{SearchEnd, SearchOutcome};
+use crate::hopeless::{ruled_out, stopped_because, watched};
+use crate::interactions::interactions;
 use crate::journal::Journal;
-use crate::objective::{COST, Requirement};
+use crate::objective::COST;
 use crate::plan::SweepPlan;
 use crate::row::{DesignState, SWEEP_VERSION, SweepFigure, SweepResult, SweepRow};
 
@@ -171,11 +173,12 @@ impl Sweep {
             true => (self.rows.len() as u64, stopped),
             false => (self.designs.count(), (self.rows.len() as u64) < self.designs.count()),
         };
-        let [done, impossible, failed, ruled_out] = [
+        let [done, impossible, failed, ruled_out, hopeless] = [
             DesignState::Done,
             DesignState::Impossible,
             DesignState::Failed,
             DesignState::RuledOut,
+            DesignState::Stopped,
         ]
         .map(|state| self.count(state));
         let mut notes = Vec::new();
@@ -185,11 +188,26 @@ impl Sweep {
                 counted(designs - self.rows.len() as u64, "design", "designs")
             ));
         }
-        let failure = self.verdict(done, stopped && partial);
-        if let (Some(journal), false, None) = (self.journal.take(), partial, &failure) {
+        let given_up = ruled_out + hopeless;
+        if done > 0 && given_up > 0 && !self.is_search() {
+            notes.push(format!(
+                "effects are of the {} that ran to their end; {} broke a bound: `run_hopeless` runs all",
+                counted(done, "design", "designs"),
+                counted(given_up, "design", "designs")
+            ));
+        }
+        let failure = self.verdict([done, given_up], stopped && partial);
+        let is_out_of_time =
+            self.search.as_ref().is_some_and(|search| search.stopped == SearchEnd::Time);
+        if is_out_of_time && self.journal.is_some() {
+            notes.push("`time` is over before the search was: go on with `resume`".to_owned());
+        }
+        let goes_on = partial || is_out_of_time;
+        if let (Some(journal), false, None) = (self.journal.take(), goes_on, &failure) {
             journal.remove();
         }
         let effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        let interactions = interactions(&self.rows, &self.plan.vary, &self.plan.objectives);
         let curve = Curve::of(&self.plan.vary, &self.rows);
         let (plan, rows) = (self.plan, self.rows);
         let sweep_version = SWEEP_VERSION;
@@ -202,7 +220,9 @@ impl Sweep {
             impossible,
             failed,
             ruled_out,
+            stopped: hopeless,
             effects,
+            interactions,
             curve,
             rows,
             notes,
@@ -213,11 +233,20 @@ impl Sweep {
     }
 
     /// Why the sweep is no success.
-    fn verdict(&self, done: u64, is_cut: bool) -> Option<Failure> {
+    fn verdict(&self, [done, given_up]: [u64; 2], is_cut: bool) -> Option<Failure> {
         if is_cut {
             return Some(
                 Failure::new(FailureKind::Interrupted, "interrupted before all designs had run")
                     .with_help("what is done is kept; go on with `resume`"),
+            );
+        }
+        if done == 0 && given_up > 0 {
+            return Some(
+                Failure::new(FailureKind::Failed, "no design keeps the bounds of `require`")
+                    .with_help(
+                        "widen the bounds, or run all designs to their end with `run_hopeless`",
+                    )
+                    .with_key("require"),
             );
         }
         if done == 0 {
@@ -310,15 +339,20 @@ pub(crate) fn run(
         Err(failure) => return Some(SweepRow { why: Some(failure.message), ..empty }),
     };
     let row = SweepRow { seed: spec.seed, spec_hash: hash(&spec), ..empty };
-    let prepared = match resolve(&spec, &mut Unattended) {
+    let mut prepared = match resolve(&spec, &mut Unattended) {
         Ok(prepared) => prepared,
         Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
     };
     let file = prepared.resolved().contents.device.as_ref();
     let cost = file.and_then(|file| plan.cost.of(file)).or(plan.cost.other_device);
-    if let Some(why) = ruled_out(plan, cost) {
-        let figures = cost.map(priced).into_iter().collect();
-        return Some(SweepRow { state: DesignState::RuledOut, why: Some(why), figures, ..row });
+    if let Some(bound) = ruled_out(plan, cost) {
+        let (state, figures) = (DesignState::RuledOut, cost.map(priced).into_iter().collect());
+        let (stopped, why) =
+            (Some(bound.to_string()), format!("not run: its cost breaks `{bound}`"));
+        return Some(SweepRow { state, stopped, why: Some(why), figures, ..row });
+    }
+    if plan.stops_hopeless() {
+        prepared.end_beyond(plan.require.iter().filter_map(watched).collect());
     }
     let failed = |state, failure: Failure| {
         Some(SweepRow { state, why: Some(failure.message), ..row.clone() })
@@ -339,7 +373,7 @@ pub(crate) fn run(
         snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
     }
     match runner.result() {
-        Ok(measured) => Some(filled(row, &measured, cost)),
+        Ok(measured) => Some(filled(plan, row, &measured, cost)),
         Err(failure) if failure.kind == FailureKind::Interrupted => None,
         // It shows only when the device is built.
         Err(failure) if failure.kind == FailureKind::Usage => {
@@ -350,10 +384,16 @@ pub(crate) fn run(
 }
 
 /// `row` with what its run gave.
-fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow {
+fn filled(plan: &SweepPlan, mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow {
     let result = &measured.result;
     row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
     row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
+    if let (Some(broken), None) = (&measured.broken, &measured.failure) {
+        let bound = plan.require.iter().find(|bound| watched(bound) == Some(broken.bound));
+        row.state = DesignState::Stopped;
+        row.stopped = bound.map(ToString::to_string);
+        row.why = bound.map(|bound| stopped_because(bound, broken));
+    }
     (row.requests, row.errors) = (result.requests, result.errors);
     row.overloaded = result.warns_of(WarningKind::Overloaded);
     let figures = headline_figures(result).into_iter().map(|figure| {
@@ -369,14 +409,6 @@ fn filled(mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow
 /// A cost as a figure, which is exact.
 fn priced(value: f64) -> (String, SweepFigure) {
     (COST.to_owned(), SweepFigure { value, low: None, high: None })
-}
-
-/// Why a design of this cost needs no run: it is not to be on the front. A grid runs it anyway, because its effects are those
-/// of all designs.
-fn ruled_out(plan: &SweepPlan, cost: Option<f64>) -> Option<String> {
-    let cost = cost.filter(|_| plan.sampling == Sampling::Search)?;
-    let breaks = |bound: &&Requirement| bound.figure() == COST && !bound.holds(cost);
-    plan.require.iter().find(breaks).map(|bound| format!("not run: its cost breaks `{bound}`"))
 }
 
 pub(crate) fn hash(spec: &RunSpec) -> String {

@@ -48,7 +48,8 @@ fn surely(one: &[Loss], other: &[Loss]) -> bool {
 pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[Requirement]) {
     let mut judged: Vec<(usize, Vec<Loss>)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
-        row.standing = (row.state == DesignState::RuledOut).then_some(Standing::Excluded);
+        let is_given_up = matches!(row.state, DesignState::RuledOut | DesignState::Stopped);
+        row.standing = is_given_up.then_some(Standing::Excluded);
         if row.state != DesignState::Done {
             continue;
         }

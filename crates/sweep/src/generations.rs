@@ -79,6 +79,11 @@ pub(crate) fn evaluation(
         row.figure(bound.figure()).map_or(f64::INFINITY, |value| bound.excess(value))
     };
     match all {
+        Some(all) if row.state == DesignState::Stopped => {
+            // What was in flight may have brought a figure back to its bound.
+            let excess: f64 = require.iter().map(excess).sum();
+            Evaluation::constrained(all, excess.max(f64::MIN_POSITIVE))
+        }
         Some(all) if row.state == DesignState::Done => {
             Evaluation::constrained(all, require.iter().map(excess).sum())
         }

@@ -4,11 +4,11 @@ use ssdyno_report::{Axis as PlotAxis, Page, Plot, ResultError, figure_format, ht
 use ssdyno_session::ResultFolder;
 
 use crate::curve_page::{knee, section};
-use crate::row::{Standing, SweepResult, SweepRow};
+use crate::row::{DesignState, Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
 use crate::text::{
-    GENERATION, cells, effect_cells, found, generation_cells, header, outcome, reasons, reference,
-    searched, value,
+    GENERATION, cells, effect_cells, found, generation_cells, header, interaction_cells,
+    interactions_line, outcome, reasons, reference, searched, value,
 };
 
 /// Rows of all designs that the page shows; the table on the disk has all.
@@ -47,6 +47,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         let names = ["key", "figure", "share of the variation", "mean at its values"];
         page.section("Effects", &[html_table(&names, &effects)]);
     }
+    interactions(&mut page, result);
     if let Some(search) = &result.search {
         let rows = generation_cells(search);
         let note = format!("Generations: {}", reference(search));
@@ -58,9 +59,13 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         .map(|(why, count)| vec![why, count.to_string()])
         .collect();
     if !reasons.is_empty() {
-        page.section("Designs without figures", &[html_table(&["why", "designs"], &reasons)]);
+        page.section(
+            "Designs that were not run to their end",
+            &[html_table(&["why", "designs"], &reasons)],
+        );
     }
     let standing = |row: &SweepRow| match row.standing {
+        _ if row.state == DesignState::Stopped => "stopped early",
         Some(Standing::Front) => "front",
         Some(Standing::Undecided) => "undecided",
         Some(Standing::Dominated) => "dominated",
@@ -81,6 +86,16 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     };
     page.sortable(&title, &names, &rows);
     page.finish()
+}
+
+fn interactions(page: &mut Page, result: &SweepResult) {
+    if result.interactions.examined > 0 {
+        let found = result.interactions.found.iter();
+        let rows: Vec<Vec<String>> = found.map(interaction_cells).collect();
+        let names = ["key", "figure", "effect", "effect", "the second by the first"];
+        let tables = if rows.is_empty() { Vec::new() } else { vec![html_table(&names, &rows)] };
+        page.section(&interactions_line(&result.interactions), &tables);
+    }
 }
 
 /// The first two objectives against each other; nothing for one.

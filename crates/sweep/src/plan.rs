@@ -34,10 +34,13 @@ pub struct SweepPlan {
     /// Figures that the designs are judged by: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `energy_per_request`, `energy_delay`, `wa`, `cost`.
     pub objectives: Vec<Objective>,
-    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A search does not run a design whose
-    /// cost breaks a bound.
+    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A design whose cost breaks a bound is
+    /// not run, and a simulation that surely breaks one ends early.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
+    /// Run designs that surely break a bound of `require` to their end, too. A bisection always does.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub run_hopeless: bool,
     /// Begin no design after this time by the wall's clock. Default: run all. A search needs `designs`, `time` or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
@@ -56,6 +59,7 @@ impl Default for SweepPlan {
             draw_seed: 1,
             objectives: vec![Objective { figure: "latency_ns.mean", more_is_better: false }],
             require: Vec::new(),
+            run_hopeless: false,
             time: None,
             cost: CostModel::default(),
         }
@@ -83,6 +87,11 @@ impl SweepPlan {
     pub(crate) fn base(&self) -> RunSpec {
         let keep = if self.run.keep == Keep::All { Keep::None } else { self.run.keep };
         RunSpec { keep, ..self.run.clone() }
+    }
+
+    /// Whether designs that surely break a bound of `require` are given up.
+    pub(crate) fn stops_hopeless(&self) -> bool {
+        !self.run_hopeless && self.sampling != Sampling::Bisection
     }
 
     /// The spec of a design with these values of its axes.

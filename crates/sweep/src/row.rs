@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::ceiling::Ceiling;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
+use crate::interactions::Interactions;
 use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
@@ -24,8 +25,10 @@ pub enum DesignState {
     Impossible,
     /// Its run failed; figures of it are those until then, and it is not judged.
     Failed,
-    /// Its cost breaks a bound of `require`, which a search knows before the run: nothing was run.
+    /// Its cost breaks a bound of `require`, which is known before the run: nothing was run.
     RuledOut,
+    /// Its run surely broke a bound of `require` and was ended: its figures are those until then.
+    Stopped,
 }
 
 /// Where a design stands among the others.
@@ -67,6 +70,9 @@ pub struct SweepRow {
     /// Why it is not done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// The bound of `require` that it surely breaks, where it was not run, or not to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Random seed of the run.
     pub seed: u64,
     /// The first 16 hexadecimal digits of the SHA-256 of its spec in JSON: equal specs have equal figures.
@@ -96,6 +102,7 @@ impl SweepRow {
             values,
             state: DesignState::Impossible,
             why: None,
+            stopped: None,
             seed,
             spec_hash: String::new(),
             requests: 0,
@@ -154,11 +161,17 @@ pub struct SweepResult {
     pub impossible: u64,
     /// How many failed.
     pub failed: u64,
-    /// How many a search did not run because their cost breaks a bound.
+    /// How many were not run because their cost breaks a bound.
     #[serde(default)]
     pub ruled_out: u64,
+    /// How many runs ended early because they surely broke a bound.
+    #[serde(default)]
+    pub stopped: u64,
     /// What each key does to each objective, the greatest first.
     pub effects: Vec<Effect>,
+    /// Pairs of keys that act on an objective together.
+    #[serde(default)]
+    pub interactions: Interactions,
     /// Throughput and latency against the key, where one number is varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,

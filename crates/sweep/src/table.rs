@@ -52,6 +52,7 @@ impl SweepTable {
             DesignState::Impossible => "impossible",
             DesignState::Failed => "failed",
             DesignState::RuledOut => "ruled_out",
+            DesignState::Stopped => "stopped",
         };
         columns.push(("state".to_owned(), texts(rows, |row| Some(state(row).to_owned()))));
         columns.push(("why".to_owned(), texts(rows, |row| row.why.clone())));
@@ -73,6 +74,7 @@ impl SweepTable {
         columns.push(("front".to_owned(), flags(rows, stands(Standing::Front))));
         columns.push(("undecided".to_owned(), flags(rows, stands(Standing::Undecided))));
         columns.push(("excluded".to_owned(), flags(rows, stands(Standing::Excluded))));
+        columns.push(("stopped".to_owned(), texts(rows, |row| row.stopped.clone())));
         columns.push(("run_seed".to_owned(), counts(rows, |row| row.seed)));
         columns.push(("spec_hash".to_owned(), texts(rows, |row| Some(row.spec_hash.clone()))));
         SweepTable { columns, rows: rows.len() }

@@ -10,6 +10,7 @@ use ssdyno_report::{aligned, figure_format, plus_minus};
 
 use crate::curve_page::curve_text;
 use crate::generations::{SearchEnd, SearchOutcome};
+use crate::interactions::{Interaction, Interactions};
 use crate::row::{DesignState, Effect, EffectLevel, Standing, SweepResult, SweepRow};
 
 /// Reasons for impossible and failed designs that are shown.
@@ -17,6 +18,9 @@ const REASONS: usize = 3;
 
 /// Effects below this share of the variation are left out.
 const SHARE_LEAST: f64 = 0.01;
+
+/// Interactions that are shown, the strongest.
+const INTERACTIONS: usize = 10;
 
 /// Levels of an effect that fit a line.
 const LEVELS: usize = 8;
@@ -66,6 +70,12 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     let rows: Vec<Vec<String>> = effects.map(effect_cells).collect();
     if !rows.is_empty() {
         text.push_str("\nEffects: the share of the variation that a key explains alone, and the mean at its values\n");
+        text.push_str(&table(&rows));
+    }
+    if result.interactions.examined > 0 && !rows.is_empty() {
+        let _ = writeln!(text, "\n{}", interactions_line(&result.interactions));
+        let found = result.interactions.found.iter().take(INTERACTIONS);
+        let rows: Vec<Vec<String>> = found.map(interaction_cells).collect();
         text.push_str(&table(&rows));
     }
     if let Some(search) = &result.search {
@@ -139,6 +149,7 @@ pub(crate) fn outcome(result: &SweepResult) -> String {
     for (count, what) in [
         (result.impossible, "impossible"),
         (result.ruled_out, "ruled out by their cost"),
+        (result.stopped, "stopped early"),
         (result.failed, "failed"),
         (missing, "not run"),
     ] {
@@ -170,7 +181,12 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
 pub(crate) fn reasons(result: &SweepResult) -> Vec<(String, u64)> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for row in result.rows.iter().filter(|row| row.state != DesignState::Done) {
-        *reasons.entry(row.why.clone().unwrap_or_default()).or_default() += 1;
+        // The intervals of runs that were stopped differ; their bound does not.
+        let why = match (row.state, &row.stopped) {
+            (DesignState::Stopped, Some(bound)) => format!("stopped early: breaks `{bound}`"),
+            _ => row.why.clone().unwrap_or_default(),
+        };
+        *reasons.entry(why).or_default() += 1;
     }
     let mut reasons: Vec<(String, u64)> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -223,6 +239,30 @@ pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
         effect.figure.clone(),
         format!("{:.0} %", 100.0 * effect.share),
         levels.join(", "),
+    ]
+}
+
+/// How many pairs of keys act together, of how many.
+pub(crate) fn interactions_line(all: &Interactions) -> String {
+    let examined = counted(all.examined, "pair", "pairs");
+    match all.found.len() {
+        0 => format!("Interactions: none of {examined} examined has an interval without 1"),
+        found => {
+            format!("Interactions: {found} of {examined} examined; the others' intervals contain 1")
+        }
+    }
+}
+
+/// The effect of a key at two values of another, and how much they differ.
+pub(crate) fn interaction_cells(one: &Interaction) -> Vec<String> {
+    let factor =
+        |at: usize| format!("x {:.3} at {} = {}", one.factors[at], one.by, value(&one.at[at]));
+    vec![
+        format!("{} from {} to {}", one.key, value(&one.between[0]), value(&one.between[1])),
+        one.figure.clone(),
+        factor(0),
+        factor(1),
+        format!("ratio {:.3} ({:.3} to {:.3})", one.ratio, one.low, one.high),
     ]
 }
 

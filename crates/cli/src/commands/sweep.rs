@@ -47,6 +47,10 @@ pub(crate) struct SweepArgs {
     /// A bound that designs of the front keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
     #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
     require: Vec<Requirement>,
+    /// Run designs that surely break a bound of --require to their end, too. Otherwise their runs end early, and designs
+    /// whose cost breaks a bound are not run; the table says which.
+    #[arg(long, help_heading = DESIGNS)]
+    run_hopeless: bool,
     /// Which designs to run: grid (all), random, latin-hypercube (each part of each axis once), or search (NSGA-II: those
     /// that look promising by the results so far; --designs and --time are its budget), or bisection (the highest rate within the bound of --require).
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
@@ -145,6 +149,7 @@ impl SweepArgs {
             designs: self.designs,
             draw_seed: self.draw_seed,
             require: self.require.clone(),
+            run_hopeless: self.run_hopeless,
             time: self.time,
             ..SweepPlan::default()
         };

@@ -38,6 +38,7 @@ mod resume;
 mod spec;
 mod statistics;
 mod sweep;
+mod sweep_stops;
 mod timeline;
 mod traces;
 #[cfg(target_os = "linux")]

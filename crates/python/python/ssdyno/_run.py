@@ -234,6 +234,7 @@ def sweep(
     designs: int | None = None,
     draw_seed: int | None = None,
     time: Any = None,
+    run_hopeless: bool = False,
     cost: Any = None,
     set: Any = None,
     requests: int | None = None,
@@ -248,6 +249,8 @@ def sweep(
     client: Any = None,
 ) -> SweepResult:
     """Many designs as one table. ``vary`` has the values of each key, or a range such as ``"0.07..0.28/5"``.
+
+    Designs that surely break a bound of ``require`` are not run to their end, unless ``run_hopeless`` says so.
 
     ``client`` is a ``distributed.Client``: its workers run the designs, and the table is the same. Files that the arguments
     name must be at the same path on each worker.
@@ -264,6 +267,7 @@ def sweep(
         "designs": designs,
         "draw_seed": draw_seed,
         "time": time,
+        "run_hopeless": run_hopeless or None,
         "cost": cost,
     }
     task |= {key: plain(value, key) for key, value in plan.items() if value is not None}

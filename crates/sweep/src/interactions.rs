@@ -1,0 +1,400 @@
+//! Which pairs of keys act on an objective together: two-factor interactions.
+//!
+//! A linear model of the logarithm of the objective is fitted: main effects, which may have any shape, and a product for each
+//! pair of keys. Grids and drawn designs take the same way.
+
+use std::ops::Range;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::axis::Axis;
+use crate::objective::Objective;
+use crate::row::{DesignState, SweepRow};
+
+/// Up to so many values of a key each has a main effect of its own; more follow a parabola.
+const LEVELS_MAX: usize = 8;
+
+/// Columns of the model at the most: with more the fit takes longer than the runs.
+const COLUMNS_MAX: usize = 250;
+
+/// Designs that take part at the most, spread over all.
+const DESIGNS_MAX: usize = 20_000;
+
+/// Probability that all intervals of a sweep cover the truth together.
+const LEVEL: f64 = 0.95;
+
+/// The share of its length that a column must have beside the columns before it; one with less says nothing new.
+const NEW: f64 = 1e-8;
+
+/// Pairs of keys that act together.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Interactions {
+    /// How many products of two keys were examined, over all objectives.
+    pub examined: u64,
+    /// Those whose interval excludes 1, the strongest first. The intervals of all that were examined cover the truth
+    /// together with 95 %.
+    pub found: Vec<Interaction>,
+}
+
+/// How the effect of one key depends on another.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Interaction {
+    /// The objective.
+    pub figure: String,
+    /// The key whose effect is looked at.
+    pub key: String,
+    /// It goes from the first of these values to the second: the lowest and the highest, or of names the first and another.
+    pub between: [Value; 2],
+    /// The key on which that effect depends.
+    pub by: String,
+    /// Two of its values, likewise.
+    pub at: [Value; 2],
+    /// By what the objective is multiplied when `key` goes between its values, at each of the values of `by`; ordered
+    /// other keys are in their middle.
+    pub factors: [f64; 2],
+    /// The second factor by the first; 1: the keys do not act together.
+    pub ratio: f64,
+    /// Lower bound of the ratio.
+    pub low: f64,
+    /// Upper bound of the ratio.
+    pub high: f64,
+}
+
+/// What a key contributes to products.
+struct Term {
+    axis: usize,
+    values: [Value; 2],
+    /// The code of the two values.
+    ends: [f64; 2],
+    codes: Vec<f64>,
+    /// The columns of the main effect of its key.
+    mains: Range<usize>,
+}
+
+/// The columns of a key in the model.
+struct Factor {
+    mains: Vec<Vec<f64>>,
+    terms: Vec<Term>,
+}
+
+/// Examines all pairs of axes for each objective.
+pub(crate) fn interactions(
+    rows: &[SweepRow],
+    axes: &[Axis],
+    objectives: &[Objective],
+) -> Interactions {
+    let done: Vec<&SweepRow> = rows.iter().filter(|row| row.state == DesignState::Done).collect();
+    let step = done.len().div_ceil(DESIGNS_MAX).max(1);
+    let done: Vec<&SweepRow> = done.into_iter().step_by(step).collect();
+    let mut fits = Vec::new();
+    for objective in objectives {
+        let value = |row: &SweepRow| row.figure(objective.figure).filter(|v| *v > 0.0);
+        let logarithms = done.iter().filter_map(|row| Some((*row, value(row)?.ln())));
+        let points: Vec<(&SweepRow, f64)> = logarithms.filter(|(_, y)| y.is_finite()).collect();
+        fits.extend(Fit::of(&points, axes).map(|fit| (*objective, fit)));
+    }
+    let examined: usize = fits.iter().map(|(_, fit)| fit.pairs.len()).sum();
+    let mut found = Vec::new();
+    for (objective, fit) in &fits {
+        found.extend(fit.found(*objective, axes, examined));
+    }
+    found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    Interactions { examined: examined as u64, found }
+}
+
+/// Two terms and the coefficient of their product with its standard error.
+struct Pair {
+    terms: [usize; 2],
+    coefficient: f64,
+    error: f64,
+}
+
+/// The model of one objective.
+struct Fit {
+    terms: Vec<Term>,
+    /// By what the logarithm changes between the values of each term, the other keys in their middle.
+    mains: Vec<f64>,
+    pairs: Vec<Pair>,
+    freedom: f64,
+}
+
+impl Fit {
+    fn of(points: &[(&SweepRow, f64)], axes: &[Axis]) -> Option<Fit> {
+        let factors: Vec<Factor> = axes
+            .iter()
+            .enumerate()
+            .filter_map(|(at, axis)| factor(points, at, axis.is_ordered()))
+            .collect();
+        let mut columns = vec![vec![1.0; points.len()]];
+        let mut terms = Vec::new();
+        for factor in factors {
+            let mains = columns.len()..columns.len() + factor.mains.len();
+            columns.extend(factor.mains);
+            terms.extend(factor.terms.into_iter().map(|one| Term { mains: mains.clone(), ..one }));
+        }
+        let first = columns.len();
+        let mut pairs = Vec::new();
+        for one in 0..terms.len() {
+            for other in one + 1..terms.len() {
+                if terms[one].axis != terms[other].axis {
+                    pairs.push([one, other]);
+                }
+            }
+        }
+        if pairs.is_empty() || first + pairs.len() > COLUMNS_MAX {
+            return None;
+        }
+        let product = |[one, other]: &[usize; 2]| -> Vec<f64> {
+            terms[*one].codes.iter().zip(&terms[*other].codes).map(|(a, b)| a * b).collect()
+        };
+        columns.extend(pairs.iter().map(product));
+        let y: Vec<f64> = points.iter().map(|(_, y)| *y).collect();
+        let solved = solve(&columns, &y)?;
+        let pair = |(at, terms): (usize, [usize; 2])| {
+            let (coefficient, error) = solved.coefficients[first + at]?;
+            Some(Pair { terms, coefficient, error })
+        };
+        let pairs: Vec<Pair> = pairs.into_iter().enumerate().filter_map(pair).collect();
+        let mains = terms.iter().map(|term| change(term, points, &columns, &solved)).collect();
+        Some(Fit { terms, mains, pairs, freedom: solved.freedom })
+    }
+
+    fn found(&self, objective: Objective, axes: &[Axis], examined: usize) -> Vec<Interaction> {
+        let Ok(student) = StudentsT::new(0.0, 1.0, self.freedom) else { return Vec::new() };
+        let quantile = student.inverse_cdf(1.0 - (1.0 - LEVEL) / 2.0 / examined.max(1) as f64);
+        let interaction = |pair: &Pair| {
+            let [one, other] = pair.terms.map(|at| &self.terms[at]);
+            let span = (one.ends[1] - one.ends[0]) * (other.ends[1] - other.ends[0]);
+            let (middle, half) = (pair.coefficient * span, quantile * pair.error * span);
+            // What is left by rounding is nothing.
+            if half.is_nan() || middle.abs() <= half.max(1e-9) {
+                return None;
+            }
+            let factor = |end: f64| {
+                let own = pair.coefficient * (one.ends[1] - one.ends[0]) * end;
+                (self.mains[pair.terms[0]] + own).exp()
+            };
+            Some(Interaction {
+                figure: objective.figure.to_owned(),
+                key: axes[one.axis].key().to_owned(),
+                between: one.values.clone(),
+                by: axes[other.axis].key().to_owned(),
+                at: other.values.clone(),
+                factors: other.ends.map(factor),
+                ratio: middle.exp(),
+                low: (middle - half).exp(),
+                high: (middle + half).exp(),
+            })
+        };
+        self.pairs.iter().filter_map(interaction).collect()
+    }
+}
+
+/// Main effects and terms of axis `at`; `None` where it has one value only.
+fn factor(points: &[(&SweepRow, f64)], at: usize, is_ordered: bool) -> Option<Factor> {
+    let value = |row: &SweepRow| row.values.get(at).cloned().unwrap_or_default();
+    let mut levels: Vec<Value> = Vec::new();
+    if is_ordered {
+        levels.extend(points.iter().map(|(row, _)| value(row)));
+        levels.sort_by(|a, b| amount(a).total_cmp(&amount(b)));
+        levels.dedup();
+    } else {
+        for (row, _) in points {
+            let value = value(row);
+            if !levels.contains(&value) {
+                levels.push(value);
+            }
+        }
+    }
+    let (first, last) = (levels.first()?.clone(), levels.last()?.clone());
+    if levels.len() < 2 || (!is_ordered && levels.len() > LEVELS_MAX) {
+        return None;
+    }
+    let place = |row: &SweepRow| match is_ordered {
+        true => {
+            let own = amount(&value(row));
+            levels.partition_point(|level| amount(level).total_cmp(&own).is_lt())
+        }
+        false => levels.iter().position(|level| *level == value(row)).unwrap_or(0),
+    };
+    let places: Vec<usize> = points.iter().map(|(row, _)| place(row)).collect();
+    let last_place = (levels.len() - 1) as f64;
+    let code = |place: &usize| 2.0 * *place as f64 / last_place - 1.0;
+    let is = |level: usize| -> Vec<f64> {
+        places.iter().map(|place| f64::from(u8::from(*place == level))).collect()
+    };
+    let codes: Vec<f64> = places.iter().map(code).collect();
+    let mains = match levels.len() <= LEVELS_MAX {
+        true => (1..levels.len()).map(is).collect(),
+        false => vec![codes.clone(), codes.iter().map(|code| code * code).collect()],
+    };
+    let term = |level: usize| Term {
+        axis: at,
+        values: [first.clone(), levels[level].clone()],
+        ends: [0.0, 1.0],
+        codes: is(level),
+        mains: 0..0,
+    };
+    let terms = match is_ordered {
+        true => {
+            vec![Term { axis: at, values: [first, last], ends: [-1.0, 1.0], codes, mains: 0..0 }]
+        }
+        false => (1..levels.len()).map(term).collect(),
+    };
+    Some(Factor { mains, terms })
+}
+
+/// A number, or the number at the beginning of a text such as `25us`: all values of an ordered axis have the same unit.
+fn amount(value: &Value) -> f64 {
+    let text = value.as_str().unwrap_or_default();
+    let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '-')).unwrap_or(text.len());
+    value.as_f64().or_else(|| text[..end].parse().ok()).unwrap_or(0.0)
+}
+
+/// By what the main effects of the axis of `term` alone change between its values.
+fn change(term: &Term, points: &[(&SweepRow, f64)], columns: &[Vec<f64>], solved: &Solved) -> f64 {
+    let design = |value: &Value| {
+        points.iter().position(|(row, _)| row.values.get(term.axis) == Some(value)).unwrap_or(0)
+    };
+    let [from, to] = [design(&term.values[0]), design(&term.values[1])];
+    let one = |at: usize| {
+        let coefficient = solved.coefficients[at].map_or(0.0, |(coefficient, _)| coefficient);
+        coefficient * (columns[at][to] - columns[at][from])
+    };
+    term.mains.clone().map(one).sum()
+}
+
+/// A model that was fitted.
+struct Solved {
+    /// Of each column its coefficient with the standard error; `None` where it says nothing beside the others.
+    coefficients: Vec<Option<(f64, f64)>>,
+    freedom: f64,
+}
+
+/// Least squares by the normal equations, whose columns are bounded by 1; `None` where no design is left for the
+/// error.
+fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<Solved> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // Cholesky's factor by rows, of the columns that are kept, and the inverse of it.
+    let (mut kept, mut lower, mut inverse): (Vec<usize>, Vec<Vec<f64>>, Vec<Vec<f64>>) =
+        (Vec::new(), Vec::new(), Vec::new());
+    for (at, column) in columns.iter().enumerate() {
+        let mut row: Vec<f64> = Vec::with_capacity(kept.len() + 1);
+        for (place, other) in kept.iter().enumerate() {
+            let known = dot(&row, &lower[place]);
+            row.push((dot(column, &columns[*other]) - known) / lower[place][place]);
+        }
+        let whole = dot(column, column);
+        let rest = whole - dot(&row, &row);
+        if rest <= NEW * whole {
+            continue;
+        }
+        let own = rest.sqrt();
+        let mut inverted: Vec<f64> = (0..kept.len())
+            .map(|k| -(k..kept.len()).map(|j| row[j] * inverse[j][k]).sum::<f64>() / own)
+            .collect();
+        inverted.push(1.0 / own);
+        row.push(own);
+        kept.push(at);
+        lower.push(row);
+        inverse.push(inverted);
+    }
+    let freedom = y.len().checked_sub(kept.len()).filter(|left| *left > 0)? as f64;
+    let right: Vec<f64> = kept.iter().map(|at| dot(&columns[*at], y)).collect();
+    let half: Vec<f64> = inverse.iter().map(|row| dot(row, &right)).collect();
+    let below = |k: usize| inverse[k..].iter().map(move |row| row[k]);
+    let values: Vec<f64> =
+        (0..kept.len()).map(|k| below(k).zip(&half[k..]).map(|(a, b)| a * b).sum()).collect();
+    let residual = |at: usize| {
+        let fitted: f64 = kept.iter().zip(&values).map(|(k, value)| columns[*k][at] * value).sum();
+        (y[at] - fitted).powi(2)
+    };
+    let variance = (0..y.len()).map(residual).sum::<f64>() / freedom;
+    let mut coefficients = vec![None; columns.len()];
+    for (k, at) in kept.iter().enumerate() {
+        let error = (variance * below(k).map(|one| one * one).sum::<f64>()).sqrt();
+        coefficients[*at] = Some((values[k], error));
+    }
+    Some(Solved { coefficients, freedom })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
+    use serde_json::json;
+
+    use super::*;
+    use crate::row::SweepFigure;
+
+    /// Designs over `a`, `b` and the names `c`, whose logarithm is `y` of their codes and a noise of up to 0.05.
+    fn designs(seed: u64, y: &dyn Fn(f64, f64, usize) -> f64) -> (Vec<SweepRow>, [Axis; 3]) {
+        let mut rng = Pcg64::seed_from_u64(seed);
+        let names = ["x", "y", "z"];
+        let mut rows = Vec::new();
+        for a in 0..4 {
+            for b in 0..3 {
+                for (c, name) in names.iter().enumerate() {
+                    let (code_a, code_b) = (f64::from(a) / 1.5 - 1.0, f64::from(b) - 1.0);
+                    let noise = rng.random_range(-0.05..0.05);
+                    let value = (y(code_a, code_b, c) + noise).exp();
+                    let figure = SweepFigure { value, low: None, high: None };
+                    rows.push(SweepRow {
+                        state: DesignState::Done,
+                        figures: [("iops".to_owned(), figure)].into(),
+                        ..SweepRow::new(0, vec![json!(1 << a), json!(b), json!(name)], 1)
+                    });
+                }
+            }
+        }
+        (rows, ["a=1,2,4,8", "b=0,1,2", "c=x,y,z"].map(|text| text.parse().unwrap()))
+    }
+
+    fn of(seed: u64, y: &dyn Fn(f64, f64, usize) -> f64) -> Interactions {
+        let (rows, axes) = designs(seed, y);
+        interactions(&rows, &axes, &["iops".parse().unwrap()])
+    }
+
+    /// a times b: log y = 0.3 a² + 0.2 b + 0.25 a b, where a and b go from -1 to 1, and c has nothing to do with it.
+    #[test]
+    fn a_product_of_two_keys_is_found_with_its_size() {
+        let all = of(1, &|a, b, c| 0.3 * a * a + 0.2 * a + 0.2 * b + 0.25 * a * b + c as f64);
+        // a and b, and each with y and z in place of x.
+        assert_eq!((all.examined, all.found.len()), (5, 1), "{:?}", all.found);
+        let one = &all.found[0];
+        assert_eq!((&*one.key, &*one.by), ("a", "b"));
+        assert_eq!((&one.between, &one.at), (&[json!(1), json!(8)], &[json!(0), json!(2)]));
+        assert!(one.low < 1f64.exp() && 1f64.exp() < one.high && one.low > 2.0, "{one:?}");
+        assert!((one.factors[0].ln() + 0.1).abs() < 0.1 && (one.factors[1].ln() - 0.9).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_name_that_changes_the_effect_of_a_key_is_found() {
+        let all = of(2, &|a, b, c| a + b + if c == 2 { 0.4 * a } else { 0.0 });
+        assert_eq!(all.found.len(), 1, "{:?}", all.found);
+        let one = &all.found[0];
+        assert_eq!((&*one.key, &*one.by, &one.at), ("a", "c", &[json!("x"), json!("z")]));
+        assert!((one.ratio.ln() - 0.8).abs() < 0.1 && (one.factors[0].ln() - 2.0).abs() < 0.1);
+    }
+
+    /// All intervals together cover with 95 %: of 400 sweeps without interactions 20 show one, give or take three times 4.4.
+    #[test]
+    fn chance_shows_an_interaction_in_one_of_twenty_sweeps_at_most() {
+        let shown = (0..400).filter(|seed| {
+            !of(*seed, &|a, b, c| 0.5 * a + 0.3 * b + 0.1 * c as f64).found.is_empty()
+        });
+        let shown = shown.count();
+        assert!((2..=33).contains(&shown), "{shown}");
+    }
+
+    #[test]
+    fn too_few_designs_examine_nothing() {
+        let (rows, axes) = designs(1, &|a, b, _| a * b);
+        let few = interactions(&rows[..6], &axes, &["iops".parse().unwrap()]);
+        assert_eq!(few, Interactions::default());
+        assert_eq!(interactions(&rows, &axes[..1], &["iops".parse().unwrap()]), few);
+    }
+}
