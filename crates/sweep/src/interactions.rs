@@ -5,14 +5,12 @@
 
 use std::ops::Range;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::axis::Axis;
 use crate::objective::Objective;
-use crate::row::{DesignState, SweepRow};
+use crate::row::{DesignState, Interaction, Interactions, SweepRow};
 
 /// Up to so many values of a key each has a main effect of its own; more follow a parabola.
 const LEVELS_MAX: usize = 8;
@@ -28,40 +26,6 @@ const LEVEL: f64 = 0.95;
 
 /// The share of its length that a column must have beside the columns before it; one with less says nothing new.
 const NEW: f64 = 1e-8;
-
-/// Pairs of keys that act together.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Interactions {
-    /// How many products of two keys were examined, over all objectives.
-    pub examined: u64,
-    /// Those whose interval excludes 1, the strongest first. The intervals of all that were examined cover the truth
-    /// together with 95 %.
-    pub found: Vec<Interaction>,
-}
-
-/// How the effect of one key depends on another.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Interaction {
-    /// The objective.
-    pub figure: String,
-    /// The key whose effect is looked at.
-    pub key: String,
-    /// It goes from the first of these values to the second: the lowest and the highest, or of names the first and another.
-    pub between: [Value; 2],
-    /// The key on which that effect depends.
-    pub by: String,
-    /// Two of its values, likewise.
-    pub at: [Value; 2],
-    /// By what the objective is multiplied when `key` goes between its values, at each of the values of `by`; ordered
-    /// other keys are in their middle.
-    pub factors: [f64; 2],
-    /// The second factor by the first; 1: the keys do not act together.
-    pub ratio: f64,
-    /// Lower bound of the ratio.
-    pub low: f64,
-    /// Upper bound of the ratio.
-    pub high: f64,
-}
 
 /// What a key contributes to products.
 struct Term {

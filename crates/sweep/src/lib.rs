@@ -47,12 +47,12 @@ pub use curve::{Curve, CurvePoint, Knee};
 pub use designs::{DESIGNS_MAX, Designs, Sampling};
 pub use execute::{Sweep, SweepProgress};
 pub use generations::{SearchEnd, SearchGeneration, SearchOutcome};
-pub use interactions::{Interaction, Interactions};
 pub use objective::{Objective, Requirement};
 pub use page::{html, write};
 pub use plan::SweepPlan;
 pub use row::{
-    DesignState, Effect, EffectLevel, SWEEP_VERSION, Standing, SweepFigure, SweepResult, SweepRow,
+    DesignState, Effect, EffectLevel, Interaction, Interactions, SWEEP_VERSION, Standing,
+    SweepFigure, SweepResult, SweepRow,
 };
 pub use spread::Workers;
 pub use swept::RATE;

@@ -10,8 +10,9 @@ use ssdyno_report::{aligned, figure_format, plus_minus};
 
 use crate::curve_page::curve_text;
 use crate::generations::{SearchEnd, SearchOutcome};
-use crate::interactions::{Interaction, Interactions};
-use crate::row::{DesignState, Effect, EffectLevel, Standing, SweepResult, SweepRow};
+use crate::row::{
+    DesignState, Effect, EffectLevel, Interaction, Interactions, Standing, SweepResult, SweepRow,
+};
 
 /// Reasons for impossible and failed designs that are shown.
 const REASONS: usize = 3;
