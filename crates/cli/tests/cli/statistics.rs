@@ -157,7 +157,7 @@ fn the_snia_test_of_memory_says_so() {
     let file = directory.path().join("new");
     let memory = warnings(file.to_str().unwrap(), &[]);
     assert_eq!(memory.len(), 1, "{memory:?}");
-    assert!(memory[0].contains("lies in memory (tmpfs)"), "{memory:?}");
+    assert!(memory[0].contains("is in memory (tmpfs)"), "{memory:?}");
 }
 
 const SPAN: [&str; 4] = ["--span", "4MiB", "--sizes", "8KiB..64KiB/8KiB,64KiB..256KiB/64KiB"];

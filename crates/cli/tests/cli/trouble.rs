@@ -205,7 +205,7 @@ fn a_run_that_is_killed_leaves_its_rows() {
     let directory = place.path().join("results/a");
     std::thread::sleep(Duration::from_millis(2500));
     let in_use = place.fails(2, &["recover", "results/a"]);
-    assert!(in_use.contains("the run goes on"), "{in_use}");
+    assert!(in_use.contains("the run is not finished"), "{in_use}");
     run.kill().unwrap();
     run.wait().unwrap();
     assert!(directory.join("requests.rows").exists() && !directory.join("result.json").exists());

@@ -302,7 +302,8 @@ fn identity_of_a_real_controller() {
     place.write("saved.txt", saved);
     let show = ["show", "sim:gen4-consumer", "--id-ctrl", "saved.txt", "--set", "nvme.serial=mine"];
     let shown = place.ok(&show);
-    for part in ["# - id-ctrl does not tell", "\"A drive\"", "\"mine\"", "\"128KiB\"", "\"9W\""] {
+    for part in ["# - id-ctrl does not contain", "\"A drive\"", "\"mine\"", "\"128KiB\"", "\"9W\""]
+    {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     place.write("drive.toml", shown);

@@ -227,7 +227,7 @@ fn malformed_saved_trees_are_described() {
         "0000:01:02.0: the bridge leads to bus 0x01, which is not behind bus 0x01; ignored",
         "0000:01:04.0: the bridge says it is on bus 0x00",
         "0000:01:04.0: the bridge leads up to bus 0x09, the bridge before it to 0x02",
-        "0000:02:05.0: the bridge leads to buses 0x09 to 0x08, which are none",
+        "0000:02:05.0: the bridge leads to buses 0x09 to 0x08, which is not a range",
     ];
     assert_eq!(notes, expected);
     assert_eq!(tree.functions[tree.find("00:03.0".parse().unwrap()).unwrap()].parent, None);

@@ -126,7 +126,7 @@ fn oracle_general_is_told_by_its_links_and_says_what_it_lacks() {
     assert_eq!(all[1].request, Request::read(1008 * 512, 4096));
     assert_eq!(times_us(&all)[7..], [1_000_000, 2_000_000, 2_000_000]);
     for words in [
-        "read as oraclegeneral, told from its content",
+        "read as oraclegeneral, which was recognised from its content",
         "no operations: all requests were played as reads",
         "objects were taken as sectors of 512 B",
         "whole seconds",
@@ -183,7 +183,7 @@ fn vscsi_has_two_versions() {
         assert!(notes.contains("1 trace record skipped: commands that neither"), "{notes}");
     }
     let error = refused(&[0; 400], &of(Format::Vscsi));
-    assert!(error.to_string().contains("no version of vscsi"), "{error}");
+    assert!(error.to_string().contains("not a version of vscsi"), "{error}");
 }
 
 #[test]
