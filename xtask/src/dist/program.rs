@@ -25,6 +25,16 @@ pub(super) fn of(workspace: &Workspace, system: &System, wanted: bool) -> Result
     Ok(program)
 }
 
+/// A program of this machine that makes manual pages and completion, where no packaged one runs. How fast it is does not
+/// matter.
+pub(super) fn for_pages(workspace: &Workspace) -> Result<PathBuf> {
+    let build = Cmd::cargo(&workspace.root, ["build", "-p", "ssdyno"]);
+    if !build.announced().stream()? {
+        bail!("the program does not build");
+    }
+    Ok(workspace.target_directory.join("debug/ssdyno"))
+}
+
 /// Builds it optimised as a whole and without symbols.
 fn build(workspace: &Workspace, system: &System) -> Result<()> {
     setup::cross_target(system.target)?;
