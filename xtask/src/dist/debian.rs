@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::{System, tree};
+use super::{Release, System, tree};
 use crate::command::Cmd;
 use crate::setup;
 
@@ -22,14 +22,8 @@ License: Apache-2.0 or MIT
 ";
 
 /// Makes `ssdyno_VERSION_PROCESSOR.deb` in `place`.
-pub(super) fn package(
-    place: &Path,
-    system: &System,
-    program: &Path,
-    shared: &tree::Shared,
-    version: &str,
-    epoch: u64,
-) -> Result<PathBuf> {
+pub(super) fn package(release: &Release, system: &System, program: &Path) -> Result<PathBuf> {
+    let Release { place, version, epoch, shared } = release;
     setup::program("dpkg-deb", "dpkg")?;
     let root = place.join("trees").join(format!("debian-{}", system.debian));
     lay_out(&root, program, shared)?;

@@ -18,6 +18,16 @@ use crate::workspace::Workspace;
 /// Where packages go, and where their trees are put together.
 const PLACE: &str = "target/packages";
 
+/// What all packages of a release have in common.
+struct Release {
+    /// Where the packages go.
+    place: PathBuf,
+    version: String,
+    /// Seconds since 1970 of the commit.
+    epoch: u64,
+    shared: tree::Shared,
+}
+
 /// A system that packages are made for.
 #[derive(Debug)]
 pub(crate) struct System {
@@ -64,18 +74,20 @@ pub(crate) fn run(workspace: &Workspace, only: &[String], build: bool) -> Result
     };
     program::check_version(&here, &version)?;
     let shared = tree::shared(workspace, &here, &place.join("shared"))?;
+    let release = Release { place, version, epoch, shared };
     let mut files = Vec::new();
     for (system, program) in &built {
         program::check(program, PROGRAM_MIB)?;
-        files.push(archive(&place, system, program, &shared, &version, epoch)?);
-        files.push(debian::package(&place, system, program, &shared, &version, epoch)?);
-        container(workspace, &place, system, program)?;
+        files.push(archive(&release, system, program)?);
+        files.push(debian::package(&release, system, program)?);
+        container(workspace, &release.place, system, program)?;
     }
+    let place = &release.place;
     for directory in ["shared", "trees"] {
         fs::remove_dir_all(place.join(directory))?;
     }
     check_sizes(&files)?;
-    sums(&place, &files)?;
+    sums(place, &files)?;
     println!("packages are in {}", place.display());
     Ok(true)
 }
@@ -113,14 +125,8 @@ fn commit_time(workspace: &Workspace) -> Result<u64> {
 }
 
 /// A directory with everything, as `cargo binstall` and people unpack it.
-fn archive(
-    place: &Path,
-    system: &System,
-    program: &Path,
-    shared: &tree::Shared,
-    version: &str,
-    epoch: u64,
-) -> Result<PathBuf> {
+fn archive(release: &Release, system: &System, program: &Path) -> Result<PathBuf> {
+    let Release { place, version, epoch, shared } = release;
     let name = archive_name(version, system.target);
     let trees = place.join("trees");
     let root = trees.join(&name);
@@ -133,7 +139,7 @@ fn archive(
         tree::install(file, &inside.join(tree::name_of(file)), tree::TEXT)?;
     }
     let archive = place.join(format!("{name}.tar.gz"));
-    tree::packed(&trees, &name, &archive, epoch)?;
+    tree::packed(&trees, &name, &archive, *epoch)?;
     Ok(archive)
 }
 
