@@ -3,25 +3,9 @@
 use proptest::prelude::*;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
 use ssdyno_device::{Device, ExplainedRequest, LatencyPart};
-use ssdyno_ssd::{Config, Ssd, presets};
+use ssdyno_ssd::{Config, Ssd};
 
-/// Configuration A with some keys replaced and a few blocks only.
-fn small(changes: &[(&str, &str)]) -> Config {
-    let mut text = presets::find("config-a").unwrap().text.to_owned();
-    let shrink = [
-        ("channels = 8", "channels = 2"),
-        ("chips_per_channel = 4", "chips_per_channel = 2"),
-        ("dies_per_chip = 2", "dies_per_chip = 1"),
-        ("blocks_per_plane = 512", "blocks_per_plane = 24"),
-        ("pages_per_block = 64", "pages_per_block = 8"),
-        ("over_provisioning = 0.1454753722794959", "over_provisioning = 0.5"),
-    ];
-    for (from, to) in shrink.iter().chain(changes) {
-        assert!(text.contains(from), "{from} is not in the preset");
-        text = text.replace(from, to);
-    }
-    Config::parse(&text).unwrap()
-}
+use super::ssd::small;
 
 /// Keeps `depth` of `requests` outstanding; gives the latencies in order of completion, and what they consist of.
 fn run(

@@ -9,7 +9,7 @@ use ssdyno_engine::events::{Busy, EventReader};
 use ssdyno_ssd::{Config, Ssd, presets};
 
 /// Configuration A with some keys replaced and a few blocks only.
-fn small(changes: &[(&str, &str)]) -> Config {
+pub(super) fn small(changes: &[(&str, &str)]) -> Config {
     let mut text = presets::find("config-a").unwrap().text.to_owned();
     let shrink = [
         ("channels = 8", "channels = 2"),
