@@ -54,6 +54,8 @@ impl Bast {
     fn remove(&mut self, index: usize) -> Log {
         let log = self.logs.swap_remove(index);
         self.log_of[log.of as usize] = NONE;
+        // `swap_remove` puts the last log into the gap. Its logical block must find it under the
+        // new index; the others keep theirs, so the cost does not grow with the number of logs.
         if let Some(moved) = self.logs.get(index) {
             self.log_of[moved.of as usize] = index as u32;
         }
@@ -70,6 +72,9 @@ impl Bast {
         let Log { block: log, of, in_order, .. } = self.logs[index];
         let place = Place { plane, block: of };
         let data = store.data(place);
+        // Each page of the log lies at its own offset. The log can become the data block after
+        // the pages behind its end are copied to it: a switch or partial merge saves the copies
+        // of the others.
         if in_order {
             store.gather(place, store.written(log)..store.pages_per_block(), log, out);
             store.set_data(place, log);
@@ -79,6 +84,8 @@ impl Bast {
             store.set_data(place, fresh);
             store.erase(log, out);
         }
+        // The old data block is erased last. All its valid pages have been copied by then, and
+        // `erase` requires that nothing in the block is valid.
         self.remove(index);
         if data != NONE {
             store.erase(data, out);
@@ -90,6 +97,9 @@ impl Bast {
     fn oldest(&mut self) -> Option<usize> {
         loop {
             let (used, of) = *self.uses.front()?;
+            // A log that was written again has a later entry in the queue. Stale entries are
+            // dropped when they reach the front, so a write costs constant time and needs no
+            // search for the old entry.
             if let Some(log) = self.last_written_at(used, of) {
                 return Some(log);
             }
@@ -130,6 +140,9 @@ impl Bast {
             if most == 0 {
                 return Err(ReadOnly);
             }
+            // `most` shrinks when blocks go bad. More than one log may be too many then, hence
+            // the loop. The same loop makes a plane read-only only after its last log has been
+            // given up.
             if self.logs.len() < most {
                 break;
             }
@@ -163,6 +176,9 @@ impl Policy for Bast {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         if let Some(index) = self.log(place)
+            // A full log is merged here and not when its last page was written: only the next
+            // write to the logical block needs the room. Until then the log may still lose pages
+            // that need no copy.
             && store.written(self.logs[index].block) == store.pages_per_block()
         {
             self.merge(store, place.plane, index, out)?;
@@ -175,6 +191,8 @@ impl Policy for Bast {
         self.note_use(index);
         let number = store.written(self.logs[index].block);
         let log = &mut self.logs[index];
+        // One page out of place is enough to lose the switch merge. The flag never becomes true
+        // again, because pages of a log are programmed upwards and none can move.
         log.in_order &= number == offset;
         let Log { block, in_order, .. } = *log;
         store.program(place, offset, (block, number), out);
@@ -186,6 +204,8 @@ impl Policy for Bast {
 
     fn trimmed(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
         if let Some(index) = self.log(place)
+            // A log without a valid page would cost a merge that copies nothing but the data
+            // block. It is given up for one erase instead.
             && store.blocks.valid(self.logs[index].block) == 0
         {
             let log = self.remove(index);

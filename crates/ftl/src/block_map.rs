@@ -38,6 +38,8 @@ impl BlockMap {
     /// Completes the replacement of `place` and puts it into its data block's place.
     fn complete(&mut self, store: &mut Store, place: Place, out: &mut Vec<FlashOp>) {
         let block = self.replacement[place.block as usize];
+        // Pages before the end of the replacement were copied when it was opened or went
+        // forwards. Only the offsets behind its end are still in the data block.
         store.gather(place, store.written(block)..store.pages_per_block(), block, out);
         self.replace_if_dead(store, place, out);
     }
@@ -49,6 +51,8 @@ impl BlockMap {
         if replacement == NONE {
             return store.drop_dead_data(place, out);
         }
+        // The replacement takes over without a copy. This happens when sequential writes have
+        // overwritten or trims have given up every page of the data block.
         if store.blocks.valid(data) == 0 {
             store.set_data(place, replacement);
             self.replacement[place.block as usize] = NONE;
@@ -64,6 +68,8 @@ impl BlockMap {
         self.count += 1;
         self.opened[place.block as usize] = self.count;
         self.order.push_back((self.count, place.block));
+        // Replacements that took over leave stale entries. The clean-up runs after as many new
+        // entries as there are live ones, so it costs constant time for each opening on average.
         if self.order.len() > 2 * self.live as usize + 64 {
             let mut order = std::mem::take(&mut self.order);
             order.retain(|(opened, block)| self.is_open(*opened, *block));
@@ -113,6 +119,8 @@ impl Policy for BlockMap {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         let at = place.block as usize;
+        // Pages of a block are programmed upwards only. A lower offset is behind the write
+        // pointer of the replacement and needs a fresh block.
         if self.replacement[at] != NONE && offset < store.written(self.replacement[at]) {
             self.complete(store, place, out);
         }
@@ -127,6 +135,8 @@ impl Policy for BlockMap {
             self.open(store, place)?;
         }
         let block = self.replacement[at];
+        // The pages that the write leaves out are copied first, in order. After the write their
+        // offsets in this block could not be programmed any more.
         store.gather(place, store.written(block)..offset, block, out);
         store.program(place, offset, (block, offset), out);
         self.replace_if_dead(store, place, out);

@@ -72,6 +72,9 @@ impl Store {
         let log_blocks = logs.map_or(Ok(0), |logs| log_blocks(&config.name, logs, n))?;
         let kept = log_blocks + extra + blocks.bad_most();
         let logical_blocks = |pages: u32| pages.div_ceil(geometry.planes()).div_ceil(b);
+        // Every logical block may need a data block of its own. Logs and merges come on top of
+        // that, so what they keep is subtracted from the blocks of the plane with the most bad
+        // blocks.
         let fits = |pages| logical_blocks(pages).saturating_add(kept) <= n;
         if !fits(logical_pages) {
             let problem = format!(
@@ -113,6 +116,8 @@ impl Store {
             logical_pages,
             map: vec![NONE; logical_pages as usize],
             reverse: Reverse::new(geometry.pages()),
+            // Two bytes suffice, because `flash.pages_per_block` is at most 2^14. The table has
+            // one entry for each block of the device, and larger entries would only cost memory.
             written: vec![0; geometry.blocks() as usize],
             data: vec![NONE; (geometry.planes() * shares.logical_blocks) as usize],
             read_only: false,
@@ -131,6 +136,9 @@ impl Store {
     /// The logical page at `offset` of `place`, if the device is that large.
     #[inline]
     fn page(&self, place: Place, offset: u32) -> Option<u32> {
+        // The last logical block of a plane may end beyond the device. Its pages are computed in
+        // 64 bits and compared with the size, so that an offset that does not exist is left out
+        // and not wrapped.
         let local = u64::from(place.block) * u64::from(self.geometry.pages_per_block.get())
             + u64::from(offset);
         let page =
@@ -198,6 +206,8 @@ impl Store {
     /// Takes over page `number` of `block` for logical page `page`; where it was before.
     #[inline]
     fn put(&mut self, page: u32, block: u32, number: u32) -> (u32, u32) {
+        // Flash cannot program a page below one that was programmed. A policy that broke this
+        // rule would be caught here and not in the flash, where the cause is hard to find.
         debug_assert!(number >= self.written(block));
         let to = self.geometry.first_page(block) + number;
         let from = std::mem::replace(&mut self.map[page as usize], to);
@@ -263,6 +273,8 @@ impl Store {
         else {
             return;
         };
+        // A page that is in the target already has its place. Copying it would program the page
+        // a second time without an erase.
         if holder == block || only_from.is_some_and(|from| from != holder) {
             return;
         }
@@ -283,6 +295,8 @@ impl Store {
             data = self.open(place.plane)?;
             self.set_data(place, data);
         }
+        // Offsets that were left out stay erased and are lost until the next erase: flash is
+        // programmed upwards within a block.
         let fits = offset >= self.written(data);
         if fits {
             self.program(place, offset, (data, offset), out);
@@ -316,6 +330,8 @@ fn refuse_what_cannot_be(config: &FtlConfig) -> Result<(), ConfigError> {
     if config.hot_cold != HotCold::Off {
         return refuse("ftl.hot_cold", "write \"off\", or use the `page` FTL");
     }
+    // Static levelling moves a closed block within its plane. The block maps do not close
+    // blocks, so there is no list of laggards to choose from.
     if config.wear_levelling == WearLevelling::Static {
         return refuse("ftl.wear_levelling", "write \"off\" or \"dynamic\"");
     }

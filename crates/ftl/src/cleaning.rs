@@ -33,6 +33,8 @@ impl Cleaning {
             Cleaning::Windowed => blocks.take_best(plane, |valid, _| -f64::from(valid)),
             Cleaning::CostBenefit => {
                 let data_pages = f64::from(blocks.data_pages().max(1));
+                // An empty block has no cost to divide by. The small divisor makes its benefit
+                // so large that it comes before blocks with valid pages.
                 blocks.take_best(plane, |valid, age| {
                     let used = f64::from(valid) / data_pages;
                     (1.0 - used) * age as f64 / (2.0 * used).max(1e-9)
@@ -47,7 +49,11 @@ fn draw(blocks: &Blocks, plane: u32, d: u32, rng: &mut Rng) -> Option<u32> {
     // Nearly all blocks are closed when cleaning runs; where they are not, look at them in turn.
     let n = blocks.blocks_per_plane();
     let mut best: Option<(u32, u32)> = None;
+    // The draws are independent, so one block may be drawn twice. In the mean-field model of Van
+    // Houdt (SIGMETRICS 2013) the number of blocks is infinite, and this makes no difference.
     for _ in 0..d {
+        // 32 tries find a closed block with near certainty if most blocks are closed. The search
+        // in turn ends the call if few are, and it makes the number of steps finite.
         let start = rng.below(u64::from(n)) as u32;
         let tries = (0..32).map(|_| rng.below(u64::from(n)) as u32);
         let in_turn = (0..n).map(|i| (start + i) % n);

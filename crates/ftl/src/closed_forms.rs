@@ -15,11 +15,15 @@ fn lambert_w0(x: f64) -> Option<f64> {
         return None;
     }
     // Around the branch point W is a series in the root of the distance from it.
+    // At x = -1/e the slope of W is infinite, and iterations converge slowly. The error of the
+    // series is of the fourth order of the root, about 1e-17 where the root is below 1e-4.
     let root = (2.0 * (std::f64::consts::E * x + 1.0)).max(0.0).sqrt();
     let near = -1.0 + root * (1.0 - root / 3.0 + root * root * 11.0 / 72.0);
     if root < 1e-4 {
         return Some(near);
     }
+    // Halley's iteration converges to the third order from a start on the right branch. The
+    // series is good below 1; above, W grows like the logarithm.
     let mut w = if x < 1.0 { near.min(1.0) } else { x.ln_1p() };
     for _ in 0..64 {
         // Halley's step.
@@ -62,6 +66,9 @@ pub fn greedy(utilisation: f64, pages_per_block: u32) -> Option<f64> {
         harmonic_tail += 1.0 / f64::from(valid + 1);
         let m = f64::from(valid);
         let amplification = (b - m / utilisation) / ((b - m) - m * harmonic_tail);
+        // `at_m` and `below` are shares of blocks with m and m - 1 valid pages. Only one m makes
+        // both of them lie between 0 and 1; the small slack admits the borders between two
+        // values of m.
         let at_m = 1.0 - amplification * utilisation * harmonic_tail;
         let below = m * at_m / (utilisation * amplification);
         let slack = 1e-9;
@@ -107,6 +114,8 @@ pub fn one_pool(classes: &[Class], alpha: f64) -> Option<f64> {
     if !alpha.is_finite() || alpha <= 1.0 || !complete(classes) || !all_written {
         return None;
     }
+    // The excess falls with A from a positive value just above 1, so its zero is unique and
+    // bisection cannot miss it.
     let excess = |amplification: f64| {
         let sum: f64 = classes
             .iter()
@@ -167,6 +176,9 @@ pub fn best_pools(
         writes => writes * one(alpha_of(class, pieces)).unwrap_or(f64::INFINITY),
     };
     // Least cost of the classes so far with so many pieces, and how many of them the last one has.
+    // Dynamic programming over the classes: the least cost of the first k classes with n pieces
+    // needs only the costs of k - 1 classes. Trying all divisions would cost PIECES to the power
+    // of the number of classes.
     let mut least = vec![f64::INFINITY; PIECES + 1];
     least[0] = 0.0;
     let mut chosen = Vec::new();
@@ -184,6 +196,8 @@ pub fn best_pools(
     if !least[PIECES].is_finite() {
         return None;
     }
+    // The choice of the last class is known for all pieces. Each choice tells how many pieces
+    // are left for the classes before it, so the way back runs from the last class to the first.
     let mut left = PIECES;
     let last_first = classes.iter().zip(chosen).rev();
     let mut alphas: Vec<f64> = last_first
@@ -211,6 +225,8 @@ pub fn share_in_use(trims: f64) -> Option<f64> {
 
 /// Where `f`, positive at `low` and falling, crosses zero.
 fn bisect(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
+    // 200 halvings reach the resolution of a double from any start that `one_pool` can pass. A
+    // fixed count needs no tolerance, and the result is the same on every machine.
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
         if f(middle) > 0.0 {

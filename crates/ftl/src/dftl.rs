@@ -158,13 +158,20 @@ impl Dftl {
         if self.inner.read_only {
             return Err(ReadOnly);
         }
+        // A translation page is rewritten as a whole. The entries that did not change come from
+        // the old version, which must be read first.
         self.read_translation_page(number, cause, out);
         let page = self.translation_page(number);
         let plane = self.inner.choose_table_plane(page);
         let room = self.inner.make_room(plane, Stream::Mapping, out);
+        // Cleaning may have moved pages although it failed to free a block. The moves are noted
+        // before the error is returned, or the table would point to the old places.
         self.note_moves();
         room?;
         self.inner.append(plane, page, cause, out)?;
+        // Entries become clean only now. If `append` failed, they are still dirty and not lost.
+        // Entries that cleaning changed in `make_room` are part of this version, because it is
+        // written after them.
         self.cache.clean_group(number);
         Ok(())
     }
@@ -173,6 +180,8 @@ impl Dftl {
     fn write_back(&mut self, page: u32, out: &mut Vec<FlashOp>) -> Result<(), ReadOnly> {
         let number = self.cache.group_of(page);
         self.write_translation_page(number, FlashCause::Mapping, out)?;
+        // The version just written contains what cleaning had changed. The number stays in the
+        // queue, and `rewrite_stale` skips it there: removing it would need a search.
         let number = self.device_page(page);
         self.is_stale[number as usize] = false;
         Ok(())
@@ -188,6 +197,9 @@ impl Dftl {
                 continue;
             }
             let page = number / self.stands_for;
+            // The mark stays set during the write. Cleaning in `make_room` may move pages of
+            // this very translation page; their entries are in the version that follows, so they
+            // need no second place in the queue.
             if self.write_translation_page(page, FlashCause::Cleaning, out).is_err() {
                 self.stale.push_front(number);
                 return;
@@ -204,6 +216,8 @@ impl Dftl {
         }
         if self.cache.is_full() {
             let victim = self.cache.oldest();
+            // The entry is written before it leaves the cache. If the write fails, the entry is
+            // still there and the mapping of its page is not lost.
             if self.cache.is_dirty(victim) {
                 self.write_back(victim, out)?;
             }
@@ -297,6 +311,8 @@ impl Dftl {
     fn settling_writes(&self, pages: u32, together: u32) -> u64 {
         let (capacity, pages) = (u64::from(self.cache.capacity()), u64::from(pages));
         let groups = u64::from(self.cache.groups(pages as u32));
+        // A random write misses the cache with probability (pages - capacity) / pages. The
+        // quotient turns a number of write-backs into the number of writes that cause them.
         let misses = pages.saturating_sub(capacity).max(1);
         let written_back = (4 * groups).saturating_mul(pages) / misses * u64::from(together);
         let writes = (2 * capacity).min(32 * groups) + written_back;
@@ -350,6 +366,8 @@ impl Ftl for Dftl {
         };
         self.inner.read(page, out);
         if let Some(data) = out.last_mut() {
+            // The read of the data needs the physical page number. It starts only after the read
+            // of the translation page has ended, so a miss costs two reads in sequence.
             data.after_mapping = waits;
         }
         self.rewrite_stale(out);
@@ -362,6 +380,8 @@ impl Ftl for Dftl {
         }
         self.look_up(page, out)?;
         let wrote = self.inner.write(page, plane, out);
+        // The moves are noted also if the write failed: pages that were moved before the failure
+        // have new places in either case.
         self.note_moves();
         wrote?;
         self.cache.make_dirty(page);

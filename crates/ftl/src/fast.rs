@@ -74,6 +74,8 @@ impl Fast {
         if data != NONE {
             store.erase(data, out);
         }
+        // The pages of the sequential log are in the fresh block now. The log holds nothing
+        // valid and would otherwise block the next sequential write until its merge.
         if let Some(log) = self.sequential.take_if(|log| log.of == place.block) {
             store.erase(log.block, out);
         }
@@ -88,11 +90,15 @@ impl Fast {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         let oldest = *self.random.front().ok_or(ReadOnly)?;
+        // A merge moves every page of its logical block out of the log, so later numbers of the
+        // same logical block have no owner any more. Each logical block is merged once.
         for number in 0..store.written(oldest) {
             if let Some(block) = store.owner(oldest, number) {
                 self.merge(store, Place { plane, block: block.block }, out)?;
             }
         }
+        // The log leaves the queue only after all merges. If a merge fails, its valid pages are
+        // still found there.
         self.random.pop_front();
         store.erase(oldest, out);
         Ok(())
@@ -122,6 +128,8 @@ impl Fast {
             if self.random.len() < most {
                 break;
             }
+            // The oldest log is reclaimed because its pages had the most time to become stale.
+            // Each stale page may spare the merge of a logical block.
             self.reclaim(store, plane, out)?;
         }
         let log = store.open(plane)?;
@@ -152,6 +160,8 @@ impl Policy for Fast {
         if !belongs && store.write_in_place(place, offset, out)? {
             return Ok(());
         }
+        // A write to offset 0 is taken for the begin of a sequential run, as in the paper. The
+        // log before it ends with a switch merge if it is full, else with a partial merge.
         if offset == 0 {
             self.end_sequential(store, place.plane, out);
             let block = store.open(place.plane)?;
@@ -159,6 +169,8 @@ impl Policy for Fast {
         }
         if let Some(Sequential { block, of }) = self.sequential
             && of == place.block
+            // The write continues the log only at its end. Any other offset would leave a gap,
+            // and the log could not become the data block without copies.
             && store.written(block) == offset
         {
             store.program(place, offset, (block, offset), out);

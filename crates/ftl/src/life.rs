@@ -49,6 +49,8 @@ impl Endurance {
         // Twelve uniforms make a normal deviate, good to three sigma: ample for wear.
         let normal: f64 = (0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0;
         let cycles = f64::from(mean) * (1.0 + self.spread * normal);
+        // A life of 0 means bad from the factory. A wide spread can draw a negative number of
+        // cycles, which the conversion turns into 0, and such a block survives one erase.
         (cycles.round() as u32).max(1)
     }
 }

@@ -50,9 +50,14 @@ impl FtlConfig {
         let with_table = |logical: u32| logical.saturating_add(mapping_pages(logical));
         let hot_cold = u32::from(self.hot_cold != HotCold::Off);
         let frontiers = 1 + hot_cold + u32::from(with_table(logical_pages) > logical_pages);
+        // Every plane gets the same share of logical pages, so the plane with the most bad
+        // blocks decides whether the device can hold them.
         let kept = free_low + frontiers + bad_most;
         let valid_most = u64::from(blocks.saturating_sub(kept)) * u64::from(data_pages);
         let per_plane = |logical| with_table(logical).div_ceil(geometry.planes());
+        // Strictly fewer valid pages than the closed blocks hold: at least one page of some
+        // closed block is invalid then, and greedy cleaning always gains a page. With equality
+        // cleaning could move full blocks for ever.
         let fits = |logical| u64::from(per_plane(logical)) < valid_most;
         if !fits(logical_pages) {
             let problem = format!(
@@ -107,6 +112,8 @@ impl FtlConfig {
 
     /// Pages that the host sees: physical / (1 + over-provisioning), rounded down.
     pub fn logical_pages(&self, geometry: &Geometry) -> Result<u32, ConfigError> {
+        // The small addition keeps a quotient such as 127.9999999 from losing a page, because
+        // the quotient of exact numbers would be 128.
         let op = self.over_provisioning;
         let pages = (f64::from(geometry.pages()) / (1.0 + op) + 1e-6) as u32;
         if !op.is_finite() || op < 0.0 || pages < geometry.planes() {
@@ -134,6 +141,10 @@ impl FtlConfig {
         };
         // More over-provisioning means fewer logical pages, down to one a plane.
         let most = f64::from(geometry.pages() / geometry.planes()) * 1e4;
+        // More over-provisioning leaves fewer logical pages, so `fits` changes once from false
+        // to true and bisection finds the place. Above it there may be too few logical pages for
+        // the planes; `is_none_or` counts this as enough, and the test below tells the two cases
+        // apart.
         let (mut too_few, mut enough) = (0u64, most as u64);
         while enough - too_few > 1 {
             let middle = u64::midpoint(too_few, enough);

@@ -65,10 +65,14 @@ impl Map {
         let slots = slots_per_strip as usize * strips as usize;
         let pages_per_plane = geometry.blocks_per_plane * geometry.pages_per_block.get();
         let mut first_pages = vec![0; strips as usize];
+        // `get` needs the first page of a strip for each request. The list by strip spares a
+        // search for the plane of the strip.
         for (plane, strip) in (0..).zip(&strip_of_plane) {
             first_pages[*strip as usize] = plane * pages_per_plane;
         }
         let all = geometry.pages();
+        // Forward entries count pages of a strip and reverse entries count its slots. One width
+        // serves both tables, so the larger of the two numbers decides.
         let of_strip = if strip_of_plane.is_empty() { all } else { pages_per_plane };
         let most = of_strip.max(slots_per_strip).max(room);
         Map {
@@ -89,6 +93,9 @@ impl Map {
 
     #[inline]
     fn slot(&self, logical: u32) -> usize {
+        // Logical pages are dealt out to the strips in turn: the remainder is the strip, the
+        // quotient is the place in it. Without strips the divisor is 1, and the slot is the page
+        // number.
         let strip = self.strips.remainder(logical) as usize;
         strip * self.slots_per_strip as usize + self.strips.quotient(logical) as usize
     }
@@ -187,15 +194,21 @@ impl Map {
         good: &[u32],
         pages_per_block: Divisor,
     ) -> u32 {
+        // Without strips the pages of a plane are scattered over the whole table. A copy from
+        // front to back is impossible then, and the caller sets page by page.
         let Some(strip) = self.strip_of_plane.get(plane as usize) else { return 0 };
         let first_slot = (strip * self.slots_per_strip) as usize;
         let first_page = plane * self.pages_per_plane;
         let first_block = pages_per_block.quotient(first_page);
         let blocks = sample.pages_per_plane / pages_per_block.get();
+        // A bad block shifts all blocks after it. Block n of the sample stands for the n-th good
+        // block of the plane, which is why the list and no constant offset goes into the stamp.
         let good: Vec<u32> =
             good.iter().take(blocks as usize).map(|block| block - first_block).collect();
         let slots = first_slot..first_slot + pages as usize;
         let stamp = Stamp { good: &good, pages_per_block, slots, first_page };
+        // Entries of different widths cannot be copied as bytes. The widths differ only if bad
+        // blocks make the sample's plane small enough for a narrower entry.
         match (&mut self.tables, &sample.tables) {
             (Width::Two(to), Width::Two(from)) => to.stamp(from, &stamp),
             (Width::Three(to), Width::Three(from)) => to.stamp(from, &stamp),

@@ -9,6 +9,8 @@ struct Link {
     next: u32,
 }
 
+// Links are slot numbers of four bytes, not pointers. The two lists that a slot is in need 16
+// bytes, and a look-up follows no allocation.
 const LOOSE: Link = Link { previous: NONE, next: NONE };
 
 /// The two ends of a list.
@@ -102,6 +104,8 @@ impl Cache {
 
     /// The entry to throw out next; [`NONE`] of an empty cache.
     pub(crate) fn oldest(&self) -> u32 {
+        // Entries that were used once leave first. A long sequential run therefore does not push
+        // out the entries that are used again and again.
         let slot = if self.probation.length > 0 { self.probation } else { self.protected }.oldest;
         self.slots.get(slot as usize).map_or(NONE, |slot| slot.page)
     }
@@ -114,6 +118,8 @@ impl Cache {
         }
         self.unlink(at);
         self.link(at, true);
+        // The protected part keeps at most half of the entries. The oldest of them gets a second
+        // chance at the young end of the probation part instead of leaving the cache.
         if self.protected.length > self.capacity / 2 {
             let demoted = self.protected.oldest;
             self.unlink(demoted);
@@ -146,6 +152,8 @@ impl Cache {
         if at == NONE {
             return;
         }
+        // A dirty slot is also in the list of its group. The slot will be reused for another
+        // page, so it must leave that list first.
         self.make_clean(at);
         self.unlink(at);
         self.slot_of[page as usize] = NONE;
@@ -158,6 +166,8 @@ impl Cache {
         if at == NONE {
             return false;
         }
+        // A dirty entry is in the list of its group already. A second link would close the list
+        // into a circle, and `clean_group` would not end.
         if !self.slots[at as usize].dirty {
             let group = self.group_of(page) as usize;
             let next = std::mem::replace(&mut self.dirty[group], at);

@@ -19,6 +19,8 @@ use crate::ranks::Ranks;
 type Entry = (u64, u32);
 
 /// Blocks that lost pages are sorted in when so many were noted, if no search comes before.
+// The limit bounds the memory of notes while nothing is cleaned, such as while a host overwrites
+// a device that still has many free blocks.
 const NOTED_MOST: usize = 1 << 10;
 
 /// The closed blocks of all planes, each plane in the order of closing.
@@ -75,6 +77,9 @@ impl Order {
 
     /// `block` is the youngest of its plane, as one closed after `closed` blocks of that.
     pub(crate) fn push(&mut self, block: u32, closed: u64) {
+        // Places count up over all planes and never repeat. A queue entry is stale if the block
+        // has another place by now, so no entry must be searched for when a block leaves. 0 is
+        // no place.
         self.last += 1;
         self.place[block as usize] = self.last;
         self.closed[block as usize] = closed;
@@ -86,6 +91,8 @@ impl Order {
     /// `block` lost a valid page; it need not be in the order.
     #[inline]
     pub(crate) fn lost_a_page(&mut self, block: u32, ranks: &Ranks) {
+        // FIFO looks at the oldest block only, whatever is valid in it. It has no heaps, so a
+        // note would never be used.
         if self.window > 1 {
             let plane = (block / self.blocks_per_plane) as usize;
             self.planes[plane].noted.push(block);
@@ -99,6 +106,8 @@ impl Order {
     pub(crate) fn remove(&mut self, block: u32) {
         let place = std::mem::take(&mut self.place[block as usize]);
         let plane = &mut self.planes[(block / self.blocks_per_plane) as usize];
+        // Only admitted blocks count as live. A block that still waits has a later place than
+        // the youngest candidate, because blocks are admitted in the order of their places.
         if place != 0 && place <= plane.youngest {
             plane.live -= 1;
         }
@@ -123,6 +132,8 @@ impl Order {
             return Some(oldest);
         }
         self.sort_in(plane, ranks);
+        // The age includes the block itself, so it is at least 1 even for the block that was
+        // closed last.
         let age = |block: u32| now - self.closed[block as usize] + 1;
         let oldest_age = age(oldest);
         let PlaneOrder { by_valid, entries, .. } = &mut self.planes[plane];
@@ -140,6 +151,9 @@ impl Order {
                     continue;
                 }
                 let score = score(valid as u32, age(block));
+                // Equal scores go to the older block. Without a rule for ties the victim would
+                // depend on the layout of the heaps, and the sample plane could differ from the
+                // device's planes.
                 let wins =
                     |(most, older): (f64, Entry)| score > most || (score == most && entry < older);
                 if best.is_none_or(wins) {
@@ -165,6 +179,8 @@ impl Order {
     fn admit(&mut self, plane: usize, ranks: &Ranks) {
         let Order { window, place: places, planes, .. } = self;
         let plane = &mut planes[plane];
+        // The window counts live blocks. Blocks that left it must not use up its places, or the
+        // window would shrink to nothing as cleaning takes its best blocks out.
         while plane.live < *window {
             let Some((place, block)) = plane.waiting.pop_front() else { break };
             if places[block as usize] != place {
@@ -198,11 +214,15 @@ impl Order {
         let plane = &mut self.planes[plane];
         for block in plane.noted.drain(..) {
             let place = self.place[block as usize];
+            // A block that still waits needs no entry: `admit` makes one with the count that
+            // holds then.
             if place != 0 && place <= plane.youngest {
                 plane.by_valid[ranks.valid(block) as usize].push(Reverse((place, block)));
                 plane.entries += 1;
             }
         }
+        // The clean-up looks at all entries. It runs only after at least as many entries were
+        // added as there are live blocks, so a note costs constant time on average.
         if plane.entries <= 2 * plane.live as usize + 64 {
             return;
         }
@@ -212,6 +232,8 @@ impl Order {
             entries.retain(|Reverse((place, block))| {
                 self.place[*block as usize] == *place && ranks.valid(*block) as usize == valid
             });
+            // A block that lost several pages before one search is noted several times and then
+            // has equal entries in one heap. Sorting brings them together for `dedup`.
             entries.sort_unstable_by_key(|Reverse(entry)| *entry);
             entries.dedup();
             plane.entries += entries.len();

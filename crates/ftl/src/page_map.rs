@@ -107,6 +107,8 @@ impl PageMap {
         chooser: Chooser,
         seed: u64,
     ) -> PageMap {
+        // The frontiers of a plane lie side by side. A write that looks at several streams of a
+        // plane finds them next to one another in memory.
         let frontiers = geometry.planes() * limits.frontiers;
         PageMap {
             geometry,
@@ -119,6 +121,9 @@ impl PageMap {
                 chooser.residues(),
             ),
             blocks,
+            // `next` equals `data_pages` although no block is open. The first write takes the
+            // same path as a write that finds its block full, and no write has to test for a
+            // missing block.
             frontiers: vec![Frontier { block: NONE, next: limits.data_pages }; frontiers as usize],
             planes: vec![PlaneCounts::default(); geometry.planes() as usize],
             chooser,
@@ -138,6 +143,9 @@ impl PageMap {
     }
 
     pub(crate) fn frontier_index(&self, plane: u32, stream: Stream) -> usize {
+        // The mapping stream is the last one. The indexes of the other streams are the same with
+        // and without a mapping table in flash. Without `hot_cold` survivors share the block of
+        // the host.
         let stream = match stream {
             Stream::Host => 0,
             Stream::Survivors => u32::from(self.config.hot_cold != HotCold::Off),
@@ -184,9 +192,13 @@ impl PageMap {
             return;
         }
         let first = self.geometry.first_page(block);
+        // The host did not write the summary. A summary that counted as `Host` would lower the
+        // write amplification, because host programs are its divisor.
         let cause = if cause == FlashCause::Cleaning { cause } else { FlashCause::Mapping };
         for summary in 0..self.config.summary_pages {
             let mut op = FlashOp::program(plane, first + next + summary, cause);
+            // The summary page transfers one sector. S3-33 charges the program of a whole page
+            // for it (writes / 63) but no page transfer.
             op.sector_only = true;
             out.push(op);
         }
@@ -202,6 +214,8 @@ impl PageMap {
         out: &mut Vec<FlashOp>,
     ) -> Result<(), ReadOnly> {
         let stream = if page < self.mapping_from { Stream::Host } else { Stream::Mapping };
+        // The new page is taken before the old one is forgotten. If the plane has no page left,
+        // the old data stays valid, and the read-only device still returns it.
         let (block, physical) = self.next_page(plane, stream).ok_or(ReadOnly)?;
         self.forget(page);
         self.map.set(page, physical);
@@ -217,6 +231,8 @@ impl PageMap {
     /// Invalidates the data of `page`, if it has any.
     #[inline]
     fn forget(&mut self, page: u32) {
+        // The reverse map is not touched. A page is valid only if the forward map points to it,
+        // so the old entry is stale as soon as the caller changes the forward map.
         let old = self.map.get(page);
         if old != NONE {
             let block = self.geometry.block_of_page(old);
@@ -243,6 +259,8 @@ impl PageMap {
     /// Valid pages that `plane` holds when all that are not reserved or open are valid.
     fn capacity(&self, plane: u32) -> u32 {
         let FtlLimits { free_low, free_background, frontiers, data_pages, .. } = self.limits;
+        // A begun victim is neither closed nor free until its last page has moved. Paced
+        // cleaning has one such block in a plane at nearly all times.
         let begun = u32::from(self.config.page.cleaning_pace == CleaningPace::Paced);
         let kept = free_low.max(free_background) + frontiers - 1 + begun;
         let good = self.geometry.blocks_per_plane - self.blocks.bad_count(plane);
@@ -290,6 +308,8 @@ impl Ftl for PageMap {
     }
 
     fn trim(&mut self, page: u32, _: &mut Vec<FlashOp>) {
+        // `forget` finds the block of the old data through the map. The entry must still be
+        // there, so `remove` comes second.
         self.forget(page);
         self.map.remove(page);
     }
@@ -315,6 +335,8 @@ impl Ftl for PageMap {
         let data_pages = self.limits.data_pages;
         let gains = |block| self.blocks.valid(block) < data_pages;
         if free < self.limits.free_background && self.blocks.least_valid(plane).is_some_and(gains) {
+            // Most pages of a begun victim have moved already, so it usually frees a block with
+            // fewer copies than a new one. Its cleaning ends before another victim is chosen.
             self.finish_cleaning(plane, out);
             self.clean_until(plane, free + 1, 0, out);
         }
@@ -344,6 +366,8 @@ impl Ftl for PageMap {
 
     fn pages_written(&self, block: u32) -> u32 {
         let plane = self.plane_of(block);
+        // A begun victim is taken out of the closed blocks, but its pages stay programmed until
+        // the erase. The flash must see a full block there.
         if self.blocks.is_closed(block) || self.begun[plane as usize].victim == block {
             return self.geometry.pages_per_block.get();
         }
@@ -389,6 +413,8 @@ impl Ftl for PageMap {
     }
 
     fn effective_utilisation(&self) -> Option<f64> {
+        // The closed forms assume that all blocks hold data when a victim is chosen. The blocks
+        // of the reserve and the bad blocks never do, so they do not count.
         let planes = f64::from(self.geometry.planes());
         let logical = f64::from(self.limits.logical_pages) / planes;
         let bad = f64::from(self.blocks.bad_total()) / planes;

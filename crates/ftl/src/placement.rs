@@ -87,6 +87,8 @@ impl Chooser {
     /// The plane for a write of `page`; `room` gives the pages that fit into a plane, 0 = none.
     pub(crate) fn choose(&mut self, page: u32, plane: Plane, room: impl Fn(u32) -> u32) -> u32 {
         let wish = match (self.placement, plane) {
+            // Static placement does not look at the room. Each plane holds only its own pages,
+            // and the limits guarantee that all of them fit.
             (Placement::Static, _) => return self.home(page),
             (Placement::MostFree, _) => {
                 let first = self.home(page) / self.planes_per_package * self.planes_per_package;
@@ -104,6 +106,9 @@ impl Chooser {
                 self.table[self.next as usize]
             }
         };
+        // Placements without a fixed plane can fill one plane by chance. A plane beyond its
+        // limit has no block that cleaning gains from, so the page goes to the plane with the
+        // most room.
         if room(wish) > 0 {
             return wish;
         }
@@ -134,6 +139,8 @@ fn static_table(order: &str, geometry: &Geometry, joined: u32) -> Result<Vec<u32
     for page in 0..geometry.planes() {
         let mut rest = page;
         let (mut channel, mut way, mut die, mut plane) = (0, 0, 0, 0);
+        // The page number is written in mixed radix. The first letter is the digit that changes
+        // fastest, so neighbouring pages differ in it and can be served at the same time.
         for letter in order.chars() {
             let digit = rest % size(letter);
             rest /= size(letter);

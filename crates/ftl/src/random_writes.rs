@@ -51,6 +51,9 @@ impl RandomWrites {
     /// of them at least is in the part.
     fn choose(&mut self) {
         let (together, one_in) = (u64::from(self.together), u64::from(self.one_in));
+        // The draw is over groups of the device, not over pages of the part. A group that begins
+        // at a multiple of `together` may hold one page of the part more than its neighbour, as
+        // on the device.
         let last = u64::from(self.pages - 1) * one_in;
         let first = self.rng.below(last / together + 1) * together;
         let of_part = |page: u64| page.div_ceil(one_in).min(u64::from(self.pages)) as u32;

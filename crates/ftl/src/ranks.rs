@@ -3,9 +3,14 @@
 use ssdyno_engine::{HugePageTable, prefetch};
 
 /// Set in a rank while the block is not closed: free, open or bad blocks are no victims.
+// The top bit makes each block that is not closed larger than every closed one, so a search for
+// the least rank needs no test of the state. `flash.pages_per_block` is at most 2^14, so counts
+// of valid pages never reach the bit.
 const NOT_CLOSED: u16 = 1 << 15;
 
 /// Blocks whose least rank is kept together: a search looks at n / 64 + 64 ranks, not at n.
+// A group of 64 ranks of two bytes takes 128 bytes. That is two or three lines of the
+// processor's cache, and a search of a group costs little more than one access.
 const GROUP: u32 = 64;
 
 /// The least of `ranks`. Compiled to vector instructions, which the search by key is not.
@@ -91,6 +96,9 @@ impl Ranks {
         let rank = &mut self.ranks[block as usize];
         *rank -= 1;
         let rank = *rank;
+        // A count that falls can only lower the least rank of the group, so no other rank is
+        // read here. This runs for every overwritten page; `take_out` and `clear` run once a
+        // block and search anew. An open block keeps the top bit and never becomes the least.
         let group = self.group_of(block);
         let least = &mut self.group_least[group];
         if rank < *least {
@@ -110,6 +118,8 @@ impl Ranks {
     /// `block` is no victim any more, but keeps its count of valid pages.
     pub(crate) fn take_out(&mut self, block: u32) {
         self.ranks[block as usize] |= NOT_CLOSED;
+        // The rank rises. The block may have been the least of its group, and only a search
+        // finds the next one.
         self.renew(self.group_of(block));
     }
 
@@ -121,6 +131,8 @@ impl Ranks {
 
     /// The closed block of `plane` with the fewest valid pages, the first of equals.
     pub(crate) fn first_of_least(&self, plane: u32) -> Option<u32> {
+        // The first group with the least rank contains the first block with it, because groups
+        // are in the order of block numbers. Two short searches replace one over the plane.
         let (groups, least) = self.least_of_groups(plane)?;
         let range = self.group_range(groups.start + first(&self.group_least[groups], least)?);
         Some((range.start + first(&self.ranks[range], least)?) as u32)

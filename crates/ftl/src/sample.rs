@@ -47,6 +47,8 @@ pub(crate) fn cannot_fill(page: u32) -> ConfigError {
 
 /// Steps that stamping `planes` planes of `pages` pages counts for: a page costs less than a write.
 pub(crate) fn stamps(planes: u32, pages: u32) -> u64 {
+    // Stamping copies tables from front to back, while a write chooses a plane and changes both
+    // maps. The eighth only shapes the progress display; no result depends on it.
     u64::from(planes) * u64::from(pages) / 8
 }
 
@@ -99,9 +101,13 @@ impl Sampled for PageMap {
 
 /// One plane of `whole` for `pages` pages of the host and `table_pages` of a mapping table.
 pub(crate) fn empty_plane(whole: &PageMap, pages: u32, table_pages: u32, seed: u64) -> PageMap {
+    // Planes hold equal shares of the data. The sample has the blocks of the worst plane, so
+    // that its state fits on every plane.
     let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
     let geometry = whole.geometry.of_one_plane(good);
     let searches = whole.config.searches(good);
+    // Preconditioning overwrites each page many times. With a finite life the sample's blocks
+    // would go bad before the run begins.
     let endless = Endurance::endless(seed);
     let blocks = Blocks::new(1, good, whole.limits.data_pages, searches, endless);
     let limits = FtlLimits { logical_pages: pages, mapping_pages: table_pages, ..whole.limits };
@@ -139,11 +145,16 @@ pub(crate) fn fill_steady<F: Sampled>(
         return Ok(());
     }
     let step = between_planes(per_plane);
+    // The writes have a random stream of their own. Preconditioning with another length
+    // therefore leaves the random numbers of the run unchanged.
     let rng = Rng::new(seed, "precondition");
     let mut random = RandomWrites::new(rng, per_plane, (planes, together));
     let mut sample = ftl.one_plane((per_plane, random.at_a_time()), seed, watch)?;
     overwrite(&mut sample, u64::from(per_plane) * WARM_UP, &mut random, watch)?;
     for (plane, residue) in (0..).zip(homes) {
+        // Without writes in between all planes would have the same free pages. They would run
+        // out of free blocks at the same moment, and the run would begin with all planes
+        // cleaning together.
         overwrite(&mut sample, step, &mut random, watch)?;
         let home = Home { plane, residue, pages, table_pages };
         stamp(ftl.page_map(), &home, sample.page_map());
@@ -196,6 +207,8 @@ impl Home {
             return (page < u64::from(self.pages)).then_some(page as u32);
         };
         // Pages of the table are dealt out to the planes in turn after those of the host.
+        // The first page of the table follows the last page of the host in the static order.
+        // This finds the number of the first table page that falls to the plane.
         let host = ftl.limits.logical_pages;
         let first = (self.residue + planes - host % planes) % planes;
         let page = nth(first, number);
@@ -224,6 +237,8 @@ fn stamp(ftl: &mut PageMap, home: &Home, sample: &PageMap) {
         // Pages of the table have other places among the plane's than in the sample.
         _ => 0,
     };
+    // The sample is a plane with the most pages. Whatever the copy above did not take over is
+    // set page by page: pages of a mapping table, and all pages where planes have no strips.
     let mut valid = copied;
     for (local, at) in sample.map.from(copied) {
         let number = pages_per_block.remainder(at);

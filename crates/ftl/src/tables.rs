@@ -151,6 +151,8 @@ impl<E: Entry> Tables<E> {
     /// The page at `slot` of `strip` now lives in `physical`.
     #[inline(always)]
     pub(crate) fn set(&mut self, strip: Strip, slot: u32, physical: u32) {
+        // The one that is added keeps 0 free for "no data". The largest entry equals the number
+        // of pages in the strip, and `fit` compares exactly that number with the width.
         self.forward[slot as usize] = E::of(physical - strip.first_page + 1);
         self.reverse[physical as usize] = E::of(slot - strip.first_slot);
     }
@@ -175,6 +177,9 @@ impl<E: Entry> Tables<E> {
         }));
         // What no page was ever written to may name any slot, or none: 0 is no place.
         let place = |slot: u32| self.forward.get(slot as usize).map_or(0, |entry| entry.number());
+        // The loop writes every pair and counts only the valid ones. The next pair overwrites an
+        // invalid pair. A branch on validity would be mispredicted often: in steady state
+        // neither outcome is rare.
         let mut valid = 0;
         for at in 0..out.len() {
             let (physical, slot) = out[at];
@@ -191,12 +196,17 @@ impl<E: Entry> Tables<E> {
         for number in &self.reverse[pages.start as usize..pages.end as usize] {
             self.prefetch((strip.first_slot + number.number()) as usize);
         }
+        // The reverse entries of the next pages are asked for now, so that the next call can
+        // read them and ask for the forward entries that they name. Two dependent misses become
+        // two steps apart.
         self.prefetch_pages(pages.end..end.min(pages.end + pages.len() as u32));
     }
 
     /// `pages` (where they lie, and their slots) of `strip` now live at `first` and behind it.
     #[inline]
     pub(crate) fn relocate(&mut self, strip: Strip, first: u32, pages: &[(u32, u32)]) {
+        // The reverse entries of the old places keep their values. They become stale as soon as
+        // the forward entries change, and the caller erases the old block.
         for (place, (_, slot)) in (first - strip.first_page + 1..).zip(pages) {
             self.forward[*slot as usize] = E::of(place);
         }
@@ -215,6 +225,10 @@ impl<E: Entry> Tables<E> {
             Some(offset) => copy_moved(to, from, |page| page + offset),
             None => copy_moved(to, from, |page| stamp.page(page)),
         }
+        // Reverse entries count slots from the beginning of a strip, and local page n has slot n
+        // in the sample and in the plane. The values are copied unchanged; only their places
+        // move by block. Stale entries are copied, too. They stay stale, because the forward map
+        // decides.
         let length = match stamp.offset() {
             Some(_) => sample.reverse.len(),
             None => stamp.pages_per_block.get() as usize,

@@ -57,6 +57,8 @@ impl<'a> PrepareWatch<'a> {
     /// [`PrepareError::Interrupted`] once the watcher asks for an end.
     #[inline]
     pub fn step_of(&mut self, operations: usize) -> Result<(), PrepareError> {
+        // Steps differ in cost by orders of magnitude. Where cleaning thrashes, a watcher that
+        // counts steps only was called too late, and an interrupt was not heard.
         self.operations += operations as u64;
         if self.operations >= CALL_EVERY_OPERATIONS {
             self.done += 1;

@@ -96,6 +96,9 @@ impl Laggards {
         blocks_per_plane: u32,
         is_live: impl Fn(u32, u32) -> bool,
     ) {
+        // Without a limit a plane that is written for hours would keep an entry for every
+        // closing. At most half of the entries can be live, so each clean-up removes at least
+        // half.
         if self.heap.len() > 2 * blocks_per_plane as usize + 64 {
             self.heap.retain(|Reverse((erases, block))| is_live(*erases, *block));
         }
@@ -106,6 +109,8 @@ impl Laggards {
     pub(crate) fn peek(&mut self, is_live: impl Fn(u32, u32) -> bool) -> Option<u32> {
         loop {
             let Reverse((erases, block)) = *self.heap.peek()?;
+            // Only the top is checked. A stale entry below the top does no harm, and removing it
+            // would need a search.
             if is_live(erases, block) {
                 return Some(block);
             }

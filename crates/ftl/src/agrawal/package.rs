@@ -236,6 +236,8 @@ impl Package {
     /// the first of equals in turn (S3-39).
     fn choose_plane(&mut self, page: u32) -> Option<u32> {
         let old = self.map[page as usize];
+        // The order of copies is the block's sequence number, then the page within the block.
+        // After a loss of power the newest copy of a page is the one with the higher pair.
         let age = (old != NONE)
             .then(|| (self.sequence[self.shape.pages_per_block.quotient(old) as usize], old));
         // The plane that holds the old data is always newer; where it has no room left, as on a
@@ -362,6 +364,8 @@ impl Package {
         let least = self.ranks.valid(victim);
         let state = &self.planes[plane as usize];
         let room = self.shape.data_pages - state.next;
+        // A victim is taken only if its pages fit. A cleaning that stopped halfway would leave a
+        // block that is neither sealed nor free.
         let fits = least <= room || state.free > 0;
         (least < self.shape.data_pages && fits).then_some(victim)
     }
@@ -371,6 +375,8 @@ impl Package {
         let first = self.shape.first_page(victim);
         let mut gather = std::mem::take(&mut self.gather);
         gather.clear();
+        // In sequential workloads most victims have no valid page (S3-34: 0 moved). The search
+        // through the reverse map is left out for them.
         if self.ranks.valid(victim) > 0 {
             gather.extend((first..first + self.shape.data_pages).filter_map(|page| {
                 self.reverse.owner(page, &self.map).map(|logical| (page, logical))
@@ -394,6 +400,8 @@ impl Package {
         let at = block as usize;
         self.ranks.clear(block);
         self.state[at] = State::Free;
+        // Preconditioning overwrites a package several times over. Its wear would make blocks
+        // bad before the run begins, so it is not counted.
         if self.wears {
             self.erases[at] += 1;
             if self.endures.get(at).is_some_and(|limit| self.erases[at] >= *limit) {
@@ -431,6 +439,8 @@ impl Package {
             self.ranks.add(block, to - from);
             self.planes[plane as usize].valid += to - from;
             if number + 1 == blocks {
+                // The last block of the fill is partly written. It stays open for ever, as in
+                // the simulator behind S3, and `has_room` keeps a block for it.
                 self.tail = (block, to - from);
             } else {
                 self.state[block as usize] = State::Sealed;
@@ -455,6 +465,8 @@ impl Package {
         self.clone_from(other);
         self.die = die;
         self.wears = true;
+        // Shares of packages differ by one page. The source may hold a page that this package
+        // does not have; its place becomes stale data.
         for page in pages..self.map.len() as u32 {
             self.forget(page);
         }

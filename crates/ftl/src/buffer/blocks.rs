@@ -79,6 +79,8 @@ impl Blocks {
         let number = page % self.pages_per_block;
         let entry = &mut self.entries[at as usize];
         entry.dirty += u32::from(newly);
+        // A block that was written strictly upwards is a sequential stream. BPLRU moves it to
+        // the end that is written back first, because a stream seldom returns.
         entry.next = match entry.next {
             next if next == number => next + 1,
             // Starting over is sequential too.
@@ -106,6 +108,8 @@ impl Blocks {
     /// All of `block` was handed out, `pages` pages.
     pub(super) fn handed_out(&mut self, block: u32, pages: u32) {
         let at = self.entry_or_new(block * self.pages_per_block);
+        // The block leaves the order until its last page is on flash. Its padding holds old
+        // data, and a second write-back of the block must not overtake the first.
         self.unlist(at);
         let entry = &mut self.entries[at as usize];
         (entry.dirty, entry.writing, entry.next) = (0, pages, 0);
@@ -119,6 +123,8 @@ impl Blocks {
             return false;
         }
         entry.writing -= 1;
+        // Pages that were written again meanwhile could not be handed out. The block is listed
+        // only now, which keeps the versions of a page in order.
         if entry.writing == 0 && entry.dirty > 0 {
             self.list(at);
         } else {

@@ -143,6 +143,8 @@ impl WriteBuffer {
     /// after each [`written`](WriteBuffer::written). A second flush meanwhile joins the first, which then
     /// waits for both.
     pub fn begin_flush(&mut self) {
+        // A page waits for the flush if its epoch is older than the flush. The count starts with
+        // all slots that hold data flash lacks; nothing has to walk over the slots.
         self.epoch = self.epoch.wrapping_add(1);
         self.flush_left = self.slots.len() - self.clean.len() - self.unawaited;
     }
@@ -170,6 +172,8 @@ impl WriteBuffer {
 
     /// Data of `page` came from flash: kept if reads are cached and there is room without a write.
     pub fn fill(&mut self, page: u32) {
+        // The host may have written the page while the read was on its way. The buffer's data is
+        // newer then, and the data from flash must not replace it.
         if self.cache_reads && self.slots.find(page).is_none() && self.make_room() {
             let slot = self.slots.insert(page, State::Clean, self.epoch);
             self.slots.push(&mut self.clean, slot);
@@ -188,6 +192,8 @@ impl WriteBuffer {
             return Admit::Taken;
         };
         match self.slots.get(slot).state {
+            // The page keeps its old epoch. A flush that waits for the first version is then
+            // also satisfied by this one, because one write-back makes both durable.
             State::Dirty => {
                 if self.policy == BufferPolicy::Bplru {
                     self.blocks.wrote(page, false);
@@ -209,6 +215,9 @@ impl WriteBuffer {
             }
             State::Writing | State::Rewriting | State::WritingTrimmed => {
                 let at = self.slots.get_mut(slot);
+                // The version on its way is not awaited by a flush: it was trimmed, or equals
+                // what flash has. Only the new data can be awaited, so the slot leaves
+                // `unawaited` with the current epoch.
                 if at.state != State::Writing {
                     at.epoch = epoch;
                     self.unawaited -= 1;
@@ -236,6 +245,8 @@ impl WriteBuffer {
                     self.slots.unlink(&mut self.ready, slot);
                 }
                 self.dirty -= 1;
+                // Data that the host gave up cannot be made durable any more. A flush must not
+                // wait for it.
                 self.flushed(slot);
                 self.slots.remove(slot);
             }
@@ -249,6 +260,9 @@ impl WriteBuffer {
     /// down to the low one. False when there is nothing to write back (now): pages that were written
     /// again while on their way come after [`written`](WriteBuffer::written).
     pub fn next_write_back(&mut self, force: bool, out: &mut Vec<WriteBack>) -> bool {
+        // Two marks give hysteresis. With one mark the buffer would write back one page at a
+        // time as soon as it is reached, and no page would stay long enough to absorb a second
+        // write.
         self.draining =
             self.dirty >= self.marks.high || (self.draining && self.dirty > self.marks.low);
         if !force && !self.draining {
@@ -299,11 +313,16 @@ impl WriteBuffer {
             State::WritingDirty => {
                 let next = self.slots.get(slot).next_epoch;
                 // The version that a flush waits for may be the one that has just arrived.
+                // The second version was written after the flush began. The flush waits for the
+                // first version only, and that has arrived. Else the flush waits for the second
+                // one, too.
                 if next == self.epoch {
                     self.flushed(slot);
                 }
                 let at = self.slots.get_mut(slot);
                 (at.state, at.epoch, at.referenced) = (State::Dirty, next, false);
+                // BPLRU keeps the page in the order of its block, which `blocks.written` has
+                // listed again. Other policies list single pages.
                 if !bplru {
                     self.slots.push(&mut self.ready, slot);
                 }
@@ -344,6 +363,8 @@ impl WriteBuffer {
             if slot == NIL {
                 return None;
             }
+            // A page that was used since the hand last passed loses its mark and gets a second
+            // round. Each turn of this loop clears one mark, so it ends after one round at most.
             if policy != BufferPolicy::Clock || !slots.get(slot).referenced {
                 return Some(slot);
             }
@@ -387,6 +408,8 @@ impl WriteBuffer {
 
     /// A slot in no list is the same on flash now.
     fn keep_clean(&mut self, slot: u32) {
+        // Without a read cache a clean page is of no use. Its slot is free at once, and the next
+        // write needs no search for a page to throw out.
         if self.cache_reads {
             self.slots.get_mut(slot).state = State::Clean;
             self.slots.push(&mut self.clean, slot);
@@ -423,6 +446,9 @@ impl WriteBuffer {
         let end = first.saturating_add(self.pages_per_block).min(self.logical_pages);
         for page in first..end {
             let slot = self.slots.find(page);
+            // BPLRU writes the block as a whole, pages without data in the buffer included. This
+            // padding makes the write sequential for an FTL that maps blocks, which can then
+            // switch instead of merge.
             out.push(WriteBack { page, padding: slot.is_none() });
             let Some(slot) = slot else { continue };
             let dirty = self.slots.get(slot).state == State::Dirty;
@@ -430,6 +456,8 @@ impl WriteBuffer {
                 self.dirty -= 1;
             } else {
                 self.slots.unlink(&mut self.clean, slot);
+                // A clean page is written again although flash has it. No flush waits for it,
+                // and without this count `begin_flush` would.
                 self.unawaited += 1;
             }
             self.slots.get_mut(slot).state = if dirty { State::Writing } else { State::Rewriting };

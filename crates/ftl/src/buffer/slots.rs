@@ -104,6 +104,8 @@ impl Slots {
     }
 
     pub(super) fn is_full(&self) -> bool {
+        // The number of entries of the map is the number of slots in use: each slot that holds a
+        // page has one entry, and a freed slot has none. No second counter can disagree with it.
         self.by_page.len() as u64 >= u64::from(self.capacity)
     }
 
@@ -168,6 +170,8 @@ impl Slots {
     }
 
     pub(super) fn refresh(&mut self, list: &mut List, slot: u32) {
+        // A page that is written many times in a row is the newest already. The test spares it
+        // two list operations.
         if list.newest != slot {
             self.unlink(list, slot);
             self.push(list, slot);

@@ -13,6 +13,8 @@ impl Classes {
     #[inline]
     pub(super) fn settle(&mut self, class: usize, plane: u32, from: usize, out: &mut Vec<FlashOp>) {
         let erased = self.place_all(class, from, out);
+        // Wear changes only by erases, and blocks change places only because of wear or bad
+        // blocks. Most calls erase nothing and end here.
         if erased && (self.mortal || self.wear_levelling != WearLevelling::Off) {
             self.after_erase(class, plane, out);
         }
@@ -37,10 +39,16 @@ impl Classes {
         let most = self.members.iter().map(|member| member.map.blocks.erases_most(plane)).max();
         for other in 0..self.members.len() {
             let map = &mut self.members[other].map;
+            // Laggards of a class are measured from the most worn block of the whole plane.
+            // Compared with its own blocks only, a class that is seldom written would look level
+            // while it falls behind.
             map.blocks.compare_with(plane, most.unwrap_or(0));
             let lag = map.blocks.laggard(plane).map_or(0, |(_, lag)| lag);
             if other != class && lag > map.config.wear_threshold {
                 let from = out.len();
+                // Otherwise another block would move as a whole while the begun victim, which is
+                // nearly empty, waits. That costs copies; the mapping would be right in either
+                // case.
                 map.finish_cleaning(plane, out);
                 map.level_wear(plane, out);
                 self.place_all(other, from, out);
@@ -55,6 +63,8 @@ impl Classes {
         let good = |member: &Member| good(&member.map, plane);
         let left: u32 = self.members.iter().map(good).sum();
         let targets = &mut self.targets[range.clone()];
+        // Targets only shrink. They follow the blocks that are left, one block at a time, until
+        // both sums agree or no class can spare a block.
         while targets.iter().sum::<u32>() > left && self.sharing.shed(targets) {}
         // Every turn brings two classes nearer to their targets.
         loop {
@@ -85,6 +95,8 @@ impl Classes {
                 return true;
             }
             // What it cleaned to give may have gone bad itself: then once more.
+            // Each further turn needs a block of the giver that went bad, and there are finitely
+            // many, so the loop ends.
             if good(&self.members[from].map, plane) == had {
                 return false;
             }
@@ -95,6 +107,8 @@ impl Classes {
     /// false if there is none to give. The giver keeps one for its own cleaning.
     fn give(&mut self, from: usize, to: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let first = out.len();
+        // Only a free block can change its class: nothing refers to its pages, so no map has to
+        // change.
         clean_to_give(&mut self.members[from].map, plane, out);
         self.place_all(from, first, out);
         let Some((giver, taker)) = two(&mut self.members, from, to) else { return false };
@@ -114,6 +128,8 @@ impl Classes {
         let Some(own) = wear(&self.members[class]) else { return };
         let others = (0..).zip(&self.members).filter_map(|(other, m)| Some((wear(m)?, other)));
         let Some((least, other)) = others.min() else { return };
+        // Equal wear keeps the own block. An exchange without gain would happen at nearly every
+        // erase.
         if least >= own {
             return;
         }
@@ -129,6 +145,8 @@ impl Classes {
         let (first, second) =
             (&mut a.places[numbers.0 as usize], &mut b.places[numbers.1 as usize]);
         std::mem::swap(first, second);
+        // Both directions must agree: `places` turns numbers of a class into blocks of the
+        // device, and `holders` turns them back for the caller's questions.
         self.holders[*first as usize] = Holder { class: classes.0 as u32, number: numbers.0 };
         self.holders[*second as usize] = Holder { class: classes.1 as u32, number: numbers.1 };
     }

@@ -81,6 +81,8 @@ impl Classes {
         };
         let planes: Vec<(Vec<u32>, Vec<u32>)> = (0..geometry.planes()).map(blocks).collect();
         let bad = || planes.iter().map(|(_, bad)| bad.len() as u32);
+        // The worst plane decides whether the classes fit. The best plane decides for how many
+        // spare blocks the shares are worked out.
         let bad = (bad().min().unwrap_or(0), bad().max().unwrap_or(0));
         let sharing = Sharing::new(facts.config, &geometry, bad)?;
         let targets: Vec<u32> =
@@ -95,6 +97,8 @@ impl Classes {
             let lives = if mortal { places.iter().map(own).collect() } else { Vec::new() };
             let first = sharing.first(class as usize);
             let blocks = (places.len() as u32, lives);
+            // A class counts its pages from 0. Its chooser is turned by the number of the first
+            // page, so that each page goes to the plane that it has without classes.
             let chooser = chooser.counted_from(first);
             let map = page_map(facts, &sharing, class as usize, blocks, chooser);
             Member { map, places }
@@ -137,6 +141,9 @@ impl Classes {
         let mut erased = false;
         for op in &mut out[from..] {
             op.page = self.place(class, op.page);
+            // A copy names two pages, and both are numbers of the class. The other operations
+            // name one. The erase is reported because only an erase can change wear or free
+            // blocks.
             match op.kind {
                 OpKind::Copy => op.to = self.place(class, op.to),
                 OpKind::Erase => erased = true,
@@ -195,6 +202,8 @@ fn page_map(
         frontiers: 1,
         valid_most: closed * data_pages - 1,
     };
+    // Classes with the same seed would draw the same victims at random. Each class has its own
+    // stream.
     let seed = facts.seed.wrapping_add(class as u64);
     PageMap::assemble(geometry, limits, config, blocks, chooser, seed)
 }
@@ -309,6 +318,8 @@ impl Ftl for Classes {
 
     fn health(&self) -> Health {
         let mut all = Health { read_only: self.read_only, ..Health::default() };
+        // The default of 0 would win every comparison. The maximum lets the first class set the
+        // value.
         all.erases_min = u32::MAX;
         for member in &self.members {
             let health = member.map.health();

@@ -137,6 +137,8 @@ impl Sharing {
             let full = pages.div_ceil(planes) / data_pages;
             Part {
                 reserve,
+                // `full` is rounded down and one block is added. The data then always leave part
+                // of a block invalid, which is what cleaning gains from.
                 least: reserve + 1 + full + 1,
                 filled: f64::from(pages) / (f64::from(planes) * f64::from(data_pages)),
                 spare: 0.0,
@@ -226,6 +228,8 @@ impl Sharing {
     /// One block after another goes to the class that is furthest below its share, so that no class
     /// gets fewer where there are more.
     pub(crate) fn deal(&self, good: u32) -> Vec<u32> {
+        // Each class first gets what it cannot do without. Only blocks beyond that follow the
+        // shares, so an extreme `spare` cannot make a class unable to clean.
         let mut blocks: Vec<u32> = self.parts.iter().map(|part| part.least).collect();
         for _ in blocks.iter().sum::<u32>()..good {
             let next = |class: &usize| self.turn(*class, blocks[*class] + 1);
@@ -250,6 +254,8 @@ impl Sharing {
     /// half a block less.
     fn turn(&self, class: usize, blocks: u32) -> f64 {
         let part = &self.parts[class];
+        // Half a block is subtracted so that shares round to the nearest whole block and not
+        // downwards. A class without a spare share never gets a turn before the others.
         let spare = f64::from(blocks - part.reserve) - part.filled - 0.5;
         if part.spare > 0.0 { spare / part.spare } else { f64::INFINITY }
     }
@@ -270,6 +276,8 @@ fn bounds(classes: &[PageClass], pages: u32) -> Option<Vec<u32>> {
     let (mut bounds, mut space) = (vec![0], 0.0);
     for (number, class) in (1..count).zip(classes) {
         space += class.space;
+        // The bounds are sums of shares, rounded once. Rounding each class by itself would let
+        // the errors add up to several pages. The clamp leaves every class at least one page.
         let bound = (f64::from(pages) * space).round() as u32;
         bounds.push(bound.clamp(bounds[number as usize - 1] + 1, pages - (count - number)));
     }
