@@ -46,11 +46,15 @@ impl OnfiMode {
         let (interface, number) = name.strip_prefix("onfi-")?.rsplit_once('-')?;
         let (interface, modes) = INTERFACES.iter().find(|(named, _)| *named == interface)?;
         let mut modes = modes.iter().enumerate();
+        // The mode number is compared as text. A parsed number would also accept `onfi-sdr-00`,
+        // and the name that is shown later would differ from the name in the file.
         let (number, two_bytes_ps) = modes.find(|(mode, _)| mode.to_string() == number)?;
         Some(OnfiMode { interface, number, two_bytes_ps: *two_bytes_ps })
     }
 
     fn time_for(&self, bytes: u64) -> Time {
+        // The product is halved once, at the end. A rounded time of one byte would be wrong by
+        // half a picosecond for each byte: in NV-DDR3 mode 19 that is 0.1 %.
         let twice = self.two_bytes_ps.checked_mul(bytes);
         twice.map_or(Time::MAX, |twice| Time::from_ps(twice.div_ceil(2)))
     }

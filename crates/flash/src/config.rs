@@ -213,6 +213,8 @@ impl FlashConfig {
         self.check_page_size()?;
         let joined = if self.die_interleave { 1 } else { self.dies_per_chip };
         let planes_per_die = self.planes_per_die * joined;
+        // A group holds at most one operation for each plane, and its length and its bit mask
+        // are made for 16 planes (`MOST_PLANES`).
         if planes_per_die > 16 {
             return Err(ConfigError::new(
                 "flash.die_interleave",
@@ -222,6 +224,8 @@ impl FlashConfig {
                 "16 planes are supported: lower flash.dies_per_chip or flash.planes_per_die",
             ));
         }
+        // The product may exceed 32 bits by far. The largest number of 32 bits itself is
+        // excluded, too: it marks an empty entry in the maps and in the lists.
         let pages: u128 = limits.iter().map(|(_, n, _)| u128::from(*n)).product();
         if pages >= u128::from(u32::MAX) {
             return Err(ConfigError::new(
@@ -276,6 +280,8 @@ impl FlashConfig {
             levels: Divisor::new(self.cell.bits() as u32),
             erase: within_range("erase_time", self.erase_time)?,
             transfer,
+            // Only `geometry` checks the page size. The maximum keeps a page size of 0 from
+            // becoming a division by zero here.
             sector_transfer: Time::from_ps(
                 transfer.as_ps() * u64::from(SECTOR_BYTES) / self.page_size.0.max(512),
             ),

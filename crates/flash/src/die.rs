@@ -176,6 +176,8 @@ impl Default for Slab {
 impl Slab {
     #[inline(always)]
     pub(crate) fn insert(&mut self, op: Queued) -> u32 {
+        // Unused places are linked through `next`. A list beside the slab would touch a second
+        // line of memory for each operation.
         let at = self.unused;
         match self.all.get_mut(at as usize) {
             Some(place) => {
@@ -214,6 +216,8 @@ impl Slab {
     #[inline]
     pub(crate) fn join(&mut self, group: &mut Group, at: u32) {
         let op = &self.all[at as usize];
+        // The flag is kept while members join. The log asks for it at each end of an array
+        // phase, and a walk over the members there would cost each group with one member, too.
         group.mixed |= op.cause != group.cause;
         group.copies += u8::from(op.kind == OpKind::Copy);
         group.len += 1;
@@ -225,6 +229,8 @@ impl Slab {
         if group.members.head == NIL {
             return None;
         }
+        // `copies` and `mixed` keep their values. Only groups of reads lose members one by one,
+        // and reads use neither.
         group.len -= 1;
         Some(self.take_after(&mut group.members, NIL))
     }

@@ -16,6 +16,8 @@ impl Divisor {
     /// Divides by `by`, at least 1.
     pub fn new(by: u32) -> Divisor {
         let by = by.max(1);
+        // A divide takes tens of cycles, and a simulated request divides several times. Blocks,
+        // planes and pages are nearly always powers of two, for which a shift does the same.
         Divisor { by, shift: by.is_power_of_two().then(|| by.trailing_zeros()) }
     }
     /// `n / by`

@@ -108,12 +108,16 @@ impl FlashArray {
     ) {
         let registers = &self.registers[die as usize];
         let Registers { commanded, reading, chained, .. } = *registers;
+        // A command that is on its way already decides what comes next. The cache register must
+        // be empty before 31h or 3Fh, because the command overwrites it.
         if commanded || !registers.are_free() {
             return;
         }
         if reading == Reading::Nothing {
             return self.release(die, port);
         }
+        // The following read is taken out of its queue together with the command that names it.
+        // Its address is in the cycles of 31h, so the choice cannot change any more.
         if let Some(next) = self.following_read(die) {
             self.registers[die as usize].next = next;
             return self.ask_cache_command(die, (next.len, next.cause), port);
@@ -139,6 +143,8 @@ impl FlashArray {
     ) {
         self.registers[die as usize].commanded = true;
         let step = Step::CacheCommand;
+        // 3Fh has no address cycles, but it is counted as one command. The error is some cycles
+        // at the end of each chain.
         let length = self.timing.command * u64::from(count);
         if length == Time::ZERO {
             return self.go_on(step, die, port.now, port);
@@ -153,6 +159,8 @@ impl FlashArray {
         end: Time,
         port: &mut PlanePort<'_, E>,
     ) {
+        // 31h may come while the array still reads. The registers then move after the end of tR,
+        // and tRCBSY counts from there.
         let ready = match self.registers[die as usize].reading {
             Reading::Page => end.max(self.dies[die as usize].array_to),
             _ => end,
@@ -170,6 +178,8 @@ impl FlashArray {
     ) {
         let registers = &mut self.registers[die as usize];
         let next = std::mem::replace(&mut registers.next, nothing());
+        // The group of the die is what the array reads. The pages that are moved go to the group
+        // of the registers, and both proceed independently from here.
         let group = std::mem::replace(&mut self.dies[die as usize].group, next);
         let follows = next.len > 0;
         *registers = Registers {
@@ -184,6 +194,8 @@ impl FlashArray {
             self.read_array(die, port.now, port);
         }
         let (cause, length) = (group.cause, self.timing.transfer);
+        // While the array reads the next page, the die is busy in any case. The log must not
+        // count the transfer as busy time of the die a second time.
         let array_to = if follows { self.dies[die as usize].array_to } else { Time::ZERO };
         for _ in 0..group.len {
             let step = Step::CacheOut;
@@ -223,6 +235,8 @@ impl FlashArray {
             self.dies[die as usize].reads_in_row += 1;
             return Some(group);
         }
+        // A suspended erase has the right to go on before anything in the queues of the planes.
+        // Only reads that may overtake come before it.
         if is_suspended || self.next_in_queue(die) != Some(OpKind::Read) {
             return None;
         }
@@ -252,6 +266,9 @@ impl FlashArray {
         registers.holds = Holds::Loading;
         registers.group = group;
         let d = &mut self.dies[die as usize];
+        // If the array still programs, the data comes in beside it and the phase of the die
+        // stays `Array`. Otherwise the die waits for the data, and no array time overlaps the
+        // transfer.
         let mut array_to = d.array_to;
         if d.phase != Phase::Array {
             d.phase = Phase::Asked;
@@ -267,6 +284,8 @@ impl FlashArray {
         die: u16,
         port: &mut PlanePort<'_, E>,
     ) {
+        // The decision between 15h and 10h falls when the data is in, as on a real bus: the
+        // confirming command is the last cycle. What is queued later cannot change it.
         let last = !self.program_follows(die);
         let registers = &mut self.registers[die as usize];
         registers.holds = Holds::Loaded;
@@ -283,6 +302,8 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         let registers = &mut self.registers[die as usize];
+        // The data moves to the page register. The cache register is empty, but after 10h it
+        // stays closed until the array is done.
         registers.holds = Holds::Nothing;
         registers.open = !registers.last;
         let group = registers.group;
@@ -295,6 +316,8 @@ impl FlashArray {
             port.queue.schedule(from, FlashEvent::other(Other::RegistersFree, die).into());
         }
         self.enter_array(die, from, self.program_time(&group), port);
+        // A read that came while the cache registers were full could not suspend: its page would
+        // have had no register to leave through. Now they are free.
         if called {
             self.want_suspension(die, port);
         }
@@ -307,6 +330,8 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         let (d, registers) = (&self.dies[die as usize], &self.registers[die as usize]);
+        // The event may come late. The program may have been suspended meanwhile, or the chain
+        // may have ended; both are tested before new data is asked for.
         let programming = d.phase == Phase::Array && port.now >= d.array_from;
         if programming && registers.open && registers.are_free() && self.program_follows(die) {
             let group = self.pick_oldest(die, false);
@@ -324,6 +349,8 @@ impl FlashArray {
             Holds::Loaded => self.program_loaded(die, port),
             Holds::Loading => {
                 let d = &mut self.dies[die as usize];
+                // The data for the next program is still on the channel. The array waits for it,
+                // and `Loaded` starts the program.
                 d.phase = Phase::Asked;
                 d.group = nothing();
             }

@@ -24,6 +24,9 @@ impl FlashArray {
         transfer: Transfer,
         port: &mut PlanePort<'_, E>,
     ) {
+        // First come, first served knows the end of a transfer at once. It needs neither a list
+        // nor an event for the channel, which spares one event for each transfer of the default
+        // path.
         if !self.lines.is_empty() {
             return self.wait_in_line(transfer, port);
         }
@@ -44,6 +47,8 @@ impl FlashArray {
     ) {
         let group = &self.dies[die as usize].group;
         let (length, cause) = (self.timing.command * u64::from(group.len), group.cause);
+        // A transfer of no length would still wait behind data on its channel. A device file
+        // without `command_time` has no command cycles on the channel at all.
         if length == Time::ZERO {
             return self.go_on(step, die, port.now, port);
         }
@@ -71,6 +76,8 @@ impl FlashArray {
             Step::Through => {
                 let length = self.program_time(&self.dies[die as usize].group);
                 self.enter_array(die, end, length, port);
+                // Reads that came during the first half of the copy found the phase `Busy` and
+                // could not interrupt it. The program is the first phase that they can suspend.
                 if self.dies[die as usize].reads.head != NIL {
                     self.want_suspension(die, port);
                 }
@@ -89,6 +96,9 @@ impl FlashArray {
         transfer: Transfer,
         port: &mut PlanePort<'_, E>,
     ) {
+        // When the transfer will end is not known here. A read that comes meanwhile cannot
+        // compute when to suspend, so it is noted in `called` and the suspension is decided when
+        // the transfer has begun.
         if matches!(transfer.step, Step::EraseCommand | Step::CopyCommand | Step::In) {
             self.dies[transfer.die as usize].phase = Phase::Asked;
         }
@@ -96,6 +106,8 @@ impl FlashArray {
         let line = &mut self.lines[channel as usize];
         line.waiting.push_back(transfer);
         if !line.choosing {
+            // One event at a time chooses for a channel. A second one would begin a second
+            // transfer while the first is still under way.
             line.choosing = true;
             match line.free_at > port.now {
                 true => port
@@ -132,6 +144,8 @@ impl FlashArray {
             return 0;
         };
         let end = port.now + transfer.length;
+        // A transfer that becomes ready before the end must not be served before it.
+        // `wait_in_line` reads this time if the line is empty by then.
         line.free_at = end;
         if !line.waiting.is_empty() {
             line.choosing = true;

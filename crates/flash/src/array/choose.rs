@@ -15,6 +15,9 @@ impl FlashArray {
         die: u16,
         port: &mut PlanePort<'_, E>,
     ) {
+        // Reads of the host go first, because a host waits for them. A suspended operation comes
+        // next: a die keeps only one, and no other program or erase may begin before it has
+        // ended.
         if self.reads_have_turn(die)
             && let Some(group) = self.pick_reads(die)
         {
@@ -26,8 +29,12 @@ impl FlashArray {
         if let Some(suspended) = d.suspended.take() {
             d.group = suspended.group;
             d.phase = Phase::Array;
+            // Resuming takes as long as suspending. The rest of the array time starts after it,
+            // and a further suspension counts from there.
             d.array_from = port.now + self.timing.suspend;
             d.array_to = d.array_from + suspended.remaining;
+            // The event for the cache registers was ignored while the die was suspended. It is
+            // scheduled again, or no data would come in before the array is done.
             if self.rules.cache_program {
                 let at = d.array_from;
                 port.queue.schedule(at, FlashEvent::other(Other::RegistersFree, die).into());
@@ -51,6 +58,9 @@ impl FlashArray {
     pub(super) fn reads_have_turn(&self, die: u16) -> bool {
         let d = &self.dies[die as usize];
         let other_work = d.suspended.is_some() || d.waiting > 0;
+        // Without a limit an endless stream of reads would keep a program waiting for ever. An
+        // erase that would destroy what a read waits for must still come after that read,
+        // whatever the limit says.
         let turn_over =
             self.rules.read_burst > 0 && d.reads_in_row >= self.rules.read_burst && other_work;
         d.reads.head != NIL && (!turn_over || self.erase_would_hurt(die))
@@ -59,6 +69,8 @@ impl FlashArray {
     /// True if the next program or erase is the erase of a block that a waiting read wants.
     pub(super) fn erase_would_hurt(&self, die: u16) -> bool {
         let d = &self.dies[die as usize];
+        // The suspended operation goes on first. The erase in the queue cannot be the next
+        // operation. The question is asked again when the die is idle once more.
         if d.suspended.is_some() {
             return false;
         }
@@ -72,6 +84,8 @@ impl FlashArray {
         let mut at = self.dies[die as usize].reads.head;
         while at != NIL {
             let read = self.slab.get(at);
+            // A read of a later epoch waits for data that will be programmed after the erase.
+            // The erase does not hurt it.
             if self.geometry.block_of_page(read.page) == block
                 && self.epochs[block as usize].now == read.epoch
             {
@@ -107,6 +121,9 @@ impl FlashArray {
     pub(super) fn queue_erase(&mut self, page: u32) {
         let block = self.geometry.block_of_page(page) as usize;
         if let Some(epochs) = self.epochs.get_mut(block) {
+            // Operations that are queued from now on belong to the contents after the erase.
+            // They carry the new epoch, and they do not match the old data that still lies in
+            // the block.
             epochs.queued = epochs.queued.wrapping_add(1);
         }
     }
@@ -175,6 +192,8 @@ impl FlashArray {
             let Queued { page, epoch, plane, cause, next, .. } = *self.slab.get(at);
             let number = self.geometry.pages_per_block.remainder(page);
             let ready = self.is_there(page, epoch);
+            // A plane has one page register, so it takes one read of a group. The bits mark the
+            // planes that are in the group already; a die has at most 16 planes.
             let bit = 1 << (plane % self.geometry.planes_per_die);
             if ready && planes & bit == 0 && self.may_join(page_in_block, number) {
                 let mut list = self.dies[die as usize].reads;
@@ -193,6 +212,8 @@ impl FlashArray {
                     break;
                 }
             } else {
+                // A read that cannot start stays where it is. The next one is linked to it, so
+                // `before` moves on only past reads that stay.
                 before = at;
             }
             at = next;
@@ -244,6 +265,8 @@ impl FlashArray {
         let number = self.page_number(first);
         let mut group = Group::new(first.kind, first.cause);
         self.take_head(die, oldest, &mut group);
+        // Most groups have one member. The test spares them the walk over the planes of the die.
+        // Nothing else can join if no operation waits.
         if self.rules.multi_plane == MultiPlane::Off || self.dies[die as usize].waiting == 0 {
             return group;
         }
@@ -253,6 +276,8 @@ impl FlashArray {
                 continue;
             }
             let other = self.slab.get(head);
+            // An erase that only joins is not the oldest operation, so `erase_would_hurt` did
+            // not look at it. It must not destroy what a waiting read wants either.
             let harmless = other.kind != OpKind::Erase || !self.is_wanted(die, other.page);
             if group.admits(other.kind, through)
                 && harmless

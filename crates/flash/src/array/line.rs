@@ -94,6 +94,9 @@ impl Line {
     /// Nothing waits for ever: with a `burst` of b the oldest goes after b others at most, so a
     /// transfer that found n before it goes as one of the next (n + 1) x (b + 1).
     pub(super) fn take(&mut self, order: ChannelOrder, burst: u32) -> Option<Transfer> {
+        // `min_by_key` returns the first of equal ranks. Transfers of one class therefore go in
+        // the order in which they became ready, and every run with the same seed chooses the
+        // same one.
         let chosen = match burst > 0 && self.overtakes >= burst {
             true => 0,
             false => {
@@ -102,6 +105,8 @@ impl Line {
             }
         };
         self.overtakes = if chosen == 0 { 0 } else { self.overtakes + 1 };
+        // The removal moves the entries behind the chosen one. A line holds a few transfers for
+        // each die of one channel, so this costs less than a list for each class would.
         self.waiting.remove(chosen)
     }
 }

@@ -17,6 +17,8 @@ impl FlashArray {
         let mut longest = Time::ZERO;
         for (_, op) in self.slab.members(group) {
             let Queued { kind, page, .. } = *op;
+            // A program that joined copies needs nothing from the array before its data comes
+            // in. Only the pages of the copies are read.
             if kind == OpKind::Program {
                 continue;
             }
@@ -25,6 +27,8 @@ impl FlashArray {
             if !self.written.holds(block, number) {
                 not_programmed(block, number);
             }
+            // Planes that work together start together, and the die is busy until the slowest
+            // has ended. With several page types in a block their times differ.
             longest = longest.max(self.timing.read(number));
         }
         longest
@@ -86,12 +90,16 @@ impl FlashArray {
         counted: impl Fn(&Queued) -> bool,
         port: &mut PlanePort<'_, E>,
     ) {
+        // A program of the host that joined a copy of cleaning once counted as cleaning.
+        // Relocations and host programs together were then more than all programs.
         let group = &self.dies[die as usize].group;
         let part = PartEvent::new(PartKind::Die, die);
         for cause in [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning, FlashCause::None]
         {
             let members = self.slab.members(group);
             let own = members.filter(|(_, op)| op.cause == cause && counted(op)).count() as u8;
+            // The die is busy once, not once for each cause. One cause alone gets the time, or
+            // the parts of the busy time would add up to more than the whole.
             let to = if cause == group.cause { to } else { from };
             // Neither time nor operations: the log leaves it out.
             port.log.push(Busy { part, activity, cause, operations: own, from, to });
@@ -104,6 +112,8 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         let d = &mut self.dies[die as usize];
+        // A suspension cannot take an event out of the queue. It raises the generation instead,
+        // and the event that was scheduled before is recognised as void when it comes.
         d.generation = d.generation.wrapping_add(1);
         let at = d.array_to;
         port.queue.schedule(at, self.event(Kind::ArrayDone, die).into());
@@ -118,6 +128,8 @@ impl FlashArray {
     ) {
         let d = &mut self.dies[die as usize];
         d.group = group;
+        // Only programs and erases can be suspended. A read takes tens of microseconds, and what
+        // comes meanwhile waits for its end.
         d.phase = Phase::Busy;
         self.ask_command(Step::ReadCommand, die, port);
     }
@@ -143,6 +155,9 @@ impl FlashArray {
         group: Group,
         port: &mut PlanePort<'_, E>,
     ) {
+        // With cache registers the data may come while the array still programs the page before.
+        // The group of the die then describes the array, and the registers have a group of their
+        // own.
         if self.rules.cache_program {
             return self.load_registers(die, group, port);
         }
@@ -159,6 +174,9 @@ impl FlashArray {
         (group, array_to): (&Group, Time),
         port: &mut PlanePort<'_, E>,
     ) {
+        // The planes of a die share one channel. Their data goes in one after another, and the
+        // array starts only when the last plane has its data: the sum and not the maximum
+        // counts.
         let length = self.slab.members(group).map(|(_, op)| self.time_in(op)).sum();
         let (pages, cause) = (group.len, group.cause);
         self.ask(Transfer { step, die, pages, cause, length, array_to }, port);
@@ -209,11 +227,15 @@ impl FlashArray {
         let to = from + self.read_time(group);
         let copies = (group.copies, |op: &Queued| op.kind == OpKind::Copy);
         self.log_array(die, Activity::Read, (from, to), copies, port);
+        // Copy-back stays inside the plane. Nothing crosses the channel between read and
+        // program, so the two array times follow each other without an event in between.
         if self.rules.copy == CopyMode::CopyBack {
             let length = self.program_time(&self.dies[die as usize].group);
             return self.enter_array(die, to, length, port);
         }
         let d = &mut self.dies[die as usize];
+        // The phase tells the two halves of a copy apart when the array is done: `Busy` after
+        // the read, `Array` after the program.
         d.phase = Phase::Busy;
         d.array_to = to;
         self.schedule_array_done(die, port);
@@ -255,6 +277,8 @@ impl FlashArray {
                     _ => self.time_in(op),
                 };
                 let length = self.slab.members(&group).map(one).sum();
+                // Each copy crosses the channel twice, out to the controller and in again. A
+                // program that joined crosses once.
                 let (pages, cause) = (group.len + group.copies, group.cause);
                 let step = Step::Through;
                 let array_to = Time::ZERO;
@@ -270,6 +294,8 @@ impl FlashArray {
             }
         }
         self.note_contents(&group);
+        // The link and the operation are read before the member completes. Completing frees its
+        // place in the slab, and `next` then belongs to the list of unused places.
         let mut at = group.first();
         while at != NIL {
             let next = self.slab.get(at).next;
@@ -303,6 +329,8 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         let (cause, length) = (group.cause, self.timing.transfer);
+        // Each page is a transfer of its own and completes its own request. With an order other
+        // than first come, first served, another die may use the channel between two pages.
         for _ in 0..group.len {
             let array_to = Time::ZERO;
             self.ask(Transfer { step: Step::Out, die, pages: 1, cause, length, array_to }, port);
@@ -319,6 +347,8 @@ impl FlashArray {
         let op = self.slab.get(op);
         let target = op.target();
         let block = self.geometry.block_of_page(target);
+        // The epoch changes when the erase has ended and not when it was queued. Until then the
+        // old data can still be read.
         if op.kind == OpKind::Erase {
             self.written.set(block, 0);
             if let Some(epochs) = self.epochs.get_mut(block as usize) {
@@ -327,6 +357,8 @@ impl FlashArray {
             return;
         }
         let number = self.geometry.pages_per_block.remainder(target);
+        // The FTL owes programs that go upwards in a block. A violation is a bug of the FTL, and
+        // it shows here at the operation that broke the rule.
         let written = self.written.advance(block, number as u16);
         if number < u32::from(written) {
             out_of_order(block, number, written);

@@ -21,6 +21,8 @@ impl FlashArray {
             OpKind::Erase => self.rules.erase_suspend,
             OpKind::Read => false,
         };
+        // A die keeps one suspended operation. A read whose page is not programmed yet would
+        // suspend the very program that it waits for, and gain nothing.
         if !allowed || d.suspended.is_some() || !self.read_is_ready(die) {
             return;
         }
@@ -32,6 +34,8 @@ impl FlashArray {
         if port.now >= d.array_from {
             self.suspend(die, port);
         } else {
+            // The array phase begins later, after its data has crossed the channel. The event
+            // carries the generation, so that it is void if the operation has changed by then.
             let at = d.array_from;
             port.queue.schedule(at, self.event(Kind::Suspend, die).into());
         }
@@ -50,6 +54,8 @@ impl FlashArray {
         }
         let activity =
             if group.kind == OpKind::Erase { Activity::Erase } else { Activity::Program };
+        // The array time so far is logged now. The operation itself counts when it ends, so the
+        // number of operations here is 0.
         self.log_die(die, activity, (array_from, port.now), 0, port);
         let d = &mut self.dies[die as usize];
         d.generation = d.generation.wrapping_add(1);

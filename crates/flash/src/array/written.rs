@@ -33,6 +33,8 @@ impl Written {
         if pages == self.pages_per_block {
             *word |= bit;
         } else {
+            // The number is written only if the block is not full. A full block is known by its
+            // bit alone, which left 33 MB untouched on a device of 4 TiB.
             *word &= !bit;
             self.pages[block as usize] = pages;
         }
@@ -41,6 +43,8 @@ impl Written {
     /// States that page `number` of `block` is programmed now, and all before it; how many were until now.
     #[inline]
     pub(super) fn advance(&mut self, block: u32, number: u16) -> u16 {
+        // The number of a full block is not kept. A program into it is a bug of the FTL; the
+        // caller compares the returned number and reports it.
         if self.is_full(block) {
             return self.pages_per_block;
         }
