@@ -38,6 +38,8 @@ impl<D: Device> NvmeController<D> {
         let command = self.commands.get_mut(slot);
         (command.status, command.dword0) = (status, dword0);
         command.state = State::Timer;
+        // A command that fails takes its time, too: the controller has to fetch and decode it
+        // before it can refuse it.
         self.timers.set(at + self.subsystem.config().admin_time.0, Timer::Finish(slot));
     }
 
@@ -79,6 +81,8 @@ impl<D: Device> NvmeController<D> {
                 self.subsystem.execute(at, entry, data)
             }
         };
+        // Events go out whether or not the command succeeded: what it did before it failed may
+        // have caused them.
         self.send_events(at);
         match outcome? {
             AdminOutcome::Done(dword0) => {
@@ -126,6 +130,9 @@ impl<D: Device> NvmeController<D> {
 
     /// Ends a command that the device has not begun; false where it is too late.
     pub(super) fn end_early(&mut self, at: Time, slot: u32, status: NvmeStatus) -> bool {
+        // Only commands that the device has not begun can end early. What the device works on
+        // ends as usual, and an abort then reports that it did not abort (base 2.0c, clause
+        // 5.1).
         let command = *self.commands.get(slot);
         match command.state {
             State::List => self.pipes.lists.retain(|waiting| *waiting != slot),
@@ -175,6 +182,8 @@ impl<D: Device> NvmeController<D> {
     /// Ends what is not allowed any more (base 2.0c, clause 8.21.4). What the device has begun is
     /// answered once the device is through with it.
     fn abort_for_sanitize(&mut self, at: Time) {
+        // The list is copied, because ending a command changes the slots that the walk is over.
+        // A sanitize command is rare, so the copy does not matter.
         let waiting: Vec<u32> = self.commands.waiting().collect();
         for slot in waiting {
             let command = *self.commands.get(slot);

@@ -75,6 +75,8 @@ impl<D: Device> NvmeController<D> {
             return Err(NvmeStatus::QUEUE_ID_INVALID.with_do_not_retry());
         }
         let completion = completion as u16;
+        // The completion queue must exist first (S1-26). It counts its submission queues,
+        // because it may be deleted only after all of them.
         let reports_to = self.queues.completion(completion);
         let missing = NvmeStatus::COMPLETION_QUEUE_INVALID.with_do_not_retry();
         reports_to.ok_or(missing)?.submissions += 1;
@@ -94,6 +96,8 @@ impl<D: Device> NvmeController<D> {
         if queue.submissions > 0 {
             return Err(NvmeStatus::QUEUE_DELETION_INVALID.with_do_not_retry());
         }
+        // Entries that the host never took would keep the pin asserted for ever. They are gone
+        // with the queue.
         if queue.interrupts {
             let unread = queue.waiting();
             self.interrupts.taken(unread);
@@ -120,6 +124,8 @@ impl<D: Device> NvmeController<D> {
         }
         self.arbiter.unpend(id);
         // Entries on the way are not accepted any more.
+        // The read on its way stays in the pipe with no entries, so that the order of arrivals
+        // is kept. Only its places go back.
         for fetch in self.pipes.fetches.iter_mut().filter(|fetch| fetch.queue == id) {
             self.commands.give_back(false, fetch.count);
             fetch.count = 0;
@@ -131,6 +137,9 @@ impl<D: Device> NvmeController<D> {
                 self.end_early(at, other, NvmeStatus::SUBMISSION_QUEUE_DELETED);
             }
         }
+        // The deletion completes only after the last command of the queue (base 2.0c, clause
+        // 5.7). A controller that completed it at once could still write data of an old command
+        // later.
         self.queues.deletions.push((slot, id));
         self.finish_deletions(at);
         Ok(Outcome::Later)
@@ -143,6 +152,8 @@ impl<D: Device> NvmeController<D> {
         while let Some((slot, id)) = self.queues.deletions.get(index).copied() {
             let under_way = self.commands.waiting().any(|other| {
                 let command = self.commands.get(other);
+                // A held completion waits for room that the host may never make. Counting it
+                // would let the deletion wait for a host that waits for the deletion.
                 command.queue == id && command.state != State::Held
             });
             if under_way {
@@ -173,6 +184,8 @@ impl<D: Device> NvmeController<D> {
                 kept.push(slot);
             }
         }
+        // Several submission queues may share the completion queue. Completions of the others
+        // keep their order in a new chain.
         for pair in kept.windows(2) {
             self.commands.get_mut(pair[0]).next = pair[1];
         }

@@ -46,6 +46,9 @@ impl Ring {
     fn after(&self, last: u16) -> Option<u16> {
         let words = self.pending.len();
         let start = usize::from(last >> 6);
+        // Only queues above the last one are looked at in its word: all ones but the lowest,
+        // shifted by the number. For queue 63 of a word the shift leaves nothing, and the search
+        // goes on in the next word.
         let above = (!1u64) << (last & 63);
         let first = self.pending[start] & above;
         if first != 0 {
@@ -111,6 +114,8 @@ impl Arbiter {
 
     /// The value of the arbitration feature (base 2.0c, figure 318).
     pub(super) fn set_feature(&mut self, value: u32) {
+        // A burst exponent of 7 means no limit (base 2.0c, figure 318). The largest number
+        // serves as one, because a grant is always reduced to the entries that are there.
         let exponent = value & 7;
         self.burst = if exponent == 7 { u32::MAX } else { 1 << exponent };
         self.weights = [value >> 24, value >> 16, value >> 8].map(|weight| (weight & 0xff) + 1);
@@ -150,6 +155,8 @@ impl Arbiter {
         ring.count -= gone;
         self.pending -= gone;
         ring.pending[usize::from(queue >> 6)] &= !(1 << (queue & 63));
+        // A queue that ran empty gives up the rest of its burst. If it has entries again, it
+        // waits for its turn like the others.
         if ring.last == queue {
             ring.left = 0;
         }
@@ -162,6 +169,9 @@ impl Arbiter {
         if !self.weighted {
             return self.grant_in(Class::High, admin, io);
         }
+        // These two classes have strict priority over the weighted ones (base 2.0c, clause
+        // 3.4.4.2). An urgent queue that never runs empty starves the rest, and the
+        // specification allows that (S1-41).
         for class in [Class::Admin, Class::Urgent] {
             if self.classes[class as usize].count > 0
                 && let Some(grant) = self.grant_in(class, admin, io)
@@ -179,6 +189,8 @@ impl Arbiter {
             Some(any)
         })?;
         let mut grant = self.grant_in(weighted[at], admin, io)?;
+        // A burst ends with the credits of its class, or a large burst would give a class more
+        // commands a round than its weight.
         grant.limit = grant.limit.min(self.credits[at]);
         Some(grant)
     }
@@ -190,6 +202,8 @@ impl Arbiter {
             return None;
         }
         let may = |queue: u16| if queue == 0 { admin } else { io };
+        // The queue that was served last goes on until its burst is used up. Only then is the
+        // turn of the next queue.
         if ring.left > 0 && ring.has(ring.last) && may(ring.last) {
             return Some(Grant { queue: ring.last, limit: ring.left, class });
         }

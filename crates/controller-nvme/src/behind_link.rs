@@ -61,6 +61,8 @@ impl BehindLink {
     /// When `bytes` that are ready at `ready` are across.
     fn cross(&mut self, to_host: bool, ready: Time, bytes: u32) -> Time {
         let length = self.link.time_for(u64::from(bytes));
+        // A half-duplex link has one server for both directions. Reads and writes then wait for
+        // each other.
         let server = match to_host && self.link.ways() == 2 {
             true => &mut self.to_host,
             false => &mut self.to_device,
@@ -82,9 +84,13 @@ impl BehindLink {
                     self.reads.insert(token.0, request.length_bytes);
                 }
                 Ok(()) => {}
+                // The request stays at the front. Requests behind it wait, too, so that the
+                // device gets them in the order in which their data arrived.
                 Err(SubmitError::Full) => return,
                 // Checked as it came, a request can only be refused by a device that is no longer there.
                 Err(_) => {
+                    // `leaving` is in the order of completion. An error joins at its end and not
+                    // before it, because `next_event` looks at the front only.
                     let at = self.leaving.back().map_or(self.now, |last| last.completed);
                     self.leaving.push_back(Completion {
                         token,
@@ -105,6 +111,8 @@ impl BehindLink {
         for done in batch.drain(..) {
             match self.reads.remove(&done.token.0) {
                 Some(bytes) if done.status == Status::Ok => {
+                    // The transfer begins when the device is done and not when this is noticed.
+                    // Both are usually the same time; a late call must not make the data late.
                     let completed = self.cross(true, done.completed, bytes);
                     self.leaving.push_back(Completion { completed, ..done });
                 }

@@ -92,6 +92,8 @@ pub(super) struct Commands {
 }
 
 /// Admin commands at a time.
+// Asynchronous event requests stay inside for a long time: up to 4 of these places. The others
+// are for commands that end by themselves.
 pub(super) const ADMIN_COMMANDS: u32 = 16;
 
 impl Commands {
@@ -102,6 +104,8 @@ impl Commands {
         empty.state = State::Free;
         Commands {
             slots: vec![empty; slots as usize],
+            // The list is used from its end, so slot 0 is taken first. A shallow queue thus
+            // keeps using the same few slots, which stay in the processor's cache.
             free: (0..slots).rev().collect(),
             lists: vec![U64::ZERO; slots as usize * list_entries],
             list_entries,
@@ -185,6 +189,9 @@ impl Commands {
         let is_it = |c: &Command| {
             c.queue == queue
                 && c.id == id
+                // Two commands with one identifier may be inside for a moment. The one that
+                // ended with a conflict does not own the identifier, and an abort must not hit
+                // it.
                 && c.owns_id
                 && !matches!(c.state, State::Free | State::Forgotten)
         };

@@ -51,6 +51,8 @@ impl<D: Device> NvmeController<D> {
         if self.faults.stuck.is_some() {
             return;
         }
+        // Malformed set-up ends with CSTS.CFS. A host that waits for CSTS.RDY learns from it
+        // that something is wrong, and not from a timeout.
         let Some(admin) = self.registers.admin_queues() else {
             return self.registers.set_fatal();
         };
@@ -65,6 +67,8 @@ impl<D: Device> NvmeController<D> {
         let submission = SubmissionQueue::new(admin.submission_base, admin.submission_entries, 0);
         self.queues.submission[0] = Some(submission);
         self.arbiter.set_class(0, Class::Admin);
+        // The queues exist at once, but doorbells count only once CSTS.RDY is set. `doorbell`
+        // tests that bit.
         self.timers.set(now + self.subsystem.config().ready_time.0, Timer::Ready);
     }
 
@@ -77,6 +81,8 @@ impl<D: Device> NvmeController<D> {
         }
         self.registers.reset();
         self.queues.clear();
+        // Places that were promised to reads on their way are given back. The reads will bring
+        // nothing, and without this every reset would shrink the controller.
         for fetch in self.pipes.fetches.iter_mut() {
             self.commands.give_back(fetch.queue == 0, fetch.count);
         }
@@ -84,6 +90,8 @@ impl<D: Device> NvmeController<D> {
         for slot in self.commands.all() {
             match self.commands.get(slot).state {
                 State::Free | State::Forgotten => {}
+                // The device still works on these. Their slots stay taken until it answers, so
+                // that a new command cannot get the token of an old one.
                 State::Device | State::Spoilt | State::Sanitized => {
                     self.commands.get_mut(slot).state = State::Forgotten
                 }
@@ -92,6 +100,8 @@ impl<D: Device> NvmeController<D> {
         }
         self.pipes.lists.clear();
         self.pipes.posts.clear();
+        // All timers but that of a sanitize operation are void: the commands that they belong to
+        // are gone.
         self.timers.clear();
         self.shutdown.flush = None;
         self.interrupts.reset();
@@ -112,10 +122,14 @@ impl<D: Device> NvmeController<D> {
         if abrupt || !self.subsystem.has_cache() || self.subsystem.is_sanitizing() {
             return self.timers.set(now + self.subsystem.config().admin_time.0, Timer::ShutDown);
         }
+        // Each flush has a token of its own. If a reset ends this shutdown and another one
+        // begins, the answer to the first flush must not complete the second shutdown.
         self.shutdown.count = (self.shutdown.count + 1) % SHUTDOWN_TOKENS;
         let token = SHUTDOWN_TOKENS + self.shutdown.count;
         match self.subsystem.device_mut().submit(now, Request::flush(), Token(token)) {
             Ok(()) => self.shutdown.flush = Some(token),
+            // The device takes no flush now. The shutdown completes all the same, because a host
+            // that waits for it would wait until its timeout.
             Err(_) => self.timers.set(now, Timer::ShutDown),
         }
     }
@@ -153,6 +167,8 @@ impl<D: Device> NvmeController<D> {
     /// A doorbell is written (base 2.0c, clauses 3.1.4.1 and 3.1.4.2).
     #[inline(always)]
     pub(super) fn doorbell(&mut self, now: Time, at: u32, value: u32) {
+        // A doorbell before CSTS.RDY belongs to no queue that the host may use. It is no error
+        // that an event could report, because there is no admin queue to report it in.
         if !self.registers.is_ready() || self.faults.stuck.is_some() {
             return;
         }
@@ -172,6 +188,8 @@ impl<D: Device> NvmeController<D> {
     fn ring(&mut self, at: u32, value: u32) -> Result<(), BadDoorbell> {
         let stride_shift = self.subsystem.config().doorbell_stride.0.trailing_zeros();
         let number = at >> stride_shift;
+        // The stride leaves gaps between doorbells (CAP.DSTRD). A write into a gap is for no
+        // queue.
         if at & ((1 << stride_shift) - 1) != 0
             || number >> 1 > u32::from(self.subsystem.config().io_queues)
         {
@@ -179,6 +197,8 @@ impl<D: Device> NvmeController<D> {
         }
         let queue = (number >> 1) as u16;
         if number & 1 == 0 {
+            // The deletion has ended all commands of the queue. An entry that came now would
+            // keep it from ever completing.
             if self.is_being_deleted(queue) {
                 return Err(BadDoorbell::Register);
             }
@@ -207,6 +227,9 @@ impl<D: Device> NvmeController<D> {
         if number & 1 == 0 || number < 2 || !aligned || !self.arbiter.is_idle() {
             return false;
         }
+        // Every I/O command that is inside could complete to this queue. If all of them fit
+        // without the doorbell, no completion can find the queue full before the doorbell is
+        // delivered, so its exact time changes nothing.
         let known = self.commands.io();
         let queue = self.queues.completion.get((number >> 1) as usize).and_then(Option::as_ref);
         queue.is_some_and(|queue| {

@@ -64,6 +64,8 @@ impl Faults {
         }
     }
     pub(super) fn arm(&mut self, plan: FaultPlan) {
+        // The flags remember what the plan can hit. Sites that it leaves alone cost one test of
+        // a flag. The plan itself is not looked at there.
         self.hits_commands |= plan.hits(FaultSite::Command);
         self.hits_interrupts |= plan.hits(FaultSite::Interrupt);
         self.plan = Some(Box::new(plan));
@@ -91,6 +93,8 @@ impl Faults {
             let hit = if blocks.is_empty() { named } else { meets };
             hit && (named || fault.opcode.is_none()) && fault.namespace == namespace
         };
+        // Faults that name a command come before the plan. Otherwise a draw of the plan would
+        // use up a command that a test has chosen.
         match self.list.iter().position(fits) {
             Some(at) => Some(self.take(at)),
             None => self.plan.as_mut()?.meets(FaultSite::Command, 0).map(Effect::Meet),

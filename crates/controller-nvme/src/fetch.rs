@@ -27,6 +27,8 @@ impl<D: Device> NvmeController<D> {
 
     #[inline(always)]
     fn fetch(&mut self, at: Time) {
+        // After the host has asked to shut down, it should submit no commands (base 2.0c, clause
+        // 3.6). Entries that are there all the same are not fetched; a reset removes them.
         if self.registers.is_shutting_down() {
             return;
         }
@@ -35,6 +37,8 @@ impl<D: Device> NvmeController<D> {
             let Some(grant) = self.arbiter.grant(admin > 0, io > 0) else { return };
             let queue = grant.queue;
             let Some(submission) = self.queues.submission(queue) else {
+                // The queue was deleted after its doorbell had rung. Its bit is cleared here, or
+                // the arbiter would grant it again for ever.
                 self.arbiter.unpend(queue);
                 continue;
             };
@@ -42,14 +46,20 @@ impl<D: Device> NvmeController<D> {
             let unclaimed = submission.unclaimed();
             let count =
                 grant.limit.min(unclaimed).min(self.subsystem.config().fetch_entries).min(room);
+            // Entries are claimed when the read begins and not when it arrives. A second read
+            // that begins meanwhile takes the entries behind them.
             submission.claim(count);
             self.arbiter.charge(grant, count);
             if count == unclaimed {
                 self.arbiter.unpend(queue);
             }
+            // The busy time of the health log counts while a command is outstanding. The test
+            // comes before `promise`, which makes the controller busy.
             if queue != 0 && self.commands.is_idle() {
                 self.subsystem.io_begins(at);
             }
+            // Places are kept for commands that are still on their way. Without this several
+            // reads could bring more commands than there are slots.
             self.commands.promise(queue == 0, count);
             let wire = self.wire.times.entries[count as usize - 1];
             let (_, read) = self.wire.to_controller.reserve(at, wire);
@@ -67,9 +77,13 @@ impl<D: Device> NvmeController<D> {
         // Nothing is left of a read whose queue was deleted.
         let Some(submission) = self.queues.submission(queue).filter(|_| count > 0) else { return };
         let (base, entries, head) = (submission.base, submission.entries, submission.head);
+        // The head moves when the entries have arrived. A completion reports it, and the host
+        // may then overwrite the entries; before, they could still be read.
         submission.head = advanced(head, count, entries);
         let mut buffer: [SubmissionEntry; ENTRIES_MAX];
         let mut single: SubmissionEntry;
+        // Reading a burst needs a buffer of 4 KiB. Zeroing it for each single entry would cost
+        // more than handling the entry.
         let all: &mut [SubmissionEntry] = if count == 1 {
             single = SubmissionEntry::new_zeroed();
             std::slice::from_mut(&mut single)
@@ -100,6 +114,8 @@ impl<D: Device> NvmeController<D> {
         let id = entry.command_id.get();
         let nvm = NvmCommand::new(entry.opcode, entry.namespace_id.get());
         let mut command = Command::new(queue, id, nvm);
+        // An identifier that is still in use belongs to the older command. The newer one ends
+        // with a conflict and must not free the identifier when it does.
         command.owns_id = self.queues.submission(queue).is_some_and(|queue| queue.take_id(id));
         let slot = self.commands.insert(command);
         if !command.owns_id {

@@ -66,10 +66,14 @@ impl Interrupts {
         self.masked.clear();
         self.has_room.clear();
         self.mask = 0;
+        // The queues are gone, and with them their entries. A pin that is asserted stays so
+        // until `must_release` finds that nothing is unread.
         self.unread = 0;
     }
     /// The interrupt coalescing feature (base 2.0c, figure 325).
     pub(super) fn set_coalescing(&mut self, value: u32) {
+        // The threshold is a number from zero: a message is due with one entry more than it says
+        // (base 2.0c, figure 325). `posted` compares with "greater than" for this reason.
         self.threshold = value & 0xff;
         self.time = Time::from_us(100) * u64::from(value >> 8 & 0xff);
     }
@@ -85,6 +89,8 @@ impl Interrupts {
     #[inline]
     pub(super) fn posted(&mut self, vector: u16, admin: bool) -> Wait {
         self.unread += 1;
+        // Coalescing trades latency for fewer interrupts. A threshold or a time of 0 switches it
+        // off, as the specification says of both fields.
         let state = &mut self.vectors[usize::from(vector)];
         // Admin completions are never coalesced.
         if admin || state.at_once || self.threshold == 0 || self.time == Time::ZERO {
@@ -135,6 +141,8 @@ impl Interrupts {
         let pin_unmasked = self.mask & !mask & 1 == 1;
         self.mask = mask;
         let unread = self.unread > 0;
+        // A message that was held back is of no use once the host has taken all entries. It is
+        // dropped then, and only messages with something to find are sent.
         self.masked.retain(|vector| {
             let still = mask >> vector & 1 == 1;
             if !still && unread {
@@ -165,6 +173,8 @@ impl Interrupts {
     #[inline]
     pub(super) fn next_due(&mut self) -> Option<u16> {
         while let Some(vector) = self.due.pop() {
+            // INTMS has 32 bits: vectors above 31 cannot be masked with it. A masked vector
+            // stays due, so that further completions do not queue it a second time.
             if vector < 32 && self.mask >> vector & 1 == 1 {
                 self.masked.push(vector);
                 continue;

@@ -77,6 +77,9 @@ impl<D: Device> NvmeController<D> {
     fn fetch_list(&mut self, at: Time, slot: u32, entries: u32, bus: &mut dyn BusMaster) {
         let page_bytes = self.registers.page_bytes();
         let pointer = self.commands.get(slot).prp2;
+        // The list is read from host memory now, and its time is charged afterwards. The host
+        // must not change it while the command is outstanding, so both moments give the same
+        // list.
         let list = &mut self.commands.list_mut(slot)[..entries as usize];
         match prp::read_list(bus, page_bytes, pointer, list) {
             Ok(reads) => {
@@ -96,6 +99,8 @@ impl<D: Device> NvmeController<D> {
     /// Everything about the command is known; perhaps a fault hits it.
     #[inline(always)]
     pub(super) fn begin(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        // Runs without injected faults are the usual case. This single test keeps the search for
+        // a fault out of the path of every command.
         if self.faults.is_empty() {
             return self.begin_on_device(at, slot, bus);
         }
@@ -106,6 +111,8 @@ impl<D: Device> NvmeController<D> {
         match self.faults.hit(command.nvm.opcode, command.nvm.namespace, blocks) {
             Some(Effect::Fail(status)) => self.finish(at, slot, status),
             Some(Effect::Meet(Fault::Error)) => self.begin_spoilt(at, slot, bus),
+            // The command keeps its slot and its identifier. Only an abort or a reset ends it,
+            // as with a controller that has lost track of a command.
             Some(Effect::Meet(Fault::Drop)) => self.commands.get_mut(slot).state = State::Lost,
             Some(Effect::Meet(Fault::Delay(time))) => {
                 self.commands.get_mut(slot).state = State::Timer;
@@ -120,6 +127,8 @@ impl<D: Device> NvmeController<D> {
     fn begin_spoilt(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
         self.begin_on_device(at, slot, bus);
         let command = self.commands.get_mut(slot);
+        // The device does the work, so that time, energy and wear are those of a real attempt.
+        // Only the status says that it failed.
         match command.state {
             State::Device => command.state = State::Spoilt,
             // It needed no device: its answer is on its way.
@@ -129,6 +138,8 @@ impl<D: Device> NvmeController<D> {
 
     #[inline(always)]
     pub(super) fn begin_on_device(&mut self, at: Time, slot: u32, bus: &mut dyn BusMaster) {
+        // The data of a write leave host memory before the device begins. The device charges the
+        // time of the transfer itself; here only contents and addresses matter.
         if self.commands.get(slot).nvm.is_write()
             && self.move_data(slot, DmaDirection::FromHost, bus).is_err()
         {
@@ -161,6 +172,8 @@ impl<D: Device> NvmeController<D> {
     #[inline(always)]
     fn submit(&mut self, at: Time, slot: u32, request: Request) {
         self.commands.get_mut(slot).state = State::Device;
+        // A refusal is unexpected here: the range was checked, and the controller limits its
+        // commands. The host gets an internal error instead of a command that hangs.
         if self.subsystem.submit(at, request, Token(slot)).is_err() {
             self.finish(at, slot, NvmeStatus::INTERNAL_ERROR);
         }
@@ -175,10 +188,14 @@ impl<D: Device> NvmeController<D> {
         bus: &mut dyn BusMaster,
     ) {
         let slot = completion.token.0;
+        // Flushes of a shutdown have no slot. Their tokens begin at 2^31 and are sorted out
+        // before the token is used as an index.
         if self.shutdown_flushed(slot) {
             return;
         }
         let command = self.commands.get_mut(slot);
+        // A reset or a deletion may have ended the command while the device worked on it. The
+        // device cannot be interrupted, so its completion still comes.
         if command.state != State::Device {
             return self.device_done_for_nothing(at, slot, completion.status);
         }
@@ -199,6 +216,8 @@ impl<D: Device> NvmeController<D> {
         let way = if reads { DmaDirection::ToHost } else { DmaDirection::FromHost };
         let status = match self.move_data(slot, way, bus) {
             Ok(true) => {
+                // The health log counts the command only after its data have moved. A command
+                // whose host memory was bad did not succeed.
                 self.subsystem.succeeded(&self.commands.get(slot).nvm);
                 NvmeStatus::SUCCESS
             }
@@ -243,6 +262,8 @@ impl<D: Device> NvmeController<D> {
         let second = [command.prp2.into()];
         let rest = if command.listed { self.commands.list(slot) } else { &second[..] };
         let nvm = &command.nvm;
+        // Most runs keep no contents. The addresses are still checked, so that a host with a
+        // wrong PRP list fails in these runs, too.
         if !self.subsystem.keeps_contents() {
             let touch = |address, bytes| bus.touch(address, bytes, way);
             return prp::pieces(page_bytes, command.prp1, rest, nvm.bytes, touch).map(|()| true);

@@ -124,6 +124,8 @@ impl<D: Device> NvmeController<D> {
         let NvmeSetup { nvme, host_link, depth, .. } = &setup;
         nvme.check()?;
         let wire = Wire::new(host_link, nvme.fetch_entries)?;
+        // A list entry names one page of 4 KiB at least. The largest transfer therefore needs at
+        // most this many entries, whatever page size the host chooses in CC.MPS.
         let (depth, list_entries) = (*depth, (nvme.max_transfer.0 / 4096) as usize);
         let subsystem = NvmeSubsystem::new(device, setup)?;
         let config = subsystem.config();
@@ -141,6 +143,8 @@ impl<D: Device> NvmeController<D> {
             counters: ControllerCounters::default(),
             subsystem,
         };
+        // The arbiter and the interrupts start with neutral values. The features give them the
+        // values that the device file asks for, as after every reset.
         controller.reset_queue_features();
         Ok(controller)
     }
@@ -204,6 +208,9 @@ impl<D: Device> NvmeController<D> {
 
     /// Everything that is due at `at`.
     fn step(&mut self, at: Time, bus: &mut dyn BusMaster) {
+        // The order within one instant is fixed: what comes from the host, then the device, then
+        // timers, then what goes to the host. Two runs with the same seed therefore post
+        // completions alike.
         while let Some(fetch) = self.pipes.fetches.take_due(at) {
             self.arrive(at, fetch, bus);
         }
@@ -220,6 +227,9 @@ impl<D: Device> NvmeController<D> {
         while let Some(slot) = self.pipes.posts.take_due(at) {
             self.post(at, slot, bus);
         }
+        // Interrupts follow all completions of this instant, so that entries that are posted
+        // together share one message. Fetches come last: completions have freed their places by
+        // now.
         self.signal(at, bus);
         self.start_fetches(at);
     }
@@ -251,6 +261,8 @@ impl<D: Device> NvmeController<D> {
             .device_mut()
             .run_until_completion(limit, &mut self.pipes.answers)
             .unwrap_or(until);
+        // Only a completion can make room for a fetch or make an interrupt due. Without one,
+        // nothing in the controller has changed while the device ran alone.
         let answered = !self.pipes.answers.is_empty();
         if answered {
             self.take_answers(at, bus);
@@ -325,6 +337,8 @@ impl<D: Device> PciDevice for NvmeController<D> {
         if self.is_halted() {
             return;
         }
+        // A register write changes state at once but has no bus to act on. Completions that
+        // waited for room and interrupts that a mask held back go out here.
         self.after_writes(now, bus);
         // What was due earlier, while the bus stood still, happens now.
         while self.next_event().is_some_and(|due| due <= now) {
@@ -350,11 +364,16 @@ impl<D: Device> PciDevice for NvmeController<D> {
             if next > until {
                 return (at, next);
             }
+            // The device has an event in the past if something else moved the time on. Running
+            // it alone would give a time before `at`, so the whole step is made.
             let late = at > device;
             at = at.max(next);
             if at >= own || late {
                 self.step(at, bus);
             } else {
+                // The device may run up to the last instant before the controller itself has
+                // something to do. At that instant the order of `step` decides, and the device
+                // must not be ahead of it.
                 let alone = own.saturating_sub(Time::from_ps(1)).min(until);
                 match self.run_device(alone, bus) {
                     (reached, true) => at = reached,
@@ -363,6 +382,8 @@ impl<D: Device> PciDevice for NvmeController<D> {
                     (_, false) => continue,
                 }
             }
+            // The host has to see what was just written, such as an interrupt, before time goes
+            // on. Its reaction may come earlier than the next event here.
             if bus.is_shown() {
                 return (at, self.due());
             }

@@ -32,6 +32,8 @@ impl<T> Pipe<T> {
     /// Sends `item`, to arrive at `at`, or with those that set out earlier if they arrive later.
     #[inline]
     pub(super) fn send(&mut self, at: Time, item: T) {
+        // Items arrive in the order in which they set out, as packets on a link do. An item with
+        // a shorter latency does not overtake.
         let at = self.items.back().map_or(at, |(last, _)| at.max(*last));
         self.due = self.due.min(at);
         self.items.push_back((at, item));
@@ -40,6 +42,8 @@ impl<T> Pipe<T> {
     /// The first, if it is there at `now`.
     #[inline]
     pub(super) fn take_due(&mut self, now: Time) -> Option<T> {
+        // The time at hand spares a look at the queue. The controller asks its pipes several
+        // times for each command, and mostly nothing is due.
         if self.due > now {
             return None;
         }

@@ -25,6 +25,8 @@ impl<D: Device> NvmeController<D> {
             let nvm = &self.commands.get(slot).nvm;
             self.subsystem.log_error(FailedCommand { queue, id, status }, nvm);
         }
+        // Entry and message cross the wire as one reservation, so that nothing gets between
+        // them. The entry is in memory when the message still has to cross.
         let message = self.wire.times.message;
         let (_, end) = self.wire.to_host.reserve(at, self.wire.times.completion + message);
         self.pipes.posts.send(end - message + self.subsystem.config().completion_latency.0, slot);
@@ -37,6 +39,8 @@ impl<D: Device> NvmeController<D> {
         let Some(completion) = self.queues.completion_of(queue) else {
             return self.drop_command(slot);
         };
+        // A completion also waits if others wait already, even if there is room. Otherwise it
+        // would overtake them.
         if completion.is_full() || completion.held.is_some() {
             self.commands.get_mut(slot).state = State::Held;
             self.commands.get_mut(slot).next = NIL;
@@ -50,6 +54,8 @@ impl<D: Device> NvmeController<D> {
         } else {
             self.write_entry(at, slot, bus);
         }
+        // A deletion of a queue waits for the commands of that queue. This completion may have
+        // been the last one.
         if !self.queues.deletions.is_empty() {
             self.finish_deletions(at);
         }
@@ -60,6 +66,8 @@ impl<D: Device> NvmeController<D> {
         let command = *self.commands.get(slot);
         let Some(submission) = self.queues.submission(command.queue) else { return };
         let (head, id) = (submission.head, submission.completion);
+        // The identifier is free before the host can see the completion. The host may use it
+        // again in the same instant in which it finds the entry.
         if command.owns_id {
             submission.free_id(command.id);
         }
@@ -69,11 +77,15 @@ impl<D: Device> NvmeController<D> {
         let entry = CompletionEntry {
             dword0: command.dword0.into(),
             dword1: 0.into(),
+            // The head is read when the entry is written and not when the command ended. A later
+            // value frees more entries of the ring for the host.
             submission_head: (head as u16).into(),
             submission_queue: command.queue.into(),
             command_id: command.id.into(),
             status_and_phase: (command.status.bits() << 1 | u16::from(phase)).into(),
         };
+        // The slot is free before the interrupt goes out: the host may answer at once with the
+        // next command, which needs a place.
         self.drop_command(slot);
         if command.queue != 0 && self.commands.is_idle() {
             self.subsystem.io_ends(at);
@@ -99,6 +111,8 @@ impl<D: Device> NvmeController<D> {
             && let Some((first, last)) = completion.held
         {
             let next = self.commands.get(first).next;
+            // The chain is cut before the entry is written, because writing gives the slot back
+            // and its link is lost with it.
             completion.held = (next != NIL).then_some((next, last));
             self.write_entry(at, first, bus);
         }
@@ -115,6 +129,8 @@ impl<D: Device> NvmeController<D> {
     #[inline(always)]
     fn send_interrupts(&mut self, at: Time, bus: &mut dyn BusMaster) {
         self.interrupts.set_mask(self.registers.mask);
+        // The pin is level-triggered. It is released before other messages are sent, so that a
+        // vector that is due now asserts it anew.
         if self.interrupts.must_release() {
             bus.deassert(at);
         }

@@ -32,6 +32,8 @@ pub(super) fn classify(
     if prp1 & 3 != 0 {
         return Err(NvmeStatus::PRP_OFFSET_INVALID.with_do_not_retry());
     }
+    // Only the first page may begin at an offset (base 2.0c, clause 4.1.1). What does not fit
+    // behind the offset is in whole pages, so the offset decides whether there is a list.
     let rest = (offset + bytes).saturating_sub(page_bytes);
     if rest == 0 {
         return Ok(Rest::Nothing);
@@ -65,9 +67,13 @@ pub(super) fn read_list(
     let mut reads = 0;
     let mut filled = 0;
     while filled < list.len() {
+        // The first page of a list may begin at an offset, too, and then has room for fewer
+        // entries.
         let fit = ((page_bytes - (pointer & (page_bytes - 1))) / 8) as usize;
         let left = list.len() - filled;
         // Where the list goes on, the last entry of the page points to the rest of it.
+        // If exactly as many entries are left as fit, the last one is an entry and not a
+        // pointer. This is why the comparison is "greater than".
         let here = if left > fit { fit - 1 } else { left };
         let part = &mut list[filled..filled + here];
         let read = bus.read(pointer, part.as_mut_bytes());
@@ -111,6 +117,8 @@ pub(super) fn pieces<E>(
             break;
         }
         let here = left.min(page_bytes);
+        // Pages that follow one another in memory become one piece. Moving contents is then one
+        // call, and hosts often give such buffers.
         if from.wrapping_add(length) == entry.get() {
             length += here;
         } else {

@@ -61,6 +61,8 @@ pub(super) fn advanced(at: u32, count: u32, entries: u32) -> u32 {
 
 impl SubmissionQueue {
     pub(super) fn new(base: u64, entries: u32, completion: u16) -> SubmissionQueue {
+        // 2^10 words of 64 bits: one bit for each of the 2^16 identifiers. A host may choose any
+        // identifier, so a table by queue depth would not do.
         let identifiers = vec![0; 1 << 10];
         SubmissionQueue { base, entries, tail: 0, claimed: 0, head: 0, completion, identifiers }
     }
@@ -78,6 +80,9 @@ impl SubmissionQueue {
         if tail >= self.entries || tail == self.tail {
             return Err(BadDoorbell::Value);
         }
+        // The host may not pass entries that were not fetched. It knows the head only from
+        // completions, so a new tail that laps the head is an error of the host (base 2.0c,
+        // figure 147).
         let inside = distance(self.head, self.tail, self.entries);
         if inside + distance(self.tail, tail, self.entries) >= self.entries {
             return Err(BadDoorbell::Value);
@@ -130,6 +135,8 @@ impl CompletionQueue {
             return Err(BadDoorbell::Value);
         }
         let taken = distance(self.head, head, self.entries);
+        // A head beyond the tail would take entries that were never posted. The same value as
+        // before takes nothing, and the specification calls that an invalid value, too.
         if taken == 0 || taken > self.waiting() {
             return Err(BadDoorbell::Value);
         }
@@ -146,6 +153,8 @@ impl CompletionQueue {
     pub(super) fn push(&mut self) -> (u64, bool) {
         let place = (self.base + u64::from(self.tail) * 16, self.phase);
         self.tail += 1;
+        // The phase tag changes with each pass through the ring. The host knows a new entry by
+        // it and needs no register access to find the tail (base 2.0c, clause 3.3.3.2).
         if self.tail == self.entries {
             self.tail = 0;
             self.phase = !self.phase;

@@ -116,6 +116,8 @@ impl Registers {
     }
 
     pub(super) fn write(&mut self, at: u32, value: u32) -> Change {
+        // The low 12 bits of the base addresses are reserved and read as zero: the queues begin
+        // at a page of 4 KiB at least.
         let low = |old: u64| old & !0xffff_ffff | u64::from(value & !0xfff);
         let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;
         match at {
@@ -154,6 +156,8 @@ impl Registers {
         let value = value & !fixed | old & fixed;
         self.configuration = value;
         let notification = |cc: u32| cc >> 14 & 3;
+        // A change of CC.EN comes before everything else in the same write: a reset makes a
+        // shutdown pointless, and a fresh controller has nothing to shut down.
         match (enabled(old), enabled(value)) {
             (false, true) => Change::Enable,
             (true, false) => Change::Reset,
@@ -177,6 +181,8 @@ impl Registers {
         };
         let page_mask = self.page_bytes() - 1;
         let arbitration = self.configuration >> 11 & 7;
+        // A ring needs two entries: one slot stays empty so that full and empty can be told
+        // apart. The other conditions are those of CC, ASQ and ACQ.
         let legal = queues.submission_entries >= 2
             && queues.completion_entries >= 2
             && (queues.submission_base | queues.completion_base) & page_mask == 0
@@ -224,6 +230,8 @@ impl Registers {
     /// What a reset does (base 2.0c, clause 3.7.2): the admin queue registers stay.
     pub(super) fn reset(&mut self) {
         self.configuration &= !offset::CC_ENABLE;
+        // Only NSSRO outlives a reset: the host clears it by writing a 1 after it has learnt
+        // that the subsystem was reset.
         self.status &= offset::CSTS_SUBSYSTEM_RESET;
         self.mask = 0;
     }

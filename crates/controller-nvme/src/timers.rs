@@ -30,6 +30,9 @@ pub(super) struct Timers {
 impl Timers {
     /// Timers of one time go off in the order in which they were set.
     pub(super) fn set(&mut self, at: Time, timer: Timer) {
+        // The list is sorted with the next timer last, because a vector gives up its last
+        // element at no cost. A new timer goes before those of the same time, which then go off
+        // first.
         let place = self.pending.partition_point(|(due, _)| *due > at);
         self.pending.insert(place, (at, timer));
     }
@@ -49,6 +52,8 @@ impl Timers {
     }
     /// What a reset leaves.
     pub(super) fn clear(&mut self) {
+        // A sanitize operation goes on over a reset (base 2.0c, clause 8.21), so the timer of
+        // its end stays.
         self.pending.retain(|(_, pending)| *pending == Timer::Sanitized);
     }
 }

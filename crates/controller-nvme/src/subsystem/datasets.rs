@@ -12,6 +12,8 @@ use super::{HostData, NvmeSubsystem};
 use ssdyno_device::Device;
 
 /// Longest range that the device deallocates in one piece.
+// A request has its length in 32 bits, and a range may have 2^32 blocks. Pieces of 1 GiB fit and
+// are still few for a whole device.
 const DEALLOCATE_BYTES_MAX: u64 = 1 << 30;
 
 impl<D: Device> NvmeSubsystem<D> {
@@ -29,6 +31,8 @@ impl<D: Device> NvmeSubsystem<D> {
         data.receive(ranges.as_mut_bytes())?;
         let end =
             |range: &DatasetRange| range.first.get().checked_add(u64::from(range.blocks.get()));
+        // All ranges are checked before the first one is deallocated. A command that fails must
+        // not have lost data of its valid ranges.
         if ranges.iter().any(|range| end(range).is_none_or(|end| end > blocks)) {
             return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
         }
@@ -37,6 +41,8 @@ impl<D: Device> NvmeSubsystem<D> {
             return Ok(NvmStep::End(NvmeStatus::SUCCESS));
         }
         let list = self.datasets.take();
+        // `pop` takes from the end, so the ranges go in backwards and are deallocated in the
+        // order of the host.
         for range in ranges.iter().rev().filter(|range| range.blocks.get() > 0) {
             let offset = start + (range.first.get() << shift);
             let bytes = u64::from(range.blocks.get()) << shift;

@@ -36,6 +36,8 @@ impl Events {
         self.requests.retain(|waiting| *waiting != slot);
     }
     pub(crate) fn push(&mut self, event: AsynchronousEvent) {
+        // An event that waits already says the same as a second one: the host reads the log page
+        // in any case.
         if self.waiting.len() < WAITING_MAX && !self.waiting.contains(&event) {
             self.waiting.push_back(event);
         }
@@ -58,6 +60,8 @@ impl Events {
     }
     /// An event with the request that it answers.
     pub(crate) fn next(&mut self) -> Option<(u32, AsynchronousEvent)> {
+        // After an event of a kind was reported, further events of that kind wait until the host
+        // has read the log page (base 2.0c, clause 5.2). A host that never reads is not flooded.
         let open = |event: &AsynchronousEvent| self.masked >> event.kind & 1 == 0;
         let at = self.waiting.iter().position(open)?;
         let slot = self.requests.pop_front()?;

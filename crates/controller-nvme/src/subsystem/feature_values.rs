@@ -99,6 +99,9 @@ impl Features {
         let mut table = [AutonomousTransition::default(); STATES];
         let mut before = Time::ZERO;
         for (number, state) in low_power.iter().enumerate() {
+            // The device file counts idle time from the last command. The table counts from the
+            // entry into the state before, so the difference goes in. Rounding up never sleeps
+            // earlier than the file says.
             let wait = (state.idle_after.0 - before).as_ps().div_ceil(Time::from_ms(1).as_ps());
             let entry = AutonomousTransition::new(
                 self.operational + number as u8,
@@ -124,6 +127,8 @@ impl Features {
     /// When the device enters which of its low-power states, as [`PowerControl::set_sleep`](ssdyno_device::PowerControl::set_sleep) wants it.
     pub(super) fn sleep_policy(&self, low_power: &[PowerState]) -> Vec<(u8, Time)> {
         let own = |(number, state): (usize, &PowerState)| (number as u8, state.idle_after.0);
+        // The host has ordered the state. The device enters it as soon as it is idle, and the
+        // table of autonomous transitions does not apply meanwhile.
         if let Some(state) = self.forced {
             return vec![(state - self.operational, Time::ZERO)];
         }

@@ -35,6 +35,8 @@ fn check_ranges(bytes: &[u8], blocks: u64) -> Result<(), NvmeStatus> {
         };
         ranges.push((first, last));
     }
+    // After sorting, only neighbours can overlap. At most 64 ranges are compared, once for each
+    // command.
     ranges.sort_unstable();
     let overlap = ranges.windows(2).any(|pair| pair[1].0 <= pair[0].1);
     if overlap { Err(NvmeStatus::OVERLAPPING_RANGE.with_do_not_retry()) } else { Ok(()) }
@@ -56,6 +58,8 @@ impl<D: Device> NvmeSubsystem<D> {
     pub(crate) fn apply_features(&mut self, now: Time) {
         self.apply_sleep(now);
         // The state after a reset is the first, which has no limit.
+        // The first state has no limit even if the file names its power: it stands for the
+        // device as the rest of the file describes it.
         let limit = self.power_limit(self.features.power_state);
         if let Some(power) = self.device.power() {
             power.limit_power(now, limit);
@@ -73,6 +77,8 @@ impl<D: Device> NvmeSubsystem<D> {
     fn change_power_limit(&mut self, at: Time, state: u8) -> Result<(), NvmeStatus> {
         let latencies = |state: u8| &self.config.operational_states[usize::from(state)];
         let (old, new) = (latencies(self.features.power_state), latencies(state));
+        // The transition takes the exit latency of the old state and the entry latency of the
+        // new one (base 2.0c, clause 8.15). Until then the old limit holds.
         let from = at.saturating_add(old.exit_latency.0).saturating_add(new.entry_latency.0);
         let limit = self.power_limit(state);
         // One that cannot be limited keeps to no limit.
@@ -199,6 +205,8 @@ impl<D: Device> NvmeSubsystem<D> {
         }
         // In the state already, by itself or told to.
         let unchanged = state == self.features.power_state && self.features.forced.is_none();
+        // A non-operational state limits nothing: the device sleeps in it. The operational state
+        // that it returns to stays the one that was chosen last.
         if state >= self.features.operational {
             self.features.forced = Some(state);
         } else if !unchanged {
@@ -263,6 +271,8 @@ impl<D: Device> NvmeSubsystem<D> {
         }
         match id {
             feature::AUTONOMOUS_POWER => {
+                // The default value of the table is computed and not stored: it follows from the
+                // device file and is asked for rarely.
                 let fresh = self.fresh_features();
                 let source = if what == select::CURRENT { &self.features } else { &fresh };
                 let table = source.table(&self.limits.low_power_states);

@@ -36,6 +36,8 @@ fn us(time: ssdyno_block::Time) -> u32 {
 
 /// A power in 0.01 W, or finer where it is small and the version can say so.
 fn set_power(state: &mut PowerStateDescriptor, watts: f64, fine: bool) {
+    // MXPS selects units of 0.1 mW instead of 10 mW. A sleeping device draws a few milliwatts,
+    // which the coarse unit rounds to zero.
     if watts < 1.0 && fine {
         state.flags |= PowerStateDescriptor::FINE_POWER;
         state.max_power = ((watts * 1e4).round() as u16).into();
@@ -104,6 +106,8 @@ impl<D: Device> NvmeSubsystem<D> {
         id.log_attributes = self.log_attributes();
         id.error_log_entries = (logs::ERROR_ENTRIES - 1) as u8;
         id.autonomous_power = u8::from(self.has(Part::Feature(feature::AUTONOMOUS_POWER)));
+        // Required and maximum size as powers of two: 2^6 = 64 bytes, and 2^4 = 16 bytes for
+        // completions.
         id.submission_entry_size = 0x66;
         id.completion_entry_size = 0x44;
         id.namespaces = self.namespaces.count_max().into();
@@ -215,6 +219,8 @@ impl<D: Device> NvmeSubsystem<D> {
             let found =
                 if allocated { self.namespaces.get(id) } else { self.namespaces.active(id) };
             // One that could be there but is not: all zero.
+            // An identifier that is valid but not in use gives a structure of zeroes and no
+            // error (base 2.0c, clause 5.17). A host can therefore scan all identifiers.
             let Some(namespace) = found else { return Ok(vec![0; BYTES]) };
             self.fill_namespace(&mut structure, namespace);
         } else if allocated || !self.has(Part::Admin(admin::NAMESPACE_MANAGEMENT)) {
@@ -286,6 +292,8 @@ impl<D: Device> NvmeSubsystem<D> {
     }
 
     fn list_namespaces(&self, above: u32, all: bool) -> Result<Vec<u8>, NvmeStatus> {
+        // The list begins after the given identifier. Nothing can follow the last two, and the
+        // specification makes them an error.
         if above >= 0xffff_fffe {
             return Err(invalid_namespace());
         }

@@ -134,6 +134,8 @@ impl<D: Device> NvmeSubsystem<D> {
                 command.force = self.force(entry, Kind::Verify);
                 Ok(NvmStep::Begin)
             }
+            // Deallocated blocks read as zeroes here, so deallocation is a correct way to write
+            // zeroes. It costs no program of flash.
             nvm::WRITE_ZEROES if self.has(Part::Io(nvm::WRITE_ZEROES)) => {
                 self.set_range(command, entry)?;
                 command.kind = Kind::Deallocate;
@@ -145,6 +147,8 @@ impl<D: Device> NvmeSubsystem<D> {
             nvm::WRITE_UNCORRECTABLE => {
                 self.set_range(command, entry)?;
                 let end = command.offset_bytes + command.bytes;
+                // The command marks blocks and moves no data. A later write removes the mark; a
+                // read before that ends with an unrecovered read error (NVM 1.0c, clause 3.2.7).
                 self.media.uncorrectable.insert(command.offset_bytes, end);
                 Ok(NvmStep::End(NvmeStatus::SUCCESS))
             }
@@ -163,6 +167,8 @@ impl<D: Device> NvmeSubsystem<D> {
         let namespace = self.namespaces.addressed(entry.namespace_id.get())?;
         let first = u64::from(entry.dword10.get()) | u64::from(entry.dword11.get()) << 32;
         let blocks = u64::from(entry.dword12.get() & 0xffff) + 1;
+        // The first block has 64 bits. A sum that wrapped would pass the comparison and reach
+        // another namespace.
         if first.checked_add(blocks).is_none_or(|end| end > namespace.blocks) {
             return Err(NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry());
         }
@@ -196,6 +202,8 @@ impl<D: Device> NvmeSubsystem<D> {
         self.set_range(command, entry)?;
         command.kind = kind;
         command.force = self.force(entry, kind);
+        // MDTS limits commands that move data between host and controller. Commands that only
+        // name a range, such as Verify here or Write Zeroes, are not limited by it.
         if command.bytes > self.config.max_transfer.0 {
             return Err(NvmeStatus::INVALID_FIELD.with_do_not_retry());
         }
@@ -218,6 +226,8 @@ impl<D: Device> NvmeSubsystem<D> {
     /// The command begins; the data of a [write](NvmCommand::is_write) have been moved.
     #[inline(always)]
     pub fn begin(&mut self, command: &mut NvmCommand) -> NvmStep {
+        // A read with FUA must return what the medium has (NVM 1.0c, clause 3.2.4). The flush
+        // comes first; the read itself begins when the device has answered.
         if command.force == Force::Before {
             command.force = Force::Flushing;
             return NvmStep::Submit(Request::flush());
@@ -256,6 +266,8 @@ impl<D: Device> NvmeSubsystem<D> {
     #[inline(always)]
     pub fn submit(&mut self, at: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.device.submit(at, request, token)?;
+        // An I/O command ends a non-operational power state (base 2.0c, clause 8.15). The device
+        // takes the command first, so that its entry and exit latencies are charged.
         if self.features.is_forced_to_sleep() {
             self.wake(at);
         }
@@ -334,6 +346,8 @@ impl<D: Device> NvmeSubsystem<D> {
         let offset = command.offset_bytes + at;
         let scratch = &mut self.media.scratch;
         scratch.resize(bytes, 0);
+        // Without contents the host still gets a buffer, so that its side of the transfer is the
+        // same. The buffer holds what the last transfer left in it.
         let Some(contents) = &mut self.media.contents else { return host(scratch).map(|()| true) };
         if command.kind == Kind::Read {
             contents.read(offset, scratch);

@@ -121,6 +121,8 @@ impl Logs {
     fn push_error(&mut self, mut entry: ErrorLogEntry) {
         self.error_count += 1;
         entry.count = self.error_count.into();
+        // The newest entry comes first in the page. The oldest is dropped before the new one
+        // comes, so the log never has more entries than the page.
         self.errors.truncate(ERROR_ENTRIES - 1);
         self.errors.push_front(entry);
     }
@@ -253,6 +255,8 @@ impl<D: Device> NvmeSubsystem<D> {
         };
         let log = log.or_else(|| self.logs.page(id, &self.config.firmware, wear));
         let mut log = log.ok_or(NvmeStatus::LOG_PAGE_INVALID.with_do_not_retry())?;
+        // An offset equal to the length is allowed and reads zeroes. A larger one is an invalid
+        // field (base 2.0c, clause 5.16).
         if offset > log.len() as u64 {
             return Err(invalid_field);
         }
@@ -260,6 +264,9 @@ impl<D: Device> NvmeSubsystem<D> {
         // Beyond the end of a page everything reads as zero.
         log.resize((dwords * 4) as usize, 0);
         data.send(&log)?;
+        // Reading a page acknowledges its events, unless the host asks to retain them (RAE).
+        // This happens after the data were sent: a host that did not get the page must be told
+        // again.
         if !retain {
             if id == page::CHANGED_NAMESPACES {
                 self.logs.forget_changes();
@@ -271,6 +278,8 @@ impl<D: Device> NvmeSubsystem<D> {
 
     /// Endurance used by the most worn block, in percent.
     fn percentage_used(&self) -> u8 {
+        // A device without a rated endurance divides by zero; it reports 0 %. The field allows
+        // values up to 255 %, because a block may live longer than rated.
         let erases = u64::from(DeviceReport::of(&self.device).health().erases_max) * 100;
         erases.checked_div(u64::from(self.limits.endurance_cycles)).unwrap_or(0).min(255) as u8
     }

@@ -53,6 +53,8 @@ impl<D: Device> NvmeSubsystem<D> {
     fn delete_namespaces(&mut self, id: u32) -> Result<AdminOutcome, NvmeStatus> {
         let all = id == u32::MAX;
         let ids: Vec<u32> = self.namespaces.ids(0, true).filter(|own| all || *own == id).collect();
+        // Deleting all namespaces succeeds also if there is none. An identifier of one namespace
+        // must name one that exists.
         if ids.is_empty() && !all {
             return Err(self.namespaces.refusal(id));
         }
@@ -83,6 +85,8 @@ impl<D: Device> NvmeSubsystem<D> {
         let mut list = [zerocopy::little_endian::U16::ZERO; 2048];
         data.receive(list.as_mut_bytes())?;
         let count = usize::from(list[0].get());
+        // The host gives the length of the list. One that is longer than the structure gives no
+        // slice and is refused, like an empty list.
         let listed = list.get(1..=count).filter(|listed| !listed.is_empty());
         if listed.is_none_or(|listed| listed.iter().any(|id| id.get() != CONTROLLER_ID)) {
             return Err(NvmeStatus::CONTROLLER_LIST_INVALID.with_do_not_retry());

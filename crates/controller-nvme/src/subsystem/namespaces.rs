@@ -8,6 +8,8 @@ use ssdyno_spec::nvme::{DatasetRange, NvmeStatus};
 use ssdyno_device::nvme::NvmeControllerConfig;
 
 /// Namespaces start at multiples of this: no flash page belongs to two.
+// Deallocating a namespace must not touch pages of its neighbour. 1 MiB is the largest page of
+// flash that a device file can have.
 const GRANULE_BYTES: u64 = 1 << 20;
 /// Block formats: 2^shift bytes, without metadata.
 pub(crate) const FORMAT_SHIFTS: [u8; 2] = [9, 12];
@@ -167,6 +169,8 @@ impl Namespaces {
             if start > end {
                 gaps.push((end, start - end));
             }
+            // The end of a namespace is rounded up to the granule and may lie beyond the device.
+            // The last entry of the list is the end of the device, and no gap follows it.
             end = end.max(next);
         }
         gaps
@@ -193,6 +197,8 @@ impl Namespaces {
         let gap = self.gaps().into_iter().find(|(_, length)| *length >= bytes);
         let full = NvmeStatus::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
         let (start_bytes, _) = gap.ok_or(full)?;
+        // The number is part of EUI64 and NGUID. It is never used again, so a host can tell a
+        // new namespace with an old identifier from the one that was deleted.
         self.created += 1;
         self.list[place] = Some(Namespace {
             start_bytes,
@@ -216,6 +222,8 @@ impl Namespaces {
         let Some(namespace) = self.get_mut(id) else { return };
         let said = ranges.iter().filter(|range| range.attributes.get() != 0);
         namespace.hints.extend(said);
+        // A host may send hints for ever. The oldest are dropped, so memory stays bounded, and
+        // no model acts on them (S1-44).
         let excess = namespace.hints.len().saturating_sub(HINTS_MAX);
         namespace.hints.drain(..excess);
     }

@@ -59,6 +59,8 @@ impl<D: Device> NvmeSubsystem<D> {
     /// Refuses an admin command that is not allowed while a sanitize operation is in progress or has
     /// failed (base 2.0c, clause 8.21.4).
     pub(crate) fn check_sanitizing(&self, entry: &SubmissionEntry) -> Result<(), NvmeStatus> {
+        // Commands that show or change user data and namespaces are refused. The host must still
+        // be able to ask for the state of the operation.
         let allowed = match entry.opcode {
             admin::GET_LOG_PAGE => PAGES_ALLOWED.contains(&(entry.dword10.get() as u8)),
             admin::NAMESPACE_MANAGEMENT | admin::NAMESPACE_ATTACHMENT | admin::FORMAT_NVM => false,
@@ -95,6 +97,8 @@ impl<D: Device> NvmeSubsystem<D> {
         if self.sanitizing.is_processing() {
             return Err(self.sanitizing.refusal());
         }
+        // After a failure in restricted mode only another sanitize in that mode may leave it, so
+        // that user data cannot be read by giving up (base 2.0c, clause 8.21).
         if dword10 & 7 == sanitize::EXIT_FAILURE_MODE {
             if locked {
                 return Err(self.sanitizing.refusal());
@@ -125,10 +129,14 @@ impl<D: Device> NvmeSubsystem<D> {
         fails: bool,
     ) -> Option<Time> {
         let SanitizeOrder { device, dword10, pattern } = order;
+        // An event of an earlier operation that the host has not heard would be taken for the
+        // end of this one.
         self.events.withdraw_event(AsynchronousEvent::SANITIZE_COMPLETED);
         let done = self.device.sanitize(at, device)?;
         let overwritten = matches!(device.method, SanitizeMethod::Overwrite { .. });
         let stays = overwritten && device.stays_allocated;
+        // Only an overwrite without deallocation leaves its pattern. Deallocated blocks read as
+        // zeroes.
         let pattern = if stays { pattern } else { 0 };
         self.media.start_anew(self.namespaces.capacity_bytes, pattern);
         let ends = done.ends + later;
@@ -164,6 +172,8 @@ impl<D: Device> NvmeSubsystem<D> {
         let seconds = |method, stays_allocated| {
             let time = self.device.sanitize_time(Sanitize { method, stays_allocated });
             let second = Time::from_s(1).as_ps();
+            // The largest number stands for "not known". A time that long is reported as one
+            // second less.
             let whole = |time: Time| time.as_ps().div_ceil(second).min(u64::from(u32::MAX - 1));
             time.map_or(SanitizeLog::UNKNOWN, |time| whole(time) as u32)
         };

@@ -71,8 +71,12 @@ impl Sanitizing {
             return SanitizeLog::NO_PROGRESS;
         }
         let (done, all) = (at.saturating_sub(self.began), self.ends - self.began);
+        // Picoseconds of a day need 57 bits. With 16 more bits for the fraction the product
+        // exceeds 64 bits.
         let done = u128::from(done.as_ps()) << 16;
         let share = done / u128::from(all.as_ps().max(1));
+        // FFFFh means that no operation is in progress (base 2.0c, clause 5.16.1.25), so an
+        // operation that runs reports FFFEh at most.
         share.min(u128::from(SanitizeLog::NO_PROGRESS - 1)) as u16
     }
 

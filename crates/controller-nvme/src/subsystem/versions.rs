@@ -40,6 +40,8 @@ impl Version {
     }
     /// `status` as this version says it: a code that came later is *invalid field in command*.
     pub(crate) fn status(self, status: NvmeStatus) -> NvmeStatus {
+        // A host of an older version does not know the newer codes. Invalid Field is what that
+        // version gave for the same mistake.
         let late = CODES.iter().any(|(code, since)| status.kind() == *code && self < *since);
         if late { NvmeStatus::INVALID_FIELD.with_do_not_retry() } else { status }
     }
