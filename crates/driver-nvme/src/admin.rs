@@ -151,6 +151,8 @@ impl AdminQueue {
             return Err(AdminError::Full);
         };
         let receive_bytes = command.receive_bytes;
+        // A caller keeps the data of its answer, so it gets a buffer of its own. The driver's
+        // own steps come one at a time and share one.
         let data = match owner {
             Owner::Caller(_) => try_list(0, receive_bytes as usize)?,
             _ => Vec::new(),
@@ -168,6 +170,8 @@ impl AdminQueue {
             command.send.write(f, &region, at);
         }
         let identifier = &mut self.identifiers[tag];
+        // The low 5 bits name the slot and never change. The upper 11 count its uses: an answer
+        // is believed only if it names the latest of 2048.
         *identifier = identifier.wrapping_add(self.generation_step);
         entry.command_id = U16::new(*identifier);
         let opcode = entry.opcode;
@@ -180,6 +184,8 @@ impl AdminQueue {
     /// The next answer; `Err` is the identifier of one that nobody waits for.
     pub(crate) fn take<F: PciFunction>(&mut self, f: &mut F) -> Option<Result<AdminAnswer, u16>> {
         let Some(found) = self.completion.peek(f) else {
+            // The doorbell is rung once, when no entry is left. Admin entries are few, but a
+            // start takes dozens of them.
             self.completion.ring(f);
             return None;
         };
@@ -192,6 +198,8 @@ impl AdminQueue {
         let Some(Slot { owner, opcode, receive_bytes, page, mut data, .. }) = slot else {
             return Some(Err(id));
         };
+        // Only an answer that somebody waits for is believed. The head of a stray one may be of
+        // the time before a reset.
         self.submission.set_head(found.submission_head);
         if owner == Owner::Step {
             data = core::mem::take(&mut self.received);
@@ -218,6 +226,8 @@ impl AdminQueue {
 
     /// Somebody waits for a completion.
     pub(crate) fn is_busy(&self) -> bool {
+        // Event requests wait for something that may never happen. Counting them would keep a
+        // shutdown waiting for ever.
         self.slots.iter().flatten().any(|slot| slot.owner != Owner::Event)
     }
 

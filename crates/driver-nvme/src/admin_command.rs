@@ -156,6 +156,8 @@ impl<'a> AdminCommand<'a> {
     }
 
     pub(crate) fn number_of_queues(queues: u16) -> AdminCommand<'a> {
+        // Both counts are zero-based. The driver makes queues in pairs, so it asks for the same
+        // number of submission and completion queues.
         let n = u32::from(queues) - 1;
         let identifier = u32::from(feature::NUMBER_OF_QUEUES);
         AdminCommand::new(admin::SET_FEATURES, 0, identifier, n << 16 | n)
@@ -250,6 +252,8 @@ impl Feature {
 
     /// Its value as the controller takes it.
     pub fn dword11(&self) -> u32 {
+        // The fields count from zero (base 2.0c, figures 318 and 325). The clamp keeps 0 from
+        // becoming 65535 and 257 from spilling into the next field.
         let less_one = |n: u16| u32::from(n.clamp(1, 256) - 1);
         match self {
             Feature::Arbitration(w) => {

@@ -110,6 +110,8 @@ impl ControlLog {
     }
 
     pub(crate) fn publish(&mut self, order: Order, nvm_commands: u16) {
+        // The number makes two orders of the same kind different words. A pair that missed
+        // nothing but the second still sees that there is news.
         let notice = ControlMessage::new(self.number() + 1, order, nvm_commands);
         // Whoever sees the order sees the namespaces.
         self.word.store(notice.0, Ordering::Release);
@@ -143,6 +145,8 @@ impl Reader {
     /// There is an order that was not read.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
+        // Relaxed suffices for the question. Whoever finds news loads again with `Acquire`
+        // before using it, in `coming`.
         self.word.load(Ordering::Relaxed) != self.read.0
     }
 
@@ -155,6 +159,8 @@ impl Reader {
     /// `notice`, which was [coming](Reader::coming), is read; with the namespaces that were there.
     pub(crate) fn read(&mut self, notice: ControlMessage) {
         self.read = notice;
+        // Lists that came since the last order are skipped: only the newest holds. Moving on
+        // drops the reference to the old list, and the last reader frees it.
         while let Some(next) = self.at.next.get().map(|next| next[0].clone()) {
             self.at = next;
         }

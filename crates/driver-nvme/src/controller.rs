@@ -43,6 +43,8 @@ impl Record {
     /// When the owner is to be called because of a timeout.
     fn call_at(&self) -> MonotonicTime {
         let at = self.desk.watch_at();
+        // A pair that was called for this deadline gets some time to come. Without it every poll
+        // would call the owner again, as long as the shared word shows the old deadline.
         let (called_for, enough_until) = self.called_for;
         if at == called_for { at.max(enough_until) } else { at }
     }
@@ -121,6 +123,8 @@ impl Controller {
             *limit = (*limit).max(LIMIT_MIN);
         }
         config.start_poll = config.start_poll.map(|interval| interval.max(LIMIT_MIN));
+        // The number of queues is not known before the controller answers. This selector only
+        // serves callers that ask before the start.
         let selector = QueueSelector::idle(config.policy, config.cores, config.queues_max);
         Controller {
             config,
@@ -264,6 +268,8 @@ impl Controller {
     pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
         let own = |record: &Record| record.desk.is_same(pair.desk());
         let known = self.records.iter().any(own);
+        // Tokens that are outstanding belong to the old owner. Nobody would take their
+        // completions here.
         if pair.outstanding() > 0 || pair.is_over() || !known || !has_room(&mut self.pairs) {
             return Err(pair);
         }
@@ -280,6 +286,8 @@ impl Controller {
         vector: u16,
     ) {
         // Configured but ignored while the start polls (S1-22).
+        // A start that polls is not helped by interrupts. It takes the completions itself, and
+        // an interrupt that comes meanwhile is ignored (S1-22).
         if vector == 0 && (self.phase.takes_completions() || self.config.start_poll.is_none()) {
             self.poll_admin(function, now.into());
         }
@@ -300,6 +308,8 @@ impl Controller {
             return Err(AdminError::NotReady);
         };
         // Each one that is outstanding has room for its end.
+        // The room for the end of the command is made before it is sent. When it ends, perhaps
+        // in an interrupt handler, no memory is needed.
         let room = self.admin_done.try_reserve(queue.of_callers() + 1);
         room.map_err(|_| AdminError::NoMemory)?;
         let deadline = now.into().after(self.config.admin_timeout);
@@ -316,6 +326,8 @@ impl Controller {
     /// Appends what happened.
     pub fn take_events(&mut self, out: &mut Vec<DriverEvent>) {
         for index in 0..self.records.len() {
+            // Pairs on other cores leave the last stray identifier in a shared word. It becomes
+            // an event only when somebody asks, so pairs need no list of events.
             if let Some(command) = self.records[index].desk.take_stray() {
                 let queue = index as u16 + 1;
                 self.tell(DriverEvent::StrayCompletion { queue, command });
@@ -327,6 +339,8 @@ impl Controller {
     /// Keeps `event` for who takes it.
     pub(crate) fn tell(&mut self, event: DriverEvent) {
         // The start has made room for so many.
+        // Events may come faster than they are taken, and the list must not grow without bound.
+        // Lost ones are counted, so that the caller knows that the list has a gap.
         if self.events.len() < EVENTS_MAX.min(self.events.capacity()) {
             self.events.push(event);
         } else {
@@ -336,6 +350,8 @@ impl Controller {
 
     /// Puts up `order` for all pairs.
     pub(crate) fn order(&mut self, order: Order) {
+        // The optional commands go with the order in one word. A pair therefore reads both at
+        // once, without a lock.
         let commands = self.nvm_commands();
         if let Some(board) = &mut self.board {
             board.publish(order, commands);
@@ -367,6 +383,8 @@ impl Controller {
     /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits
     /// for them, or a timeout is over. Those for which `out` has no room come with the next call.
     pub fn calls(&mut self, out: &mut Vec<u16>) {
+        // `Run` waits for nobody: a pair reads it with its next command. The other orders have a
+        // waiter, and a sleeping owner must be woken for them.
         let (number, waits) = (self.number(), self.last_order() != Order::Run);
         for (queue, record) in (1..).zip(&mut self.records) {
             if record.called || (waits && !record.desk.has_obeyed(number)) {
@@ -413,6 +431,8 @@ impl Controller {
             Phase::Ready => watch_at,
             Phase::Stopped | Phase::Suspended { .. } | Phase::Failed(_) => return None,
             // Admin commands answer with an interrupt, unless the start polls.
+            // These phases wait for the completion of an admin command. Its interrupt comes in
+            // time, so looking regularly would only cost register reads.
             Phase::Configuring | Phase::Deleting | Phase::Sleeping | Phase::Waking
                 if self.config.start_poll.is_none() =>
             {

@@ -174,6 +174,8 @@ impl NvmeDriver {
         vector: u16,
         out: &mut Vec<IoCompletion>,
     ) -> u32 {
+        // Each queue has a vector of its own here, and vector q belongs to queue q (S1-32). No
+        // search is needed.
         if vector != 0 && usize::from(self.controller.vectors) > self.pairs.len() {
             return self.poll_queue(function, vector, out);
         }
@@ -254,6 +256,8 @@ impl NvmeDriver {
     ) {
         let now = now.into();
         self.controller.poll_admin(function, now);
+        // Pairs that could not give up everything need another call. Setting the flag makes
+        // `settle` have them obey again with the list of this call.
         self.controller.ordered |= self.behind;
         self.settle(function, now, out);
         if self.controller.phase == Phase::Draining && now >= self.controller.look_at {
@@ -321,6 +325,8 @@ impl NvmeDriver {
         now: MonotonicTime,
         out: &mut Vec<IoCompletion>,
     ) {
+        // An order that all pairs obey may let the controller object go on, and that may put up
+        // the next order. Every phase puts up one order at most, so the loop ends.
         while self.controller.ordered {
             self.obey(f, out);
             self.controller.look_at_pairs(f, now);
@@ -329,6 +335,8 @@ impl NvmeDriver {
 
     #[cold]
     pub(crate) fn obey<F: PciFunction>(&mut self, f: &mut F, out: &mut Vec<IoCompletion>) {
+        // The flag is cleared first. An order that is put up while the pairs obey must not be
+        // lost.
         self.controller.ordered = false;
         let new = &mut self.controller.pairs;
         if self.pairs.is_empty() {
@@ -341,6 +349,8 @@ impl NvmeDriver {
         }
         let counters = &mut self.counters;
         self.pairs.retain(|pair| {
+            // The counters of a pair that ends are added to the driver's. Otherwise the sums
+            // would go back when pairs end.
             if pair.is_over() {
                 *counters += pair.counters();
             }
@@ -360,6 +370,8 @@ impl NvmeDriver {
         out: &mut Vec<IoCompletion>,
     ) {
         let late = |pair: &mut QueuePair| pair.deadline().is_some_and(|at| at <= now);
+        // `watch_at` is only a lower bound of the deadlines: commands that completed meanwhile
+        // may have been the earliest. The lines tell the truth.
         let io = self.pairs.iter_mut().any(late);
         if self.controller.check(f, now, io) && io {
             let NvmeDriver { controller, pairs, .. } = self;

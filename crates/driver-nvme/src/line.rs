@@ -25,6 +25,8 @@ pub(crate) struct Line {
 impl Line {
     /// For up to `commands` commands, 2^14 at most.
     pub(crate) fn new(commands: u32) -> Result<Line, TryReserveError> {
+        // Twice the commands: at most half of a full line is live, so `tidy` frees at least half
+        // of the places and its cost spreads over as many later commands.
         let places = (commands.clamp(1, 1 << 14) * 2).next_power_of_two();
         Ok(Line { tags: try_list(0, places as usize)?, head: 0, tail: 0, steps: 0 })
     }

@@ -45,6 +45,8 @@ impl PairMailbox {
     /// The pair's side: notice `number` is obeyed. What the pair did before it is visible to whoever
     /// sees that.
     pub(crate) fn obey(&self, number: u64, completions: u64) {
+        // The count is stored before the release store of the number. Whoever sees the number
+        // with `Acquire` sees this count, too.
         self.completions.store(completions, Ordering::Relaxed);
         self.obeyed.store(number, Ordering::Release);
     }
@@ -56,6 +58,8 @@ impl PairMailbox {
 
     /// Notice `number` is obeyed, or there is nobody to obey it.
     pub(crate) fn has_obeyed(&self, number: u64) -> bool {
+        // Equality and not "at least": no pair is ahead of the log, and one that has obeyed an
+        // older order has not obeyed this one.
         self.obeyed() == number || self.dropped.load(Ordering::Acquire)
     }
 
@@ -83,6 +87,8 @@ impl PairMailbox {
     /// The pair's side: wishes that `command` be aborted; false where too many wishes wait.
     pub(crate) fn request_abort(&self, command: u16) -> bool {
         let wish = WISHED | u32::from(command);
+        // Several wishes may be put in and taken out at the same time. A compare-and-exchange on
+        // an empty place cannot overwrite a wish that is still there.
         let put = |place: &AtomicU32| {
             place.compare_exchange(0, wish, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };

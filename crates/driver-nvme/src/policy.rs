@@ -136,6 +136,8 @@ impl QueueSelector {
             QueuePolicy::RoundRobin { .. } => available,
             QueuePolicy::PerCore => cores.min(available),
             QueuePolicy::PerCorePool if available < cores => available,
+            // Queues that do not divide evenly stay unused: 31 queues for 8 cores give 3 each
+            // and 24 in all (S1-36).
             QueuePolicy::PerCorePool => available / cores * cores,
             QueuePolicy::Single => 1,
             QueuePolicy::Weighted { queues, .. } | QueuePolicy::MoreQueues { queues } => {
@@ -220,6 +222,9 @@ impl QueueSelector {
             }
             QueuePolicy::PerCore | QueuePolicy::PerCorePool => {
                 let queue = 1 + core % self.queues;
+                // Several cores use the queue only if there are fewer queues than cores.
+                // Otherwise no other core ever touches it, and a lock would cost time for
+                // nothing (S1-35).
                 QueueChoice { queue, lock: (self.queues < self.cores).then_some(queue) }
             }
             QueuePolicy::Single => QueueChoice { queue: 1, lock: Some(1) },
@@ -236,6 +241,8 @@ impl QueueSelector {
     /// command identifier say which it is.
     pub fn entries(&self, entries: u32, entries_max: u32) -> u32 {
         let single = self.policy == QueuePolicy::Single;
+        // A ring of n entries holds n - 1 commands (S1-27). The limit of 128 commands of MFI
+        // therefore needs 129 entries.
         let limit = if single { MFI_COMMANDS + 1 } else { ENTRIES_MAX };
         entries.min(entries_max).min(limit).max(2)
     }
@@ -272,6 +279,8 @@ fn share(wanted: [u16; 4], available: u16) -> (Shares, Shares) {
     let mut first = 1;
     let mut own = [(0, 0); 4];
     for (class, n) in own.iter_mut().zip(wanted) {
+        // Classes are served in their order: a controller with few queues gives them to the
+        // important classes first. Classes without a queue use that of a neighbour.
         let n = n.min(available + 1 - first);
         *class = (first, n);
         first += n;

@@ -105,6 +105,8 @@ impl Lists {
         bytes: u64,
     ) -> (u64, u64) {
         let first = address(buffer, skip);
+        // PRP1 may begin inside a page; all further entries name whole pages (base 2.0c, clause
+        // 4.1.1). The first page therefore takes less data than the others.
         let in_first = PAGE - first % PAGE;
         if bytes <= in_first {
             return (first, 0);
@@ -128,12 +130,17 @@ impl Lists {
         entry: impl Fn(u32) -> u64,
     ) -> u64 {
         let (region, start) = self.pool.place(list);
+        // Entries are written in batches of 256 bytes. One call of the function for each entry
+        // would be one for every 8 bytes of a list.
         let mut batch = [0_u64; 32];
         let (mut done, mut slot) = (0, 0);
         while done < pages {
             let mut n = 0;
             while n < batch.len() && done < pages {
                 let last_of_page = (slot + n as u32) % PAGE_ENTRIES == PAGE_ENTRIES - 1;
+                // If exactly one entry is left, it takes the last place of the page itself. A
+                // pointer to a page with one entry would be legal but would cost the controller
+                // another read.
                 batch[n] = if last_of_page && pages - done > 1 {
                     region.address + u64::from(start + (slot + n as u32 + 1) * 8)
                 } else {
@@ -196,6 +203,8 @@ pub(crate) fn check(buffer: &DataBuffer<'_>, bytes: u64) -> Result<(), IoError> 
             start.is_multiple_of(4) && start.checked_add(bytes).is_some()
         }
         DataBuffer::Pages { pages, offset } => {
+            // Addresses are checked before a slot is taken. A controller that finds a bad PRP
+            // entry ends the command with an error, or worse, uses it.
             let needed = (u64::from(*offset) + bytes).div_ceil(PAGE) as usize;
             offset.is_multiple_of(4)
                 && *offset < PAGE_BYTES

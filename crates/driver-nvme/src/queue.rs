@@ -80,6 +80,8 @@ impl IoQueue {
     /// Everything that the queue will ever need, but for page lists.
     pub(crate) fn new<F: PciFunction>(f: &mut F, new: &NewQueue) -> Result<IoQueue, NvmeError> {
         let commands = new.entries - 1;
+        // All memory is taken here. Submitting and completing never ask the heap, so a driver in
+        // a kernel cannot fail for lack of memory while the system writes its pages out (S1-30).
         let slots = try_list(EMPTY, commands as usize)?;
         let mut free = VecDeque::new();
         free.try_reserve_exact(commands as usize)?;
@@ -94,6 +96,8 @@ impl IoQueue {
             match CompletionRing::new(f, new.id, new.entries, new.stride) {
                 Ok(completion) => Ok((submission, completion)),
                 Err(error) => {
+                    // Memory for DMA is not freed by dropping: the function that gave it has to
+                    // be called. Every way out gives back what it has.
                     submission.free(f);
                     Err(error)
                 }
@@ -130,6 +134,8 @@ impl IoQueue {
 
     /// Gives the memory back: the queue is not to be used any more.
     pub(crate) fn release<F: PciFunction>(&mut self, f: &mut F) {
+        // The controller must be idle or the queue deleted by now. Until then the controller may
+        // still write into this memory.
         self.lists.release(f);
         self.submission.free(f);
         self.completion.free(f);
@@ -172,12 +178,16 @@ impl IoQueue {
         if command.operation.moves_blocks() {
             let bytes = u64::from(command.blocks) * u64::from(namespace.block_bytes);
             prp::check(&command.data, bytes)?;
+            // Without a buffer for metadata the controller would write to address 0. The command
+            // is refused before it takes a slot.
             if namespace.metadata_bytes != 0
                 && (command.metadata == 0 || !command.metadata.is_multiple_of(4))
             {
                 return Err(IoError::BadBuffer);
             }
             one = split::is_one(command, namespace, bytes, self.transfer_bytes);
+            // At most two pages are touched by so few bytes, so no list is needed. This short
+            // way is that of nearly all commands of random loads.
             if one && bytes <= prp::PAGE {
                 return self.stage_one(f, command, namespace, deadline, token);
             }
@@ -195,6 +205,8 @@ impl IoQueue {
         deadline: MonotonicTime,
         token: Token,
     ) -> Result<u32, IoError> {
+        // The ring has room for as many entries as there are slots, but its head is known only
+        // from completions. Either can be the one that is full.
         if self.submission.room() == 0 {
             return Err(IoError::Full);
         }
@@ -217,9 +229,13 @@ impl IoQueue {
             true => Parts { parts: 1, step: command.blocks },
             false => split::parts(command, namespace, self.transfer_bytes, self.lists.ranges_max()),
         };
+        // All parts must fit before the first one is put in. A request of which only some parts
+        // were sent could not be taken back.
         let room = self.submission.room().min(self.free.len() as u32);
         if parts > room {
             let slots = self.slots.len() as u32;
+            // A caller waits for completions after `Full`. More parts than the queue has slots
+            // would never fit, so that case has an error of its own.
             return Err(if parts > slots {
                 IoError::TooLarge { commands: parts, slots }
             } else {
@@ -227,6 +243,8 @@ impl IoQueue {
             });
         }
         if self.lists.may_be_needed(command, namespace) {
+            // Lists are reserved before a slot is taken. A lack of memory then leaves no trace:
+            // no slot, no entry in the ring.
             self.lists.prepare(f, parts)?;
         }
         let (mut skip, mut parent) = (0, None);
@@ -244,6 +262,9 @@ impl IoQueue {
     /// Takes a slot into use.
     #[inline(always)]
     fn enter(&mut self, deadline: MonotonicTime, token: Token, parts: u16) -> Option<u16> {
+        // First in, first out: the same identifier returns as late as possible. With last in,
+        // first out at depth 1 an identifier came again after 16 commands, and a completion that
+        // was 16 uses old ended the wrong command.
         let tag = self.free.pop_front()?;
         let place = self.line_up(tag, 0);
         let slot = &mut self.slots[usize::from(tag)];
@@ -331,8 +352,12 @@ impl IoQueue {
     ) -> u32 {
         let mut found = 0;
         self.more = false;
+        // The bound ends the call even if a broken controller fills the ring as fast as it is
+        // read. One round of the ring is the most that can be new.
         while found < self.entries {
             let Some(entry) = self.completion.peek(f) else { break };
+            // The entry stays in the ring, where it is safe. Taking it without a place for its
+            // token would lose the request.
             if !self.growth.has_room(out) {
                 self.more = true;
                 break;
@@ -340,6 +365,8 @@ impl IoQueue {
             self.completion.advance();
             found += 1;
             if head_doorbell == HeadDoorbell::PerCompletion {
+                // One doorbell for all entries of this call. The thesis rings it for every
+                // completion; the counters show the difference (S1-31).
                 counters.completion_doorbells += u64::from(self.completion.ring(f));
             }
             // Of a completion that nobody waits for nothing is believed, not even how far the controller
@@ -372,15 +399,21 @@ impl IoQueue {
             return false;
         }
         slot.state = SlotState::Completed;
+        // The controller reads the list at most until it completes the command. From here on the
+        // list can serve another one.
         if slot.list != DmaPiece::NONE {
             self.lists.put_back(core::mem::replace(&mut slot.list, DmaPiece::NONE));
         }
         let parent = slot.parent;
+        // The first slot of a request stays taken until the last part has completed: it holds
+        // the token and the first error.
         if parent != tag {
             slot.state = SlotState::Free;
             self.free.push_back(tag);
         }
         let request = &mut self.slots[usize::from(parent)];
+        // The first error wins. Parts complete in any order, and a later success must not hide a
+        // failure.
         if request.status.is_success() {
             request.status = status;
         }
@@ -418,6 +451,8 @@ impl IoQueue {
             if slot.state == SlotState::Free {
                 continue;
             }
+            // Only the first slot of a request has its token. Its parts give no completion of
+            // their own, so the token comes back once.
             if slot.parent == tag {
                 if !self.growth.has_room(out) {
                     return false;
@@ -429,6 +464,8 @@ impl IoQueue {
             *slot = Slot { generation: slot.generation, ..EMPTY };
             self.free.push_back(tag);
         }
+        // The controller is idle, so it reads no list any more. All lists go back at once, which
+        // is less work than one by one.
         self.lists.put_back_all();
         self.lines.iter_mut().for_each(Line::clear);
         true

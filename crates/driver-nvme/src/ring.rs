@@ -53,6 +53,8 @@ impl SubmissionRing {
     #[inline]
     pub(crate) fn push<F: PciFunction>(&mut self, f: &mut F, entry: &SubmissionEntry) {
         debug_assert!(self.room() > 0, "a full ring is pushed into");
+        // The entry is in memory before the doorbell tells of it. `PciFunction` promises that
+        // order between a write to memory and a later register write.
         f.dma_write(&self.region, self.tail * SUBMISSION_BYTES, entry.as_bytes());
         self.tail = if self.tail + 1 == self.entries { 0 } else { self.tail + 1 };
     }
@@ -60,6 +62,8 @@ impl SubmissionRing {
     /// Tells the controller about new entries; false where there are none.
     #[inline]
     pub(crate) fn ring<F: PciFunction>(&mut self, f: &mut F) -> bool {
+        // A register write crosses the link and is the dearest part of a submission. The same
+        // value again is also an error of the host (base 2.0c, figure 147).
         if self.rung == self.tail {
             return false;
         }
@@ -75,6 +79,8 @@ impl SubmissionRing {
         let wrap = |index: u32| {
             if index < self.head { index + self.entries - self.head } else { index - self.head }
         };
+        // A head beyond what was told to the controller is impossible. Believing it would free
+        // entries that the controller has not read.
         let right = head < self.entries && wrap(head) <= wrap(self.rung);
         if right {
             self.head = head;
@@ -139,6 +145,8 @@ impl CompletionRing {
         let at = self.head * COMPLETION_BYTES;
         // The dword with the phase tag first: what is read after it was written before it.
         let last = f.dma_load32(&self.region, at + CompletionEntry::PHASE_DWORD as u32);
+        // An old tag means that the entry is of the last round. Its other dwords are not read:
+        // the phase tag alone tells new entries from old ones (base 2.0c, clause 3.3.3.2).
         if (last >> 16 & 1 == 1) != self.phase {
             return None;
         }
@@ -178,6 +186,8 @@ impl CompletionRing {
 
     /// Empty again, as after a reset of the controller: phase tags start at 0.
     pub(crate) fn clear<F: PciFunction>(&mut self, f: &mut F) {
+        // All phase tags must be 0, because the first round writes 1. Entries of the time before
+        // the reset would otherwise look like new ones.
         let mut at = 0;
         while at < self.region.bytes {
             let bytes = (self.region.bytes - at).min(ZEROES.len() as u32);

@@ -34,6 +34,8 @@ pub(crate) fn try_box<T>(value: T) -> Result<Box<[T; 1]>, NoHeap> {
 pub(crate) fn hand_out<T>(from: &mut Vec<T>, out: &mut Vec<T>) {
     let room = match out.try_reserve(from.len()) {
         Ok(()) => from.len(),
+        // Without memory the list still takes what fits into its capacity. The rest waits for
+        // the next call and is not lost.
         Err(_) => from.len().min(out.capacity() - out.len()),
     };
     out.extend(from.drain(..room));

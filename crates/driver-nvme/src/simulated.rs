@@ -96,6 +96,8 @@ impl<D: PciDevice> SimulatedNvme<D> {
     pub fn run_to(&mut self, at: Time, out: &mut Vec<IoCompletion>) {
         self.now = self.now.max(at);
         let (now, driver_now) = (self.now, self.driver_now());
+        // The controller comes first, so that interrupts of this moment are there when the
+        // driver looks. The driver's register writes reach the controller at their own time.
         self.pci.advance(now);
         self.pci.set_now(now);
         self.pci.take_interrupts(now, &mut self.vectors);

@@ -37,6 +37,8 @@ pub(crate) fn is_one(
 #[inline(always)]
 fn crosses(boundary: u32, first: u64, blocks: u32) -> bool {
     // The same multiple of a power of two has the same upper bits.
+    // The exclusive or of the first and the last block has a bit at or above the boundary
+    // exactly if they are on different sides of a multiple of it. This needs no division.
     boundary != 0 && (first ^ (first + u64::from(blocks) - 1)) >= u64::from(boundary)
 }
 
@@ -68,6 +70,8 @@ fn count(first: u64, blocks: u32, step: u32, boundary: u32) -> u32 {
     if boundary == 0 {
         return blocks.div_ceil(step);
     }
+    // The part before the first boundary, whole stretches, and the part after the last one: each
+    // is cut into commands of at most `step` blocks on its own.
     let head = blocks.min(to_boundary(first, boundary));
     let rest = blocks - head;
     let whole = u64::from(rest / boundary) * u64::from(boundary.div_ceil(step));

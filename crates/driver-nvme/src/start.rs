@@ -38,6 +38,8 @@ impl Controller {
         (self.board, self.ordered) = (Some(ControlLog::new()?), false);
         self.records.clear();
         self.resets_in_a_row = (0, 0);
+        // Memory decoding must be on before the first register access. Bus mastering lets the
+        // controller reach its admin queue.
         set_command(function, pci::COMMAND_MEMORY | pci::COMMAND_BUS_MASTER, true);
         (self.recovering, self.stopping, self.suspension) = (false, false, None);
         if let Err(error) = self.check_controller(function) {
@@ -56,12 +58,16 @@ impl Controller {
             return Err(NvmeError::RegistersMissing { bytes, needed: least });
         }
         let capabilities = ControllerCapabilities(f.bar_read64(0, registers::CAP));
+        // A device that is not there answers every read with ones. No valid CAP has all bits
+        // set.
         if capabilities.0 == u64::MAX {
             return Err(FunctionError::Gone.into());
         }
         if !capabilities.nvm_command_set() {
             return Err(NvmeError::NoNvmCommandSet);
         }
+        // The driver's lists and rings assume memory pages of 4 KiB. A controller that needs
+        // larger ones cannot be used.
         if capabilities.page_shift_min() > 12 {
             return Err(NvmeError::PageSize { bytes: 1 << capabilities.page_shift_min() });
         }
@@ -91,6 +97,8 @@ impl Controller {
         self.scanned = Default::default();
         let enabled = f.bar_read32(0, registers::CC) & registers::CC_ENABLE != 0;
         let settled = registers::CSTS_READY | registers::CSTS_FATAL;
+        // Clearing CC.EN while CSTS.RDY is still 0 has undefined results (base 2.0c, figure 46).
+        // A boot loader may have enabled the controller a moment ago.
         if enabled && !self.recovering && f.bar_read32(0, registers::CSTS) & settled == 0 {
             self.phase = Phase::Settling { until: now.after(self.ready_limit()) };
             self.look_at = now;
@@ -105,6 +113,8 @@ impl Controller {
             f.bar_write32(0, registers::CC, cc & !registers::CC_ENABLE);
         }
         let delay = self.quirks.contains(Quirks::DELAY_BEFORE_READY);
+        // Some drives need a pause before CSTS.RDY is read. Linux waits for them, too
+        // (NVME_QUIRK_DELAY_BEFORE_CHK_RDY).
         let look_at = if delay { now.after(READY_DELAY) } else { now };
         self.phase = Phase::Disabling { until: look_at.after(self.ready_limit()) };
         self.look_at = look_at;
@@ -143,6 +153,8 @@ impl Controller {
             _ => return self.look_at_pairs(f, now),
         };
         let status = f.bar_read32(0, registers::CSTS);
+        // All ones: the device was removed. A timeout would tell the same, but only after
+        // seconds.
         if status == !0 {
             self.fail(f, FunctionError::Gone.into());
         } else if let Phase::Settling { .. } = self.phase {
@@ -186,6 +198,9 @@ impl Controller {
         }
         let obeyed = self.all_obeyed(f);
         match self.phase {
+            // A core that never comes must not keep the controller from being reset. After
+            // `owner_timeout` the controller is disabled all the same; enabling waits for every
+            // owner.
             Phase::Holding { until, cause } if obeyed || now >= until => self.held(f, now, cause),
             Phase::Collecting if obeyed && self.suspension.is_some() => self.suspended(f),
             Phase::Collecting if obeyed => self.enable(f, now),
@@ -211,6 +226,8 @@ impl Controller {
             return self.end(f, Phase::Stopped);
         }
         self.abandon_admin();
+        // The first start of a driver begins with `Collect`, which all pairs have obeyed. A
+        // second one would only cost a round.
         if self.last_order() != Order::Collect {
             self.order(Order::Collect);
         }
@@ -235,6 +252,8 @@ impl Controller {
     fn prepare<F: PciFunction>(&mut self, f: &mut F) -> Result<(), NvmeError> {
         let admin = match self.admin.take() {
             Some(mut queue) => {
+                // The memory of the admin queue is used again: a reset needs no memory, and so
+                // it works also where memory is short.
                 queue.clear(f);
                 queue
             }

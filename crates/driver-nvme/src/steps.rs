@@ -44,6 +44,8 @@ impl Controller {
 
     /// A step could not be done. A scan without memory leaves what was known; all else is the end.
     pub(crate) fn step_failed<F: PciFunction>(&mut self, f: &mut F, error: NvmeError) {
+        // A running system must not lose its drive because a scan found no memory. The
+        // namespaces that were known stay in use.
         let scan = self.phase == Phase::Ready || (self.recovering && !self.namespaces().is_empty());
         if error == NvmeError::NoMemory && scan {
             self.scanned = Default::default();
@@ -83,6 +85,8 @@ impl Controller {
                 let record = &self.records[usize::from(queue) - 1];
                 let medium = self.quirks.contains(Quirks::MEDIUM_PRIORITY);
                 let usual = if medium { PriorityClass::Medium } else { PriorityClass::Urgent };
+                // QPRIO means something under weighted round robin only; otherwise the field is
+                // 0, as in Linux. Some controllers want medium there, see the quirk.
                 let class = record.class.unwrap_or(usual) as u8;
                 let address = record.addresses.0;
                 AdminCommand::create_submission_queue(queue, record.entries, address, class)
@@ -193,6 +197,8 @@ impl Controller {
                     let status = answer.status;
                     self.tell(DriverEvent::FeatureRefused { identifier, status });
                 }
+                // A feature that the controller refuses is told as an event and is no reason to
+                // give up the drive.
                 Step::Feature(index + 1)
             }
             Step::CompletionQueue(queue) if good => Step::SubmissionQueue(queue),
@@ -230,6 +236,8 @@ impl Controller {
         if self.config.quirks.is_none() {
             self.quirks |= Quirks::of_identity(&controller);
         }
+        // The limit is cut to whole pages, at least one, because page lists are made for a whole
+        // number of pages.
         let wanted = (self.config.transfer_bytes_max / PAGE_BYTES).max(1) * PAGE_BYTES;
         // MDTS counts in pages of CAP.MPSMIN, which is 4096 here.
         self.transfer_bytes = match u32::from(controller.max_transfer) {
@@ -268,6 +276,8 @@ impl Controller {
     fn take_queues<F: PciFunction>(&mut self, f: &mut F, granted: u16) -> Result<(), NvmeError> {
         let before = self.queues();
         if before > 0 {
+            // Pairs may be with their owners on other cores. A controller that grants fewer
+            // queues after a reset than before would leave some of them without a queue.
             if granted < before {
                 return Err(NvmeError::FewerQueues { granted, before });
             }
@@ -278,6 +288,8 @@ impl Controller {
         self.selector = QueueSelector::try_new(config.policy, config.cores, available)?;
         let queues = self.selector.queues();
         let stride = self.capabilities.doorbell_stride();
+        // The last doorbell must lie inside the BAR. A short BAR would make register accesses
+        // fault later, on the path of I/O.
         let needed = u64::from(registers::completion_doorbell(queues, stride)) + 4;
         let bytes = f.bar_bytes(0);
         if bytes < needed {
@@ -291,6 +303,9 @@ impl Controller {
         self.records.try_reserve_exact(queues.into())?;
         self.pairs.try_reserve_exact(queues.into())?;
         if config.pin_first {
+            // With MSI-X the mask registers must not be touched (base 2.0c, clause 3.1.3.3). The
+            // mask is cleared while the pin is in use, and set again only if the final
+            // interrupts allow that.
             if self.masks() {
                 f.bar_write32(0, registers::INTMC, !0);
             }
@@ -314,6 +329,8 @@ impl Controller {
     ) -> Result<(), NvmeError> {
         let vector = self.interrupts.map(|_| match self.vectors {
             0 | 1 => 0,
+            // Vector 0 stays with the admin queue (S1-32). If there are fewer vectors than
+            // queues, queues share the others evenly.
             n => 1 + (id - 1) % (n - 1),
         });
         let list_bytes_min = match self.quirks.contains(Quirks::LISTS_OF_512_BYTES) {
@@ -381,6 +398,8 @@ impl Controller {
         if structure.size.get() == 0 {
             return Ok(());
         }
+        // A namespace that the driver cannot use is kept with the reason. The caller sees that
+        // it exists and why commands are refused.
         let mut namespace = Namespace::new(id, &structure);
         if let Some(bytes) = self.stripe_bytes() {
             namespace.boundary_blocks = bytes / namespace.block_bytes;
@@ -406,6 +425,8 @@ impl Controller {
         if matches!(self.phase, Phase::Configuring | Phase::Ready) {
             self.order(Order::Run);
         }
+        // After a rescan the new list is all that changes. Only a start or a reset goes on to
+        // `Ready`.
         if self.phase != Phase::Configuring {
             return;
         }
@@ -416,6 +437,8 @@ impl Controller {
             f.bar_write32(0, registers::INTMC, !0);
         }
         let limit = self.identity().map_or(0, |c| c.event_request_limit);
+        // Each event needs a request that waits for it. More than AERL allows would end with an
+        // error.
         for _ in 0..self.config.event_requests.min(limit.saturating_add(1)) {
             self.request_event(f);
         }

@@ -11,6 +11,8 @@ use crate::{
 };
 
 /// The token of a synchronous admin command.
+// The command must be found among those of the caller. The documentation of `admin_and_wait`
+// keeps this number free.
 const SYNCHRONOUS: Token = Token(u32::MAX);
 
 impl Controller {

@@ -47,6 +47,8 @@ impl Controller {
     ) -> bool {
         let admin = self.admin_deadline().filter(|(at, _)| *at <= now);
         if io || admin.is_some() {
+            // A register read costs a round trip over the link. It is worth it only now that
+            // something is late: it tells a removed or broken controller from a slow one.
             let status = f.bar_read32(0, registers::CSTS);
             if status == !0 {
                 self.fail(f, FunctionError::Gone.into());
@@ -59,6 +61,8 @@ impl Controller {
         }
         let Some((_, opcode)) = admin else { return true };
         match self.phase {
+            // A first start that hangs is an error for the caller, who knows best whether to try
+            // again. After a reset the driver tries again by itself.
             Phase::Configuring if !self.recovering => {
                 self.fail(f, NvmeError::AdminTimeout { opcode });
             }
@@ -148,6 +152,8 @@ impl Controller {
         self.look_at = now;
         let until = now.after(self.config.owner_timeout);
         self.phase = Phase::Holding { until, cause };
+        // After `Hold` or `Collect` the pairs leave their rings alone already. A second reset
+        // needs no order.
         if matches!(self.last_order(), Order::Run | Order::Drain) {
             self.order(Order::Hold);
         }
@@ -164,6 +170,8 @@ impl Controller {
         let completed = self.records.iter().map(|record| record.desk.completions()).sum();
         let (resets, completions) = self.resets_in_a_row;
         if cause != ResetCause::Requested {
+            // Resets count as "in a row" while no command completes between them. A controller
+            // that needs a reset now and then stays in use; one that only resets is given up.
             let row = if completions == completed { resets + 1 } else { 1 };
             self.resets_in_a_row = (row, completed);
             if row > self.config.resets_max {
@@ -196,6 +204,8 @@ impl Controller {
 
     /// The last act: no bus mastering, no memory, no queue.
     pub(crate) fn end<F: PciFunction>(&mut self, f: &mut F, phase: Phase) {
+        // Bus mastering goes off before any memory is freed. A controller that does not obey
+        // CC.EN still cannot write into memory that others use by then.
         set_command(f, pci::COMMAND_BUS_MASTER, false);
         self.abandon_admin();
         if let Some(admin) = self.admin.take() {

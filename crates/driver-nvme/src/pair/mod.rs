@@ -100,6 +100,8 @@ impl QueuePair {
             queue: IoQueue::new(f, &new.queue)?,
             desk,
             orders,
+            // The queue does not exist in the controller yet. A doorbell that was rung now would
+            // be an error or would be lost.
             mode: Mode::Held,
             head_doorbell: new.config.head_doorbell,
             nvm_commands: 0,
@@ -175,6 +177,8 @@ impl QueuePair {
         token: Token,
     ) -> Result<(), IoError> {
         self.stage(function, now, command, token)?;
+        // Staging and ringing are apart so that several commands can share one register write.
+        // This call is for callers with one command.
         self.ring_doorbell(function);
         Ok(())
     }
@@ -192,6 +196,8 @@ impl QueuePair {
         command: &IoCommand<'_>,
         token: Token,
     ) -> Result<(), IoError> {
+        // One load of a shared word and one comparison: all that the usual path pays for resets.
+        // No lock is taken.
         if self.orders.has_news() || self.mode != Mode::Open {
             self.reopen()?;
         }
@@ -202,6 +208,8 @@ impl QueuePair {
         let deadline = now.into().after(self.io_timeout);
         let commands = self.queue.stage(function, command, namespace, deadline, token)?;
         self.counters.commands += u64::from(commands);
+        // The timeout is the same for all commands, so only the first of an idle queue has an
+        // earlier deadline. The shared word is written then and not for each command.
         if deadline < self.watch_at {
             self.set_watch_at(deadline);
         }
@@ -262,6 +270,8 @@ impl QueuePair {
         now: impl Into<MonotonicTime>,
         out: &mut Vec<IoCompletion>,
     ) -> bool {
+        // The comparison at the end tells whether an order was obeyed in this call. The
+        // controller object waits for that and must then be polled.
         let (now, before) = (now.into(), self.desk.obeyed());
         if self.orders.has_news() || self.mode != Mode::Open {
             self.obey(function, out);
@@ -273,6 +283,8 @@ impl QueuePair {
             self.wished = true;
             self.rearm();
             if lost {
+                // A pair cannot reset the controller: the other pairs must leave their rings
+                // first. Only the controller object knows all of them.
                 self.desk.wish_reset(true);
                 // The reset will come; nothing else helps.
                 self.set_watch_at(until);
@@ -325,6 +337,8 @@ impl QueuePair {
             return false;
         }
         // It may have been staged and never told; then telling helps.
+        // The doorbell comes before the poll, so that a command which was staged and never told
+        // gets its chance. The completions that are taken next are counted as lost interrupts.
         self.ring_doorbell(f);
         self.counters.lost_interrupts += u64::from(self.poll(f, out));
         if self.queue.has_more() {
@@ -336,6 +350,8 @@ impl QueuePair {
             match overdue {
                 Overdue::Late(tag) => {
                     let asked = abort(f, self.queue.identifier(tag));
+                    // The command gets the time of an admin command, because the abort is one.
+                    // Without it the same command would be found overdue again at once.
                     self.queue.extend(tag, until, asked);
                 }
                 Overdue::Lost => return true,
@@ -369,6 +385,8 @@ impl QueuePair {
     /// An identifier that is used again must not be aborted for its predecessor's sake.
     #[cold]
     fn withdraw_wishes(&mut self) {
+        // The command may have completed while its abort waited to be sent. Its identifier may
+        // name another command by the time that the controller gets the abort.
         self.desk.withdraw_aborts(|command| !self.queue.is_aborting(command));
         self.wished = self.desk.has_wishes();
     }
@@ -383,6 +401,8 @@ fn find(all: &[Namespace], id: u32) -> Option<&Namespace> {
 
 impl Drop for QueuePair {
     fn drop(&mut self) {
+        // A reset waits for every pair. It must not wait for one that does not exist any more;
+        // its memory stays lost to the function.
         self.desk.set_dropped();
     }
 }

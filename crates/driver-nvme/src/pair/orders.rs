@@ -22,6 +22,9 @@ impl QueuePair {
                 Order::Run => {}
                 Order::Drain => self.mode = Mode::Draining,
                 Order::Hold => {
+                    // What completed before the order is taken now. After the reset the rings
+                    // are empty, and those completions would be reported as abandoned although
+                    // they succeeded.
                     if self.mode != Mode::Held {
                         found += self.take(f, out);
                     }
@@ -31,10 +34,14 @@ impl QueuePair {
                 }
                 Order::Collect | Order::End => {
                     self.mode = Mode::Held;
+                    // The order stays unread while tokens are left. The controller object must
+                    // not reuse the queue before each of them came back.
                     if !self.give_up(out) {
                         return found;
                     }
                     if notice.order() == Order::Collect {
+                        // The rings are emptied by their owner and not by the controller object.
+                        // No doorbell of this pair can follow, so none reaches the new queue.
                         self.queue.clear(f);
                     } else {
                         self.queue.release(f);
@@ -48,6 +55,8 @@ impl QueuePair {
             }
         }
         if self.mode == Mode::Draining {
+            // A command that was staged but never told could not complete, and the drain would
+            // wait for it for ever.
             self.queue.ring(f, &mut self.counters);
         }
         if matches!(self.mode, Mode::Open | Mode::Draining) {
@@ -60,6 +69,8 @@ impl QueuePair {
             // The queue is to be deleted, or to rest.
             self.mode = Mode::Held;
         }
+        // This comes last. Whoever sees the number may assume that rings and doorbells are left
+        // alone.
         self.desk.obey(self.orders.number(), self.counters.completions);
         found
     }
@@ -90,6 +101,8 @@ impl QueuePair {
     /// Reads orders that need no more than being read.
     #[cold]
     pub(super) fn reopen(&mut self) -> Result<(), IoError> {
+        // Only `Run` can be obeyed without a list for completions. All other orders wait for a
+        // call that brings one, and the command is refused until then.
         let coming = self.orders.coming();
         match coming.filter(|notice| notice.order() == Order::Run) {
             Some(notice) if self.mode != Mode::Ended => {
@@ -111,6 +124,8 @@ impl QueuePair {
     #[cold]
     pub(super) fn may_ring(&self) -> bool {
         let coming = self.orders.coming().map(|notice| notice.order());
+        // Between an order to hold and its obeying a doorbell would reach a queue that is about
+        // to go. During a drain doorbells are wanted, because the staged commands must end.
         let lets = matches!(coming, None | Some(Order::Run | Order::Drain));
         lets && matches!(self.mode, Mode::Open | Mode::Draining)
     }

@@ -9,6 +9,8 @@ impl IoQueue {
     /// Puts `tag` at the end of a line; gives its place there.
     #[inline(always)]
     pub(super) fn line_up(&mut self, tag: u16, line: usize) -> u16 {
+        // Entries of commands that have completed stay in the line. Only when the line is full
+        // of them are they removed, which is rare and takes constant time for each command.
         if self.lines[line].is_full() {
             self.tidy(line);
         }
@@ -42,10 +44,14 @@ impl IoQueue {
     /// A command whose time is up; those that an abort did not help first.
     pub(crate) fn overdue(&mut self, now: MonotonicTime) -> Option<Overdue> {
         let [waiting, late, aborting] = [0, 1, 2].map(|line| self.first(line));
+        // A command whose abort did not help needs a reset. A reset ends all others, too, so
+        // nothing else is worth doing.
         if aborting.is_some_and(|(_, deadline)| deadline <= now) {
             return Some(Overdue::Lost);
         }
         let due = waiting.into_iter().chain(late).filter(|(_, deadline)| *deadline <= now);
+        // The command that has waited longest comes first: the controller takes few aborts at a
+        // time (ACL), and others may still complete by themselves.
         due.min_by_key(|(_, deadline)| *deadline).map(|(tag, _)| Overdue::Late(tag))
     }
 
@@ -81,5 +87,7 @@ impl IoQueue {
 /// The entry of `tag` at place `at` of the line of `state` counts: it is not that of an earlier use.
 fn is_in(slots: &[Slot], tag: u16, at: u16, state: SlotState) -> bool {
     let slot = &slots[usize::from(tag)];
+    // The place tells uses of the slot apart. A command that ended and a new one in the same
+    // slot have different places.
     slot.state == state && slot.place == at
 }
