@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use dyn_clone::DynClone;
 use ssdyno_engine::{Health, PlaneUse, Pool, PrepareError, Victims};
 use ssdyno_flash::{FlashConfig, FlashOp, Geometry};
 
@@ -32,7 +33,10 @@ pub enum Plane {
 /// in the order given (reads may overtake if they find the same data), and nothing else: the FTL
 /// need not wait for completions, because a block that was given back by an erase is not reached
 /// by later programs before that erase, in the plane's own order.
-pub trait Ftl: Debug + Send {
+///
+/// A copy is independent and continues as the original would: designs that begin with the same used
+/// state share it, see [`precondition`](crate::precondition).
+pub trait Ftl: Debug + Send + Sync + DynClone {
     /// Pages that the host sees.
     fn logical_pages(&self) -> u32;
 

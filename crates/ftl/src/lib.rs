@@ -43,6 +43,7 @@ mod reverse;
 mod room;
 mod sample;
 mod tables;
+mod used;
 mod watch;
 mod wear;
 
@@ -56,4 +57,5 @@ pub use life::Endurance;
 pub use limits::FtlLimits;
 pub use own_keys::{CleaningPace, DftlConfig, LogBlockConfig, PageClass, PageMapConfig};
 pub use registry::{build, descriptions, names};
+pub use used::precondition;
 pub use watch::PrepareWatch;

@@ -220,6 +220,17 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
     }
     let form = Form { unit: high_unit.to_owned(), is_whole: low.is_whole && high.is_whole };
     let (low, high) = (low.value, high.value);
+    if let Some(Steps::Count(count)) = steps
+        && form.is_whole
+        && high - low + 1.0 < count as f64
+    {
+        // Rounded values would meet, and the sweep would have fewer designs than the user counts on.
+        let most = high - low + 1.0;
+        return Err(format!(
+            "`{key}`: there are {most} whole numbers from {low} to {high}, not {count}; write `/{most}`, \
+             or ends with a decimal point (`{low:.1}{high_unit}..{high:.1}{high_unit}/{count}`) for fractions"
+        ));
+    }
     let numbers: Vec<f64> = match steps {
         None => return Ok(Values::Range { low, high, form }),
         Some(Steps::Count(count)) => {
@@ -285,8 +296,9 @@ mod tests {
             ("ftl.over_provisioning=0.07..0.28/5", json!([0.07, 0.1225, 0.175, 0.2275, 0.28])),
             ("workload.depth=1..256*4", json!([1, 4, 16, 64, 256])),
             ("workload.depth=1..6/6", json!([1, 2, 3, 4, 5, 6])),
+            ("flash.read_time=40.0us..41us/3", json!(["40us", "40.5us", "41us"])),
             // Rounded whole numbers are there once.
-            ("seed=1..3/5", json!([1, 2, 3])),
+            ("seed=1..4*1.3", json!([1, 2, 3, 4])),
             ("flash.read_time=25us..100us/4", json!(["25us", "50us", "75us", "100us"])),
             ("flash.read_time=25..50us*2", json!(["25us", "50us"])),
             ("flash.channel_rate=100MB/s..300MB/s/3", json!(["100MB/s", "200MB/s", "300MB/s"])),
@@ -311,6 +323,8 @@ mod tests {
             ("a=1..8*1", "above 1"),
             ("a=1..8/1", "how many values"),
             ("a=1..8/1000000", "how many values"),
+            ("a=40us..60us/200", "21 whole numbers from 40 to 60, not 200"),
+            ("a=40us..60us/200", "`40.0us..60.0us/200`"),
             ("a=1..2*1.0000001", "larger factor"),
             ("a=nan", "no number"),
         ] {
@@ -356,10 +370,15 @@ mod tests {
         }
 
         #[test]
-        fn ranges_keep_their_ends(low in 0u32..1000, more in 1u32..1000, count in 2usize..50) {
+        fn ranges_have_their_ends_and_their_count(
+            low in 0u32..1000, more in 1u32..100, count in 2usize..50,
+        ) {
             let high = low + more;
-            let axis: Axis = format!("a={low}..{high}/{count}").parse().unwrap();
-            let last = axis.count().unwrap() - 1;
+            let axis = format!("a={low}..{high}/{count}").parse::<Axis>();
+            prop_assert_eq!(axis.is_ok(), count <= more as usize + 1);
+            let Ok(axis) = axis else { return Ok(()) };
+            prop_assert_eq!(axis.count(), Some(count));
+            let last = count - 1;
             prop_assert_eq!(axis.value(0), Some(&json!(low)));
             prop_assert_eq!(axis.value(last), Some(&json!(high)));
         }

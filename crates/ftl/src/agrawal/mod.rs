@@ -28,7 +28,7 @@ use package::{Package, Shape};
 use ssdyno_engine::{Health, PrepareError, Victims};
 
 /// The FTL: its packages, side by side.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agrawal {
     packages: Vec<Package>,
     stripe: Divisor,

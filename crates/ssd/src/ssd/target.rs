@@ -9,7 +9,7 @@ use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
 use ssdyno_ftl::buffer::WriteBuffer;
-use ssdyno_ftl::{Precondition, PrepareWatch};
+use ssdyno_ftl::{FtlFacts, Precondition, PrepareWatch};
 
 use super::{Explain, STEPS, Ssd};
 use crate::Config;
@@ -113,7 +113,11 @@ impl Device for Ssd {
         // Random writes of the host reach the flash as the buffer writes them back.
         let together = self.buffer.pages.as_ref().map_or(1, WriteBuffer::pages_together);
         let how = Precondition { together, ..self.config.precondition.clone() };
-        self.flash.ftl.precondition(&how, self.seed, &mut PrepareWatch::new(watcher))?;
+        let Config { flash, ftl: config, .. } = &self.config;
+        let geometry = *self.flash.array.geometry();
+        let facts = FtlFacts { geometry, flash, config, seed: self.seed };
+        let watch = &mut PrepareWatch::new(watcher);
+        ssdyno_ftl::precondition(&mut self.flash.ftl, &facts, &how, watch)?;
         self.flash.agree();
         Ok(())
     }

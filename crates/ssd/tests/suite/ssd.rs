@@ -82,8 +82,10 @@ fn preparation_is_watched_and_interrupted_and_no_different_for_it() {
         let requests: Vec<_> = (0..50).map(|i| Request::write(i * 28672, 4096)).collect();
         let times = complete(&mut watched, &requests);
         assert_eq!(times, complete(&mut build(&config), &requests), "{ftl}");
+        // The third begins with a copy of the state.
+        assert_eq!(times, complete(&mut build(&config), &requests), "{ftl}: copied");
         let mut calls = 0;
-        let interrupted = Ssd::fresh(&config, 7).unwrap().precondition(&mut |_| {
+        let interrupted = Ssd::fresh(&config, 8).unwrap().precondition(&mut |_| {
             calls += 1;
             false
         });
