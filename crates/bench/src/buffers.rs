@@ -8,6 +8,8 @@ use crate::content::Content;
 const ALIGNMENT: usize = 4096;
 
 /// Memory of the slots in all, at most. Requests that do not fit their slot share one place.
+// A load of 32768 requests of 1 MiB would need 32 GiB. What does not fit shares places: for
+// reads that is safe, because nobody looks at the data.
 const MOST_BYTES: usize = 1 << 30;
 
 /// A place for the data of each slot.
@@ -34,6 +36,8 @@ impl Buffers {
     /// For `slots` requests of up to `length_bytes`; writes carry `content`, if there are any.
     pub(crate) fn new(slots: u32, length_bytes: u32, mut content: Option<Content>) -> Buffers {
         let slots = slots.max(1) as usize;
+        // Reading and writing have separate places. In one place a write would carry what a read
+        // left there: after a trial on an empty device all writes were zeroes.
         let places = if content.is_some() { 2 * slots } else { slots };
         let most = (MOST_BYTES / places).max(ALIGNMENT);
         let stride = (length_bytes as usize).next_multiple_of(ALIGNMENT).min(most);
@@ -59,6 +63,8 @@ impl Buffers {
     pub(crate) fn place(&mut self, slot: u32, request: &Request) -> (&mut [u8], bool) {
         let (length, slot) = (request.length_bytes as usize, slot as usize);
         let written = request.op == Op::Write;
+        // Such requests are rare and not registered. The memory of a slot is that of the usual
+        // request and not of the longest.
         if length > self.stride {
             return (self.long_place(slot, length, written), false);
         }

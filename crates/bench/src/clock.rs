@@ -18,6 +18,8 @@ impl Clock {
 
     /// A clock that starts at `moment`, which may be to come.
     pub(crate) fn start_at(moment: Instant) -> Clock {
+        // `Instant` does not show its nanoseconds. Both clocks are read side by side, and the
+        // difference to the moment is carried over from one to the other.
         let (now_ns, now) = (monotonic_ns(), Instant::now());
         let to_come = moment.saturating_duration_since(now).as_nanos() as u64;
         Clock { start_ns: now_ns + to_come }
@@ -44,6 +46,8 @@ impl Clock {
 
     /// The start by the wall's clock, in nanoseconds since 1970: as that clock is now.
     pub(crate) fn start_unix_ns(&self) -> u64 {
+        // The wall clock is used for this one value only. It may be set while a run goes on; the
+        // clock of the run may not.
         let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         (unix.as_nanos() as u64 + self.start_ns).saturating_sub(monotonic_ns())
     }
@@ -57,6 +61,8 @@ impl Clock {
 
 #[inline]
 fn monotonic_ns() -> u64 {
+    // CLOCK_MONOTONIC is adjusted in rate but never jumps, and all cores agree on it. The time
+    // stamp counter would be cheaper to read, but not every virtual machine has a stable one.
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -74,6 +80,8 @@ pub(crate) struct Margin {
 }
 
 impl Margin {
+    // The floor keeps the subtraction in `learn` above zero and leaves time for the way back to
+    // a core. The ceiling of 100 us is a tenth of a core at 1000 requests a second.
     const LEAST_NS: u64 = 5_000;
     const MOST_NS: u64 = 100_000;
     /// A two-hundredth of the way up.

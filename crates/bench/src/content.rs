@@ -10,6 +10,8 @@ use ssdyno_engine::Rng;
 use ssdyno_workload::WriteData;
 
 /// Numbers made at a time: as many as vector registers hold beside what the work takes.
+// One generator needs the number before the next. Sixteen of them side by side are independent,
+// and the compiler fills whole vector registers with them.
 const LANES: usize = 16;
 const STEP_BYTES: usize = 8 * LANES;
 
@@ -24,6 +26,8 @@ impl Lanes {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) {
+        // The lanes are copied so that they can stay in registers during the loop. Through
+        // `self` they would be stored at each step.
         let mut lanes = self.0;
         let (steps, rest) = bytes.as_chunks_mut::<STEP_BYTES>();
         for step in steps {
@@ -97,6 +101,8 @@ impl Content {
                 let mut again = self.last.clone();
                 return self.fill_from(&mut again, bytes);
             }
+            // The state before the data is enough to make the same data again. Keeping the data
+            // itself would cost a copy of each write.
             self.last = self.lanes.clone();
         }
         let mut lanes = self.lanes.clone();

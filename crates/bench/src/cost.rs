@@ -85,6 +85,8 @@ pub(crate) fn kernel_workers() -> usize {
     tasks
         .flatten()
         .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        // A request that would block is handed to such a thread. Many of them mean that the
+        // figures include switches between threads which a native driver would not need.
         .filter(|name| name.starts_with("iou-wrk"))
         .count()
 }

@@ -22,6 +22,8 @@ impl Delays {
     /// was no room for it.
     #[inline]
     pub(crate) fn add(&mut self, late_ns: u64, was_full: bool) {
+        // In a closed loop every request is punctual. The usual path is one addition, and the
+        // histogram is never allocated.
         if late_ns == 0 {
             self.punctual += 1;
         } else {
@@ -30,6 +32,8 @@ impl Delays {
     }
 
     fn add_late(&mut self, late_ns: u64, was_full: bool) {
+        // The target was not fast enough to make room. That lateness says nothing about this
+        // program, so it does not go into its histogram.
         if was_full {
             self.queued += 1;
             return;
@@ -52,6 +56,8 @@ impl Delays {
     pub(crate) fn ours_ns_at(&self, share: f64) -> f64 {
         let late = self.ours.as_ref().map_or(0, |late| late.total());
         let rank = (share * (self.punctual + late) as f64).ceil() as u64;
+        // Punctual requests have rank first: their lateness is 0. Only the rest of the rank is
+        // looked for in the histogram.
         let rank = rank.saturating_sub(self.punctual);
         let found = self.ours.as_ref().and_then(|ours| ours.value_at(rank.max(1)));
         found.filter(|_| rank > 0).unwrap_or(0.0)

@@ -25,9 +25,13 @@ use crate::target::RealTarget;
 use crate::worker::{Go, JobReport, Message, Worker};
 
 /// How long a run that was told to stop waits for what is outstanding, at most.
+// A user who interrupts a run wants it to end. Requests that take longer count as unanswered,
+// and the figures say how many they were.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// Rows that memory is got ready for before the run, of all jobs: 16 MiB.
+// A million rows are those of some seconds on a fast device. More of them would delay the start
+// of every short run.
 const ROWS_PREPARED: usize = 1 << 20;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -67,6 +71,8 @@ impl JobSet {
         let (tell, messages) = mpsc::channel();
         let ramp = Arc::new(Ramp::new(plan.ramp_up));
         let jobs = plan.jobs.len();
+        // Several jobs that each stay where they start could share one core while others are
+        // idle. The scheduler keeps the right to move them.
         let may_stay = jobs == 1 && run.options.stay;
         let mut members = Vec::with_capacity(jobs);
         for (index, job) in plan.jobs.into_iter().enumerate() {
@@ -90,6 +96,8 @@ impl JobSet {
                 block_bytes: plan.block_bytes,
                 may_stay,
                 rows_prepared: ROWS_PREPARED / jobs,
+                // The end is a moment of the run's clock, which all jobs share. It holds for
+                // jobs that begin later, too.
                 end_ns: run.limits.duration.map_or(u64::MAX, Time::as_ns),
                 origin_ns: plan.origin_ns,
                 shared: shared.clone(),
@@ -105,6 +113,8 @@ impl JobSet {
             let (report, moved, at, abandoned) = (None, Instant::now(), (0, 0), false);
             members.push(Member { shared, go, group, entry, exit, report, moved, at, abandoned });
         }
+        // A failure here leaves the threads that are ready without a sender. They end when they
+        // see that, and the run never starts.
         start::wait_ready(&messages, members.len(), run, progress)?;
         let group = members.iter().map(|member| member.group).min().unwrap_or(0);
         let precise = run.limits.until.map(Precise::new);
@@ -161,6 +171,8 @@ impl JobSet {
     ) {
         let mut told_at = Instant::now();
         while self.members.iter().any(|m| m.report.is_none() && !m.abandoned) {
+            // The wait is shortened by the time since the last report. A run whose jobs end one
+            // by one would otherwise report, and look for hangs, ever later.
             match self.messages.recv_timeout(WATCH.saturating_sub(told_at.elapsed())) {
                 Ok(Message::Ended(index, report)) => {
                     // What ended early ends the run.
@@ -168,6 +180,8 @@ impl JobSet {
                         self.stop_all();
                     }
                     self.members[index].report = Some(*report);
+                    // Jobs of a job file may end others (`exitall`). This happens before the
+                    // next group starts, so that a stopped job does not begin.
                     self.end_with(self.members[index].exit);
                     self.go_on(clock);
                 }
@@ -180,11 +194,15 @@ impl JobSet {
                     }
                     self.look();
                     self.hand_over();
+                    // A run that was told to stop waits less. A device that hangs would
+                    // otherwise keep the user waiting for the whole timeout.
                     self.give_up(if self.stopped { timeout.min(DRAIN) } else { timeout });
                     self.go_on(clock);
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     let missing = |m: &Member| m.report.is_none() && !m.abandoned;
+                    // All senders are gone although a job has not reported: its thread has
+                    // panicked. The error names the job.
                     self.lost = self.members.iter().position(missing);
                     return;
                 }
@@ -220,6 +238,8 @@ impl JobSet {
         let Some(precise) = &self.precise else { return };
         let completed = |m: &Member| m.shared.pulse.completed.load(Ordering::Relaxed);
         let completed = self.members.iter().map(completed).sum();
+        // Working out the precision costs more than reading counters. It is due ever more rarely
+        // as requests add up.
         if self.stopping || !precise.due(completed) {
             return;
         }
@@ -268,6 +288,8 @@ impl JobSet {
         let now = Instant::now();
         for member in self.members.iter_mut().filter(|m| m.report.is_none() && !m.abandoned) {
             if member.stuck_for(now) >= timeout {
+                // The thread cannot be ended: it hangs in the kernel. Its tape is taken away, so
+                // that the figures up to now are not lost.
                 member.abandoned = true;
                 self.hung += member.outstanding();
                 self.stopping = true;
@@ -282,6 +304,8 @@ impl JobSet {
         let sum = |pick: fn(&Pulse) -> &std::sync::atomic::AtomicU64| -> u64 {
             self.members.iter().map(|m| pick(&m.shared.pulse).load(Ordering::Relaxed)).sum()
         };
+        // The counters are read without a lock and may be some requests apart. For a display
+        // this is exact enough; the figures of the result come from the tapes.
         let completed = sum(|pulse| &pulse.completed);
         let now = Time::from_ns(clock.now_ns());
         RunProgress {
@@ -321,6 +345,8 @@ impl JobSet {
                 None => {}
             }
         }
+        // The order of these reasons matters: a trace error or a target that went away explains
+        // the interruption that follows from it, and not the other way round.
         if let Some(job) = self.lost {
             return Some(BenchError::Lost { job });
         }
@@ -339,11 +365,15 @@ impl JobSet {
     ) -> Result<Recorded, BenchError> {
         let ends = self.members.iter().filter_map(|m| m.report.as_ref()).map(|r| r.ended.end_ns);
         let given_up = self.members.iter().any(|m| m.report.is_none());
+        // A job that was given up has no end of its own. Its requests are outstanding until now,
+        // and they count as long as they were waited for.
         let end_ns = if given_up { clock.now_ns() } else { ends.max().unwrap_or(0) };
         let mut tapes: Vec<Option<Tape>> =
             self.members.iter().map(|member| locked(&member.shared.tape).take()).collect();
         tapes.iter_mut().flatten().for_each(|tape| tape.end(end_ns));
         // From here on rows are read.
+        // The file of rows is closed before the first row is read. A row that was still in the
+        // writer's queue would be missing.
         let writer_ns = self.spool.map_or(0.0, Spooled::close);
         let mut recordings: Vec<Vec<Recording>> = Vec::new();
         recordings.resize_with(entries.len().max(1), Vec::new);

@@ -29,11 +29,17 @@ pub(crate) fn measure(
     let method = report::method(run, &plan);
     let names = spool::row_names(&plan, target);
     let spool = spool::begin(run, &plan, target, (&method, &names), &mut notes);
+    // The overhead is measured before the load, in the same process. Afterwards caches and
+    // memory would be in another state.
     let floor = overhead::ns_by_request(&run.source, run.keep, spool.is_some())?;
     let progress = &mut |progress: &RunProgress| supervisor.report(progress);
+    // Threads, rings and memory are made before the start is asked for. With several hosts the
+    // moment of the start is common to all, and setting up takes unequal time.
     let mut crew = JobSet::set_up(run, plan, target, spool, progress)?;
     let start = start::wait_for(supervisor)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
+    // The prober and all jobs exist by now. What they took to start is no part of the cost of
+    // the load.
     let before = Usage::of_process();
     let clock = crew.start(start);
     let began = Began::new(start, clock);
@@ -41,6 +47,8 @@ pub(crate) fn measure(
     let usage = Usage::of_process() - before;
     let wall = Duration::from_nanos(clock.now_ns());
     let probed = prober.map(RunProbe::finish);
+    // The workers of the kernel are counted while they still exist: the kernel ends idle ones
+    // after some seconds.
     let workers = kernel_workers();
     let failure = crew.failure(run, target);
     let precision = crew.precision();
@@ -49,6 +57,8 @@ pub(crate) fn measure(
     let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
     recording.name_rows(names);
     notes.append(&mut more_notes);
+    // A job that was given up has no report. Sums over the others would look like those of all
+    // jobs.
     let complete = reports.len() == members;
     let machine = probed
         .map(|probed| machine::result(probed, target, &recording, complete.then_some(&reports)));

@@ -149,6 +149,8 @@ impl LoadPlan {
         let facts = target.facts();
         let plan = match &run.source {
             Source::Generator(config) => {
+                // The refusal comes before anything is built. A run without permission to write
+                // never reaches the point where a request could be issued.
                 refuse_changes(config, target)?;
                 generator(run, config, &facts, means, notes)
             }
@@ -240,6 +242,8 @@ fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
         source: source.into(),
     })?;
     let most = rustix::thread::CpuSet::MAX_CPU;
+    // A core outside the mask of the process would make binding fail in the thread. Here the
+    // message can name the core.
     match wanted.iter().find(|core| **core >= most || !cores.is_set(**core)) {
         Some(core) => Err(BenchError::Option {
             option: "cores",
@@ -288,6 +292,8 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
         return available
             .map(|()| (Means::Passthrough(Setup { iopoll, sqpoll, nowait }), Vec::new()));
     }
+    // io_uring cannot begin such requests without waiting and hands each one to a worker of the
+    // kernel. Plain threads cost less and are what the kernel would use anyway.
     let punted = target.in_memory || !target.direct;
     if punted && !asked {
         let note = "engine: threads, because io_uring would hand every request for this file \
@@ -352,6 +358,8 @@ fn generator(
     }
     let jobs = busy;
     // A depth that changes is that of one load, of which threads take requests in turn.
+    // A search changes one depth. Jobs with depths of their own could not follow it, so they
+    // take requests of one workload in turn.
     let parts = if adapts { jobs } else { 1 };
     let shares = share::shares(config, jobs / parts, facts)?;
     let mut plans = Vec::with_capacity(jobs as usize);

@@ -50,6 +50,8 @@ pub(crate) fn shares(
         return refuse("only Poisson arrivals can be shared; others are one stream for one job");
     }
     let depth = outstanding(config);
+    // A job with no request outstanding would do nothing, and the run would have fewer jobs than
+    // it says.
     if depth.is_some_and(|depth| depth < u64::from(jobs)) {
         return refuse("there are more jobs than requests outstanding; raise the depth");
     }
@@ -88,8 +90,12 @@ fn share(
     mine.depth = depth.map(|depth| part(depth, job, jobs) as u32);
     mine.threads = None;
     mine.requests = config.total_requests().map(|requests| part(requests, job, jobs));
+    // The ramp-up is counted over all jobs together. A share of each would end at different
+    // moments.
     mine.ramp_up = 0;
     if let Some(arrivals) = &mut mine.arrivals {
+        // Poisson processes add up: n independent ones of rate r/n are one of rate r. That is
+        // why only Poisson arrivals can be shared.
         arrivals.rate = arrivals.rate.map(|rate| rate / f64::from(jobs));
         arrivals.mean_gap = arrivals.mean_gap.map(|gap| Span(gap.0 * u64::from(jobs)));
     }
@@ -133,6 +139,8 @@ fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
 /// The equal part of the range that each job of a sequential workload has for itself, as threads of a
 /// workload have, in whole alignments; `None` where all jobs have all of it.
 fn part_of_range(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Option<u64> {
+    // Random jobs may share the whole range. Sequential ones would read the same blocks one
+    // after the other, and a cache would serve all but the first.
     let sequential = config.address.pattern == Pattern::Sequential
         || config.sequential_percent.is_some_and(|percent| percent > 0.0);
     let alignment = config.resolved().alignment.map_or(1, |alignment| alignment.0).max(1);
@@ -148,6 +156,8 @@ pub(crate) fn part(whole: u64, job: u32, jobs: u32) -> u64 {
 /// The seed of a job: that of the run for the first, so that one job draws what a simulated run
 /// draws.
 pub(crate) fn seed(run: u64, job: u32) -> u64 {
+    // The factor is 2^64 divided by the golden ratio. Seeds of neighbouring jobs differ in many
+    // bits, and job 0 keeps the seed of the run.
     run.wrapping_add(u64::from(job).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 

@@ -93,6 +93,8 @@ impl Spooled {
         self.looked = Instant::now();
         for (job, (tape, before)) in tapes.zip(&mut self.rows).enumerate() {
             let rows = self.file.rows_of(job as u32);
+            // This job has handed rows over by itself since the last look. Its rows are not
+            // older than a second.
             if std::mem::replace(before, rows) != rows {
                 continue;
             }

@@ -43,6 +43,8 @@ pub(crate) fn wait_ready(
                 {
                     return Err(BenchError::Unprepared);
                 }
+                // A job that opens a target of a dead server waits in the kernel. The run must
+                // not wait for it without end.
                 if began.elapsed() >= run.options.timeout {
                     let (target, waited) = (run.name(), run.options.timeout);
                     return Err(BenchError::Silent { target, waited });
@@ -66,6 +68,8 @@ pub(crate) fn wait_for(supervisor: &mut dyn Supervisor) -> Result<RunStart, Benc
         RunStart::Now => return Ok(start),
         RunStart::At(moment) => moment,
     };
+    // The wait is cut into short sleeps, so that an interrupt is heard. The jobs themselves wait
+    // for the exact moment.
     while let Some(left) = moment.checked_duration_since(Instant::now() + LEAD) {
         if supervisor.report(&RunProgress::preparing(1.0)) == KeepGoing::Stop {
             return Err(BenchError::Unprepared);

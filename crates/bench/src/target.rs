@@ -347,6 +347,8 @@ impl RealTarget {
     /// Which of the files `offset_bytes` lies in, and where in it.
     #[inline]
     pub(crate) fn locate(&self, offset_bytes: u64) -> (usize, u64) {
+        // Nearly all targets are one file. The search for the part is left out for them on each
+        // request.
         if self.more.is_empty() {
             return (0, offset_bytes);
         }
@@ -515,6 +517,8 @@ fn open(name: &str, access: &Access, opening: Opening) -> Result<(OwnedFd, bool)
     let mut flags = mode | OFlags::CLOEXEC | OFlags::NOCTTY;
     if is_device && mode == OFlags::RDWR {
         // Fails while anybody has claimed the device: a mount, an array, another name space.
+        // O_EXCL on a block device is a claim. It protects a mounted file system even if a check
+        // before this call has missed it.
         flags |= OFlags::EXCL;
     }
     flags |= match opening.sync_writes {

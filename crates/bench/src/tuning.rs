@@ -80,6 +80,8 @@ pub(crate) fn search(
     let disk = target.disk_name();
     let interrupts = disk.as_deref().and_then(Interrupts::of_disk);
     let before = interrupts.as_ref().map(Interrupts::counts);
+    // The first load also lets caches, clocks and the scheduler settle. Its rate decides whether
+    // a search is worth its time at all.
     let settled = trials.rate(default, 0, WARM_UP)?;
     if settled < SLOW_IOPS {
         let note = format!(
@@ -98,6 +100,8 @@ pub(crate) fn search(
     // On a loop device the job stays where it starts in any case.
     let stays = disk.is_some_and(|disk| disk.starts_with("loop"));
     if alone && free && !stays {
+        // Cores are tried with the best method only. Trying every method on every core would
+        // take many times longer.
         let pinned = |core| Candidate { core: Some(core), ..best };
         let cores = pinning::worth_binding(interrupted);
         // To be bound costs freedom: it is tried as if it cost more than not to be.
@@ -128,6 +132,8 @@ fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
 /// the next one is prepared.
 fn ladder(depth: u32, may_spin: bool) -> Vec<Candidate> {
     let of = |complete: u32, submit, waiting| {
+        // A strategy is cut to the depth of the job. Several of them may become the same, and
+        // duplicates are removed below.
         let strategy = SubmitStrategy { complete, submit, waiting }.of_job(depth, true);
         Candidate { strategy, core: None }
     };
@@ -213,6 +219,8 @@ impl Trials<'_> {
         let options = BenchOptions { probing: Probing::Off, ..candidate.applied(options) };
         BenchRun {
             source,
+            // Other addresses than those of the run: blocks that a trial has read would be in a
+            // cache of the device when the run begins with them.
             seed: !seed ^ (round as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15),
             limits: RunLimits { duration: Some(time), ..RunLimits::default() },
             keep: Keep::Summary,

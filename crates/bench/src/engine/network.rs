@@ -19,6 +19,8 @@ use crate::network::protocol::Outbox;
 use crate::network::{Link, Remote};
 
 /// What is received in one call, beside the rest of a long read.
+// Several answers fit into one receive call. The rest of a long read does not go through here:
+// it is received where it belongs.
 const STAGING_BYTES: usize = 128 << 10;
 
 /// Pieces of memory that one call sends.
@@ -68,6 +70,8 @@ impl Network {
         content: Option<Content>,
         fua: bool,
     ) -> io::Result<Network> {
+        // A socket that waits could be stuck in sending while the server waits for us to
+        // receive. Without waiting both directions make progress in one thread.
         link.stream.set_nonblocking(true)?;
         link.protocol.prepare(slots, fua);
         Ok(Network {
@@ -143,6 +147,8 @@ impl Network {
             return;
         }
         self.broken = Some(why);
+        // Nothing that the server still sends may be taken for an answer. Outstanding requests
+        // fail with the error of a connection that was reset.
         self.link.stream.shut_down();
         self.out.clear();
         self.held.clear();
@@ -165,6 +171,8 @@ impl Network {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
                     // What the server said before it went may still be there.
+                    // A server often says why before it closes. Its message may be in the socket
+                    // although sending has failed.
                     self.receive();
                     self.give_up_for(format!("the connection broke: {error}"));
                 }
@@ -195,6 +203,8 @@ impl Network {
 
     /// The server has answered the request in `slot`.
     fn answered(&mut self, slot: u32, outcome: Outcome) {
+        // A server may answer a write before all of its data was sent. The memory is still read
+        // by the socket, so the slot must not be used again yet.
         if self.out.holds(slot) {
             self.held.push((slot, outcome));
         } else {
@@ -224,6 +234,8 @@ impl Network {
             Some(Payload { slot, range, .. }) => {
                 let request = Request::read(0, range.end as u32);
                 let (place, _) = self.buffers.place(*slot, &request);
+                // One call receives the rest of a long read where it belongs, and what follows
+                // into the staging area. The data of long reads is never copied.
                 let room = range.len() + staging.len();
                 let mut parts =
                     [IoSliceMut::new(&mut place[range.clone()]), IoSliceMut::new(staging)];
@@ -278,12 +290,16 @@ impl Network {
             }
         }
         // What is left is less than a header, or nothing.
+        // Less than a header is left, so the move is short. In return the next call has the
+        // whole area, and messages are always contiguous.
         self.staging.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
     }
 
     /// Waits until there is something to receive, or room for what is to be sent; whether there is.
     fn wait(&mut self, wait: Duration) -> io::Result<bool> {
+        // The protocol may have something to send at a later time, such as a command that the
+        // server had no room for. The wait ends then.
         let due = self.link.protocol.due();
         let wait = due.map_or(wait, |due| wait.min(due.saturating_duration_since(Instant::now())));
         let mut wanted = PollFlags::IN;
@@ -307,6 +323,8 @@ impl Engine for Network {
             self.done.push((slot, -libc::ECONNRESET));
             return;
         }
+        // A request that the server never takes ends at once, with its outcome. It is reaped
+        // like any other, so that every slot comes back.
         if let Err(outcome) = self.link.protocol.encode(slot, request, &mut self.out) {
             self.done.push((slot, outcome));
             return;
@@ -324,6 +342,8 @@ impl Engine for Network {
         let want = want as usize;
         let until = wait.map(|wait| Instant::now() + wait);
         // Alone, an answer cannot be there already; among many one usually is.
+        // Looking costs a system call. It is worth it only if an answer is likely to be there
+        // already; otherwise the wait below tells at the same price.
         if self.outstanding > 1 && self.done.len() < want {
             self.receive();
             // What the server asked for, such as the next part of a write.
@@ -375,6 +395,8 @@ impl Engine for Network {
 
     /// The connection is for the next one who needs one.
     fn end(self) {
+        // A login takes several round trips. A connection in order is kept for the next job,
+        // such as the next load of a search.
         let used_up = self.broken.is_some() || self.outstanding > 0 || self.to > 0;
         if !used_up {
             self.remote.keep(self.link);

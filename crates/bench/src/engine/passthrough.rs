@@ -72,17 +72,23 @@ impl Generic {
             .map_err(|error| failed(error.into()))?;
         let nsid = namespace_id(&file).map_err(failed)?;
         let refuse = |why: String| Err(BenchError::Option { option: "passthrough", why });
+        // The checks before a run looked at the block device. If the generic device were another
+        // namespace, commands would destroy data that nobody checked.
         if namespace_id(&block).map_err(failed)? != nsid {
             return refuse(format!("{name} and its block device are different namespaces"));
         }
         let identified = identify(&file, nsid).map_err(failed)?;
         let format = Format::of(&identified);
+        // Commands would have to carry the metadata of each block, and this engine has no memory
+        // for it. Refusing is better than figures of failed commands.
         if format.metadata_bytes > 0 {
             return refuse(format!(
                 "the namespace has {} bytes of metadata a block, which commands would have to carry",
                 format.metadata_bytes
             ));
         }
+        // Offsets are divided by the size of a block. With a wrong size every request would
+        // reach another place of the drive.
         if format.block_bytes != block_bytes {
             return refuse(format!(
                 "the drive tells of blocks of {} bytes, the kernel of {block_bytes}",
@@ -178,6 +184,8 @@ impl Passthrough {
         let Some(generic) = &target.generic else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        // A command has 80 bytes of payload: entries of 128 bytes carry it, and completions of
+        // 32 bytes bring its result.
         let ring =
             uring::build::<squeue::Entry128, cqueue::Entry32>(slots.next_power_of_two(), setup)?;
         ring.submitter().register_files(&[generic.file.as_raw_fd()])?;
@@ -197,6 +205,8 @@ impl Passthrough {
     fn command(&mut self, slot: u32, request: &Request) -> Option<[u8; 80]> {
         let address = match request.op {
             Op::Trim => {
+                // The drive reads the range while the command is outstanding. Each slot has its
+                // own place, which stays until the slot is used again.
                 let range = &mut self.ranges[slot as usize];
                 *range = nvme_command::range(request, self.namespace)?;
                 range.as_ptr() as u64

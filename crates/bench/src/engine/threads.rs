@@ -82,6 +82,8 @@ impl Engine for Threads {
     }
 
     fn turn(&mut self, _want: u32, _wait: Option<Duration>) -> io::Result<()> {
+        // One request at a time: the job has one slot with this engine. A loop would only hide a
+        // mistake in the plan.
         if let Some((slot, request)) = self.pushed.pop() {
             let outcome = self.carry_out(&request);
             self.done.push((slot, outcome));

@@ -15,6 +15,8 @@ use crate::content::Content;
 use crate::target::RealTarget;
 
 /// Most slots of a ring: what the kernel takes (IORING_MAX_ENTRIES).
+// A ring with more entries is refused by the kernel. Deeper loads need several jobs, each with a
+// ring of its own.
 pub(crate) const SLOTS_MAX: u32 = 32_768;
 
 /// The files of the target are registered in the order of their addresses; its buffers are one
@@ -83,7 +85,11 @@ impl Uring {
         if files.is_empty() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
+        // The kernel wants a power of two. The ring has an entry for each slot, so a push never
+        // finds it full.
         let mut ring = build(slots.next_power_of_two(), setup)?;
+        // With a registered file the kernel need not look up and count the descriptor for each
+        // request. Several files of one target are one table, in the order of their addresses.
         ring.submitter().register_files(&files)?;
         // Saves a look-up in every call; older kernels do not know it.
         let _ = ring.submitter().register_ring_fd();
@@ -119,6 +125,8 @@ impl Uring {
         let (memory, length) = (place.as_mut_ptr(), request.length_bytes);
         let (index, offset) = self.target.locate(request.offset_bytes);
         let file = types::Fixed(index as u32);
+        // A registered buffer is pinned once. For other memory the kernel pins and releases the
+        // pages for every request.
         let fixed = own && self.registered;
         match request.op {
             Op::Read if fixed => opcode::ReadFixed::new(file, memory, length, BUFFER)
@@ -150,6 +158,8 @@ impl Uring {
     #[cold]
     fn discard_now(&mut self, slot: u32, request: &Request) -> bool {
         let (index, offset) = self.target.locate(request.offset_bytes);
+        // Kernels before 6.12 take no discards through a ring. The job waits for each discard
+        // then, as a job of fio does.
         if self.trims[index] != Trim::BlockingDiscard {
             return false;
         }
@@ -168,6 +178,8 @@ impl Uring {
     fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         // A polling thread of the kernel that is awake needs no call to submit.
         let polled = self.ring.params().is_setup_sqpoll();
+        // The count is part of the tool's own cost (S4-45). With SQPOLL a submission is a write
+        // to memory, and counting it as a system call would be wrong.
         let called = want > 0 || !polled || self.ring.submission().need_wakeup();
         self.system_calls += u64::from(called);
         submit(&self.ring.submitter(), want, wait)
@@ -217,12 +229,16 @@ where
         builder
     };
     let mut modern = basic();
+    // One thread uses the ring, and the kernel may count on that. SUBMIT_ALL goes on after a
+    // request that fails at once; without it the rest of the batch would wait for the next call.
     modern.setup_single_issuer().setup_submit_all().setup_no_sqarray();
     if !setup.sqpoll {
         // Completions are worked on when we ask for them, and not by interrupting us (Linux 6.1).
         modern.setup_defer_taskrun().setup_taskrun_flag();
     }
     match modern.build(entries) {
+        // A kernel that does not know one of the flags refuses all of them with EINVAL. The
+        // figures are then those of a plain ring, which is what such a kernel has.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => basic().build(entries),
         other => other,
     }
@@ -255,6 +271,8 @@ impl Engine for Uring {
     }
 
     fn turn(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
+        // Enough is there already. The call is made only to submit, and without waiting: a wait
+        // would add the time of a switch to each latency.
         if self.reapable() >= want as usize {
             let nothing = self.ring.submission().is_empty();
             return if nothing { Ok(()) } else { self.enter(0, None) };
@@ -266,6 +284,8 @@ impl Engine for Uring {
         if self.reapable() >= want as usize {
             return Ok(true);
         }
+        // With IOPOLL or deferred work completions appear only when the kernel is asked.
+        // Otherwise they appear in the ring by themselves, and looking costs no call.
         let (polled, deferred) =
             (self.ring.params().is_setup_iopoll(), self.ring.submission().taskrun());
         if polled || deferred {

@@ -157,6 +157,8 @@ impl Outbox {
         // Headers without data between them are one piece.
         let mut head_to = head_from;
         for message in &self.messages {
+            // A message may need two pieces: its header and its data. It is left for the next
+            // call if there is no place for both.
             if count + 2 > parts.len() {
                 break;
             }
@@ -191,6 +193,8 @@ impl Outbox {
             }
             self.messages.pop_front();
         }
+        // Headers are removed only when all are sent. Removing each by itself would move the
+        // rest every time.
         if self.messages.is_empty() {
             self.heads.clear();
             self.heads_from = 0;

@@ -63,6 +63,9 @@ impl RunProbe {
         let disks: Vec<String> = disk.into_iter().collect();
         let first = Snapshot::take(Duration::ZERO, &disks, &sensors);
         let zero = Instant::now();
+        // The first snapshot shows what a sample costs on this machine: some hundred
+        // microseconds, more with many disks. The interval follows it, so that probing takes a
+        // thousandth of a processor at most.
         let interval =
             interval.unwrap_or_else(|| ((zero - began) * COST_SHARE).max(INTERVAL_LEAST));
         let (stop, stopped) = channel::<()>();
@@ -121,6 +124,8 @@ impl Snapshots {
                 even = !even;
                 even
             });
+            // Every other snapshot goes and the interval doubles. Counters only grow, so the
+            // difference of two neighbours is still exact over the longer time.
             self.interval *= 2;
         }
         self.kept.push(snapshot);

@@ -10,6 +10,8 @@ use super::candidate::Candidate;
 use crate::error::BenchError;
 
 /// Every method is tried so often at most, and at least before a search may end early.
+// Fifteen rounds of 200 ms are three seconds for each method. The sign test over nine rounds of
+// 3 ms that was there before had too little power on a shared machine.
 const ROUNDS: usize = 15;
 pub(super) const ROUNDS_LEAST: usize = 5;
 /// What costs more is worth it where it is faster by more than this share.
@@ -60,6 +62,8 @@ impl Race {
             for at in order {
                 self.rates[at].push(rate(self.candidates[at], round)?);
             }
+            // The standard error of a median of fewer than five rounds says little. Dropping out
+            // before that would be chance.
             if round + 1 >= ROUNDS_LEAST {
                 self.drop_out();
                 if self.is_settled() {
@@ -148,6 +152,8 @@ impl PairedDifference {
     /// Round by round: whatever slows the machine down for a while meets both.
     fn of(one: &[f64], other: &[f64]) -> PairedDifference {
         let differences: Vec<f64> =
+            // The logarithm makes "10 % faster" and "10 % slower" equally far from zero. A plain
+            // quotient would favour whatever is in the numerator.
             one.iter().zip(other).map(|(one, other)| (one / other).ln()).collect();
         // Of a normal distribution half of the distance between the quartiles is 0.6745 standard
         // deviations, and the standard error of the median is 1.2533 of these by the root of the number.
