@@ -102,6 +102,8 @@ impl<P: Policy> BlockFtl<P> {
     /// One plane with the policy and the number of good blocks of the whole device.
     fn sample_plane(&self, pages: u32, seed: u64) -> BlockFtl<P> {
         let whole = &self.store;
+        // The sample has the good blocks of the worst plane, so that its state fits into every
+        // plane. Its blocks never go bad, because preconditioning must not use up their life.
         let good = whole.geometry.blocks_per_plane - whole.blocks.bad_most();
         let geometry = whole.geometry.of_one_plane(good);
         let b = whole.pages_per_block();
@@ -131,6 +133,8 @@ impl<P: Policy> BlockFtl<P> {
         let mut out = Vec::new();
         // Pages that are written together go to one log.
         let writes = P::settling_writes(self.store.shares) * u64::from(random.at_a_time());
+        // A few more writes separate neighbouring planes. With equal states all planes would
+        // merge at the same moments of the run.
         let step = writes / 20 + 1;
         watch.expect(writes + step * u64::from(planes - 1) + sample::stamps(planes, per_plane));
         sample.fill_in_order(per_plane, watch)?;
@@ -162,6 +166,8 @@ impl<P: Policy> BlockFtl<P> {
                 continue;
             }
             let block = good[local.block_of_page(*at) as usize];
+            // The product may exceed 32 bits for the last page of a large device, and it is
+            // compared with the number of pages before it is narrowed.
             let page = index as u64 * u64::from(store.planes.get())
                 + u64::from(store.residues[plane as usize]);
             if page >= u64::from(pages) {
@@ -178,6 +184,8 @@ impl<P: Policy> BlockFtl<P> {
             store.set_data(Place { plane, block: block as u32 }, to(*data));
         }
         let mut policy = sample.policies[0].clone();
+        // The policy is cloned from plane 0 of the sample and names blocks of the sample. They
+        // become the good blocks of this plane in the same order.
         policy.relocate(&to);
         self.policies[plane as usize] = policy;
     }
@@ -207,6 +215,8 @@ impl<P: Policy> Ftl for BlockFtl<P> {
 
     fn trim(&mut self, page: u32, out: &mut Vec<FlashOp>) {
         let Some(at) = self.locate(page) else { return };
+        // The map changes before the policy is told. `trimmed` looks for logs and data blocks
+        // without a valid page and must not count this one.
         self.store.map[page as usize] = NONE;
         self.store.blocks.invalidate(self.store.geometry.block_of_page(at));
         let (place, _) = self.store.place(page);
@@ -229,6 +239,8 @@ impl<P: Policy> Ftl for BlockFtl<P> {
         let enough = (self.store.config.free_blocks_background * blocks).ceil() as u32;
         !self.store.read_only
             && self.store.blocks.free_count(plane) < enough
+            // One merge for each call: a call ends after a bounded amount of work, and the
+            // device can serve a request of the host in between.
             && self.policies[plane as usize].merge_one(&mut self.store, plane, out)
     }
 

@@ -126,6 +126,8 @@ impl Agrawal {
                     package.become_copy(source.package(), local);
                 }
                 _ => {
+                    // Each package that goes its own way draws its own pages. With one seed for
+                    // all, every package would clean at the same writes.
                     let rng = Rng::new(seed.wrapping_add(u64::from(number)), "precondition");
                     let random = RandomWrites::new(rng, local.max(1), (dies, together));
                     let overwriter =
@@ -146,6 +148,8 @@ fn share(pages: u32, number: u32, packages: u32) -> u32 {
 
 /// Consecutive packages of the stripe lie on different channels.
 fn die_of_package(geometry: &Geometry, number: u32) -> u32 {
+    // Neighbouring logical pages are in neighbouring packages. On different channels their
+    // transfers do not wait for one another.
     let dies_per_channel = geometry.dies() / geometry.channels;
     (number % geometry.channels) * dies_per_channel + number / geometry.channels
 }
@@ -155,6 +159,8 @@ fn check_choices(config: &FtlConfig) -> Result<(), ConfigError> {
     let built_in = |key: &str, what: &str, help: &str| {
         Err(ConfigError::new(key, format!("`agrawal` {what}"), help))
     };
+    // A key that is accepted without effect would be reported as the setting of the run. A
+    // reader would compare policies that were never used.
     if config.cleaning != Cleaning::Greedy {
         return built_in(
             "ftl.cleaning",
