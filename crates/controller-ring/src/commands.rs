@@ -51,6 +51,9 @@ impl RingCard {
     /// The command in `slot` begins.
     pub(super) fn begin(&mut self, now: Time, slot: usize, bus: &mut dyn BusMaster) {
         match self.block.get(slot).descriptor.kind() {
+            // The data of a write crosses the link before the medium is touched; that of a read
+            // comes out of the medium first. Both directions therefore cost different sums
+            // (S0-23).
             RingCommandKind::Write => self.queue_data(slot, bus, DmaDirection::FromHost),
             RingCommandKind::Read | RingCommandKind::Trim | RingCommandKind::Flush => {
                 self.access(now, slot, bus)

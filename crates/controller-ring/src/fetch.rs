@@ -12,9 +12,13 @@ impl RingCard {
     /// The host gives a block (S0-13).
     pub(super) fn doorbell(&mut self, now: Time, (offset, size): (u32, u32)) {
         let Some(setup) = self.registers.setup else { return };
+        // One block at a time is the protocol (S0-14). A second one is a mistake of the driver,
+        // which the card shows in its registers instead of guessing.
         if self.block.outstanding || self.prefetch.early_doorbell.is_some() {
             return self.registers.fail(RingFault::BlockOutstanding);
         }
+        // The prefetch may still bring commands of this very block. The doorbell waits, so that
+        // none of them is fetched twice.
         if self.prefetch.is_under_way() {
             self.prefetch.early_doorbell = Some((offset, size));
             return;
@@ -42,6 +46,8 @@ impl RingCard {
     /// The last command of the block begins: looks whether the next ones are there (S0-26).
     pub(super) fn prefetch(&mut self) {
         let Some(setup) = self.registers.setup else { return };
+        // A prefetch looks whether the host has written its next commands already, before it
+        // gives them. What is not there has no owner bit, and `take` leaves it out.
         if setup.prefetch > 0 && self.block.holds_nothing() {
             let (first, _) = self.block.missing();
             self.prefetch.pieces =
@@ -66,6 +72,8 @@ impl RingCard {
                 self.registers.fail(RingFault::RingUnreachable);
                 break;
             }
+            // A descriptor that still belongs to the host ends the prefetch. Those behind it are
+            // newer, so they cannot be ready either.
             if !self.block.take(&setup, descriptor, prefetch) {
                 break;
             }

@@ -66,6 +66,8 @@ impl PciDevice for RingCard {
             let own = self.queue.next_time().filter(|at| *at <= now);
             match (own, flash) {
                 // Late events (the card stood still) happen now.
+                // The earlier event comes first, and the card's own one if both are at the same
+                // time. The order must not depend on how far the caller advances at once.
                 (Some(at), flash) if flash.is_none_or(|flash| at <= flash) => {
                     if let Some((_, event)) = self.queue.pop_due(at) {
                         self.handle(now, event, bus);

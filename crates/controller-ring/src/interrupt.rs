@@ -28,6 +28,8 @@ impl Interrupts {
         self.unreported = 0;
         self.timed = false;
         self.pending = false;
+        // A timeout cannot be taken out of the queue. It carries the number of its batch and is
+        // ignored if another one has begun.
         self.batch = self.batch.wrapping_add(1) & REST;
     }
 
@@ -73,6 +75,8 @@ impl RingCard {
 
     fn raise(&mut self, now: Time, bus: &mut dyn BusMaster) {
         self.interrupts.forget();
+        // A masked interrupt is kept and not dropped. It is sent when the mask goes, or the host
+        // would wait for returns that are there already.
         if self.registers.values.interrupt_mask {
             self.interrupts.pending = true;
             return;

@@ -135,6 +135,8 @@ impl RingCard {
     /// [`ConfigError`] names the key that is wrong.
     pub fn fresh(config: &RingConfig, seed: u64) -> Result<RingCard, ConfigError> {
         config.check()?;
+        // The card holds the block that is being returned, the next one, and what it has
+        // prefetched. A power of two makes the number of a descriptor, masked, its place.
         let local = (config.card.max_block * 2 + config.card.prefetch).next_power_of_two();
         debug_assert!(local < 1 << SLOT_BITS);
         Ok(RingCard {
@@ -204,6 +206,8 @@ impl RingCard {
             return self.registers.switch_on(self.config.card.prefetch);
         }
         // Events of what was dropped must not come.
+        // Events name slots and engines. After the reset these belong to other commands, so no
+        // older event may come.
         self.queue = EventQueue::new();
         self.registers.switch_off();
         self.block.clear(now, &mut self.log);

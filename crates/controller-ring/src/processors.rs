@@ -65,6 +65,8 @@ impl RingCard {
     /// Gives the free engines something to do, then the free microprocessors: they prepare a transfer
     /// as soon as an engine takes the one before.
     pub(super) fn work(&mut self, now: Time) {
+        // Engines come first. A processor may begin the next command only when the transfer of
+        // the last one has left its place (S0-21).
         self.dma.start(now, &mut self.queue);
         for at in 0..self.processors.jobs.len() {
             if self.processors.jobs[at].is_none() {
@@ -84,6 +86,8 @@ impl RingCard {
         if std::mem::take(&mut self.processors.fetch_due) {
             return Some(Job::Fetch);
         }
+        // A processor prepares one command while the engine moves the data of the one before.
+        // That makes the time between commands the longer of the two times (S0-21).
         if !self.block.has_command() || self.dma.is_full_of_data() || self.faults.hangs {
             return None;
         }

@@ -48,6 +48,8 @@ impl Values {
         let Values { ring_size, response, prefetch, .. } = *self;
         let mode = ResponseMode::from_bits(response)?;
         let subset = response >> 16;
+        // Everything is checked when the card is switched on. A set-up that cannot work shows as
+        // a fault then, and not as wrong memory accesses later.
         let fits = ring_size.is_power_of_two() && (2..=65536).contains(&ring_size);
         let subset_fits = mode != ResponseMode::Subsets || subset > 0;
         let prefetch_fits = prefetch <= prefetch_max;
@@ -143,6 +145,8 @@ impl Registers {
             }
             layout::INTERRUPT_ACKNOWLEDGE => return Some(Event::Acknowledge),
             layout::NEXT_SIZE => {
+                // The offset is taken with the size. The host may write the next offset before
+                // the card has seen this doorbell.
                 self.doorbells.push_back((values.next_offset, value));
                 return Some(Event::Doorbell);
             }

@@ -18,6 +18,8 @@ impl Block {
         if error != Some(ErrorKind::NotACommand) {
             return descriptor.number.get();
         }
+        // A descriptor that is no command may carry any number. Its place in the card tells the
+        // true one, because numbers follow one another in the local memory.
         let mask = self.local.len() as u32 - 1;
         self.first.wrapping_add((slot as u32).wrapping_sub(self.first) & mask)
     }
@@ -71,6 +73,8 @@ impl Block {
             let size =
                 if setup.mode == ResponseMode::Block { rest } else { setup.subset.min(rest) };
             let stop = self.answered.wrapping_add(size);
+            // Descriptors that were not fetched yet cannot be done. Without this test the state
+            // of an older command in the same slot would be taken for theirs.
             let there = rest > 0 && !before(self.fetched, stop);
             let all = there && (0..size).all(|at| self.is_done(self.answered.wrapping_add(at)));
             if !all {
@@ -85,6 +89,8 @@ impl Block {
     fn are_back(&mut self, count: u32) -> bool {
         self.returned += count;
         let over = self.returned == self.end.wrapping_sub(self.first);
+        // Only the return of the last descriptor frees the block. Until then a doorbell is a
+        // fault (S0-14).
         self.outstanding &= !over;
         over
     }
@@ -121,6 +127,8 @@ impl RingCard {
                 Some(ErrorKind::Ownership)
             };
             let mut response = descriptor;
+            // The host gets the number that belongs to the place, also if the descriptor was
+            // wrong. It finds its request by it.
             response.number.set(number);
             let kept = layout::RESPONSE_FLAG | (descriptor.kind() as u32) << 2;
             response.control.set(kept);

@@ -94,6 +94,8 @@ pub struct TlpLink {
 
 /// Windows of `size` bytes that the range touches.
 fn windows(address: u64, bytes: u64, size: u64) -> u64 {
+    // Packets are cut at multiples of their size and not at the start of the data. Data that is
+    // not aligned may therefore need one packet more.
     if bytes == 0 { 0 } else { (address + bytes - 1) / size - address / size + 1 }
 }
 
@@ -222,6 +224,8 @@ impl TlpLink {
         let (mut at, end, mut issued) = (address, address + bytes, Time::ZERO);
         while at < end {
             let stop = (at / size * size + size).min(end);
+            // With n tags request i waits for the end of request i - n. Few tags on a link with
+            // a long way keep it partly idle.
             let tag = done.len().checked_sub(tags).map_or(Time::ZERO, |free| done[free]);
             issued = issued.max(tag) + request;
             let before = done.last().copied().unwrap_or(Time::ZERO);
@@ -268,6 +272,8 @@ impl TlpLink {
         let cut = self.cut_read(address, bytes);
         let wire = self.down.reserve(first, self.wire(cut.down.bytes));
         let before_first = self.wire(self.config.request_overhead.0) + self.way();
+        // The reservation knows the bandwidth only. The time that a lack of tags costs is added
+        // here, from the closed form of an otherwise unused link.
         let slowest = first + self.read_time(address, bytes).saturating_sub(before_first);
         (wire, slowest)
     }

@@ -29,6 +29,8 @@ impl RingCard {
             Work::Read(_) => self.traffic.data_to_host += traffic,
             _ => self.traffic.returns += traffic,
         }
+        // Medium and link work at the same time: the data flows through. The slower of the two
+        // ends the transfer.
         self.queue.schedule(wire.1.max(medium), Event::Sent(at as u32));
     }
 
@@ -57,6 +59,8 @@ impl RingCard {
             }
             Work::Return(first, count) => {
                 let slot = self.block.slot(first) as u32;
+                // A posted write is done for the engine when it is on the wire. The host sees it
+                // one link latency later.
                 self.queue.schedule(now + self.dma.link.latency(), Event::Landed(slot, count));
             }
             Work::Read(_) | Work::Write(_) => self.data_done(now, work, bus),

@@ -88,6 +88,8 @@ impl<F: PciFunction> RingDriver<F> {
         let parameters = RingParameters::read(&mut function)?;
         let setup = options.check(&parameters)?;
         // Whoever drove the card before may have left it on.
+        // The card must not hold the address of an older ring when the new one is set up.
+        // Switched off, it forgets everything that it was given.
         function.bar_write32(0, layout::CONTROL, 0);
         let requests = Requests::new(options.queue_depth)?;
         let ring = function.dma_allocate(setup.ring_size * layout::DESCRIPTOR_BYTES)?;
@@ -152,6 +154,8 @@ impl<F: PciFunction> RingDriver<F> {
             (layout::INTERRUPT_BATCH, batch),
             (layout::INTERRUPT_TIMEOUT, timeout_ns),
             (layout::INTERRUPT_MASK, mask),
+            // The control register comes last: the card takes over all other values when it is
+            // switched on. Changes after that would have no effect until the next start.
             (layout::CONTROL, layout::CONTROL_ENABLE),
         ] {
             self.function.bar_write32(0, register, value);
@@ -262,6 +266,8 @@ impl<F: PciFunction> RingDriver<F> {
             let Some((slot, bio, last)) = self.requests.next_bio() else { break };
             let address = if bio.sectors == 0 { 0 } else { bio.address.unwrap_or(own) };
             self.ring.push(&mut self.function, slot, &bio, address, page);
+            // The paper sends a single descriptor to an idle card (S0-27). Waiting for the whole
+            // request makes fewer blocks of more descriptors.
             let whole = self.options.idle_dispatch == IdleDispatch::WholeRequest;
             if last || !whole || self.ring.pending() >= self.setup.max_block {
                 self.send_if_idle(now);
@@ -294,6 +300,8 @@ impl<F: PciFunction> RingDriver<F> {
     fn send(&mut self, now: MonotonicTime, size: u32) {
         let (offset, requests) = self.ring.give(now, size);
         requests.for_each(|slot| self.requests.sent(slot, now));
+        // The size is the doorbell, so the offset is written first (S0-13). Posted writes reach
+        // the card in this order.
         self.function.bar_write32(0, layout::NEXT_OFFSET, offset);
         self.function.bar_write32(0, layout::NEXT_SIZE, size);
         self.interrupted = false;
@@ -378,9 +386,13 @@ impl<F: PciFunction> RingDriver<F> {
         if self.phase != Phase::Up {
             return true;
         }
+        // The next block goes out before the responses are made: the card works while the host
+        // completes requests (S0-28, S0-29).
         self.process_new_block(now);
         let found = self.ring.to_answer() > 0;
         self.counters.interrupts_empty += u64::from(!found);
+        // Interrupts stay off while the host polls. A card under load then interrupts once and
+        // not for every return.
         if matches!(self.options.completion, CompletionPolicy::Napi { .. }) && !self.polling {
             self.polling = true;
             self.function.bar_write32(0, layout::INTERRUPT_MASK, 1);

@@ -55,6 +55,8 @@ fn bios_of(request: &Request) -> u32 {
     match request.op {
         Op::Read | Op::Write => {
             let end = request.offset_bytes + u64::from(request.length_bytes);
+            // The number of pages touched and not the length decides: a request of one page that
+            // begins inside a page touches two (S0-4).
             (end.div_ceil(PAGE) - request.offset_bytes / PAGE) as u32
         }
         Op::Trim | Op::Flush => 1,
@@ -150,6 +152,8 @@ impl Requests {
     ) -> Option<Completion<MonotonicTime>> {
         let entry = &mut self.entries[slot as usize];
         entry.open -= 1;
+        // The first error is kept. Bios complete in order, so it is the error of the lowest
+        // address.
         if entry.status == Status::Ok {
             entry.status = status;
         }
@@ -186,6 +190,8 @@ impl Entry {
             }
             Op::Trim => {
                 // Only whole pages can be forgotten.
+                // A page that is trimmed only in part keeps its other sectors. The card forgets
+                // whole pages, so the range is rounded inwards; it may be empty then.
                 let first = offset_bytes.div_ceil(PAGE);
                 let pages = (end / PAGE).saturating_sub(first);
                 (RingCommandKind::Trim, if pages > 0 { first * PAGE } else { 0 }, pages as u32)

@@ -86,6 +86,8 @@ impl Ring {
     }
 
     pub(crate) fn index(&self, number: u32) -> u32 {
+        // The size is a power of two (S0-9), so the mask is the remainder. Numbers count on for
+        // ever and wrap at 2^32, which is a multiple of the size.
         number & (self.size - 1)
     }
 
@@ -94,6 +96,8 @@ impl Ring {
     }
 
     pub(crate) fn is_full(&self) -> bool {
+        // Numbers and not indexes are compared. Full and empty differ by the size then, and no
+        // place of the ring has to stay empty.
         self.first_free.wrapping_sub(self.oldest) == self.size
     }
 
@@ -131,6 +135,8 @@ impl Ring {
             number: U32::new(number),
         };
         let (offset, bytes) = (self.offset(number), descriptor.as_bytes());
+        // A card that prefetches may read a descriptor at any time. It must not find the owner
+        // bit set on a command that is only half written.
         if self.owner_last {
             function.dma_write(&self.region, offset + 4, &bytes[4..]);
             function.dma_write(&self.region, offset, &bytes[..4]);
