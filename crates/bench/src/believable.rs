@@ -5,6 +5,8 @@ use ssdyno_figures::{RunResult, TailVerdict, Warning, WarningKind, nanoseconds, 
 /// Requests that p99 needs: ten lie beyond it.
 const REQUESTS_LEAST: u64 = 1_000;
 /// Other programs that keep more than this part of one CPU busy may stand before more than a hundredth of the requests.
+// p99 leaves a hundredth of the requests beyond it. Another program that delays that many
+// decides about it alone.
 const OTHERS_CPUS: f64 = 0.2;
 /// More than half of what lies beyond p99 would be enough to move it.
 const STOLEN: f64 = 0.005;
@@ -51,6 +53,8 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
 pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<TailVerdict> {
     let p99 = result.latency_ns.as_ref()?.all.p99;
     let mut against: Vec<String> = Vec::new();
+    // Of 1000 requests ten lie beyond p99. With fewer, one slow request more or less moves the
+    // figure visibly.
     if result.requests < REQUESTS_LEAST {
         against.push(format!(
             "the run has {} requests, and p99 needs {REQUESTS_LEAST}",
@@ -92,6 +96,8 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
     }
     let floor = result.own_cost.and_then(|cost| cost.floor_cpu_ns_per_request);
     let late = result.issue_delay_ns.map(|delay| delay.p99);
+    // Up to a tenth of p99 may be this program's own time. The figure then still describes the
+    // target to about 10 %.
     for (ours, what) in [(floor, "the tool itself takes"), (late, "the tool issued 1 % late by")] {
         if let Some(ours) = ours.filter(|ours| *ours > OURS * p99) {
             against.push(format!("{what} {} of {}", nanoseconds(ours), nanoseconds(p99)));

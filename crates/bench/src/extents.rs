@@ -64,6 +64,8 @@ fn data_bytes(file: BorrowedFd<'_>, from: u64, size_bytes: u64) -> Option<u64> {
         };
         let hole = rustix::fs::seek(file, SeekFrom::Hole(start)).ok()?.min(end);
         // A file that grows or shrinks meanwhile.
+        // The file changes while it is looked at. A share of a changing file would be a guess,
+        // so nothing is said. The warning is left out then.
         if hole <= start {
             return None;
         }
@@ -73,6 +75,8 @@ fn data_bytes(file: BorrowedFd<'_>, from: u64, size_bytes: u64) -> Option<u64> {
             return Some(data);
         }
     }
+    // A badly fragmented file has millions of stretches, each a system call. The first hundred
+    // thousand stand for the rest.
     let looked_at = (at - from).max(1);
     Some((data as f64 / looked_at as f64 * size_bytes as f64) as u64)
 }

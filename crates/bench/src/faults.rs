@@ -8,6 +8,8 @@ use ssdyno_block::{Op, Request, counted};
 use crate::engine::{Outcome, error_of};
 
 /// So many failures in a row, and the target is taken for gone.
+// Single errors are figures of the target. A thousand without a success between them are a
+// target that is gone, and loading it further measures only how fast it fails.
 const IN_A_ROW_MAX: u64 = 1_000;
 
 /// Fewer bytes moved than asked for: no error number of the system, so one of ours.
@@ -55,6 +57,8 @@ impl Faults {
         *count += 1;
         first.get_or_insert(*request);
         self.in_a_row += 1;
+        // These errors mean that the device or the connection does not exist any more. More
+        // requests would only repeat them.
         let gone = matches!(
             error,
             libc::ENODEV | libc::ENXIO | libc::ENOMEDIUM | libc::ESHUTDOWN | libc::ECONNRESET

@@ -30,6 +30,8 @@ pub(crate) fn lock(name: &str, file: &OwnedFd, shared: bool) -> Result<Vec<Owned
     };
     take(name, file, own)?;
     let mut others = Vec::new();
+    // flock(2) belongs to an inode. Two nodes of one device, or a disk and its partition, are
+    // different inodes, and a lock on one says nothing about the other.
     for (node, is_shared) in nodes(file) {
         // Who may not open it cannot be kept away either.
         let Ok(other) = File::open(node).map(OwnedFd::from) else { continue };
@@ -81,6 +83,8 @@ fn take(name: &str, file: &OwnedFd, how: FlockOperation) -> Result<(), BenchErro
             // A file system without locks cannot keep anybody away.
             _ => return Ok(()),
         }
+        // The kernel keeps the lock of a program that has ended until its ring is taken down.
+        // Only such a lock is waited for; one whose holder lives is reported at once.
         if began.elapsed() >= LINGERS_MOST || !holder_is_gone(file).unwrap_or(false) {
             return Err(BenchError::Busy { target: name.to_owned() });
         }

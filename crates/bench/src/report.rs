@@ -47,6 +47,8 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
         })
     };
     // Where a part has no meaning, as with one request at a time, the name that was given stands.
+    // Several named methods may come to the same for a depth. The one that the user named comes
+    // first, and the result then repeats the user's word.
     let named = [run.options.method].into_iter().chain(Method::ALL).find(is_same);
     let (sqpoll, polled) = match plan.means {
         Means::Uring(setup) | Means::Passthrough(setup) => (setup.sqpoll, setup.iopoll),
@@ -193,6 +195,8 @@ impl Parts<'_> {
 
     fn fill_cost(&self, result: &mut RunResult) {
         let issued: u64 = self.reports.iter().map(|report| report.ended.issued).sum();
+        // Costs are per request. A run without a request has none, and a division by zero would
+        // put NaN into the result.
         if issued == 0 {
             return;
         }
@@ -216,6 +220,8 @@ impl Parts<'_> {
             result.warnings.extend(delays.overload());
         }
         result.notes.extend(delays.note());
+        // In a closed loop a request is meant to start when it does. A lateness of 0 for each of
+        // them would look like a measurement.
         result.issue_delay_ns = (!self.closed).then(|| IssueDelay {
             p50: delays.ours_ns_at(0.5),
             p99: delays.ours_ns_at(0.99),
@@ -231,6 +237,8 @@ impl Parts<'_> {
             let (read, counted) = (check.run.read_bytes, check.device.read_bytes);
             // Without any count, or with a page cache before it, the device says nothing of the reads.
             let missing = read.saturating_sub(counted) as f64 / read.max(1) as f64;
+            // The warnings about holes and about memory explain the difference already. A second
+            // one about the same bytes would look like another fault.
             let told = result
                 .warnings
                 .iter()
@@ -261,6 +269,8 @@ impl Parts<'_> {
         // All of them: shares are of the machine, wherever this process may run.
         let processors = SystemCounters::read(&Sources::default()).cores()? as f64;
         // The kernel works for the target, in whatever name; programs in user mode do not.
+        // Shares are of the whole machine, so the own share is the user time divided by all
+        // processors. What is left in user mode belongs to other programs.
         let own = self.usage.user_ns as f64 / 1e9 / (seconds * processors);
         let stolen = machine.mean(|sample| Some(sample.cpu.as_ref()?.steal));
         (seconds > MEANS_SOMETHING).then_some(Others { share: user - own, processors, stolen })
@@ -360,6 +370,8 @@ impl Parts<'_> {
         let polled = matches!(self.means, Means::Uring(Setup { iopoll: true, .. }));
         let cpu: u64 = self.reports.iter().map(|report| report.usage.cpu_ns()).sum();
         let wall: u128 = self.reports.iter().map(|report| report.wall.as_nanos()).sum();
+        // Both sums are over jobs, so the quotient is the mean share of the time that a job was
+        // on a CPU. Near one the job has no time left to issue more.
         let busy = cpu as f64 / (wall as f64).max(1.0);
         // An open loop spins for exact starts; a poller polls.
         if !self.closed

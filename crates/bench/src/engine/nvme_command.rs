@@ -49,6 +49,8 @@ pub(crate) fn encode(request: &Request, address: u64, namespace: Namespace) -> O
             RANGE_BYTES as u32
         }
         Op::Read | Op::Write => {
+            // The field has 16 bits and counts from zero. A longer request would wrap to a short
+            // one and appear to be very fast.
             if blocks > BLOCKS_MAX {
                 return None;
             }
@@ -93,6 +95,8 @@ pub(crate) fn outcome(result: i32, length_bytes: u32) -> Outcome {
         return if result == 0 { length_bytes as i32 } else { result };
     }
     // Status code type and code; "do not retry" and "more" say nothing of what happened.
+    // Passthrough returns the status of the drive itself. It is translated as the block layer
+    // does it, so that errors look the same with every engine.
     -match result & 0x7FF {
         0x081 => libc::ENOSPC,
         // Invalid opcode, field or namespace; no access to the namespace's range.

@@ -178,7 +178,7 @@ impl Uring {
     fn enter(&mut self, want: u32, wait: Option<Duration>) -> io::Result<()> {
         // A polling thread of the kernel that is awake needs no call to submit.
         let polled = self.ring.params().is_setup_sqpoll();
-        // The count is part of the tool's own cost (S4-45). With SQPOLL a submission is a write
+        // The count is part of the tool's overhead (S4-45). With SQPOLL a submission is a write
         // to memory, and counting it as a system call would be wrong.
         let called = want > 0 || !polled || self.ring.submission().need_wakeup();
         self.system_calls += u64::from(called);

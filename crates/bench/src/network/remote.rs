@@ -79,6 +79,8 @@ impl Remote {
             }
         }
         let (link, facts) = connect(&self.uri).map_err(|trouble| trouble.of(&self.name))?;
+        // All jobs use addresses below the size that the first connection told. A smaller export
+        // on another connection would fail requests, and a larger one would be another export.
         if facts.size_bytes != self.facts.size_bytes {
             let (was, is) = (self.facts.size_bytes, facts.size_bytes);
             let what = format!("the target had {was} B, and has {is} B on another connection");
@@ -111,6 +113,8 @@ impl Drop for Remote {
 /// Whether `link`, which was idle for so long, can be used.
 fn is_alive(link: &mut Link, idle: Duration) -> bool {
     let Link { stream, protocol } = link;
+    // Nothing is outstanding, so nothing should arrive. What has arrived is a ping, or the end
+    // of the connection, and only the protocol can tell.
     let arrived = stream.has_arrived();
     if !arrived && idle < IDLE_TRUSTED {
         return true;
@@ -136,6 +140,8 @@ fn with_targets(trouble: Trouble, uri: &Uri, name: &UnitName, deadline: Instant)
     if trouble.help != iscsi::UNKNOWN_TARGET {
         return trouble;
     }
+    // The list needs a session of its own, of the kind discovery. It is only help for a message:
+    // if it fails, the message stays as it was.
     let stream = Stream::connect(&uri.address, deadline).ok();
     match stream.and_then(|mut stream| iscsi::targets(&mut stream, &name.initiator, deadline)) {
         Some(names) => Trouble { help: format!("name one of its targets: {names}"), ..trouble },

@@ -26,6 +26,8 @@ pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOp
         let asking = jobs.iter().filter(|job| pick(job)).count();
         (asking > 0, asking > 0 && asking < jobs.len())
     };
+    // A ring polls or it does not, and the options of a ring hold for all its requests. Jobs
+    // that want both would need two runs.
     let (iopoll, mixed) = asked(|job| job.iopoll);
     if mixed {
         return refuse("iopoll", "either all jobs of a file poll for completions (hipri) or none");
@@ -67,6 +69,8 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
         (true, false) => PageCache::Kept,
     };
     let first = jobs.first().map(caches).unwrap_or_default();
+    // The target is opened once for all jobs, with or without O_DIRECT. Jobs that differ in it
+    // would need two open files of one target.
     if jobs.iter().map(caches).any(|other| other != first) {
         let why = "all jobs of a file must have the same (direct, invalidate)".to_owned();
         return Err(BenchError::Option { option: "direct", why });

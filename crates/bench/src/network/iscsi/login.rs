@@ -108,6 +108,8 @@ impl Parameters {
     /// In whole words: no message but the last of a burst is padded then.
     fn settled(self) -> Parameters {
         Parameters {
+            // A segment that is no multiple of 4 would need padding after each message of a
+            // burst. Cut to whole words only the last one can need it.
             segment_bytes: self.segment_bytes & !3,
             first_burst_bytes: self.first_burst_bytes.min(self.burst_bytes) & !3,
             ..self
@@ -136,6 +138,8 @@ pub(crate) fn log_in(
         if next == FULL_FEATURE {
             return Ok(login.parameters.settled());
         }
+        // Parameters are offered once, when the operational stage begins. A target may refuse a
+        // login that offers them again (RFC 7143, clause 6.3).
         if next == OPERATIONAL && stage == SECURITY {
             let most = RECEIVE_MOST.to_string();
             text.extend(self::text(&OFFERED));
@@ -178,6 +182,8 @@ impl Login {
             }
             refusal(header.0[36], header.0[37], &data)?;
             self.handle = u16::from_be_bytes([header.0[14], header.0[15]]);
+            // ExpStatSN follows each answer of the target, also during the login. The
+            // full-feature phase goes on from the number that the login has reached.
             conversation.numbers.status = header.word(24).wrapping_add(1);
             conversation.numbers.command_most = header.word(32);
             answer.extend(data);
@@ -185,6 +191,8 @@ impl Login {
                 break;
             }
             let flags = header.flags();
+            // A long answer comes in several messages. An empty request asks for the next one;
+            // the text counts only when it is whole.
             if flags & CONTINUE != 0 {
                 self.request(conversation, stage << 2, &[])?;
                 continue;

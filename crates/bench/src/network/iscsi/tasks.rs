@@ -121,6 +121,9 @@ impl Tasks {
 
     /// Sends the commands that the target takes by now.
     fn start(&mut self, out: &mut Outbox) {
+        // A target says with each answer how many commands it takes (RFC 7143, clause 4.2.2). A
+        // command beyond the window would be dropped without an answer, and the request would
+        // hang.
         while self.numbers.window() > 0
             && let Some(slot) = self.waiting.pop_front()
         {
@@ -140,6 +143,8 @@ impl Tasks {
         let Parameters { immediate, segment_bytes, first_burst_bytes, initial_r2t, .. } =
             self.parameters;
         let length = task.out_bytes();
+        // Data that goes with the command spares the target a question and the command a round
+        // trip. How much may go, and in which messages, was agreed on at login.
         let first = length.min(first_burst_bytes);
         let at_once = if immediate { first.min(segment_bytes) } else { 0 };
         let unasked = if initial_r2t { at_once } else { first };
@@ -148,6 +153,8 @@ impl Tasks {
             (0, _) => WRITE,
             _ => READ,
         };
+        // The F bit ends a burst. If more unasked data follows, it is in messages of its own,
+        // and the last of them has the bit.
         let is_final = if at_once == unasked { FINAL } else { 0 };
         // Bits 2:0: simple task.
         header.0[1] = is_final | direction | 1;
@@ -170,6 +177,8 @@ impl Tasks {
             header.set(16, tag);
             header.set(20, transfer);
             header.set(28, self.numbers.status);
+            // DataSN counts from 0 in each burst (RFC 7143, clause 11.7). Targets check it, and
+            // a gap is a protocol error.
             header.set(36, number as u32);
             header.set(40, from as u32);
             self.put(slot, header, from..to, out);
@@ -188,6 +197,8 @@ impl Tasks {
             }
             None => out.push(Some(slot), &header.0, part),
         }
+        // Data segments are padded to whole words. The padding is a message of its own in the
+        // outbox, because the data is not copied.
         if !bytes.is_multiple_of(4) {
             out.push(Some(slot), &[0; 3][..4 - bytes % 4], 0..0);
         }
@@ -198,6 +209,8 @@ impl Tasks {
         let tag = header.word(16);
         let slot = tag & ((1 << SLOT_BITS) - 1);
         let task = self.tasks.get(slot as usize).copied().flatten();
+        // A tag carries the count of the command. A second answer to an older command of the
+        // slot has another count and does not end the present one.
         let task = task.filter(|task| task.tag == Some(tag)).ok_or_else(|| {
             let kind = header.opcode();
             format!(
@@ -217,12 +230,17 @@ impl Tasks {
         out: &mut Outbox,
     ) -> Option<(u32, Outcome)> {
         let request = task.request;
+        // The unit has no room now; the request has not failed. It is sent again, and its
+        // latency includes the wait, as it does for every other initiator.
         if ended.is_for_later() && self.is_put_off((slot, task), ended, Instant::now()) {
             return None;
         }
         if ended != Ended::Good {
             self.remark(format!("{}: {}", request.op.name(), ended.words()), Some(request));
         }
+        // A unit attention tells of an event before the command, which was not carried out. The
+        // same command succeeds the next time. The limit ends a target that reports events
+        // without end.
         if ended.is_attention() && task.attentions < ATTENTIONS_MOST {
             let attentions = task.attentions + 1;
             self.tasks[slot as usize] = Some(Task { tag: None, attentions, ..task });
@@ -252,6 +270,8 @@ impl Tasks {
             ended.words()
         );
         self.remark(words, Some(task.request));
+        // The pause doubles: asking a full queue more often does not empty it, and it would load
+        // the target that is being measured.
         let refused = Some((first, (pause * 2).min(PAUSE_MOST)));
         self.tasks[slot as usize] = Some(Task { tag: None, refused, ..task });
         self.later.push((now + pause, slot));
@@ -275,6 +295,8 @@ impl Tasks {
         let (slot, mut task) = self.find(header)?;
         let (from, bytes) = (header.word(40) as usize, header.data_bytes());
         // In order, as was agreed on.
+        // DataPDUInOrder was agreed on, so data comes without gaps. A gap would leave bytes in
+        // the buffer that were never received.
         if from != task.received || from + bytes > task.in_bytes() {
             let most = task.in_bytes();
             return Err(format!("the target sent bytes {from} to {} of {most}", from + bytes));
@@ -406,6 +428,8 @@ impl Protocol for Tasks {
         let Some(bytes) = rest.first_chunk::<BHS_BYTES>() else { return Ok(None) };
         let header = Header(*bytes).checked()?;
         let is_data = header.opcode() == opcode::DATA_IN;
+        // The data of a read is not waited for: it goes to its place as it comes. Other messages
+        // are short and are looked at as a whole.
         let wanted = if is_data { header.head_bytes() } else { header.whole_bytes() };
         if rest.len() < wanted {
             return Ok(None);
@@ -418,6 +442,8 @@ impl Protocol for Tasks {
             let from = header.head_bytes();
             self.message(&header, &rest[from..from + header.data_bytes()], out)?
         };
+        // The answer may have opened the window. Commands that waited for it go out with the
+        // next call.
         self.start(out);
         piece.header_bytes += padding;
         Ok(Some(piece))

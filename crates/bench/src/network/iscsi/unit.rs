@@ -44,6 +44,9 @@ impl Questions<'_, '_> {
     fn ask(&mut self, cdb: &Cdb, bytes: u32) -> Result<(Ended, Vec<u8>), Trouble> {
         let mut answer = self.conversation.ask(self.lun, cdb, bytes)?;
         for _ in 1..TRIES_MOST {
+            // A unit that has just been found reports unit attentions and may still become
+            // ready. Both pass by themselves, so the question is repeated and the run does not
+            // fail.
             if answer.0.is_passing() {
                 std::thread::sleep(PAUSE);
             } else if !answer.0.is_attention() {
@@ -121,6 +124,8 @@ impl Questions<'_, '_> {
         let word = |data: &[u8], at: usize| {
             data[at..at + 4].iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
         };
+        // The long form comes first: the short one cannot name more than 2^32 blocks, and only
+        // the long one tells whether the unit is thin.
         let (ended, data) = self.ask(&cdb::read_capacity_16(32), 32)?;
         if ended.is_good() && data.len() >= 12 {
             let last = word(&data, 0) << 32 | word(&data, 4);
@@ -174,6 +179,8 @@ pub(crate) fn look(
         let page = page.unwrap_or([0; 64]);
         u64::from(u32::from_be_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]))
     };
+    // The limits are asked for and obeyed. A request that is too long would fail in the target,
+    // and the figures would be those of failures.
     let limits = questions.page(vpd::BLOCK_LIMITS)?;
     let most = match field(limits, 8) * block {
         0 => MOST_BYTES_UNTOLD,

@@ -25,6 +25,8 @@ pub(crate) fn negotiate(
 ) -> Result<Export, Trouble> {
     let mut handshake = Handshake { stream, deadline };
     let flags = handshake.greet()?;
+    // NBD_OPT_GO tells the block sizes and gives a reason for a refusal. Servers before the
+    // fixed handshake know only the name of the export and close the connection if it is wrong.
     if flags & wire::FIXED_NEWSTYLE != 0
         && let Some(export) = handshake.go(name)?
     {
@@ -84,6 +86,8 @@ impl Handshake<'_> {
             return Err(Trouble::protocol(format!("an unknown handshake ({style:#018x})")));
         }
         let flags = u16::from_be_bytes(self.read()?);
+        // Only flags that the server has offered may be answered. An unknown flag makes a server
+        // close the connection.
         let ours = flags & (wire::FIXED_NEWSTYLE | wire::NO_ZEROES);
         self.send(&u32::from(ours).to_be_bytes())?;
         Ok(flags)
@@ -101,6 +105,8 @@ impl Handshake<'_> {
         if answered != option {
             return Err(Trouble::protocol(format!("a reply to option {answered}, not {option}")));
         }
+        // The length comes from the network. Without a limit a server, or whatever listens on
+        // the port, could make the client ask for 4 GiB.
         if length > REPLY_MOST_BYTES {
             return Err(Trouble::protocol(format!("a reply of {length} B to option {option}")));
         }

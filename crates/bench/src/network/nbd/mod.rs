@@ -178,6 +178,8 @@ impl Protocol for Nbd {
             return Err(-libc::EINVAL);
         }
         self.count = self.count.wrapping_add(1);
+        // The slot finds the request without a search. The count tells two requests of one slot
+        // apart, so that a second answer to the first is noticed.
         let cookie = u64::from(self.count) << 32 | u64::from(slot);
         let kind = match request.op {
             Op::Read => wire::CMD_READ,
@@ -209,6 +211,8 @@ impl Protocol for Nbd {
         }
         let slot = reply.cookie as u32;
         let asked = self.asked.get_mut(slot as usize);
+        // Simple replies do not say how much data follows. Without the request the client cannot
+        // know where the next reply begins, so an unknown cookie ends the connection.
         let Some(asked) = asked.and_then(|asked| asked.take_if(|a| a.cookie == reply.cookie))
         else {
             return Err(format!(
