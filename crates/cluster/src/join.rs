@@ -1,7 +1,9 @@
 //! What the hosts measured, as one result.
 
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{ByOp, HostRun, Invariant, LoadWindow, OutsideWindow, RunResult, StopReason};
+use ssdyno_figures::{
+    ByOp, Confidence, HostRun, Invariant, LoadWindow, OutsideWindow, RunResult, StopReason,
+};
 use ssdyno_record::{HostPart, Recording, Together};
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
@@ -199,6 +201,11 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
     }
 }
 
+/// The meaning of intervals is in the result once: a thousand hosts would add a megabyte of it.
+fn brief(confidence: Confidence) -> Confidence {
+    Confidence { meaning: "as `confidence` of the run".to_owned(), ..confidence }
+}
+
 fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec<HostRun> {
     let points = HostRun::POINTS_MOST / parts.len().max(1);
     let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &mut HostPart)| {
@@ -216,6 +223,7 @@ fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec
             iops: figures.iops,
             throughput_bytes_per_second: figures.throughput_bytes_per_second,
             requests_by_op: ByOp::from_fn(|op: Op| part.recording.count(op)),
+            confidence: part.recording.confidence_of(&figures).map(brief),
             latency_ns: figures.latency_ns,
             clock_offset_ns: host.clock.unix_offset_ns(),
             clock_uncertainty_ns: host.clock.uncertainty_ns,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_prober::SystemSeries;
 
-use crate::latency::LatencyByOp;
+use crate::latency::{Confidence, LatencyByOp};
 use crate::provenance::Provenance;
 use crate::result::{ByOp, Energy, FlashOperations, OwnCost, SeriesPoint};
 use crate::tail::TailVerdict;
@@ -40,6 +40,9 @@ pub struct HostRun {
     pub requests_by_op: ByOp<u64>,
     /// From the intended start to the completion, within 0.4 %; `null` without requests.
     pub latency_ns: Option<LatencyByOp>,
+    /// Intervals around these figures, by its own requests alone; `null` where it has too few of them.
+    #[serde(default)]
+    pub confidence: Option<Confidence>,
     /// By how much its clock was ahead of the controller's. Times in this result are corrected by it.
     pub clock_offset_ns: i64,
     /// The offset may be wrong by this much to either side: half of the fastest answer, and the drift from before to

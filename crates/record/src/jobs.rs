@@ -1,7 +1,7 @@
 //! The figures of a part of a run: of a job, or of a namespace.
 
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{ByOp, JobResult, NamespaceResult, SeriesPoint};
+use ssdyno_figures::{ByOp, Confidence, JobResult, NamespaceResult, RunResult, SeriesPoint};
 
 use crate::buckets::Grid;
 use crate::recording::Recording;
@@ -27,6 +27,18 @@ impl Recording {
             latency_ns: self.latency(),
             ..JobResult::default()
         }
+    }
+
+    /// Intervals around `figures`, which are of this recording, as those of a whole run without rows; `None` where there are
+    /// too few requests for any.
+    pub fn confidence_of(&self, figures: &JobResult) -> Option<Confidence> {
+        let of_run = RunResult {
+            iops: figures.iops,
+            throughput_bytes_per_second: figures.throughput_bytes_per_second,
+            latency_ns: figures.latency_ns.clone(),
+            ..RunResult::default()
+        };
+        self.confidence(&of_run, &self.histogram_of_all(), None)
     }
 
     /// The series in `most` points at most, of which 0 is as many as 1. Neighbours are joined, in equal numbers but for the last:

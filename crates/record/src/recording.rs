@@ -213,7 +213,7 @@ impl Recording {
         &self.ops[op as usize]
     }
 
-    fn histogram_of_all(&self) -> Histogram {
+    pub(crate) fn histogram_of_all(&self) -> Histogram {
         let mut all = Histogram::default();
         self.ops.iter().for_each(|t| all.merge(&t.with_unanswered()));
         all
@@ -299,7 +299,7 @@ impl Recording {
         Some(latency(mean, inside.latency_ps_min, inside.latency_ps_max, &percentiles))
     }
 
-    fn confidence(
+    pub(crate) fn confidence(
         &self,
         result: &RunResult,
         all: &Histogram,

@@ -213,9 +213,7 @@ fn push_table(text: &mut String, table: &Table) {
 /// Each job of a file with several, each host of several, and each machine that was sampled.
 fn jobs(text: &mut String, r: &RunResult) {
     let jobs: Vec<Vec<String>> = r.jobs.iter().map(lines::jobs::row).collect();
-    for (name, rows) in
-        [("Job", jobs), ("Host", r.hosts.iter().map(lines::hosts::host_row).collect())]
-    {
+    for (name, rows) in [("Job", jobs), ("Host", lines::hosts::host_rows(r))] {
         if rows.is_empty() {
             continue;
         }

@@ -47,6 +47,8 @@ fn two_workers_give_one_result() {
     assert_eq!(result["hosts"].as_array().unwrap().len(), 2);
     let of = |at: usize| result["hosts"][at]["requests"].as_u64().unwrap();
     assert!(of(0) > 0 && result["requests"] == of(0) + of(1));
+    let around = &result["hosts"][1]["confidence"]["iops"];
+    assert_eq!(around["estimate"], result["hosts"][1]["iops"]);
     // Each has its own machine; the run has the program and the command.
     let of_host = |at: usize| &result["hosts"][at]["provenance"];
     assert!(of_host(1)["machine"]["architecture"].is_string(), "{}", of_host(1));

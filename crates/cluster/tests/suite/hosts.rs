@@ -141,7 +141,16 @@ fn real_targets_begin_together() {
         );
         // The machine of the test is a busy one.
         assert!(host.start_skew_ns.unwrap() < 50_000_000, "{host:?}");
-        assert!(host.latency_ns.is_some() && host.lost.is_none());
+        let latency = host.latency_ns.as_ref().unwrap().all;
+        assert!(host.lost.is_none());
+        // Of its own requests: around its own figures, and not those of all.
+        let confidence = host.confidence.as_ref().unwrap();
+        for (figure, interval) in
+            [(host.iops, confidence.iops), (latency.mean, confidence.latency_ns.all.mean)]
+        {
+            let around = interval.unwrap();
+            assert!(around.estimate == figure && around.low < figure && figure < around.high);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub(super) fn jobs(r: &RunResult) -> String {
 
 /// Each host of several, in the columns of the jobs.
 pub(super) fn hosts(r: &RunResult) -> String {
-    let rows: Vec<Vec<String>> = r.hosts.iter().map(lines::hosts::host_row).collect();
+    let rows = lines::hosts::host_rows(r);
     let mut head = lines::jobs::HEADER;
     head[0] = "Host";
     table(&head, &rows)

@@ -1,11 +1,13 @@
 //! Lines and rows about hosts, machines and other programs of a run on several hosts.
 
 use ssdyno_figures::{
-    HostRun, ProbedSystem, ScrapedMetrics, bytes_per_second, count, percent, rate,
+    Confidence, HostRun, Interval, ProbedSystem, RunResult, ScrapedMetrics, bytes_per_second,
+    count, percent, rate,
 };
 use ssdyno_prober::{CpuFractions, DiskRates, KernelActivity, NetworkRates};
 
-use super::latency::texts;
+use super::latency::{believed, texts};
+use crate::text::either_side;
 
 /// A line about it.
 pub(crate) fn line(metrics: &ScrapedMetrics) -> String {
@@ -77,24 +79,88 @@ pub(crate) fn system_row(system: &ProbedSystem) -> Vec<String> {
     row
 }
 
-/// Requests, rates and latencies as a row of text, in the columns of the jobs.
-pub(crate) fn host_row(host: &HostRun) -> Vec<String> {
+/// Requests, rates and latencies of each host of `r` as rows of text, in the columns of the jobs: below a figure its interval.
+pub(crate) fn host_rows(r: &RunResult) -> Vec<Vec<String>> {
+    // What denies the intervals of the run denies those of its hosts.
+    let are_believed = believed(r).is_some();
+    let row = |host| host_row(host, host.confidence.as_ref().filter(|_| are_believed));
+    r.hosts.iter().map(row).collect()
+}
+
+fn host_row(host: &HostRun, confidence: Option<&Confidence>) -> Vec<String> {
+    let with = |text: String, interval: Option<Interval>| match interval {
+        Some(interval) => format!("{text}\n{}", either_side(&interval)),
+        None => text,
+    };
     let mut row = vec![host.name.clone()];
     if host.lost.is_some() {
         row.extend(["lost".to_owned(), "-".to_owned(), "-".to_owned()]);
     } else {
+        let moved = confidence.and_then(|all| all.throughput_bytes_per_second);
         row.extend([
             count(host.requests),
-            rate(host.iops),
-            bytes_per_second(host.throughput_bytes_per_second),
+            with(rate(host.iops), confidence.and_then(|all| all.iops)),
+            with(bytes_per_second(host.throughput_bytes_per_second), moved),
         ]);
     }
     match &host.latency_ns {
         Some(latency) => {
+            let around = confidence.map(|all| all.latency_ns.all).unwrap_or_default();
             let [mean, p50, _, p99, p99_9, max] = texts(&latency.all, host.requests);
-            row.extend([mean, p50, p99, p99_9, max]);
+            row.extend([
+                with(mean, around.mean),
+                with(p50, around.p50),
+                with(p99, around.p99),
+                with(p99_9, around.p99_9),
+                max,
+            ]);
         }
         None => row.extend(std::iter::repeat_n("-".to_owned(), 5)),
     }
     row
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::WarningKind;
+    use ssdyno_figures::{Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp, Warning};
+
+    use super::*;
+
+    #[test]
+    fn a_host_has_its_intervals_below_its_figures() {
+        let around = |estimate: f64, side: f64| {
+            Some(Interval { estimate, low: estimate - side, high: estimate + side, level: 0.95 })
+        };
+        let latency = Latency { mean: 1e3, p50: 1e3, p99: 2e3, p99_9: 2e3, ..Latency::default() };
+        // The interval of the largest percentile is wider than the figure.
+        let intervals = LatencyIntervals {
+            mean: around(1e3, 30.0),
+            p99_9: around(2e3, 2e3 * 1.5),
+            ..LatencyIntervals::default()
+        };
+        let host = HostRun {
+            name: "a".into(),
+            requests: 5_000,
+            iops: 500.0,
+            latency_ns: Some(LatencyByOp { all: latency, ..LatencyByOp::default() }),
+            confidence: Some(Confidence {
+                iops: around(500.0, 10.0),
+                latency_ns: LatencyIntervalsByOp { all: intervals, ..Default::default() },
+                ..Confidence::default()
+            }),
+            ..HostRun::default()
+        };
+        let mut run = RunResult {
+            hosts: vec![host],
+            confidence: Some(Confidence::default()),
+            ..RunResult::default()
+        };
+        let row = host_rows(&run).remove(0);
+        assert!(row[2].ends_with("\n± 2.0 %") && row[4].ends_with("\n± 3.0 %"), "{row:?}");
+        assert!(!row[3].contains('\n') && !row[6].contains('\n'), "{row:?}");
+        assert!(row[7].ends_with("\nunknown"), "{row:?}");
+        run.warnings.push(Warning::new(WarningKind::NotSteady, "not steady"));
+        assert!(host_rows(&run)[0].iter().all(|cell| !cell.contains('\n')));
+    }
 }
