@@ -48,6 +48,8 @@ impl Default for Local {
 
 /// Numbers go round; `a` is before `b` if the shorter way leads up.
 pub(super) fn before(a: u32, b: u32) -> bool {
+    // The difference as a signed number is right as long as the two are less than 2^31 apart.
+    // The ring has at most 65536 descriptors, so they always are.
     (a.wrapping_sub(b) as i32) < 0
 }
 
@@ -136,6 +138,9 @@ impl Block {
         let held = self.fetched.wrapping_sub(self.end);
         let due = self.end & (setup.size - 1);
         let most = size_max.min(setup.size);
+        // The block must follow the one before, because descriptors that are held behind that
+        // one belong to it. A block with fewer descriptors than are held would leave some of
+        // them without a block.
         let fits = (1..=most).contains(&size) && size >= held && offset < setup.size;
         if !fits || !self.fresh && offset != due {
             return Err(RingFault::BadBlock);
@@ -144,6 +149,8 @@ impl Block {
             // Numbers begin anywhere that agrees with the index; the first descriptor will say.
             (self.end, self.fetched, self.next_command) = (offset, offset, offset);
         }
+        // The card counts as busy from the first doorbell on, also while it only fetches. The
+        // host waits for it in that time.
         self.busy_since.get_or_insert(now);
         self.outstanding = true;
         self.first = self.end;
@@ -170,12 +177,16 @@ impl Block {
             self.renumber(setup, descriptor.number.get());
         }
         let due = self.fetched;
+        // Owner, kind and number must all be right. The number finds a descriptor of the last
+        // round whose owner bit was left set.
         let right = descriptor.is_with_device()
             && descriptor.is_command()
             && descriptor.number.get() == due;
         if prefetch && !right {
             return false;
         }
+        // A wrong descriptor of a block takes its place all the same and ends with an error. The
+        // block can then be returned in full, and the host sees which descriptor was wrong.
         let error = (!right).then_some(ErrorKind::NotACommand);
         let slot = self.slot(due);
         self.local[slot] = Local { descriptor, state: State::Pending, error, fails: false };
@@ -186,10 +197,14 @@ impl Block {
     /// The first descriptor since the card was switched on says where numbers stand.
     fn renumber(&mut self, setup: &Setup, number: u32) {
         self.fresh = false;
+        // A number that does not fit its index is wrong. `take` will refuse the descriptor, and
+        // the numbers stay as they are.
         if number & (setup.size - 1) != self.first & (setup.size - 1) {
             return;
         }
         let shift = number.wrapping_sub(self.first);
+        // All counters move by the same amount, so that their differences stay. A driver that
+        // was restarted may go on with its own numbers.
         for place in [
             &mut self.first,
             &mut self.end,

@@ -162,6 +162,8 @@ impl RingConfig {
                 return Err(ConfigError::new(key, problem, "firmware and DMA take microseconds"));
             }
         }
+        // Tables without effect would look as if they had one. They are refused, like a medium
+        // without its tables. Both mistakes have one message.
         let flash = matches!(self.media, MediaConfig::Flash);
         if flash != self.flash.is_some() || flash != self.ftl.is_some() {
             return Err(ConfigError::new(

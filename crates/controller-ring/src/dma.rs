@@ -74,6 +74,8 @@ impl Dma {
     pub(super) fn new(config: &RingConfig, descriptors: u32) -> Result<Dma, ConfigError> {
         let data_engines = config.dma.engines as usize;
         let own = config.dma.descriptors == DescriptorEngine::Separate;
+        // With a shared engine each return of a descriptor holds up the data of the next command
+        // (S0-20). The second engine makes the loss disappear, and a test compares the two.
         let both = Engine { moves_data: true, moves_descriptors: !own, transfer: None };
         let mut engines = vec![both; data_engines];
         if own {
@@ -99,6 +101,8 @@ impl Dma {
     /// True if every engine has its next page.
     #[inline]
     pub(super) fn is_full_of_data(&self) -> bool {
+        // One page for each engine is prepared ahead. More would let the processors run far
+        // ahead of the engines, and the paper's time between commands would not hold (S0-21).
         self.data.len() >= self.data_engines
     }
 
@@ -117,6 +121,8 @@ impl Dma {
     ) -> u32 {
         let (mut at, mut left, mut pieces) = (first, count, 0);
         while left > 0 {
+            // The ring wraps, so a block may lie in two pieces. A transfer has one address and
+            // moves one of them.
             let (address, contiguous) = setup.place(at);
             let size = left.min(contiguous);
             let bytes = u64::from(size * layout::DESCRIPTOR_BYTES);
@@ -136,9 +142,13 @@ impl Dma {
                 continue;
             }
             let moving = |engine: &Engine| engine.transfer.is_some_and(|t| !t.work.is_data());
+            // Descriptors go in order, one transfer at a time. Two engines could otherwise
+            // return a later descriptor before an earlier one.
             let may = moves_descriptors && !self.engines.iter().any(moving);
             let descriptors = if may { self.descriptors.pop_front() } else { None };
             let next =
+                // Descriptors come before data: a return frees the host, and a fetch brings the
+                // commands that all data waits for.
                 descriptors.or_else(|| if moves_data { self.data.pop_front() } else { None });
             if next.is_some() {
                 self.engines[at].transfer = next;

@@ -73,6 +73,8 @@ fn inner(config: &RingConfig) -> Option<Config> {
         buffer: config.buffer.clone().unwrap_or_default(),
         controller: ControllerConfig::default(),
         host_link: LinkConfig::Ideal,
+        // The card itself limits what is outstanding. The queue of the inner device must never
+        // refuse a command.
         queue: QueueConfig { depth: 1 << 16, ..QueueConfig::default() },
         energy: config.energy.clone(),
         nvme: None,
@@ -150,6 +152,8 @@ impl Media {
 
     /// Keeps the memory controller busy with `bytes` from `ready` on; gives when they are through.
     pub(super) fn stream(&mut self, ready: Time, bytes: u64, log: &mut EventLog) -> Time {
+        // DRAM has no access time beside the transfer: its only limit is the memory controller
+        // (S0-44). The other media take their time in `access`.
         let Kind::Dram { controller, ps_per_byte } = &mut self.kind else { return ready };
         let length = Time::from_ps((bytes as f64 * *ps_per_byte).round() as u64);
         let (from, to) = controller.reserve(ready, length);
@@ -194,6 +198,8 @@ impl Media {
     pub(super) fn reap(&mut self, now: Time, out: &mut Vec<Completion>, log: &mut EventLog) {
         if let Kind::Flash(ssd) = &mut self.kind {
             ssd.reap(now, out);
+            // The inner device reports its own controller and link, too. They do not exist in
+            // this card, and their energy would be counted twice.
             ssd.events().show_to(&mut Dies(log));
             ssd.events().clear();
         }

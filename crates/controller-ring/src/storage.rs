@@ -61,6 +61,8 @@ impl Storage {
 
     /// From now on answers to what came before are for nobody. The media go on: they forget nothing.
     pub(super) fn drop_answers(&mut self) {
+        // The epoch is the upper part of each token. An answer to a command of the time before a
+        // reset has an older epoch and finds no slot.
         self.epoch = (self.epoch + 1) & (u32::MAX >> SLOT_BITS);
     }
 
@@ -113,6 +115,8 @@ impl Storage {
         read: &Descriptor,
         bus: &mut dyn BusMaster,
     ) -> Result<(), ErrorKind> {
+        // Times do not depend on the contents. Without them a transfer takes as long and moves
+        // nothing, which makes long runs fast.
         let Some(contents) = &self.contents else { return Ok(()) };
         let Places { offset, address, bytes } = Places::of(read);
         let mut page = [0; layout::PAGE_BYTES as usize];

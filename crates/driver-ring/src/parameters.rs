@@ -70,6 +70,8 @@ impl RingParameters {
     /// reads holds blocks for longer, and a fourth may gather meanwhile. Each channel has a place
     /// in two blocks at least. The next power of two.
     pub fn ring_size(&self) -> u32 {
+        // The paper computes the size from the parameters but gives no formula (S0-9). Blocks of
+        // slow writes stay with the card for longer, and one more may gather.
         let uneven = self.write_time_ns / 10 >= self.read_time_ns.max(1);
         let blocks = if uneven { 4 } else { 3 };
         let wanted = (self.max_block * blocks).max(self.channels.min(RING_MOST / 4) * 2).max(8);
@@ -93,6 +95,8 @@ impl RingDriverOptions {
             within("the static block", size, 1, max_block)?;
         }
         let ring_size = self.ring_size.unwrap_or_else(|| card.ring_size());
+        // The block at the card and the next one must both fit. With less the driver could not
+        // prepare a block while the card works.
         let least = (max_block * 2).next_power_of_two();
         within("the ring", ring_size, least, RING_MOST)?;
         if !ring_size.is_power_of_two() {

@@ -40,6 +40,8 @@ impl<F: PciFunction> RingDriver<F> {
     pub(crate) fn phase_deadline(&self) -> Option<MonotonicTime> {
         match self.phase {
             Phase::Up => None,
+            // A reset gives no interrupt. The status register is read a few times within the
+            // time limit, so that a card that is quick is used again soon.
             Phase::Resetting(_) => {
                 let step = (self.options.timeout / LOOKS).max(Time::from_ns(1));
                 Some(self.last_poll().after(step))
@@ -92,6 +94,8 @@ impl<F: PciFunction> RingDriver<F> {
 
     /// The block is late.
     fn late(&mut self, now: MonotonicTime) {
+        // The descriptors in memory tell more than a missing interrupt. A block that is back
+        // only lost its interrupt, and a reset would throw away work that is done.
         self.ring.look(&mut self.function);
         if self.ring.take_returned().is_some() {
             let polls = matches!(self.options.completion, CompletionPolicy::HybridPolling { .. });
@@ -102,6 +106,8 @@ impl<F: PciFunction> RingDriver<F> {
             return;
         }
         self.counters.resets += 1;
+        // Switching off is the reset of this card: it drops every command and every event. Its
+        // memory of the ring is gone, too.
         self.function.bar_write32(0, layout::CONTROL, 0);
         self.phase = Phase::Resetting(now);
         self.after_reset(now, now);
@@ -113,9 +119,13 @@ impl<F: PciFunction> RingDriver<F> {
         if status == u32::MAX || now > since.after(self.options.timeout) {
             return self.give_up();
         }
+        // The card has not stopped. Its engines may still write, so descriptors must not be
+        // given up and their pages not be used again.
         if status & layout::STATUS_ENABLED != 0 {
             return;
         }
+        // Descriptors that came back before the reset keep their status. Only those that the
+        // card still had end as abandoned.
         self.ring.abandon_block(&mut self.function);
         self.switch_on();
         let status = self.function.bar_read32(0, layout::STATUS);
@@ -138,6 +148,8 @@ impl<F: PciFunction> RingDriver<F> {
     /// Every request of a card that is gone ends: what is in the ring first, then what waits.
     fn answer_all(&mut self, now: MonotonicTime, out: &mut Vec<Completion<MonotonicTime>>) {
         self.ring.abandon_all(&mut self.function);
+        // Requests end in the order in which they came, also here: those in the ring are older
+        // than those that wait.
         self.generate_responses(now, u32::MAX, out);
         // Those that find no room in the list wait for the next poll.
         while has_room(out)

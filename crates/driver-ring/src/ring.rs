@@ -154,6 +154,8 @@ impl Ring {
         now: MonotonicTime,
         size: u32,
     ) -> (u32, impl Iterator<Item = u32> + '_) {
+        // One block is with the card at a time (S0-14). The block is a range of numbers that
+        // ends at `next_block`, so nothing else has to be stored of it.
         debug_assert!(self.block.is_none() && size <= self.pending());
         let first = self.next_block;
         self.next_block = first.wrapping_add(size);
@@ -167,6 +169,8 @@ impl Ring {
     pub(crate) fn look<F: PciFunction>(&mut self, function: &mut F) -> bool {
         let before = self.seen;
         if self.block.is_some() {
+            // The look stops at the first descriptor that is not back. Completions keep their
+            // order (S0-6), so those behind it could not be used yet.
             while self.seen != self.next_block && self.is_back(function, self.seen) {
                 self.seen = self.seen.wrapping_add(1);
             }
@@ -175,6 +179,8 @@ impl Ring {
     }
 
     fn is_back<F: PciFunction>(&self, function: &mut F, number: u32) -> bool {
+        // Owner and response flag are in one dword, which the card writes last. A single load
+        // therefore never sees one of them without the rest of the descriptor.
         let control = function.dma_load32(&self.region, self.offset(number));
         control & (layout::OWNER_DEVICE | layout::RESPONSE_FLAG) == layout::RESPONSE_FLAG
     }
@@ -213,6 +219,8 @@ impl Ring {
         let Place { request, page, abandoned } = self.bios[index];
         self.bios[index] = NOTHING;
         let status = if abandoned { Status::Abandoned } else { self.status(function, number) };
+        // The control dword is cleared before the place is free. A card that reads too far then
+        // finds no command with an owner bit (S0-29).
         function.dma_write(&self.region, self.offset(number), &[0; 4]);
         self.oldest = number.wrapping_add(1);
         Some(RingCompletion { request, page, status })
@@ -221,6 +229,8 @@ impl Ring {
     fn status<F: PciFunction>(&self, function: &mut F, number: u32) -> Status {
         let mut descriptor = Descriptor::new_zeroed();
         function.dma_read(&self.region, self.offset(number), descriptor.as_mut_bytes());
+        // The number tells whether this answer belongs to this command. One of an older round at
+        // the same place is an error and not a success.
         if descriptor.number.get() != number {
             return Status::Error;
         }

@@ -20,6 +20,8 @@ pub struct FigureBound {
 impl FigureBound {
     /// Whether all of `interval` is on the wrong side of the bound.
     pub fn is_broken_by(&self, interval: &Interval) -> bool {
+        // The whole interval must be on the wrong side. A run is ended early only if its figure
+        // surely breaks the bound, and not if it merely may.
         match self.is_below {
             true => interval.low > self.bound,
             false => interval.high < self.bound,

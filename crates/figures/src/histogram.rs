@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sub-buckets of an octave, as a power of two.
+// 128 sub-buckets an octave: a value is at most half a bucket, 1/256 of itself, off. Latencies
+// below 256 ns are exact, which matters for the overhead of the tool.
 const SUB_BITS: u32 = 7;
 const SUB: usize = 1 << SUB_BITS;
 /// Two linear octaves (0 to 255 ns, exact), then one for each further bit of a u64.
@@ -56,6 +58,8 @@ impl TryFrom<LatencyCounts> for Histogram {
         let mut histogram = Histogram::default();
         for (ns, count) in from_ns.into_iter().zip(counts) {
             let bucket = Histogram::bucket(ns);
+            // A bucket must begin exactly where this program's buckets begin. A histogram of
+            // another resolution would be added to the wrong latencies without a sign.
             if Histogram::bounds(bucket).0 != ns || histogram.counts[bucket] > 0 {
                 return Err(format!(
                     "no bucket of a histogram begins at {ns} ns, or it is there twice"
@@ -112,6 +116,8 @@ impl Histogram {
     pub fn bounds(bucket: usize) -> (u64, u64) {
         let low = |b: usize| {
             let shift = (b >> SUB_BITS).saturating_sub(1) as u32;
+            // The end of the last bucket is 2^64, which 64 bits do not hold. The sum is made in
+            // 128 bits and saturates.
             (((b - ((shift as usize) << SUB_BITS)) as u128) << shift).min(u64::MAX.into()) as u64
         };
         (low(bucket), low(bucket + 1))
@@ -141,6 +147,8 @@ impl Histogram {
     /// What was counted after `earlier`, a former state of the same histogram.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let pairs = self.counts.iter().zip(&earlier.counts);
+        // Counts only grow, so a difference cannot be negative. Saturating keeps a histogram
+        // that was exchanged meanwhile from becoming a huge one.
         let counts: Vec<u64> = pairs.map(|(now, then)| now.saturating_sub(*then)).collect();
         Histogram { total: counts.iter().sum(), counts }
     }
@@ -155,6 +163,8 @@ impl Histogram {
         let mut below = 0;
         for (bucket, count) in self.counts.iter().enumerate() {
             if below + count >= rank {
+                // A rank of 0 would be found in the first bucket even if that is empty. It has
+                // no latency, so there is no answer.
                 return (*count > 0).then_some((bucket, below));
             }
             below += count;
@@ -170,6 +180,8 @@ impl Histogram {
     /// The middle of a bucket, in ns.
     pub fn middle(bucket: usize) -> f64 {
         let (low, past) = Histogram::bounds(bucket);
+        // The middle of the integers that the bucket holds. In a bucket of one nanosecond that
+        // is the value itself.
         low as f64 + (past - low - 1) as f64 / 2.0
     }
 
@@ -193,6 +205,8 @@ impl Histogram {
 /// Rank of a share (0 to 1) among `count`: the nearest rank, 1 to `count`.
 pub fn rank(share: f64, count: u64) -> u64 {
     // 0.999 * 1000 is 999.0000000000001 in floating point; the rank is 999.
+    // The factor takes off what the product is too large by rounding. It is far larger than a
+    // rounding error and far smaller than one rank of any run that fits into memory.
     ((share * count as f64 * (1.0 - 1e-12)).ceil() as u64).clamp(1, count.max(1))
 }
 

@@ -25,6 +25,8 @@ pub struct Interval {
 impl Interval {
     /// Half the width by the estimate; `None` around zero, and where there is no upper bound.
     pub fn relative_half_width(&self) -> Option<f64> {
+        // Half the width and not the larger side: start-up makes intervals lopsided, and the
+        // rule for `--until` counts what start-up moves by itself.
         let half = (self.high - self.low) / 2.0;
         (self.estimate != 0.0 && half.is_finite()).then(|| half / self.estimate.abs())
     }

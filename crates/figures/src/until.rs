@@ -98,6 +98,8 @@ impl FromStr for Until {
         };
         let number = percent.trim().strip_suffix('%').map(str::trim_end);
         let number = number.and_then(|number| number.parse::<f64>().ok());
+        // Zero could never be reached. The upper limit is explained below: wider intervals do
+        // not cover the truth as often as they say.
         let number = number.filter(|number| *number > 0.0 && *number <= 10.0);
         let number =
             number.ok_or("write a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;

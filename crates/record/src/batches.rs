@@ -39,6 +39,8 @@ impl Default for Batches {
 }
 
 impl Batches {
+    // A doubling leaves half of the batches. 512 of them are still sixteen for each of the 32
+    // groups, so groups differ by one batch in sixteen at most.
     const MOST: usize = 1024;
     /// Completions in a batch to begin with: five, as MSER-5 takes them.
     const FIRST: u64 = 5;
@@ -53,6 +55,8 @@ impl Batches {
     pub(crate) fn add(&mut self, latency_ps: u64, bytes: u64, count: u64, end: Time) {
         let mut count = count;
         loop {
+            // Many completions may come at once. They are cut at the ends of batches, so that
+            // every batch has exactly the same number.
             let these = count.min(self.left);
             self.open.latency_ps += u128::from(latency_ps) * u128::from(these);
             self.open.bytes += bytes * these;
@@ -69,6 +73,8 @@ impl Batches {
 
     #[cold]
     fn close(&mut self, end: Time) {
+        // The end of a batch is the completion of its last request. Groups of batches are
+        // therefore stretches of time, and rates follow from their ends.
         self.open.end = end;
         self.done.push(std::mem::take(&mut self.open));
         if self.done.len() == Batches::MOST {
@@ -87,6 +93,8 @@ impl Batches {
     /// Adds the batches of another job. They are ordered by their ends, so that groups of them
     /// stay stretches of time.
     pub(crate) fn merge(&mut self, mut other: Batches) {
+        // Batches of different sizes cannot be compared. The smaller ones are joined until both
+        // are equal; sizes are powers of two times the same first size, so that always works.
         while self.size < other.size {
             self.halve();
         }
@@ -94,6 +102,8 @@ impl Batches {
             other.halve();
         }
         self.done.append(&mut other.done);
+        // Batches of several jobs overlap in time. In the order of their ends a group still
+        // covers one stretch of the run, which is what the correlation of neighbours is about.
         self.done.sort_by_key(|batch| batch.end);
         while self.done.len() >= Batches::MOST {
             self.halve();
@@ -175,6 +185,8 @@ impl Groups {
     }
 
     fn seconds(&self) -> Vec<f64> {
+        // The first group begins at the start of the recorded window and not at its first
+        // completion. Otherwise a slow first request would not count in the rate.
         let mut before = self.start;
         let span = |(_, sum): &(usize, Batch)| {
             let seconds = sum.end.saturating_sub(before).as_s_f64();

@@ -71,6 +71,8 @@ impl Grid {
     fn make_room(&mut self, at: Time) -> u32 {
         let mut doubled = 0;
         while self.index(at) >= self.most {
+            // Doubling lets two neighbours become one bucket exactly. No amount has to be split,
+            // so sums stay exact over any number of doublings.
             self.interval = self.interval * 2;
             doubled += 1;
         }
@@ -132,6 +134,8 @@ impl<B: Merge> Track<B> {
     /// The bucket that holds `at`.
     #[inline]
     pub(crate) fn at(&mut self, at: Time) -> &mut B {
+        // Completions come in order of time. Nearly all fall into the bucket of the one before,
+        // and two comparisons replace a division.
         if !self.is_in_current(at) {
             self.seek(at);
         }
@@ -163,6 +167,8 @@ impl<B: Merge> Track<B> {
             }
             self.buckets.push(first);
         }
+        // The bounds of the current bucket are those of the finer grid. An empty range makes the
+        // next access look for its bucket anew.
         self.current_to = Time::ZERO;
     }
 

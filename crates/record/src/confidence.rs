@@ -50,6 +50,8 @@ impl Source<'_> {
     pub(crate) fn confidence(mut self, result: &RunResult) -> Option<Confidence> {
         let latency = result.latency_ns.as_ref()?;
         let groups = self.batches.groups(self.start)?;
+        // All distributions are asked for together: exact bounds need a pass over the rows, and
+        // one pass serves all of them.
         let mut by_op = self.latencies(latency, result.device_latency_ns);
         let device_latency_ns = by_op.pop().flatten().unwrap_or_default();
         let mut next = || by_op.pop().flatten();
@@ -111,6 +113,8 @@ impl Source<'_> {
         for (at, one) in asked.iter().enumerate() {
             intervals.push(one.as_ref().map(|one| {
                 let bounds = match one.rows_of.and(self.exact.as_ref()) {
+                    // If rows were kept the bounds are exact; otherwise they are those of the
+                    // histogram, at most 0.4 % off. Times inside the device are in no row.
                     Some(_) => exact.next().unwrap_or_default(),
                     None => flat(at).iter().filter_map(|r| one.histogram.value_at(*r)).collect(),
                 };
@@ -154,6 +158,8 @@ impl Asked<'_> {
             let estimate = self.estimates()[at];
             let Shares { low, high } =
                 Shares::around(share, estimate, &self.parts, self.histogram)?;
+            // The interval of a percentile is an interval of its share, turned into ranks. This
+            // needs no assumption about the form of the distribution around it.
             Some((rank(low, count), high.map(|high| rank(high, count))))
         }))
     }
@@ -167,6 +173,8 @@ impl Asked<'_> {
             let high = if high.is_some() { bounds.next()? } else { f64::INFINITY };
             let estimate = self.estimates()[at];
             // Rounded bounds may cross the estimate, which is exact or rounded otherwise.
+            // An interval that does not contain its own figure would be read as an error of the
+            // program. The difference is at most the width of a bin.
             let (low, high) = (low.min(estimate), high.max(estimate));
             Some(Interval { estimate, low, high, level: LEVEL })
         };

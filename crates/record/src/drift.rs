@@ -14,6 +14,8 @@ use crate::statistics::{
 };
 
 /// Stretches of a run that are compared.
+// As many as the groups of intervals: the correlation of neighbours that a note tells is then
+// the one that has made the intervals wide.
 const GROUPS: usize = 32;
 /// Stretches that must each be above (or below) the one before.
 const EIGHTHS: usize = 8;
@@ -70,6 +72,8 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
             )),
         );
     }
+    // A warm-up looks like a drift. It is cut off first, so that one cause gives one warning.
+    // The cut is known to be real by then.
     let rest = &means[cut.unwrap_or(0)..];
     let groups = stretches(rest, GROUPS);
     let mut unsteady = |message: String| {
@@ -89,6 +93,8 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
         );
     }
     let lag = lag_one(&groups);
+    // A drift makes neighbours alike, too. The note about correlation is for runs that go
+    // nowhere, where it is the only explanation of wide intervals.
     if groups.len() == GROUPS && lag > CORRELATION_TOLD && drift.is_none() && !elsewhere {
         found.notes.push(format!(
             "latencies of neighbouring parts of the run are alike (correlation {lag:.2}): the \
@@ -159,9 +165,13 @@ fn drift(groups: &[f64]) -> Option<f64> {
     }
     let eighths = stretches(groups, EIGHTHS);
     let change = (eighths[EIGHTHS - 1] - eighths[0]) / mean(groups);
+    // Eight values in order by chance have a probability of 2 in 8!, which is 1 in 20160. Such a
+    // run drifts even if the line through it is not steep against its noise.
     let rises = eighths.windows(2).all(|pair| pair[0] < pair[1]);
     let falls = eighths.windows(2).all(|pair| pair[0] > pair[1]);
     let line = Line::through(groups);
+    // The slope is per group. Over the whole run it is what a reader would see as the change
+    // from the beginning to the end.
     let along = (line.slope * (groups.len() - 1) as f64 / mean(groups)).abs();
     let noise = Noise::new(line.correlation, groups.len(), 2.0);
     let steep = along >= DRIFT_LEAST && noise.exceeded(line.slope, line.error);
@@ -173,6 +183,8 @@ fn drift(groups: &[f64]) -> Option<f64> {
 fn warm_up_of(means: &[f64]) -> Option<usize> {
     let cut = warm_up(means).filter(|cut| *cut > 0)?;
     let (front, rest) = means.split_at(cut);
+    // A warm-up that does not move the mean costs the reader nothing. A warning about it would
+    // hide those that matter.
     let moves = (mean(means) - mean(rest)).abs() > WARM_UP_LEAST * mean(means);
     // A start that fades for long leaves a rest that still changes, and hides its noise.
     (moves && (differs(front, rest) || starts_up(means))).then_some(cut)
@@ -184,6 +196,8 @@ fn differs(front: &[f64], rest: &[f64]) -> bool {
     let (count, level) = (groups.len() as f64, mean(&groups));
     let squares: f64 = groups.iter().map(|group| (group - level).powi(2)).sum();
     // The front in stretches as long as those.
+    // The front is compared as if it were cut into stretches of the same length as the rest. Its
+    // mean then has a standard error from the same variance.
     let fronts = front.len() as f64 * count / rest.len() as f64;
     let error = (squares / (count - 1.0) * (1.0 / fronts + 1.0 / count)).sqrt();
     let noise = Noise::new(lag_one(&groups), groups.len(), 1.0);
@@ -212,6 +226,8 @@ fn ends_elsewhere(means: &[f64]) -> bool {
         .collect();
     let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
     let share = 1.0 / before.len() as f64 + 1.0 / behind.len() as f64;
+    // Two levels were fitted, so two degrees of freedom are gone. The error is that of a
+    // difference of two means of unequal numbers.
     let error = (squares / (groups.len() as f64 - 2.0) * share).sqrt();
     let noise = Noise::new(lag_one(&residuals), groups.len(), 2.0);
     noise.exceeded(levels[0] - levels[1], error)
@@ -237,6 +253,8 @@ impl Noise {
 
     /// True if `difference` is more than noise explains, `error` being what independent values give.
     fn exceeded(&self, difference: f64, error: f64) -> bool {
+        // The level is 0.9995 and not 0.95, because several differences are looked at in each
+        // run. At 0.95 one steady run in twenty would get a warning from each of them.
         let student = student_at(self.freedom, LEVEL).unwrap_or(f64::INFINITY);
         difference.abs() > student * error * self.inflation.sqrt()
     }

@@ -22,6 +22,8 @@ impl Evidence {
         let mut parts = parts.into_iter();
         let mut all = parts.next()?;
         for part in parts {
+            // Jobs may begin to record at different moments. The rate of all of them counts from
+            // the first one, so a later job makes it smaller by the time in which it was idle.
             all.start = all.start.min(part.start);
             all.batches.merge(part.batches);
             all.slices.merge(part.slices);
@@ -57,6 +59,8 @@ impl Evidence {
             (Metric::Iops, _) => groups.iops_distance(),
             (Metric::Throughput, _) => groups.throughput_distance(),
             (_, Some(share)) => percentile(share, &parts)?.relative_half_width(),
+            // Both figures must be precise: the wider one decides. In a closed loop they follow
+            // from each other; in an open loop the rate is known early and the latency late.
             _ => Some(mean()?.max(groups.iops_distance()?)),
         }
     }
@@ -107,9 +111,13 @@ impl Precise {
 
     /// Looks; true if the run is long enough.
     pub fn look(&mut self, completed: u64, evidence: &Evidence) -> bool {
+        // Looks are a quarter of the run apart, so their number grows with the logarithm of the
+        // requests. Frequent looks at the same data would find a narrow interval by chance.
         self.next_at = completed + completed / 4;
         self.last = evidence.relative_half_width(self.until.metric);
         let narrow = self.last.is_some_and(|half| half <= self.until.relative_half_width);
+        // Three narrow looks in a row. A variance that happens to look small seldom does so
+        // while the run doubles. One wide look starts the count anew.
         self.narrow = if narrow { self.narrow + 1 } else { 0 };
         self.reached = self.narrow >= Precise::LOOKS;
         self.reached
