@@ -144,7 +144,14 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
             ("a simulated disk", "profile sim:exos-x20 --time 30s"),
         ],
     ),
-    ("papers", &[("one table", "papers S3/table3"), ("a whole paper", "papers S3")]),
+    (
+        "papers",
+        &[
+            ("one table", "papers S3/table3"),
+            ("a whole paper", "papers S3"),
+            ("all runs again", "papers S1 --fresh"),
+        ],
+    ),
     ("pci", &[("this machine", "pci sys"), ("a simulated one", "pci sim:p3600")]),
     ("verify", &[("a file that is made", "verify ./scratch --write --size 1GiB")]),
     ("probe", &[("one drive and its machine", "probe --device /dev/nvme0n1")]),

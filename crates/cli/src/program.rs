@@ -1,6 +1,6 @@
 //! This program, as the provenance of a result names it.
 
-use ssdyno_session::{ProgramIdentity, is_secret, without_secrets};
+use ssdyno_session::{FileMark, ProgramIdentity, is_secret, without_secrets};
 
 use crate::replay::quoted;
 
@@ -13,6 +13,14 @@ const LEFT_OUT: &str = "***";
 /// The commit from which it was built, where that is known.
 pub(crate) fn commit() -> Option<String> {
     option_env!("SSDYNO_COMMIT").map(str::to_owned)
+}
+
+/// What tells this program from every other build of it: version, commit, and the SHA-256 of its file, since a commit says
+/// nothing of a changed source. `None` where the file cannot be read.
+pub(crate) fn build() -> Option<String> {
+    let file = FileMark::of(&std::env::current_exe().ok()?)?;
+    let commit = commit().unwrap_or_default();
+    Some(format!("{} {commit} {}", env!("CARGO_PKG_VERSION"), file.sha256))
 }
 
 /// This program and what was typed.

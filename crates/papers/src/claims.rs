@@ -126,7 +126,7 @@ pub(crate) trait ClaimedPlan: PointPlan {
             let all: BTreeSet<Self::Case> =
                 wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
             let varied = Self::simulate(&all, options, step.changes, &mut |p| {
-                let running = vec![format!("assumed: {}, {}", step.told, p.running.join(", "))];
+                let running = vec![format!("assumed: {}", step.told)];
                 progress(&PapersProgress { running, ..*p })
             })?;
             stopped |= varied.partial;

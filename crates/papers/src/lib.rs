@@ -16,6 +16,7 @@
 
 mod answer;
 mod assumptions;
+mod cache;
 mod chart;
 mod claims;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod text;
 mod traces;
 mod vary;
 
+pub use cache::{CacheCounts, RunCache, RunsProgress};
 pub use error::PaperError;
 pub use options::{HostsOptions, PapersOptions, PapersProgress, Vary};
 pub use report::{
@@ -96,7 +98,14 @@ pub fn run(
             help: "`ssdyno papers S4 --hosts` measures what is".to_owned(),
         });
     }
-    (paper.run)(&selector, options, progress)
+    let cache = &options.cache;
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    cache.begin(options.label(&selector), options.threads.unwrap_or_else(cores));
+    let report = (paper.run)(&selector, options, &mut |p| {
+        progress(&PapersProgress { runs: cache.progress(), running: p.running.clone(), ..*p })
+    });
+    cache.end(report.as_ref().is_ok_and(|report| !report.partial));
+    report
 }
 
 /// What can be selected, with a title each.

@@ -7,6 +7,8 @@ use ssdyno_figures::{HostResult, RunResult};
 use ssdyno_session::{Failure, FailureKind, RunList, RunSpec, Unattended, resolve};
 
 use crate::assumptions::Changes;
+use crate::cache::RunId;
+use crate::error::defect;
 use crate::mean::Mean;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, RunSummary};
 
@@ -51,29 +53,48 @@ pub(crate) trait PointPlan: Sized {
             run: case.name(seed),
             problem: failure.to_string(),
         };
-        let (mut jobs, mut runs) = (Vec::new(), Vec::new());
+        let cache = &options.cache;
+        let (mut jobs, mut results) = (Vec::new(), Vec::new());
+        let (mut open, mut runs) = (Vec::new(), Vec::new());
         for case in cases {
             let spec = plan.spec(case, options, changes)?;
             for seed in changes.seeds(plan.seeds()) {
                 let job = (case, *seed);
                 let spec = RunSpec { seed: seed.wrapping_add(options.seed), ..spec.clone() };
-                runs.push(resolve(&spec, &mut Unattended).map_err(|why| refused(job, &why))?);
+                let id = RunId::new("point", &spec);
+                let id = id.map_err(|error| defect("papers", error))?;
+                let kept: Option<RunResult> = cache.find(&id);
+                if kept.is_none() {
+                    runs.push(resolve(&spec, &mut Unattended).map_err(|why| refused(job, &why))?);
+                    open.push((jobs.len(), id));
+                }
+                results.push(kept);
                 jobs.push(job);
             }
         }
         let take = |at: usize, ended: Result<ssdyno_session::Measured, Failure>| {
-            let ended = ended.map_err(|why| refused(jobs[at], &why))?;
+            let (place, id) = &open[at];
+            let (case, seed) = jobs[*place];
+            let ended = ended.map_err(|why| refused((case, seed), &why))?;
+            // There are hundreds, and nobody repeats one of them alone.
+            let result = RunResult { spec: None, ..ended.result };
             match ended.failure {
-                Some(why) if why.kind != FailureKind::Interrupted => Err(refused(jobs[at], &why)),
-                // There are hundreds, and nobody repeats one of them alone.
-                _ => Ok(RunResult { spec: None, ..ended.result }),
+                Some(why) if why.kind != FailureKind::Interrupted => {
+                    return Err(refused((case, seed), &why));
+                }
+                None if !result.partial => cache.keep(id, &case.name(seed), &result),
+                _ => {}
             }
+            Ok(result)
         };
-        let of = jobs.len() as u64;
-        let results = RunList::new(runs).over(options.threads).execute(take, &mut |list| {
-            let done = list.ended() as u64;
-            progress(&PapersProgress { done, of, running: vec![format!("{done} of {of} runs")] })
+        let of = open.len() as u64;
+        cache.start();
+        let made = RunList::new(runs).over(options.threads).execute(take, &mut |list| {
+            progress(&PapersProgress::part(list.ended() as u64, of, Vec::new()))
         })?;
+        for ((place, _), result) in open.iter().zip(made) {
+            results[*place] = result;
+        }
         let mut measured =
             Measured { runs: BTreeMap::new(), asked: RefCell::default(), partial: false };
         for ((case, seed), result) in jobs.into_iter().zip(results) {

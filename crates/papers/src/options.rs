@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::PaperError;
+use crate::cache::RunsProgress;
+use crate::{PaperError, RunCache, Selector};
 
 /// Endings under which a trace is looked for in [`PapersOptions::trace_directory`].
 const ENDINGS: [&str; 5] = ["", ".gz", ".zst", ".xz", ".bz2"];
@@ -27,6 +28,8 @@ pub struct PapersOptions {
     pub threads: Option<usize>,
     /// Measures S4's experiments over a network, which is made on this machine. Needs Linux and root.
     pub hosts: Option<HostsOptions>,
+    /// Where simulated runs are kept and found. What is measured on this machine is measured each time.
+    pub cache: RunCache,
 }
 
 /// How S4's experiments over a network are measured.
@@ -74,6 +77,16 @@ impl PapersOptions {
         self.requests.map(|_| format!("Runs were cut short by request: {what}."))
     }
 
+    /// What is re-run, for people and for the times of its runs.
+    pub(crate) fn label(&self, selector: &Selector) -> String {
+        let (traces, devices) = (self.traces.keys(), self.devices.keys());
+        let files: Vec<&str> = traces.chain(devices).map(String::as_str).collect();
+        format!(
+            "{selector} {:?} {:?} {:?} {files:?}",
+            self.requests, self.vary, self.trace_directory
+        )
+    }
+
     /// The file of the trace called `name`, if there is one.
     pub(crate) fn trace(&self, name: &str) -> Option<PathBuf> {
         if let Some(path) = self.traces.get(name) {
@@ -94,4 +107,13 @@ pub struct PapersProgress {
     pub of: u64,
     /// Runs under way.
     pub running: Vec<String>,
+    /// All runs behind the report, where they are counted.
+    pub runs: Option<RunsProgress>,
+}
+
+impl PapersProgress {
+    /// `done` of `of` in a part of the work.
+    pub(crate) fn part(done: u64, of: u64, running: Vec<String>) -> PapersProgress {
+        PapersProgress { done, of, running, runs: None }
+    }
 }

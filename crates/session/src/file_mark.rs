@@ -24,7 +24,7 @@ pub struct FileMark {
 impl FileMark {
     /// The file at `path` as it is now. `None` for a pipe, which can be read only once, and for one that cannot be
     /// read, of which its reader says more.
-    pub(crate) fn of(path: &Path) -> Option<FileMark> {
+    pub fn of(path: &Path) -> Option<FileMark> {
         let sha256 = path.metadata().ok()?.is_file().then(|| sha256(path))?.ok()?;
         Some(FileMark { path: path.to_str()?.to_owned(), sha256 })
     }

@@ -6,17 +6,24 @@ use std::time::SystemTime;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
+use ssdyno_block::counted;
 use ssdyno_block::units::Span;
 use ssdyno_figures::Keep;
-use ssdyno_papers::{HostsOptions, PaperError, PapersOptions, PapersReport, Vary};
+use ssdyno_papers::{
+    CacheCounts, HostsOptions, PaperError, PapersOptions, PapersReport, RunCache, RunsProgress,
+    Vary,
+};
 use ssdyno_report::{ResultError, RunDirectory, to_json};
 use ssdyno_session::{ErrorBody, Failure, FailureKind, ResultFolder, named, unwritable};
 
 use crate::args::requests;
 use crate::diagnose;
-use crate::output::{Output, end};
+use crate::output::{Output, end, tell};
 use crate::progress::CountMeter;
 use crate::results::{HEADING, ResultsArgs, keep};
+
+/// Where runs are kept, below the directory of results.
+const CACHE: &str = "papers-cache";
 
 #[derive(Debug, Args)]
 pub(crate) struct PapersArgs {
@@ -50,7 +57,11 @@ pub(crate) struct PapersArgs {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "hosts",
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub(crate) repeat: u32,
-    /// What to keep: all (report.json and the figures) or none.
+    /// Make all runs again. Otherwise runs that an earlier start of the same program has kept are not made again: those
+    /// of simulated points of S0, S1 and S4, below `papers-cache` in the directory of --results.
+    #[arg(long, help_heading = HEADING)]
+    pub(crate) fresh: bool,
+    /// What to keep: all (report.json, the figures, and runs for the next start) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
@@ -75,6 +86,21 @@ impl PapersArgs {
         })?;
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Some(HostsOptions { program, version, seconds, repeats: self.repeat }))
+    }
+}
+
+impl PapersArgs {
+    /// Where runs are kept, if they are.
+    fn cache(&self) -> Result<RunCache, Failure> {
+        if self.keep == Keep::None {
+            return Ok(RunCache::default());
+        }
+        let Some(build) = crate::program::build() else {
+            tell("note: this program cannot be read, so that no runs are kept or found\n");
+            return Ok(RunCache::default());
+        };
+        let directory = self.results.results.join(CACHE);
+        RunCache::open(&directory, env!("CARGO_PKG_VERSION"), &build, self.fresh)
     }
 }
 
@@ -105,6 +131,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         requests: args.requests,
         vary: args.vary,
         hosts: args.hosts()?,
+        cache: args.cache()?,
         ..PapersOptions::default()
     };
     for device in &args.device {
@@ -119,15 +146,17 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         RunDirectory::default_name("papers", &selector, None, SystemTime::now())
     })?;
     let mut meter = CountMeter::new();
-    let report = ssdyno_papers::run(&args.selector, &options, &mut |p| {
-        meter.update(p.done, p.of, p.running.join(", "))
+    let report = ssdyno_papers::run(&args.selector, &options, &mut |p| match &p.runs {
+        Some(runs) => meter.update(runs.done, runs.of, message(&args.selector, runs, &p.running)),
+        None => meter.update(p.done, p.of, p.running.join(", ")),
     });
     meter.finish();
+    tell_cache(&options.cache);
     let report = report.map_err(|error| {
         directory.iter().for_each(ResultFolder::remove);
         explain(&error)
     })?;
-    let mut failure = judge(&report);
+    let mut failure = judge(&report, &options.cache);
     let written = directory.map(|directory| write(&directory, &report)).transpose();
     let place = written.unwrap_or_else(|error| {
         failure = Some(unwritable(&error));
@@ -145,12 +174,51 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     end(told, failure)
 }
 
-fn judge(report: &PapersReport) -> Option<Failure> {
+/// `S1: run 17 of 84 (12 were kept), 3 min left; assumed: copies at 1.1 GB/s`.
+fn message(selector: &str, runs: &RunsProgress, under_way: &[String]) -> String {
+    let RunsProgress { done, of, cached, more_may_come, seconds_left } = *runs;
+    let least = if more_may_come { "at least " } else { "" };
+    let mut text = format!("{selector}: {done} of {least}{of} runs");
+    if cached > 0 {
+        text.push_str(&format!(", {cached} kept"));
+    }
+    if let Some(left) = seconds_left {
+        text.push_str(&format!(", {least}{} left", time_left(left)));
+    }
+    under_way.iter().for_each(|what| text.push_str(&format!("; {what}")));
+    text
+}
+
+/// `40 s`, `7 min`, `2.5 h`.
+fn time_left(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} s"),
+        s if s < 90.0 * 60.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// What came from earlier starts, beside the output, which is the same without them.
+fn tell_cache(cache: &RunCache) {
+    let CacheCounts { ended, cached, notes, .. } = cache.counts();
+    notes.iter().for_each(|note| tell(&format!("note: {note}\n")));
+    if let (Some(place), true) = (cache.directory(), cached > 0) {
+        let place = place.display();
+        tell(&format!("{cached} of {ended} runs came from {place}; --fresh makes them again\n"));
+    }
+}
+
+fn judge(report: &PapersReport, cache: &RunCache) -> Option<Failure> {
     if report.partial && crate::progress::interrupted() {
-        return Some(
-            Failure::new(FailureKind::Interrupted, "interrupted")
-                .with_help("the cells cover the requests up to that point"),
-        );
+        let help = match (cache.directory(), cache.counts().kept) {
+            (Some(place), kept) if kept > 0 => format!(
+                "the cells cover the requests up to that point; {} in {}, and the same command goes on with them",
+                counted(kept, "run is kept", "runs are kept"),
+                place.display()
+            ),
+            _ => "the cells cover the requests up to that point".to_owned(),
+        };
+        return Some(Failure::new(FailureKind::Interrupted, "interrupted").with_help(help));
     }
     let off: Vec<&str> = report.mismatches().map(|cell| cell.id.as_str()).collect();
     if !off.is_empty() {
@@ -194,5 +262,30 @@ fn explain(error: &PaperError) -> Failure {
             Failure::new(FailureKind::Failed, problem).with_help(help)
         }
         other => Failure::new(FailureKind::Failed, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_says_what_is_known() {
+        let first = RunsProgress {
+            done: 3,
+            of: 84,
+            cached: 0,
+            more_may_come: true,
+            seconds_left: Some(40.2),
+        };
+        assert_eq!(message("S1", &first, &[]), "S1: 3 of at least 84 runs, at least 40 s left");
+        let again =
+            RunsProgress { cached: 2, more_may_come: false, seconds_left: Some(6000.0), ..first };
+        let under_way = ["assumed: copies at 1.1 GB/s".to_owned()];
+        assert_eq!(
+            message("S1", &again, &under_way),
+            "S1: 3 of 84 runs, 2 kept, 1.7 h left; assumed: copies at 1.1 GB/s"
+        );
+        assert_eq!(time_left(119.0), "2 min");
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn run(
     for (index, drive) in drives.iter().enumerate() {
         let (done, of) = (index as u64, drives.len() as u64);
         let running = vec![drive.name.clone()];
-        if progress(&PapersProgress { done, of, running }) == KeepGoing::Stop {
+        if progress(&PapersProgress::part(done, of, running)) == KeepGoing::Stop {
             report.partial = true;
             break;
         }

@@ -107,7 +107,7 @@ pub(super) fn simulate(
         },
         &mut |done| {
             let running = vec![format!("{} of {of} profiles", done)];
-            progress(&PapersProgress { done: done as u64, of, running })
+            progress(&PapersProgress::part(done as u64, of, running))
         },
     )?;
     let mut ran = ran.into_iter();

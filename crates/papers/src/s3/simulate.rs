@@ -219,11 +219,9 @@ pub(super) fn simulate_all(
             jobs.iter().map(|(_, _, under)| part(under).load(Ordering::Relaxed)).sum()
         };
         let running = jobs.iter().filter(|(.., under)| under.is_running.load(Ordering::Relaxed));
-        progress(&PapersProgress {
-            done: sum(|under| &under.done),
-            of: sum(|under| &under.of),
-            running: running.map(|(name, ..)| (*name).to_owned()).collect(),
-        })
+        let running = running.map(|(name, ..)| (*name).to_owned()).collect();
+        let (done, of) = (sum(|under| &under.done), sum(|under| &under.of));
+        progress(&PapersProgress::part(done, of, running))
     })?;
     let named = plans.iter().zip(measured);
     Ok(named.filter_map(|((name, _), measured)| Some(((*name).to_owned(), measured?))).collect())

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod cache;
 mod claims;
 mod common;
 mod s0;

@@ -149,7 +149,7 @@ fn reach(
         version: options.version.clone(),
         ..Hosts::default()
     };
-    let told = PapersProgress { done: 0, of: 1, running: vec!["starting workers".to_owned()] };
+    let told = PapersProgress::part(0, 1, vec!["starting workers".to_owned()]);
     let reached = ReachedHosts::open(&hosts, &mut |_| progress(&told));
     reached.map_err(|failure| refused(failure.to_string(), failure.help.unwrap_or_default()))
 }
@@ -253,7 +253,7 @@ impl Bench<'_> {
         let clients =
             if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
         let running = vec![format!("{clients}, {pattern} reads of {size}")];
-        let told = PapersProgress { done: self.done, of: self.of, running };
+        let told = PapersProgress::part(self.done, self.of, running);
         let mut watch = Watch::new(self.lab.target(), self.cores.target);
         let progress = &mut *self.progress;
         let measured = self.reached.run(&load, &mut |cluster| {
