@@ -174,6 +174,9 @@ impl BenchError {
     /// What to do about it: one sentence without a full stop.
     pub fn help(&self) -> String {
         let text = match self {
+            // EACCES and EPERM are the same kind for the standard library (`PermissionDenied`),
+            // so only the number tells them apart. The advice to run as root would be wrong for
+            // EPERM.
             BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
                 "not even root may: a file is immutable (`lsattr`), or a container or a policy of the \
                  system (device cgroup) forbids it; run where the device is allowed, or name a file \
@@ -203,6 +206,9 @@ impl BenchError {
                 return error.help.clone().unwrap_or_else(|| "correct the workload".to_owned());
             }
             BenchError::Option { .. } => "leave the option out",
+            // Kernels before 5.12 count the rings against RLIMIT_MEMLOCK; the threads have no
+            // rings. The advice differs from that of an engine, whose registered buffers count
+            // on every kernel.
             BenchError::Uring { source } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
                 "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
                  or use the engine `threads`"

@@ -52,12 +52,16 @@ impl BenchRun {
 #[cfg(target_os = "linux")]
 fn execute(run: &BenchRun, supervisor: &mut dyn Supervisor) -> Result<BenchMeasured, BenchError> {
     let target = Arc::new(open(run)?);
+    // The lock is given back on every way out of here. A run that follows at once would
+    // otherwise find its target locked by this one.
     let _unlock = Unlock(Arc::clone(&target));
     if !run.options.tune {
         return measure(run, &target, supervisor);
     }
     let progress = &mut |progress: &RunProgress| supervisor.report(progress);
     let Tuned { options, tried, note } = tuning::search(run, &target, progress)?;
+    // The target stays open from the search to the load. Between a close and another open
+    // somebody else could lock it or write to it.
     let tuned = run.read_only_with(options);
     let mut measured = measure(&tuned, &target, supervisor)?;
     if let Some(method) = &mut measured.result.method {

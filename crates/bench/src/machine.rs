@@ -16,6 +16,8 @@ pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<RunProbe>,
         Probing::Auto => None,
         Probing::Every(interval) => Some(interval),
     };
+    // The load is what the run is for. A machine that cannot be probed costs the samples, and a
+    // note says so.
     match RunProbe::start(interval, target.disk_name()) {
         Ok(prober) => (Some(prober), Vec::new()),
         Err(error) => (None, vec![format!("the machine was not probed: {error}")]),
@@ -41,6 +43,8 @@ pub(crate) fn result(
             read_bytes: recording.bytes(Op::Read),
             write_bytes: recording.bytes(Op::Write),
         };
+        // The device counts the ramp-up as well. Without the amounts that are in no figure the
+        // check would find the device ahead of us.
         reports?.iter().for_each(|report| run.merge(&report.ended.unrecorded));
         let whole = matches!(target.kind, Kind::Device(_));
         let (kind, failed) = ((whole, target.direct), recording.errors());

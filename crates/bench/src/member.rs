@@ -28,11 +28,16 @@ pub(crate) struct Member {
 impl Member {
     pub(crate) fn outstanding(&self) -> u64 {
         let pulse = &self.shared.pulse;
+        // The counters are read one after the other, while the job goes on. The older value of
+        // `completed` makes the difference too large rather than negative; relaxed loads promise
+        // no order, so it is saturated too.
         let completed = pulse.completed.load(Ordering::Relaxed);
         pulse.issued.load(Ordering::Relaxed).saturating_sub(completed)
     }
 
     pub(crate) fn stop(&self) {
+        // The flag says only that the job should end. No other data is published by it, so it
+        // needs no order.
         self.shared.stop.store(true, Ordering::Relaxed);
     }
 

@@ -99,7 +99,11 @@ impl SubmitStrategy {
     /// In an open loop (`closed` is false) nothing waits for the rest of a batch.
     #[must_use]
     pub fn of_job(self, depth: u32, closed: bool) -> SubmitStrategy {
+        // No more than `depth` requests are outstanding: a job that waits for more of them would
+        // wait forever. Arrivals of an open loop do not wait either, so it takes what is there.
         let complete = if closed { self.complete.min(depth) } else { 1 };
+        // A limit that can never be reached is no limit. Two runs which do the same then have
+        // the same settings in their results.
         let submit = if self.submit >= depth { ALL } else { self.submit };
         SubmitStrategy { complete, submit, ..self }
     }

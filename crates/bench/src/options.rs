@@ -132,6 +132,8 @@ impl Default for BenchOptions {
             iopoll: false,
             sqpoll: false,
             sync_writes: SyncWrites::No,
+            // Through the page cache most requests would be answered by memory of this machine.
+            // The figures of a run without options must be those of the device.
             page_cache: PageCache::Bypassed,
             nowait: false,
             shared: false,
@@ -152,6 +154,8 @@ impl Default for BenchOptions {
 impl BenchOptions {
     /// The parts of the method, those that were given by themselves in their places.
     pub fn strategy(&self) -> SubmitStrategy {
+        // Each part that was given wins over that of the name. One part can thus be changed
+        // while the rest of the method stays comparable with other runs.
         let named = self.method.strategy();
         SubmitStrategy {
             complete: self.batch.unwrap_or(named.complete),

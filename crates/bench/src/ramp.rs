@@ -37,6 +37,8 @@ impl Ramp {
     /// than the start that is decided here: whoever claimed before had read the clock before.
     pub(crate) fn claim(&self, completions: u64, clock: &Clock) -> (u64, Option<u64>) {
         let count = completions as i64;
+        // Exactly one job sees the count go from above zero to zero or below, and that one
+        // decides the start. No lock is needed for it.
         let before = self.left.fetch_sub(count, Ordering::AcqRel);
         if before > count {
             return (completions, None);

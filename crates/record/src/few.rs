@@ -54,6 +54,8 @@ fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
         needs.join(", ")
     );
     // Operations keep their shares in a run that is longer.
+    // The last percentile needs the most requests, so its number serves the others too.
+    // `u64::MAX` stands for the whole, which has no share.
     let in_all = last.1 as f64 * if all == u64::MAX { 1.0 } else { all as f64 / count as f64 };
     let help = format!("give the run at least {:.0} requests", in_all.ceil());
     Some(Warning::new(WarningKind::FewRequests, message).with_help(help))

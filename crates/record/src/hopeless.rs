@@ -33,6 +33,8 @@ impl Hopeless {
 
     /// Looks; true if a bound is broken for good.
     pub fn look(&mut self, completed: u64, evidence: &Evidence) -> bool {
+        // Looks a quarter of the run apart stay few in a run of any length. They depend on
+        // requests alone and on no clock.
         self.next_at = completed + completed / 4;
         for (bound, looks) in &mut self.bounds {
             let interval = evidence.interval(bound.metric);

@@ -90,6 +90,8 @@ impl Little {
     #[inline]
     pub(crate) fn departed(&mut self, at: Time, start: Time) {
         self.move_to(at);
+        // A completion may be reported after later events. The integral has counted the request
+        // for too long by then, and the surplus is taken back.
         self.integral_ps -= ahead(self.last, at.max(start).min(self.last));
         self.outstanding -= 1;
     }
@@ -123,6 +125,9 @@ impl Little {
         let window_s = end.saturating_sub(start).as_s_f64();
         let rate = self.stays as f64 / window_s;
         let stay_s = self.stays_ps as f64 / 1e12 / self.stays.max(1) as f64;
+        // Both sums are whole picoseconds, so the law is checked without a tolerance. Each
+        // request that is still in the system may miss in the sum of stays with anything up to
+        // the whole window.
         let missing = self.integral_ps - self.stays_ps as i128;
         let most = i128::from(self.outstanding.max(0)) * ahead(end, start);
         let holds = self.outstanding >= 0 && (0..=most).contains(&missing);

@@ -39,6 +39,8 @@ impl Overload {
 
     fn of(ends: &[f64], latencies_ns: &[f64], size: u64) -> Option<Overload> {
         let n = ends.len();
+        // The time of a part lies between its first and its last end, so a part of one batch has
+        // none. Four batches leave three stretches to divide by.
         if n < 4 * PARTS {
             return None;
         }
@@ -50,6 +52,8 @@ impl Overload {
             (seconds > 0.0).then(|| mean(&latencies_ns[from..=to]) / 1e9 * completed / seconds)
         };
         let backlogs: Vec<f64> = (0..PARTS).map(backlog).collect::<Option<_>>()?;
+        // Only the second half must rise. A buffer that takes the first requests at once keeps
+        // the backlog low until it is full.
         let rises = backlogs[PARTS / 2..].windows(2).all(|pair| pair[0] < pair[1]);
         let least = backlogs.iter().copied().fold(f64::INFINITY, f64::min);
         let last = backlogs[PARTS - 1];
@@ -59,6 +63,8 @@ impl Overload {
         let [first_ns, last_ns] =
             [&latencies_ns[from..from + width], &latencies_ns[n - width..]].map(mean);
         let completing_seconds = ends[to - width / 2] - ends[from + width / 2];
+        // Requests arrive earlier than they complete by their latency. If the latency grows, the
+        // arrivals took less time than the completions by that growth.
         let arriving_seconds = completing_seconds - (last_ns - first_ns) / 1e9;
         let requests = (to - from - width / 2 * 2) as f64 * size as f64;
         let grown = last - backlogs[PARTS / 2];

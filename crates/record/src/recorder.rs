@@ -180,6 +180,8 @@ impl Recorder {
         }
         self.departures += 1;
         self.last_completed = self.last_completed.max(completed);
+        // The integral needs the departures of the ramp-up as well: the window begins with the
+        // requests that are in the system by then.
         self.little.departed(completed, self.start);
         if completed < self.start {
             return self.ramp_up(completed);
@@ -192,6 +194,8 @@ impl Recorder {
             rows.strip(job).push(&Row { submit_ns: submitted.as_ns(), ..punctual });
         }
         let totals = &mut self.ops[request.op as usize];
+        // The row of a failed request was kept above, but its latency goes into no figure: a
+        // target that fails at once would look fast.
         if completion.status != Status::Ok {
             totals.errors += 1;
             if completion.status == Status::Abandoned {
@@ -200,6 +204,8 @@ impl Recorder {
             return self.series.add_error(request.op, completed);
         }
         let bytes = u64::from(request.length_bytes);
+        // The wait is the rest of the latency. The limit keeps that difference from wrapping if
+        // a request was accepted before its intended start.
         let inside = completed.saturating_sub(completion.accepted).min(latency);
         totals.bytes += bytes;
         totals.latency_ps += u128::from(latency.as_ps());
@@ -208,6 +214,8 @@ impl Recorder {
         totals.wait_ps += u128::from((latency - inside).as_ps());
         totals.histogram.add(latency_ns);
         self.inside.add(inside);
+        // A trim names many bytes and moves none. Its length would make the interval of the
+        // bandwidth that of another figure.
         let moved = if is_data(request.op) { bytes } else { 0 };
         self.batches.add(latency.as_ps(), moved, 1, completed);
         self.series.add(request.op, bytes, latency, completed);
@@ -276,6 +284,8 @@ impl Recorder {
     fn ramp_up(&mut self, completed: Time) {
         self.skipped += 1;
         if self.skip > 0 && self.skipped == self.skip {
+            // Arrivals may have been announced for later than this completion. The window cannot
+            // begin before an event that the integral has counted.
             self.start = completed.max(self.little.now());
             self.series = Series::new(Grid::new(self.start, self.interval));
             self.restart();

@@ -155,6 +155,8 @@ impl Slices {
                 pair[1..].iter().for_each(|slice| joined.add(slice));
                 joined
             };
+            // An odd slice stays by itself here, other than with batches: counts of slices must
+            // add up to the whole, and their ratios are weighted by these counts.
             self.done = self.done.chunks(2).map(join).collect();
         }
     }
@@ -195,6 +197,8 @@ impl Slices {
 fn difference(before: &mut Before, view: &View<'_>) -> Part {
     let mut part = Part { latency_ps: view.latency_ps - before.latency_ps, ..Part::default() };
     before.latency_ps = view.latency_ps;
+    // Most runs have one operation or two. For the lanes of the others no table of counts is
+    // ever allocated.
     if view.histograms.iter().all(|histogram| histogram.total() == 0) {
         return part;
     }

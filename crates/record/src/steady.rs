@@ -38,6 +38,8 @@ pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<Stead
     let mut periods = Vec::new();
     let mut from = windows.partition_point(|window| window.from_seconds < warm_up_seconds);
     while from + ENTER <= windows.len() {
+        // Both figures must be steady. In an open loop the arrivals set the rate, and only the
+        // latency shows a change of the target.
         if figures.iter().any(|figure| !figure.enters(from)) {
             from += 1;
             continue;
@@ -46,6 +48,8 @@ pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<Stead
         let exit = exits.min_by_key(|exit| exit.at);
         let to = exit.as_ref().map_or(windows.len(), |exit| exit.at);
         periods.push(period(&windows[from..to], exit.map(|exit| exit.why)));
+        // The window that ended the last state may begin the next one: a step leads from one
+        // steady level to another.
         from = to;
     }
     let whole = windows.last().map_or(0.0, |last| last.to_seconds);
@@ -177,6 +181,9 @@ impl Figure {
         let mean = average(values);
         let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        // The limits of the specification are shares of the mean. Noise alone has a range of
+        // several deviations over ten windows, so a noisy target would never be steady without
+        // the room for it.
         let line = slope(values) * (ENTER - 1) as f64;
         most - least <= (RANGE * mean).max(NOISE_RANGE * self.noise)
             && line.abs() <= (SLOPE * mean).max(NOISE_SLOPE * self.noise)
@@ -193,6 +200,8 @@ impl Figure {
                 (LEAVE_AT_ONCE * mean).max(NOISE_LEAVE_AT_ONCE * self.noise),
             );
             let now = off(at);
+            // The second window must be off to the same side. One above and one below are noise
+            // and no other level.
             let follows = off(at + 1) * now.signum() > near;
             if now.abs() > far || (now.abs() > near && follows) {
                 let to = if follows { average(&self.values[at..at + 2]) } else { self.values[at] };

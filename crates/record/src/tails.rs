@@ -53,6 +53,8 @@ impl Shares {
         let (low, high) = (logistic(odds - half), logistic(odds + half));
         let edge = 1.0 / count as f64;
 
+        // The slices say how much the share varies. So many independent requests would vary as
+        // much, and this part of them lies beyond the percentile.
         let mut clusters = beyond * here.worth(count);
         let nearer = Some(1.0 - NEARER * beyond).filter(|share| *share > 0.0);
         let nearer = nearer.filter(|_| clusters < CLUSTERS_ENOUGH);

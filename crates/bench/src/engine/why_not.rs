@@ -20,6 +20,8 @@ impl Facts {
         let number = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
         let parsed = |name| number(name).and_then(|text| text.trim().parse::<i64>().ok());
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Mode 2 is a filter, whose rules nobody can read from here. In mode 1 (strict) this
+        // process could not even have opened the file.
         let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
         Facts {
             disabled: parsed("io_uring_disabled").and_then(|value| u32::try_from(value).ok()),
@@ -48,6 +50,8 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
         reason: if name.is_empty() { reason.to_owned() } else { format!("{name}: {reason}") },
         remedy,
     };
+    // The settings come before the filter. A setting that forbids io_uring is the cause for
+    // certain; a filter in force is only a likely one.
     match (source.raw_os_error(), facts.disabled) {
         (Some(libc::EPERM), Some(2..)) => told(
             "EPERM",

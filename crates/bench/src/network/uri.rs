@@ -69,9 +69,13 @@ impl Uri {
     /// Takes `text` apart; the error says what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Uri, String> {
         let (scheme, rest) = text.split_once("://").ok_or("it has no `://`")?;
+        // The parts are taken off from the end (RFC 3986, clause 3): a query may have `/` and
+        // `:` of its own, such as those in the path of a socket.
         let (rest, _fragment) = rest.split_once('#').unwrap_or((rest, ""));
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // Schemes do not differ by case (RFC 3986, clause 3.1). TLS has a message of its own,
+        // because a general one would leave open whether the name is misspelt.
         let (address, offer) = match scheme.to_ascii_lowercase().as_str() {
             "nbd" => (tcp(authority, NBD_PORT)?, export(path)?),
             "nbd+unix" => (unix(authority, query)?, export(path)?),
@@ -102,6 +106,8 @@ fn export(path: &str) -> Result<Offer, String> {
 
 /// Where an iSCSI target listens.
 fn portal(authority: &str) -> Result<Address, String> {
+    // The names of libiscsi have a user and a secret here. A login without them would end in a
+    // refusal of the target, which says less than we know.
     if authority.contains('@') {
         return Err("a user is for CHAP, which is not supported".to_owned());
     }
@@ -116,6 +122,8 @@ fn unit(path: &str, query: &str) -> Result<UnitName, String> {
     let (target, lun) = path.split_once('/').unwrap_or((path, ""));
     let name = |what: &str, text: &str| {
         let name = decode(text)?;
+        // A null byte ends a pair of the login's text (RFC 7143, clause 6.1). A name with such a
+        // byte could set other keys of the login.
         let fits = (1..=NODE_MOST_BYTES).contains(&name.len()) && !name.contains('\0');
         fits.then_some(name).ok_or_else(|| format!("the name of {what} has 1 to 223 bytes"))
     };
@@ -131,6 +139,8 @@ fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
     if authority.contains('@') {
         return Err("a user is for TLS, which is not supported".to_owned());
     }
+    // An IPv6 address has colons of its own. It stands in brackets therefore (RFC 3986, clause
+    // 3.2.2), and a port can only follow the closing one.
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']').ok_or("`[` has no `]`")?;
@@ -146,6 +156,8 @@ fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
         },
     };
     let port = match port {
+        // A colon without a port means the usual port (RFC 3986, clause 3.2.3). Port 0 is
+        // refused below: a server never listens there.
         None | Some("") => port_untold,
         Some(text) => match text.parse() {
             Ok(port) if port > 0 => port,
@@ -170,6 +182,8 @@ fn unix(authority: &str, query: &str) -> Result<Address, String> {
 
 /// Undoes percent-encoding (RFC 3986, 2.1).
 fn decode(text: &str) -> Result<String, String> {
+    // One character may be several triplets. So bytes are collected, and only the whole is
+    // looked at as UTF-8.
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

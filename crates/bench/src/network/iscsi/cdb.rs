@@ -34,12 +34,16 @@ impl Shape {
             Op::Trim => return sized(opcode::UNMAP, 0, UNMAP_BYTES as u16),
         };
         let mut cdb = [0; 16];
+        // Reads have the bit, too. There it would make the target go past its cache, which is
+        // not what durable writes ask for.
         cdb[1] = if fua && request.op == Op::Write { FUA } else { 0 };
         if self.long {
             cdb[0] = long;
             cdb[2..10].copy_from_slice(&address.to_be_bytes());
             cdb[10..14].copy_from_slice(&blocks.to_be_bytes());
         } else {
+            // The capacity of such a unit comes from READ CAPACITY (10), whose last address has
+            // 32 bits. So the cast keeps every address.
             cdb[0] = short;
             cdb[2..6].copy_from_slice(&(address as u32).to_be_bytes());
             cdb[7..9].copy_from_slice(&(blocks as u16).to_be_bytes());
@@ -51,6 +55,8 @@ impl Shape {
     pub(crate) fn unmap(&self, request: &Request) -> [u8; UNMAP_BYTES] {
         let (address, blocks) = self.blocks(request);
         let mut data = [0; UNMAP_BYTES];
+        // Neither length counts what stands before its own end: the first one leaves out two
+        // bytes, the second one the whole header of eight (SBC-3, 5.28).
         data[..2].copy_from_slice(&(UNMAP_BYTES as u16 - 2).to_be_bytes());
         data[2..4].copy_from_slice(&(UNMAP_BYTES as u16 - 8).to_be_bytes());
         data[8..16].copy_from_slice(&address.to_be_bytes());

@@ -34,6 +34,8 @@ impl Conversation<'_> {
         header.set_data_bytes(data.len());
         let mut bytes = header.0.to_vec();
         bytes.extend(data);
+        // Messages are padded to words of four bytes (RFC 7143, clause 11.1). The length in the
+        // header does not count the padding, so it was set before.
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         self.stream.write_until(&bytes, self.deadline).map_err(|error| failed(&error))
     }
@@ -43,6 +45,8 @@ impl Conversation<'_> {
         let mut header = Header::new(0);
         let read = self.stream.read_until(&mut header.0, self.deadline);
         read.map_err(|error| failed(&error))?;
+        // The kind is looked at before the lengths. A server of another protocol has no length
+        // in bytes 5 to 7, and we would wait for bytes that never come.
         if !is_of_targets(header.opcode()) {
             return Err(Trouble::new(
                 format!("the server does not speak iSCSI: it begins with {:02x?}", &header.0[..8]),
@@ -52,6 +56,8 @@ impl Conversation<'_> {
         let header = header.checked().map_err(|what| Trouble::new(what, HELP))?;
         let mut rest = vec![0; header.whole_bytes() - header.0.len()];
         self.stream.read_until(&mut rest, self.deadline).map_err(|error| failed(&error))?;
+        // Further headers may lie between the first one and the data (RFC 7143, clause 11.2). We
+        // need none of them, but must not take them for data.
         let data = rest.split_off(header.head_bytes() - header.0.len());
         Ok(Pdu { header, data: data[..header.data_bytes()].to_vec() })
     }
@@ -80,11 +86,16 @@ impl Conversation<'_> {
                     }
                 }
                 opcode::DATA_IN if header.word(16) == tag => {
+                    // Data comes in order, as was agreed on at login. Another offset (bytes 40
+                    // to 43) would leave a gap, and the fields in it would read as zeros.
                     let fits = read.len() + data.len() <= bytes as usize;
                     if header.word(40) as usize != read.len() || !fits {
                         return Err(Trouble::protocol("data that was not asked for".to_owned()));
                     }
                     read.extend(data);
+                    // A target may put a good status into the last message of data (RFC 7143,
+                    // clause 11.7). No response follows then, and a wait for it would end at the
+                    // deadline.
                     if header.flags() & STATUS != 0 {
                         return Ok((Ended::of(0, header.0[3], &[]), read));
                     }

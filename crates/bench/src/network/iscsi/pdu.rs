@@ -83,12 +83,17 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// How many commands the target takes now.
     pub(crate) fn window(&self) -> u32 {
+        // Numbers wrap at 32 bits. Both are never half of the range apart, so the sign of the
+        // difference says which one is ahead.
         let left = self.command_most.wrapping_sub(self.command).wrapping_add(1);
         if (left as i32) < 0 { 0 } else { left }
     }
 
     /// Takes the numbers of what the target sent.
     pub(crate) fn hear(&mut self, header: &Header) {
+        // Only an answer with a status takes a number of its own. The others show the next
+        // number without using it; to count them would acknowledge an answer that is still to
+        // come.
         let counted = match header.opcode() {
             opcode::DATA_IN => header.flags() & STATUS != 0,
             opcode::READY_TO_TRANSFER => false,
@@ -124,6 +129,8 @@ impl Numbers {
         if ping.word(20) == NO_TAG {
             return None;
         }
+        // An immediate command carries the next number without using it (RFC 7143, clause
+        // 4.2.2.1). The ping is thus answered even while the target takes no commands.
         let mut header = Header::new(opcode::NOP_OUT | IMMEDIATE);
         header.0[1] = FINAL;
         header.0[8..16].copy_from_slice(&ping.0[8..16]);

@@ -86,6 +86,8 @@ impl Sense {
     /// Out of sense data of either format (SPC-4, 4.5); nothing is known of other bytes.
     pub(crate) fn of(data: &[u8]) -> Sense {
         let byte = |at: usize| data.get(at).copied().unwrap_or(0);
+        // The highest bit of the fixed format says only whether the information field is valid.
+        // 0x71 and 0x73 are deferred errors, whose fields lie at the same places.
         let (key, code, qualifier) = match byte(0) & 0x7f {
             0x70 | 0x71 => (byte(2), byte(12), byte(13)),
             0x72 | 0x73 => (byte(1), byte(2), byte(3)),
@@ -134,6 +136,8 @@ impl Ended {
         match (response, code) {
             (0, status::GOOD) => Ended::Good,
             (0, status::CHECK_CONDITION) => {
+                // The data segment begins with the length of the sense data (RFC 7143, clause
+                // 11.4.7). A target may send less than it says, or nothing at all.
                 let length = data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 let sense = data.get(2..).unwrap_or(&[]);
                 Ended::Check(Sense::of(&sense[..sense.len().min(length.into())]))

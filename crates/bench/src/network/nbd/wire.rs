@@ -36,6 +36,8 @@ pub(crate) struct Reply {
 impl Reply {
     /// What `bytes` begin with; `None` where there are too few.
     pub(crate) fn of(bytes: &[u8]) -> Option<Reply> {
+        // A simple reply has no length. How many bytes of data follow is known only from the
+        // request with the same cookie.
         let mut reader = Reader(bytes);
         Some(Reply { magic: reader.u32()?, error: reader.u32()?, cookie: reader.u64()? })
     }
