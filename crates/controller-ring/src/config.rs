@@ -146,6 +146,8 @@ impl RingConfig {
     pub(super) fn check(&self) -> Result<(), ConfigError> {
         self.faults.check()?;
         let CardConfig { max_block, prefetch, processors, .. } = self.card;
+        // Two blocks of 1024 and 255 prefetched descriptors need 4096 slots as a power of two.
+        // The events name slots with 13 bits, so the limits leave room.
         within("card.max_block", max_block, 1, 1024, "descriptors, such as 32")?;
         within("card.prefetch", prefetch, 0, max_block.min(255), "descriptors, or 0 for none")?;
         within("card.processors", processors, 1, 64, "microprocessors, such as 1")?;

@@ -47,6 +47,9 @@ impl ssdyno_engine::Event for Event {
             Event::Start(at) => (5, at),
             Event::Arrive(at) => (6, at),
             Event::Sent(at) => (7, at),
+            // Both are below 2^13 (`RingCard::fresh` asserts it), so together they need 26 of
+            // the 28 bits. The number of a batch wraps at 28 bits below; its timeout is 4.3 s
+            // old at most.
             Event::Landed(slot, count) => (8, slot | count << SLOT_BITS),
             Event::Medium(slot) => (9, slot),
             Event::Timeout(number) => (10, number & REST),

@@ -16,6 +16,8 @@ impl Faults {
     /// A command starts; gives its ordinal.
     #[inline]
     pub(super) fn start(&mut self) -> u64 {
+        // The count goes on over a reset. A plan names the commands of a whole run, and a reset
+        // in between must not make it hit the first ones again.
         let ordinal = self.started;
         self.started += 1;
         ordinal

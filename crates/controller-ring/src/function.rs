@@ -56,6 +56,8 @@ impl PciDevice for RingCard {
     }
 
     fn reset(&mut self, now: Time) {
+        // To switch the card off keeps what the host wrote, so that it can be switched on again.
+        // A reset of the function forgets that as well.
         self.control(now, false);
         self.registers = Registers::default();
     }

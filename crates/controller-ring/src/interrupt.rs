@@ -85,6 +85,8 @@ impl RingCard {
         self.traffic.interrupts += 1;
         if !self.faults.lose_interrupt(number) {
             // It follows the descriptors on the wire.
+            // PCI Express keeps posted writes in order. An interrupt in front of them would make
+            // the host look at descriptors that are not there yet.
             let at = now + self.dma.link.write_time(0, MESSAGE_BYTES);
             bus.interrupt(at, 0);
         }

@@ -205,9 +205,8 @@ impl RingCard {
         if on {
             return self.registers.switch_on(self.config.card.prefetch);
         }
-        // Events of what was dropped must not come.
-        // Events name slots and engines. After the reset these belong to other commands, so no
-        // older event may come.
+        // Events name slots and engines, which belong to other commands after the reset. So no
+        // event of what was dropped may come.
         self.queue = EventQueue::new();
         self.registers.switch_off();
         self.block.clear(now, &mut self.log);

@@ -81,6 +81,8 @@ pub(super) struct Registers {
 impl Registers {
     /// Switches the card on, unless it is on.
     pub(super) fn switch_on(&mut self, prefetch_max: u32) {
+        // The values are taken only once. Commands that are under way use the place of the ring,
+        // so a second write of the same bit must not move it.
         if self.setup.is_none() {
             self.setup = self.values.latch(prefetch_max);
             if self.setup.is_none() {

@@ -194,6 +194,8 @@ impl TlpLink {
     fn cut_read(&self, address: u64, bytes: u64) -> Cut {
         let TlpConfig { request_overhead, completion_overhead, .. } = self.config;
         let requests = windows(address, bytes, self.config.max_read_request.0);
+        // Completions are cut at the boundary even if a packet could hold more. The boundary is
+        // no larger than a packet, so a read has no fewer packets than a write.
         let completions = windows(address, bytes, self.config.read_completion_boundary.0);
         Cut {
             up: Direction { packets: requests, bytes: requests * request_overhead.0 },

@@ -99,6 +99,8 @@ impl Requests {
             accepted: None,
             submitted: now,
         };
+        // The list grows no further than its reserved room. So nothing is allocated here,
+        // although the slots come into being one by one.
         let slot = match self.free.pop() {
             Some(slot) => {
                 self.entries[slot as usize] = entry;
@@ -179,6 +181,8 @@ impl Requests {
 impl Entry {
     fn bio(&self, number: u32) -> Bio {
         let Request { op, offset_bytes, length_bytes } = self.request;
+        // Only the last bio is urgent. An interrupt for an earlier one could not complete the
+        // request.
         let urgent = self.urgent && number + 1 == self.bios;
         let end = offset_bytes + u64::from(length_bytes);
         let (kind, device_offset, pages) = match op {
@@ -189,7 +193,6 @@ impl Entry {
                 (RingCommandKind::Write, (offset_bytes / PAGE + u64::from(number)) * PAGE, 1)
             }
             Op::Trim => {
-                // Only whole pages can be forgotten.
                 // A page that is trimmed only in part keeps its other sectors. The card forgets
                 // whole pages, so the range is rounded inwards; it may be empty then.
                 let first = offset_bytes.div_ceil(PAGE);

@@ -91,6 +91,8 @@ impl<D: PciDevice> SimulatedRing<D> {
         pci.set_now(self.now);
         pci.advance(self.now);
         pci.take_interrupts(self.now, &mut self.vectors);
+        // Interrupts come before the deadline. The deadline may be the one of a block that this
+        // interrupt brings back, and the driver would look for it in vain.
         for _ in self.vectors.drain(..) {
             if self.driver.on_interrupt(driver_now) {
                 while self.driver.poll(driver_now, out).again {}

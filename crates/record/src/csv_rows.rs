@@ -32,6 +32,8 @@ pub fn write(rows: &Rows, file: File) -> io::Result<()> {
         out,
         "issue_ns,latency_ns,op,offset_bytes,length_bytes,status,submit_ns,job,device,errno"
     )?;
+    // Only rows that were issued within the longest latency wait here. The file may be larger
+    // than memory, so it is never sorted as a whole.
     let mut waiting = BinaryHeap::new();
     let mut number = 0;
     rows.for_each(|job, row| {

@@ -39,6 +39,8 @@ fn band(bucket: usize) -> (u64, u64) {
     if from < 4 {
         return (from, from + 1);
     }
+    // Each of the four bands of an octave is longer than the one before by a quarter at most.
+    // The rows of the picture stay few over many octaves.
     let quarter = 1 << (from.ilog2() - 2);
     let start = from / quarter * quarter;
     (start, start.saturating_add(quarter))

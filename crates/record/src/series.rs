@@ -142,6 +142,8 @@ impl Series {
     /// off.
     pub(crate) fn on_grid(&mut self, from: Grid, by: impl Fn(Time) -> Time) -> Series {
         self.settle();
+        // A stretch has no times of its single requests, so it cannot be divided. Its middle is
+        // at most half an interval from each of them.
         let mut moved = Series::new(from);
         let own = self.track.grid();
         for (at, stretch) in self.track.buckets().iter().enumerate() {
@@ -219,6 +221,8 @@ impl Series {
         let grid = self.track.grid();
         let mut seen = LiveSnapshot::default();
         for (i, stretch) in stretches.iter().enumerate() {
+            // The figures are cumulative, as a live view has them. Whoever looks makes rates out
+            // of the difference of two looks.
             seen.now = grid.start(i + 1).min(end);
             for (op, part) in Op::ALL.into_iter().zip(&stretch.ops) {
                 seen.completed += part.sums.count + part.errors;

@@ -39,6 +39,8 @@ impl TryFrom<Entries> for SparseHistogram {
 }
 
 fn packed(bucket: u16, count: u64) -> u64 {
+    // A count of 2^48 would take nine years at a million requests per second. The limit only
+    // keeps a wrong count out of the bits of the bucket.
     (u64::from(bucket) << COUNT_BITS) | count.min((1 << COUNT_BITS) - 1)
 }
 
@@ -84,6 +86,8 @@ impl SparseHistogram {
             self.entries.clone_from(&other.entries);
             return;
         }
+        // Both lists ascend, so one pass over them is enough. The result needs a list of its
+        // own, because an entry between two others would move all that follow.
         let mine = std::mem::take(&mut self.entries);
         let (mine, theirs) = (SparseHistogram { entries: mine }, other);
         let (mut a, mut b) = (mine.iter().peekable(), theirs.iter().peekable());
@@ -135,6 +139,8 @@ impl Gathered {
         if self.touched.is_empty() {
             return;
         }
+        // Buckets were noted in the order in which they were first hit. The list that they go to
+        // must ascend, since `merge` and `up_to` rely on that.
         self.touched.sort_unstable();
         let mut gathered = SparseHistogram::default();
         for bucket in self.touched.drain(..) {

@@ -148,6 +148,8 @@ impl Tape {
     /// them by a program that is killed.
     #[cold]
     pub fn hand_over(&mut self) {
+        // A program that is killed loses what no writer has. A job with few requests would
+        // otherwise keep its rows until a chunk is full.
         self.rows.iter_mut().for_each(Strip::hand_over);
     }
 
@@ -191,6 +193,8 @@ impl Tape {
     /// Announces a request that is issued now and was meant to start at `intended_ns`.
     pub fn issued_late(&mut self, intended_ns: u64) {
         self.arrivals += 1;
+        // In the ramp-up the start is not known. The integral then counts from zero, and it
+        // begins anew when the window does.
         let start = if self.start_ns == u64::MAX { 0 } else { self.start_ns };
         self.little.arrived(Time::from_ns(intended_ns), Time::from_ns(start));
     }
@@ -214,6 +218,8 @@ impl Tape {
             if accepted_ns == u64::MAX || self.ramping_up() {
                 continue;
             }
+            // The request would have taken longer than it has waited. What it has waited is a
+            // lower bound, which is better than to leave out the longest latencies.
             let waited_ns = end_ns.max(self.last_ns).saturating_sub(intended_ns);
             self.ops[request.op as usize].add_unanswered(Time::from_ns(waited_ns));
             if let Some(rows) = &mut self.rows {
@@ -235,6 +241,9 @@ impl Tape {
     #[inline]
     fn close(&mut self, op: usize, completed: Time) {
         let sum = std::mem::replace(&mut self.sums[op], Sum::NONE);
+        // Up to here times are nanoseconds, as the clock gives them. Sums of picoseconds need
+        // more than 64 bits: they overflow after 213 days of latency, which a deep queue
+        // collects in hours.
         let latency_ps = u128::from(sum.latency_ns) * u128::from(PS_PER_NS);
         let sums = OpSums {
             count: sum.count,
@@ -316,6 +325,9 @@ impl Tape {
         let end = Time::from_ns(end_ns.max(self.last_ns));
         let skip_unfinished = self.start_ns == u64::MAX;
         let start = if skip_unfinished { end } else { Time::from_ns(self.start_ns).min(end) };
+        // Requests that did not wait were in the device for all of their latency. Their
+        // histogram serves both figures, and only those that waited are counted twice while the
+        // run goes on.
         let mut inside = Inside::default();
         self.ops.iter().for_each(|totals| inside.add_whole(totals));
         let mut ops = self.ops;

@@ -81,6 +81,8 @@ impl Together {
             parts.iter().map(|(start, part)| part.moved_to(place(*start), interval)).collect();
         let cut = moved.iter_mut().map(|part| part.within(base, end)).collect::<Option<Vec<_>>>();
         let Some(cut) = cut else { return Some(Err(Apart { last, first, gap: Time::ZERO })) };
+        // All hosts are moved to the common grid first and cut there. The parts before and after
+        // the window follow from both, so nothing is lost unnoticed.
         let part = |(recording, moved): (&Recording, &Recording)| HostPart {
             before: recording.start.saturating_sub(moved.start),
             after: moved.end.saturating_sub(recording.end),

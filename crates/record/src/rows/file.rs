@@ -87,6 +87,8 @@ pub(crate) fn write_head(file: &mut File, head: &Head) -> io::Result<u64> {
 /// Appends `chunk`, which begins at byte `at`; gives its segment.
 pub(crate) fn append(file: &mut File, at: u64, chunk: &Chunk) -> io::Result<Segment> {
     let Chunk { job, rows, words, lengths, start_ns } = chunk;
+    // Head and words are two writes. A program that is killed in between leaves a chunk that is
+    // too short, which the length and the checksum tell.
     let mut bytes = CHUNK_MARK.to_vec();
     for number in [*job, *rows as u32, words.len() as u32, lengths.len() as u32] {
         bytes.extend(number.to_le_bytes());
@@ -162,6 +164,8 @@ pub(crate) fn read_chunk(
     let [job, rows, count, lengths] =
         [8, 12, 16, 20].map(|from: usize| number(&head[from..from + 4]) as u32);
     let (start_ns, expected) = (number(&head[24..32]), number(&head[32..40]));
+    // The lengths are looked at before memory is asked for. They come from a file that may be
+    // damaged.
     let is_sound = head[..8] == CHUNK_MARK && count <= WORDS_MOST && lengths <= LENGTHS_MOST;
     let lengths_end = at + CHUNK_HEAD as u64 + 4 * u64::from(lengths);
     let words_at = lengths_end + padding(lengths_end) as u64;
@@ -173,6 +177,8 @@ pub(crate) fn read_chunk(
     file.read_exact(&mut list)?;
     words.resize(count as usize, 0);
     read_words(file, words_at, words)?;
+    // Space of a file may be there before its contents are (after a power failure). The mark
+    // alone does not tell that; a checksum does.
     if sum(words) != expected || super::packed::whole_rows(words) != (words.len(), rows as usize) {
         return Ok(None);
     }

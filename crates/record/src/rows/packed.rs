@@ -98,6 +98,8 @@ impl Lengths {
 
     #[inline]
     fn index(&mut self, length_bytes: u32) -> usize {
+        // Most loads have few lengths. The guess saves the search through the list, and a wrong
+        // one costs no more than that search.
         let slot = (length_bytes / SECTOR_BYTES) as usize % self.guesses.len();
         let guess = usize::from(self.guesses[slot]);
         if self.list.get(guess) == Some(&length_bytes) {
@@ -126,6 +128,8 @@ impl Lengths {
     pub(crate) fn stamp(&mut self, row: &Row) -> Stamp {
         let length = self.index(row.request.length_bytes);
         let is_long = (row.submit_ns != row.issue_ns) | (row.errno != 0);
+        // The conditions are joined as numbers: one branch decides for all of them, and it
+        // nearly always goes the same way.
         if (row.issue_ns >> ISSUE_BITS) | (row.latency_ns >> LATENCY_BITS) | u64::from(is_long) != 0
         {
             return Stamp::NONE;
@@ -148,6 +152,8 @@ pub(crate) fn push_long(row: &Row, words: &mut Vec<u128>) {
     let fits = (issue_ns >> ISSUE_BITS) | (latency_ns >> LATENCY_BITS) == 0;
     let long = fits.then(|| Stamp(word(0, row)).word(&request)).flatten();
     if let Some(first) = long {
+        // The difference may be negative: a submission before the intended start wraps here, and
+        // wraps back when the row is read.
         let delay = u128::from(submit_ns.wrapping_sub(issue_ns));
         words.push(first | ((LONG as u128) << LENGTH_AT));
         words.push(length | (u128::from(errno) << LONG_ERRNO_AT) | (delay << LONG_DELAY_AT));

@@ -122,6 +122,8 @@ impl Shared {
 
     /// One more chunk, if there may be more and there is memory for it.
     fn make(&self) -> Option<Vec<u128>> {
+        // The number is looked at first: it costs a load, while the system must be asked for the
+        // memory that is left.
         if self.made.load(Ordering::Relaxed) >= self.most || memory::is_scarce(1) {
             return None;
         }
@@ -130,6 +132,8 @@ impl Shared {
 
     /// One more chunk, if there may be more, and the system gives memory for it: what is left was looked at.
     fn make_ready(&self) -> Option<Vec<u128>> {
+        // Several jobs may be here at once. Each adds before it looks, so the limit holds
+        // without a lock; one that was too late takes its part back.
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.most {
             self.made.fetch_sub(1, Ordering::Relaxed);
             return None;

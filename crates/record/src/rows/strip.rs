@@ -63,6 +63,8 @@ impl Held {
             0 => Vec::with_capacity(CHUNK_WORDS),
             _ => std::mem::take(&mut self.spare),
         };
+        // The next chunk is asked for one chunk ahead. So memory runs out while there still is
+        // room for the requests that are under way.
         self.scarce =
             !memory::reserve(&mut self.spare, CHUNK_WORDS) || memory::is_scarce(self.among.max(1));
         next
@@ -120,6 +122,8 @@ impl Strip {
         request: &Request,
         row: impl FnOnce() -> Row,
     ) {
+        // There is room for the longest row, although nearly all take one word. A row thus never
+        // lies in two chunks, and `push` below never allocates.
         if self.last.capacity() - self.last.len() < ROW_WORDS {
             self.next_chunk();
         }
@@ -154,6 +158,8 @@ impl Strip {
 
     /// Hands what there is to the writer; `keep` it where that has no empty chunk in its place.
     fn exchange(&mut self, keep: bool) {
+        // The words that come back may be an empty chunk or the same one. Only in the second
+        // case there are extra words to be remembered.
         let chunk = self.take_chunk();
         if let Full::File(line) = &self.full {
             let (extra, words) = (chunk.words.len() - chunk.rows, chunk.words.len());
