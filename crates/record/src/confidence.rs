@@ -198,6 +198,8 @@ fn open(intervals: LatencyIntervals, at_most: &LatencyAtMost) -> LatencyInterval
         interval.map(|i| Interval { high: i.high.max(most.unwrap_or(f64::INFINITY)), ..i })
     };
     LatencyIntervals {
+        // A percentile may lie below the requests that never completed. The mean contains them
+        // all, and their latency may be anything.
         mean: up_to(intervals.mean, None),
         p50: up_to(intervals.p50, at_most.p50),
         p95: up_to(intervals.p95, at_most.p95),

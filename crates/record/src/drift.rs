@@ -195,7 +195,6 @@ fn differs(front: &[f64], rest: &[f64]) -> bool {
     let groups = stretches(rest, 3 * GROUPS / 4);
     let (count, level) = (groups.len() as f64, mean(&groups));
     let squares: f64 = groups.iter().map(|group| (group - level).powi(2)).sum();
-    // The front in stretches as long as those.
     // The front is compared as if it were cut into stretches of the same length as the rest. Its
     // mean then has a standard error from the same variance.
     let fronts = front.len() as f64 * count / rest.len() as f64;

@@ -101,6 +101,8 @@ impl<'a> Writer<'a> {
 
     fn add(&mut self, batch: Batch<'_>, page: &mut Page) -> Result<(), ParquetError> {
         page.fill(batch, self.rows.names());
+        // A page is never divided, so a group may be a little shorter than its most. All columns
+        // of a group have the same rows that way.
         if self.group.as_ref().is_some_and(|group| group.rows + page.rows > GROUP_ROWS) {
             self.close_group()?;
         }
@@ -253,6 +255,8 @@ fn bounds_of_numbers(bounds: Bounds) -> Statistics {
 }
 
 fn bounds_of_names(names: &[&str], used: &[bool]) -> Statistics {
+    // Readers skip groups by these bounds. Names that do not occur in the group would make the
+    // bounds wider and the readers read more.
     let occurring = || names.iter().zip(used).filter(|(_, used)| **used).map(|(name, _)| *name);
     let bound = |name: Option<&str>| name.map(ByteArray::from);
     Statistics::byte_array(bound(occurring().min()), bound(occurring().max()), None, Some(0), false)

@@ -114,6 +114,8 @@ fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows,
         lengths.resize(lengths.len().max(job + 1), Vec::new());
         // Each chunk knows the lengths of those before it.
         lengths[job] = next.chunk.lengths;
+        // A job may start later than others. The window of the run begins with the first of
+        // them, as it does for a run that ends by itself.
         start_ns = start_ns.min(next.chunk.start_ns);
         found.push((next.chunk.job, next.segment));
         at = next.next;

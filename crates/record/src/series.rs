@@ -242,6 +242,8 @@ impl Series {
         self.settle();
         let origin = self.track.grid().origin();
         if end > origin {
+            // The series reaches to the last moment before the end. A run that ends in silence
+            // would otherwise lose the stretches in which nothing completed.
             self.track.seek(Time::from_ps(end.as_ps() - 1));
         }
         let grid = self.track.grid();

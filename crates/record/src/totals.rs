@@ -62,6 +62,8 @@ impl Totals {
     /// Counts a request that was waited for that long, in vain.
     #[cold]
     pub(crate) fn add_unanswered(&mut self, waited: Time) {
+        // Hardly any run has such requests. Without them their histogram takes no memory, and
+        // copies of the totals stay cheap.
         let unanswered = self.unanswered.get_or_insert_default();
         unanswered.latency_ps += u128::from(waited.as_ps());
         unanswered.latency_ps_min = unanswered.latency_ps_min.min(waited.as_ps());

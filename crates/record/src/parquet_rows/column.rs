@@ -35,6 +35,8 @@ pub(super) struct Indexed {
 impl Indexed {
     /// Adds a page of so many rows: a value for each, or one where all are the same.
     pub(super) fn add(&mut self, rows: usize, values: &[u32]) {
+        // Neighbours are mostly alike: most loads have one length or a few. The value before
+        // saves the look into the table for them.
         let mut last = None;
         let indices = values.iter().map(|value| match last {
             Some((known, index)) if known == *value => index,
@@ -64,6 +66,8 @@ impl Indexed {
     ) -> Result<(), ParquetError> {
         let Indexed { entries, pages, .. } = self;
         let plain = entries.iter().flat_map(|entry| entry.to_le_bytes()).collect();
+        // How many bits an index has follows from the number of entries. That is known only now,
+        // so no page could be encoded before.
         let mut column = Column::of_indices(schema, number, entries.len(), plain)?;
         for (rows, indices) in &pages {
             column.add_indices(indices, *rows, entries.len())?;
@@ -190,6 +194,8 @@ impl Column {
         let pages: Bytes = self.pages.into_inner()?.into();
         let mut encodings = vec![Encoding::RLE, self.encoding];
         encodings.extend(has_dictionary.then_some(Encoding::PLAIN));
+        // Offsets count from the start of the column here. `append_column` adds the place of the
+        // column in the file.
         let metadata = ColumnChunkMetaData::builder(self.descriptor)
             .set_encodings(encodings)
             .set_compression(self.compression)

@@ -54,6 +54,8 @@ impl Page {
 
     /// As [`push`](Page::push) of each, for rows of one word.
     fn fill_plain(&mut self, job: u32, block: Block<'_>, names: &RowNames) {
+        // The columns get their length first and are written then. To push would look at the
+        // room of three columns for each row.
         let numbers = [&mut self.issue_ns, &mut self.latency_ns, &mut self.offset_bytes];
         let [issue, latency, offset] = numbers.map(|column| {
             column.resize(block.len(), 0);
@@ -94,6 +96,8 @@ impl Page {
 
     /// When requests were submitted; `None` where all were when they were meant to start.
     pub(super) fn submit_ns(&self) -> Option<&[u64]> {
+        // Rows of one word leave the column empty. They were submitted when they were meant to
+        // start, so both columns are the same page.
         (!self.submit_ns.is_empty() && self.submit_ns != self.issue_ns).then_some(&self.submit_ns)
     }
 }

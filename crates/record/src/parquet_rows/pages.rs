@@ -53,6 +53,8 @@ pub(super) fn delta(values: &[u64], bounds: &mut Bounds, page: &mut Vec<u8>) {
         }
         let used = &mut deltas[..block.len()];
         let least = used.iter().fold(i64::MAX, |least, delta| least.min(*delta as i64));
+        // Without the least difference all are zero or more and need no sign. Differences wrap
+        // at 64 bits, as the sums of a reader do.
         used.iter_mut().for_each(|delta| *delta = delta.wrapping_sub(least as u64));
         zigzag(least, page);
         let widths_at = page.len();

@@ -301,6 +301,8 @@ fn keep_room(path: &Path) -> io::Result<()> {
     let mut bytes = ROOM_BYTES;
     loop {
         let written = File::create(path).and_then(|mut file| {
+            // Many file systems take no room for a length alone, and some take it only when data
+            // goes to the disk. So the zeros are written and waited for.
             file.write_all(&vec![0; bytes])?;
             file.sync_data()
         });
@@ -331,6 +333,8 @@ fn write(shared: &Shared, receiver: &Receiver<Message>, mut file: File, mut at: 
             }
             None => locked(&shared.index).unwritten += chunk.rows as u64,
         }
+        // The memory goes back even if the disk takes no more. The load must not stop for that:
+        // it goes on, and its rows are counted as lost.
         chunk.words.clear();
         locked(&shared.empty).push(chunk.words);
         shared.writer_ns.store(began.elapsed().as_nanos() as u64, Ordering::Relaxed);

@@ -100,6 +100,8 @@ impl Reaped<'_> {
     /// `accepted_ns`.
     #[inline]
     pub fn add(&mut self, request: &Request, intended_ns: u64, accepted_ns: u64, status: Status) {
+        // The conditions are joined without branches. Nearly always all of them hold, and one
+        // jump decides for the whole.
         let alike = (request.length_bytes == self.alike.length_bytes)
             & (intended_ns == self.alike.intended_ns)
             & (is_data(request.op) == self.alike.data)
@@ -160,6 +162,8 @@ impl Reaped<'_> {
         self.departed += 1;
         self.stays += 1;
         self.latency_ns += latency_ns;
+        // Little's law counts the part of a stay that lies inside the window. In the ramp-up the
+        // start is the end of time, so nothing is added.
         self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
         if status != Status::Ok {
             return self.error(request, status, latency_ns);
@@ -183,6 +187,8 @@ impl Reaped<'_> {
         self.stays += count;
         self.latency_ns += count * latency_ns;
         self.stay_ns += count * self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
+        // From here on histogram, series, batches and sums are told once for all requests that
+        // were alike. A request thus costs little if many come back together.
         let bytes = u64::from(length_bytes);
         let moved = if data { bytes } else { 0 };
         self.tape.batches.add(latency_ns * PS_PER_NS, moved, count, self.completed);
@@ -243,6 +249,8 @@ impl Drop for Reaped<'_> {
         tape.little.departed_many(Time::from_ns(self.now_ns), self.departed);
         tape.little.stayed_many(self.stays, u128::from(self.stay_ns) * u128::from(PS_PER_NS));
         tape.latency_ns += self.latency_ns;
+        // Operations that did not occur are not touched. `& 3` tells the compiler that the index
+        // lies inside the array, so it checks no bound.
         let mut used = self.used;
         while used != 0 {
             let op = used.trailing_zeros() as usize & 3;
