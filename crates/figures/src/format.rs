@@ -19,6 +19,8 @@ pub fn significant(value: f64, digits: usize) -> String {
 
 /// Scales to the largest unit (ascending in `units`) in which the value is one or more.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
+    // The unit follows from the value as it will be shown. 999.99 ns is shown as 1.000 µs and
+    // not as 1000 ns.
     let rounded: f64 = significant_value(value.abs());
     let unit = units.iter().rev().find(|(factor, _)| rounded >= *factor).or(units.first());
     match unit {

@@ -141,6 +141,8 @@ impl Batches {
     /// [`Batches::GROUPS`] groups of all batches, as equal as may be; `None` where there are too
     /// few.
     pub(crate) fn groups(&self, start: Time) -> Option<Groups> {
+        // The borders follow from the whole number of batches. With a fixed size of a group the
+        // last ones would be left over, and the end of the run with them.
         let border = |group: usize| group * self.done.len() / Batches::GROUPS;
         let group = |at: usize| &self.done[border(at)..border(at + 1)];
         let enough = self.done.len() >= Batches::GROUPS;

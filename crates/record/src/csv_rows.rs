@@ -21,6 +21,8 @@ const ROUNDING_NS: u64 = 2;
 /// # Errors
 /// Those of the file, and of reading rows that are in one.
 pub fn write(rows: &Rows, file: File) -> io::Result<()> {
+    // The rows are read twice. The longest latency must be known before the first line is
+    // written, and a guess that is too short would break the order.
     let mut longest_ns = ROUNDING_NS;
     rows.for_each(|_, row| {
         longest_ns = longest_ns.max(row.latency_ns.saturating_add(ROUNDING_NS));

@@ -151,6 +151,8 @@ impl Recorder {
     /// Announces a request whose latency counts from `intended`.
     #[inline]
     pub fn arrived(&mut self, intended: Time) {
+        // The first event of the window begins the integral anew. Whatever comes in before it
+        // still belongs to the ramp-up.
         if intended >= self.restart_at {
             self.restart();
         }
@@ -247,6 +249,8 @@ impl Recorder {
         self.skipped += 1;
         self.last_completed = self.last_completed.max(completed);
         self.little.departed(completed, self.start);
+        // The request is in no figure, but it was in the system while the window lasted.
+        // Little's law must count its stay as it counts its departure.
         if completed >= self.start {
             self.little.stayed(intended, completed, self.start);
         }
@@ -296,6 +300,8 @@ impl Recorder {
     pub fn finish(mut self, end: Time) -> Recording {
         self.series.settle();
         let end = end.max(self.last_completed);
+        // A ramp-up that never ended has its start at the end of time. The window is empty then,
+        // and not negative.
         let start = self.start.min(end);
         Recording {
             start,

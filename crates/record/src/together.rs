@@ -59,6 +59,8 @@ impl Together {
     }
 
     fn of(parts: &[(Time, Recording)]) -> Option<Result<Together, Apart>> {
+        // Stretches can be joined but not divided. So the grid of all hosts is that of the
+        // coarsest one.
         let interval = parts.iter().map(|(_, part)| part.series.grid().interval()).max()?;
         let ends = |(start, part): &(Time, Recording)| start.saturating_add(part.window());
         let numbers = || parts.iter().enumerate();
