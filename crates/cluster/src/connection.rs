@@ -80,10 +80,14 @@ impl Connection {
         version: &str,
     ) -> Result<Connection, Failure> {
         let name = address.to_string();
+        let mut revoked = None;
         let (channel, mut ssh, within) = match address {
             HostAddress::Listening { host, port, .. } => {
                 let channel = match tls_for(address, identity)? {
-                    Some(tls) => over_tls(&tls, host, *port, &name).await?,
+                    Some(tls) => {
+                        revoked = tls.revoked()?;
+                        over_tls(&tls, host, *port, &name).await?
+                    }
                     None => connect(&name).await?,
                 };
                 (channel, None, ANSWER_WITHIN)
@@ -102,7 +106,7 @@ impl Connection {
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
             .accept_compressed(CompressionEncoding::Gzip);
-        let hello = Hello { protocol: PROTOCOL, version: version.to_owned() };
+        let hello = Hello { protocol: PROTOCOL, version: version.to_owned(), revoked };
         let greeting = match (answer(&name, within, client.hello(hello)).await, &mut ssh) {
             (Ok(greeting), _) => greeting,
             (Err(failure), Some(ssh)) => return Err(ssh.explain(failure).await),

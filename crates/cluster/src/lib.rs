@@ -68,6 +68,6 @@ pub use ssh::RemoteStart;
 #[cfg(target_os = "linux")]
 pub use tls::{
     CertificateState, EnrolledWorker, Enrolment, Invitation, InvitationOptions, WorkerCertificate,
-    enrol_worker, enrolled_workers, revoke_worker,
+    enrol_worker, enrolled_workers, renew_controller, revoke_worker,
 };
 pub use worker::{WorkerConsent, WorkerService};

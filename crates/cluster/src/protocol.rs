@@ -50,6 +50,10 @@ pub struct Hello {
     pub protocol: u32,
     /// Version of the program.
     pub version: String,
+    /// The list of revoked certificates that the controller's authority signed, as PEM; `None` without TLS, and where nothing
+    /// was ever revoked.
+    #[serde(default)]
+    pub revoked: Option<String>,
 }
 
 /// Who a worker is.

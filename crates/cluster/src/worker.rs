@@ -72,6 +72,9 @@ pub struct WorkerService {
     rows_in: Arc<PathBuf>,
     state: Arc<Mutex<State>>,
     probes: Probes,
+    /// Who its controllers are; `None` without TLS.
+    #[cfg(target_os = "linux")]
+    pub(crate) tls: Option<crate::tls::ServerTls>,
 }
 
 #[derive(Debug, Default)]
@@ -308,7 +311,12 @@ impl Worker for WorkerService {
     type WatchProbeStream =
         Pin<Box<dyn tokio_stream::Stream<Item = Result<ProbeSample, Status>> + Send + 'static>>;
 
-    async fn hello(&self, _: Request<Hello>) -> Result<Response<Greeting>, Status> {
+    async fn hello(&self, hello: Request<Hello>) -> Result<Response<Greeting>, Status> {
+        #[cfg(target_os = "linux")]
+        if let (Some(tls), Some(list)) = (&self.tls, &hello.get_ref().revoked) {
+            // Refused, the controller is told: it would believe that a stolen certificate is refused from now on.
+            tls.learn(list).map_err(|failure| status_of(&failure))?;
+        }
         let (version, machine) = (self.program.version.clone(), machine());
         Ok(Response::new(Greeting { protocol: PROTOCOL, version, machine }))
     }

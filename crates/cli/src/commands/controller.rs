@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use ssdyno_session::Failure;
 
 #[cfg(target_os = "linux")]
-use crate::commands::enrolled::{self, ListArgs, RevokeArgs};
+use crate::commands::enrolled::{self, ListArgs, RenewArgs, RevokeArgs};
 #[cfg(target_os = "linux")]
 use crate::commands::invite::{self, InviteArgs};
 use crate::commands::plan::{self, PlanArgs};
@@ -29,6 +29,10 @@ enum ControllerVerb {
     /// Take back the certificate of a worker: this controller refuses to connect to it from then on.
     #[cfg(target_os = "linux")]
     Revoke(RevokeArgs),
+    /// Replace the key and the certificate of this controller, and take back the old certificate: workers refuse it from
+    /// the next connection of this controller on.
+    #[cfg(target_os = "linux")]
+    Renew(RenewArgs),
 }
 
 pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> {
@@ -40,5 +44,7 @@ pub(crate) fn run(args: &ControllerArgs, output: Output) -> Result<(), Failure> 
         ControllerVerb::List(args) => enrolled::list(args, output),
         #[cfg(target_os = "linux")]
         ControllerVerb::Revoke(args) => enrolled::revoke(args, output),
+        #[cfg(target_os = "linux")]
+        ControllerVerb::Renew(args) => enrolled::renew(args, output),
     }
 }

@@ -1,10 +1,12 @@
-//! `ssdyno controller list` and `ssdyno controller revoke`.
+//! `ssdyno controller list`, `ssdyno controller revoke` and `ssdyno controller renew`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use ssdyno_cluster::{CertificateState, WorkerCertificate, enrolled_workers, revoke_worker};
+use ssdyno_cluster::{
+    CertificateState, WorkerCertificate, enrolled_workers, renew_controller, revoke_worker,
+};
 use ssdyno_figures::CalendarTime;
 use ssdyno_session::Failure;
 
@@ -30,6 +32,14 @@ pub(crate) struct RevokeArgs {
     identity: Option<PathBuf>,
 }
 
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RenewArgs {
+    /// Where the authority and the certificate of this controller lie
+    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    #[arg(long, value_name = "DIR")]
+    identity: Option<PathBuf>,
+}
+
 pub(crate) fn list(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let workers = enrolled_workers(&identity(args.identity.as_deref(), "controller")?)?;
     output.either(|| table(&workers), || json!({ "workers": values(&workers) }))
@@ -41,6 +51,12 @@ pub(crate) fn revoke(args: &RevokeArgs, output: Output) -> Result<(), Failure> {
     let line =
         |one: &WorkerCertificate| format!("revoked {}: {}\n", one.serial, one.names.join(", "));
     output.either(|| revoked.iter().map(line).collect(), || json!({ "revoked": values(&revoked) }))
+}
+
+pub(crate) fn renew(args: &RenewArgs, output: Output) -> Result<(), Failure> {
+    let serial = renew_controller(&identity(args.identity.as_deref(), "controller")?)?;
+    let text = || format!("this controller has a new certificate; {serial} is revoked\n");
+    output.either(text, || json!({ "revoked_serial": serial }))
 }
 
 fn moment(unix_s: i64) -> CalendarTime {

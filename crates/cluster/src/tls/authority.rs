@@ -178,8 +178,13 @@ impl Authority {
         {
             return Ok(());
         }
+        self.replace_controller(&path)
+    }
+
+    /// A new key and certificate of the controller, in `path`.
+    pub(super) fn replace_controller(&self, path: &Path) -> Result<(), Failure> {
         let text = self.issue(Purpose::Controller, &[], DAY * CONTROLLER_DAYS)?;
-        files::write(&path, &text, true).map(drop)
+        files::write(path, &text, true).map(drop)
     }
 }
 

@@ -17,7 +17,8 @@ use super::files;
 use super::identity::{Identity, Role, date};
 use super::messages::{Answer, ENROLMENT, NAMES_MAX, Question, receive, send};
 use super::pinned::{CONTROLLER_NAME, fingerprint, pinned_config};
-use super::session::ServerTls;
+use super::revoked;
+use super::session::server_config;
 use super::token::Token;
 
 /// How long it may take, from the connection to the certificate.
@@ -54,7 +55,8 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
         let asked = tokio::time::timeout(ENROL_WITHIN, ask(&token, &key, names)).await;
         asked.unwrap_or_else(|_| Err(explain::silent(&token.place(), ENROL_WITHIN)))
     });
-    let (certificate, authority, names) = asked.map_err(|failure| if_expired(&token, failure))?;
+    let Given { certificate, authority, names, revoked } =
+        asked.map_err(|failure| if_expired(&token, failure))?;
     let text = certificate + &authority + &key.serialize_pem();
     let identity = Identity::of(Role::Worker, file.clone(), &text)?;
     if fingerprint(&identity.chain[1]) != token.authority {
@@ -63,7 +65,8 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
             .with_help("ask for an invitation of your controller"));
     }
     // That the key fits, too.
-    ServerTls::of(&identity)?;
+    server_config(&identity, None, ENROLMENT)?;
+    revoked::replace(directory, revoked.as_deref())?;
     files::write(&file, &text, true)?;
     Ok(Enrolment { file, names, valid_until: date(identity.ends_at()?) })
 }
@@ -85,12 +88,16 @@ fn broken(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Failed, format!("cannot enrol: {error}"))
 }
 
+/// What a controller gives to a worker.
+struct Given {
+    certificate: String,
+    authority: String,
+    names: Vec<String>,
+    revoked: Option<String>,
+}
+
 /// Connects, and asks for a certificate.
-async fn ask(
-    token: &Token,
-    key: &KeyPair,
-    names: &[String],
-) -> Result<(String, String, Vec<String>), Failure> {
+async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Failure> {
     let place = token.place();
     let bare = token.host.trim_matches(['[', ']']);
     let tcp = TcpStream::connect((bare, token.port)).await.map_err(|error| {
@@ -115,7 +122,9 @@ async fn ask(
     };
     send(&mut stream, &question).await.map_err(cut)?;
     match receive(&mut stream).await.map_err(cut)? {
-        Answer::Enrolled { certificate, authority, names } => Ok((certificate, authority, names)),
+        Answer::Enrolled { certificate, authority, names, revoked } => {
+            Ok(Given { certificate, authority, names, revoked })
+        }
         Answer::Refused(why) => {
             let message = format!("the controller at {place} refused this worker: {why}");
             Err(Failure::new(FailureKind::Failed, message))

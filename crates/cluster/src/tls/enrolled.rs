@@ -10,6 +10,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::authority::{Authority, now_unix_s};
 use super::files;
+use super::identity::{Identity, Role};
 use super::revoked::{Revocations, Serial};
 use super::token::{hex, unhex_any};
 
@@ -155,6 +156,28 @@ pub fn revoke_worker(directory: &Path, name: &str) -> Result<Vec<WorkerCertifica
     revoked.write(directory, &authority)?;
     let taken = |one| WorkerCertificate { state: CertificateState::Revoked(now), ..one };
     Ok(valid.into_iter().map(taken).collect())
+}
+
+/// Gives the controller in `directory` a new key and a new certificate, and takes back the certificate that it had; gives the serial
+/// number of that one in hexadecimal digits. A worker refuses the old certificate once a controller with the new list has connected
+/// to it, or once the list (`revoked.pem`) lies in its own directory.
+///
+/// # Errors
+/// There is no controller, or one of its files is damaged or cannot be written.
+pub fn renew_controller(directory: &Path) -> Result<String, Failure> {
+    let authority = authority_in(directory)?;
+    let _alone = Authority::lock(directory)?;
+    let mut revoked = Revocations::read(directory, &authority.certificate)?;
+    let path = Role::Controller.file(directory);
+    let text = files::read(&path)?.unwrap_or_default();
+    let serial = Identity::of(Role::Controller, path.clone(), &text)?.serial()?;
+    // The list first: a controller that is killed in between has a certificate that nobody takes, and is renewed again.
+    if revoked.time_of(&serial).is_none() {
+        revoked.add(serial.clone(), now_unix_s());
+        revoked.write(directory, &authority)?;
+    }
+    authority.replace_controller(&path)?;
+    Ok(hex(&serial))
 }
 
 fn unknown(name: &str, others: &[Line]) -> Failure {

@@ -120,6 +120,10 @@ fn refused(name: &str, alert: AlertDescription) -> Failure {
             format!("{name} says that the certificate of this controller has expired"),
             format!("{renewal}; or set the clock of the worker"),
         ),
+        AlertDescription::CertificateRevoked => failed(
+            format!("{name} says that the certificate of this controller was revoked"),
+            "use the identity of the controller that was renewed",
+        ),
         AlertDescription::UnknownCA | AlertDescription::DecryptError => failed(
             format!(
                 "{name} does not know the authority of this controller: another one enrolled it"
@@ -170,6 +174,7 @@ pub(super) fn by_server(error: &io::Error) -> String {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                 "its certificate is of another authority".to_owned()
             }
+            CertificateError::Revoked => "its certificate was revoked".to_owned(),
             CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
                 "its certificate is not one of a controller".to_owned()
             }

@@ -49,6 +49,14 @@ pub(super) fn write(path: &Path, text: &str, replace: bool) -> Result<bool, Fail
     written.map_err(|error| unwritable(path, &error))
 }
 
+/// Removes `path`, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), Failure> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path, &error)),
+        _ => Ok(()),
+    }
+}
+
 /// Adds `text` at the end of `path`, for its owner alone.
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let appended = (|| {

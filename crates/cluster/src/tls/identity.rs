@@ -97,13 +97,23 @@ impl Identity {
         Ok(self.dates()?.1)
     }
 
+    /// The number of its certificate, as DER has it.
+    pub(super) fn serial(&self) -> Result<Vec<u8>, Failure> {
+        Ok(self.certificate()?.raw_serial().to_vec())
+    }
+
     fn dates(&self) -> Result<(i64, i64), Failure> {
-        let (_, read) = X509Certificate::from_der(&self.chain[0]).map_err(|error| {
+        let read = self.certificate()?;
+        let validity = read.validity();
+        Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+    }
+
+    fn certificate(&self) -> Result<X509Certificate<'_>, Failure> {
+        let read = X509Certificate::from_der(&self.chain[0]).map_err(|error| {
             let message = format!("{} holds no certificate: {error}", self.path.display());
             Failure::usage(message).with_help(self.role.renewal()).with_key("identity")
         })?;
-        let validity = read.validity();
-        Ok((validity.not_before.timestamp(), validity.not_after.timestamp()))
+        Ok(read.1)
     }
 
     fn check_dates(&self) -> Result<(), Failure> {

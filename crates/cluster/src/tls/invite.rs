@@ -17,6 +17,7 @@ use super::enrolled;
 use super::identity::{Identity, Role};
 use super::messages::{Answer, ENROLMENT, Question, receive, send};
 use super::pinned::{CONTROLLER_NAME, fingerprint};
+use super::revoked;
 use super::session::{accept, server_config};
 use super::token::{Secret, Token};
 
@@ -266,7 +267,8 @@ impl Desk {
             Ok((certificate, names)) => {
                 let authority = self.authority.pem.clone();
                 let worker = EnrolledWorker { peer, names: names.clone() };
-                (Answer::Enrolled { certificate, authority, names }, Ok(worker))
+                let revoked = revoked::text(&self.directory).map_err(|failure| failure.message)?;
+                (Answer::Enrolled { certificate, authority, names, revoked }, Ok(worker))
             }
             Err(why) => (Answer::Refused(why.clone()), Err(why)),
         };

@@ -36,6 +36,9 @@ pub(super) enum Answer {
         /// As PEM.
         authority: String,
         names: Vec<String>,
+        /// The list of revoked certificates as PEM, where there is one.
+        #[serde(default)]
+        revoked: Option<String>,
     },
     /// Why not.
     Refused(String),

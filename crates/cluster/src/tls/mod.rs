@@ -8,7 +8,9 @@
 //! TLS 1.3 alone, without resumption: every connection checks both certificates and their dates.
 //!
 //! A controller takes back the certificate of a worker ([`revoke_worker`](crate::revoke_worker)): its authority signs a list of
-//! them, which it reads before each connection. Certificates of controllers cannot be revoked: workers would have to be told.
+//! them, which it reads before each connection. Its own certificate is replaced and taken back, too
+//! ([`renew_controller`](crate::renew_controller)): each connection brings the list to the worker, which checks its signature,
+//! keeps it, and reads it before each connection that it accepts.
 
 mod authority;
 mod enrol;
@@ -24,6 +26,8 @@ mod session;
 mod token;
 
 pub use enrol::{Enrolment, enrol_worker};
-pub use enrolled::{CertificateState, WorkerCertificate, enrolled_workers, revoke_worker};
+pub use enrolled::{
+    CertificateState, WorkerCertificate, enrolled_workers, renew_controller, revoke_worker,
+};
 pub use invite::{EnrolledWorker, Invitation, InvitationOptions};
 pub(crate) use session::{ClientTls, ServerTls};

@@ -11,6 +11,7 @@ use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 use super::authority::{AUTHORITY_DAYS, Authority, DAY};
 use super::files;
+use super::identity::Identity;
 
 /// The number of a certificate, as DER has it.
 pub(super) type Serial = Vec<u8>;
@@ -26,6 +27,42 @@ pub(super) struct Revocations {
 
 fn file_in(directory: &Path) -> PathBuf {
     directory.join("revoked.pem")
+}
+
+/// The list in `directory`, as PEM.
+pub(super) fn text(directory: &Path) -> Result<Option<String>, Failure> {
+    files::read_list(&file_in(directory))
+}
+
+/// Stores `list` in `directory` of a worker, if it has more certificates than the one that is there. Nothing is ever taken off the
+/// list, so whoever has an old one cannot bring back what it lacks.
+///
+/// # Errors
+/// The authority of `identity` did not sign it, or it cannot be stored.
+pub(super) fn learn(directory: &Path, list: &str, identity: &Identity) -> Result<(), Failure> {
+    let authority = &identity.chain[1];
+    let told = Revocations::of(list, authority).map_err(|why| {
+        let message =
+            format!("the list of revoked certificates that the controller sent is bad: {why}");
+        Failure::new(FailureKind::Failed, message)
+            .with_help("look at `revoked.pem` of the controller")
+    })?;
+    let _alone = files::lock(&identity.path)?;
+    let known = Revocations::read(directory, authority)?;
+    if told.revoked.len() > known.revoked.len() {
+        files::write(&file_in(directory), list, true)?;
+    }
+    Ok(())
+}
+
+/// Puts `list` in the place of what `directory` of a worker has: one that was enrolled by another authority before has a list
+/// of that one, which would let nobody in.
+pub(super) fn replace(directory: &Path, list: Option<&str>) -> Result<(), Failure> {
+    let path = file_in(directory);
+    match list {
+        Some(list) => files::write(&path, list, true).map(drop),
+        None => files::remove(&path),
+    }
 }
 
 impl Revocations {

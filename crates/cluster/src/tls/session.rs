@@ -22,7 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::explain;
 use super::identity::{Identity, Role};
 use super::pinned::{CONTROLLER_NAME, pinned_config, provider};
-use super::revoked::Revocations;
+use super::revoked::{self, Revocations};
 
 /// How long a connection may take until both ends are known.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -86,6 +86,11 @@ impl ClientTls {
         Ok(config)
     }
 
+    /// The list of certificates that its authority took back, for workers; `None` where nothing was ever revoked.
+    pub(crate) fn revoked(&self) -> Result<Option<String>, Failure> {
+        revoked::text(&self.directory)
+    }
+
     /// Whether whoever listens at `host` and `port` speaks TLS.
     pub(crate) async fn is_spoken_at(host: &str, port: u16) -> bool {
         // No certificate has this fingerprint: the answer is never trusted, and nothing is sent.
@@ -146,20 +151,38 @@ impl ClientTls {
 /// The end of a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerTls {
-    config: Arc<ServerConfig>,
+    identity: Arc<Identity>,
+    directory: Arc<Path>,
 }
 
 impl ServerTls {
     /// With the certificate of the worker in `directory`.
     pub(crate) fn load(directory: &Path) -> Result<ServerTls, Failure> {
-        ServerTls::of(&Identity::read(Role::Worker, directory)?)
+        let identity = Arc::new(Identity::read(Role::Worker, directory)?);
+        let tls = ServerTls { identity, directory: directory.into() };
+        // What is wrong is told before anybody calls.
+        tls.config()?;
+        Ok(tls)
     }
 
-    pub(super) fn of(identity: &Identity) -> Result<ServerTls, Failure> {
-        let verifier = WebPkiClientVerifier::builder_with_provider(roots(identity)?, provider());
-        let verifier = verifier.build().map_err(|error| explain::unusable(identity, &error))?;
-        let config = server_config(identity, Some(verifier), HTTP2)?;
-        Ok(ServerTls { config: Arc::new(config) })
+    /// As the next connection has it. The list of revoked certificates is read each time: another controller, or a person, may have
+    /// brought a newer one.
+    fn config(&self) -> Result<ServerConfig, Failure> {
+        let identity = &*self.identity;
+        let revoked = Revocations::read(&self.directory, &identity.chain[1])?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(roots(identity)?, provider())
+            .with_crls(revoked.signed)
+            .build()
+            .map_err(|error| explain::unusable(identity, &error))?;
+        server_config(identity, Some(verifier), HTTP2)
+    }
+
+    /// Stores `list`, the revoked certificates as a controller has them, if it has more than this worker knows of.
+    ///
+    /// # Errors
+    /// The authority did not sign it, or it cannot be stored.
+    pub(crate) fn learn(&self, list: &str) -> Result<(), Failure> {
+        revoked::learn(&self.directory, list, &self.identity)
     }
 
     /// Connections of controllers to `listener`. `refused` is told about others.
@@ -184,10 +207,14 @@ impl ServerTls {
                 if send.is_closed() {
                     return;
                 }
-                let (config, send) = (Arc::clone(&self.config), send.clone());
+                let (tls, send) = (self.clone(), send.clone());
                 let refused = Arc::clone(&refused);
                 tokio::spawn(async move {
-                    match accept(config, tcp).await {
+                    let accepted = match tls.config() {
+                        Ok(config) => accept(Arc::new(config), tcp).await,
+                        Err(failure) => Err(failure.message),
+                    };
+                    match accepted {
                         // With nobody at the other end the worker ends.
                         Ok(stream) => drop(send.send(Ok(stream)).await),
                         Err(why) => refused(&format!("refused {peer}: {why}")),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
-use ssdyno_cluster::{CertificateState, enrolled_workers, revoke_worker};
+use ssdyno_cluster::{CertificateState, enrolled_workers, renew_controller, revoke_worker};
 use ssdyno_session::FailureKind;
 
 use crate::enrolment::{Place, Running, enrolled, enrolled_as, run, text};
@@ -140,4 +140,80 @@ fn none_is_lost_where_several_are_revoked_at_once() {
     let threads: Vec<_> = (0..WORKERS).map(revoke).collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert!(names(&place).iter().all(|(_, valid)| !valid), "{:?}", names(&place));
+}
+
+/// A copy of the directory of the controller, as a thief has it: its own certificate, and the list as it was.
+fn stolen(place: &Place) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(place.controller().join("controller.pem"), copy.path().join("controller.pem"))
+        .unwrap();
+    copy
+}
+
+#[test]
+fn a_stolen_certificate_of_a_controller_is_refused_once_the_worker_has_the_list() {
+    let place = Place::new();
+    enrolled(&place);
+    let thief = stolen(&place);
+    let running = Running::new(&place.worker());
+    let host = format!("tls://{}", running.address);
+    run(&host, thief.path()).unwrap();
+    let serial = renew_controller(&place.controller()).unwrap();
+    assert!(serial.len() >= 32, "{serial}");
+    // Connecting brings the list to the worker, which has it after a restart, too.
+    run(&host, &place.controller()).unwrap();
+    let refused = |host: &str, running: &Running| {
+        let failure = run(host, thief.path()).unwrap_err();
+        let told = text(&failure);
+        assert!(told.contains(host) && told.contains("was revoked"), "{told}");
+        assert!(running.refusal().contains("was revoked"), "{}", running.refusal());
+    };
+    refused(&host, &running);
+    drop(running);
+    let running = Running::new(&place.worker());
+    refused(&format!("tls://{}", running.address), &running);
+    run(&format!("tls://{}", running.address), &place.controller()).unwrap();
+}
+
+/// A controller with an old list, such as a copy on another machine, does not bring back what was revoked.
+#[test]
+fn a_worker_never_forgets_what_was_revoked() {
+    let place = Place::new();
+    enrolled(&place);
+    let first = stolen(&place);
+    renew_controller(&place.controller()).unwrap();
+    let copy = stolen(&place);
+    fs::copy(place.controller().join("revoked.pem"), copy.path().join("revoked.pem")).unwrap();
+    enrolled_as(&place, &["other.example"]);
+    enrolled(&place);
+    revoke_worker(&place.controller(), "other.example").unwrap();
+    let running = Running::new(&place.worker());
+    let host = format!("tls://{}", running.address);
+    run(&host, &place.controller()).unwrap();
+    let known = fs::read(place.worker().join("revoked.pem")).unwrap();
+    run(&host, copy.path()).unwrap();
+    assert_eq!(fs::read(place.worker().join("revoked.pem")).unwrap(), known);
+    // Enrolling brought the list before the controller ever connected: the first certificate never counted here.
+    assert!(text(&run(&host, first.path()).unwrap_err()).contains("was revoked"));
+}
+
+/// A stolen authority: a new directory is a new authority, which the workers take when they enrol again, and the old one counts no
+/// more. The list of the old authority does not stay in the way.
+#[test]
+fn workers_that_enrol_with_a_new_authority_leave_the_old_one() {
+    let place = Place::new();
+    enrolled(&place);
+    renew_controller(&place.controller()).unwrap();
+    let running = Running::new(&place.worker());
+    run(&format!("tls://{}", running.address), &place.controller()).unwrap();
+    assert!(place.worker().join("revoked.pem").exists());
+    drop(running);
+    let thief = stolen(&place);
+    fs::remove_dir_all(place.controller()).unwrap();
+    enrolled(&place);
+    let running = Running::new(&place.worker());
+    let host = format!("tls://{}", running.address);
+    run(&host, &place.controller()).unwrap();
+    let failure = run(&host, thief.path()).unwrap_err();
+    assert!(text(&failure).contains("authority"), "{failure:?}");
 }
