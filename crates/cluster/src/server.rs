@@ -179,7 +179,7 @@ impl WorkerListener {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
         #[cfg(target_os = "linux")]
         if let Some(tls) = self.tls {
-            let worker = &WorkerService { tls: Some(tls.clone()), ..worker.clone() };
+            let worker = &worker.clone().told_by(&tls);
             return Ok(start(worker, tls.incoming(listener, self.refused), ended));
         }
         let incoming = TcpListenerStream::new(listener);

@@ -74,7 +74,7 @@ pub struct WorkerService {
     probes: Probes,
     /// Who its controllers are; `None` without TLS.
     #[cfg(target_os = "linux")]
-    pub(crate) tls: Option<crate::tls::ServerTls>,
+    tls: Option<crate::tls::ServerTls>,
 }
 
 #[derive(Debug, Default)]
@@ -125,7 +125,15 @@ impl WorkerService {
             rows_in: Arc::new(std::env::temp_dir()),
             state: Arc::default(),
             probes: Probes::default(),
+            #[cfg(target_os = "linux")]
+            tls: None,
         }
+    }
+
+    /// Whose controllers bring the list of revoked certificates to `tls`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn told_by(self, tls: &crate::tls::ServerTls) -> WorkerService {
+        WorkerService { tls: Some(tls.clone()), ..self }
     }
 
     /// With the rows of runs below `directory` until they are fetched; by default below the system's directory of
