@@ -98,6 +98,9 @@ enum Chore {
         /// A program that is built already [default: one is built as it is packaged].
         #[arg(long, value_name = "FILE")]
         program: Option<PathBuf>,
+        /// Measure a load on all workers beside fio's client and servers instead (needs fio).
+        #[arg(long)]
+        fio: bool,
     },
     /// Run libiscsi's suite for iSCSI targets and QEMU's tools against the simulated drive (a minute).
     ScsiSuite {
@@ -200,8 +203,8 @@ fn chore(chore: Chore) -> Result<bool> {
             let named = std::env::var_os("SSDYNO_T_IO_URING").map(PathBuf::from);
             peers::run(&workspace, runs, seconds, t_io_uring.or(named).as_deref())
         }
-        Chore::Hosts { workers, runs, program } => {
-            hosts::run(&workspace, workers.into(), runs.into(), program.as_deref())
+        Chore::Hosts { workers, runs, program, fio } => {
+            hosts::run(&workspace, workers.into(), runs.into(), program.as_deref(), fio)
         }
         Chore::ScsiSuite { suite } => scsi_suite::run(&workspace, suite.as_deref()),
         Chore::ScsiGuest => scsi_guest::run(&workspace),

@@ -1,6 +1,7 @@
 //! The numbers of a run on many hosts, measured on one machine: how far apart workers begin by a trace of packets, what the
 //! controller takes, and what a request costs a worker beside the same run alone.
 
+mod fio;
 mod trace;
 
 use std::fs;
@@ -28,7 +29,8 @@ const LONG_SECONDS: u64 = 12;
 const ATTEMPTS: u32 = 8;
 const LISTENS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Measures with `workers` workers, each figure `runs` times, by `program` or by one that is built.
+/// Measures with `workers` workers, each figure `runs` times, by `program` or by one that is built; where `beside_fio`, a load on
+/// all workers beside fio's client and servers instead.
 ///
 /// # Errors
 /// Something that is needed is missing, or a run failed.
@@ -37,12 +39,16 @@ pub(crate) fn run(
     workers: usize,
     runs: usize,
     program: Option<&Path>,
+    beside_fio: bool,
 ) -> Result<bool> {
     if !setup::is_root() {
         bail!("tcpdump and nbd-server need root; use sudo");
     }
     for needed in ["tcpdump", "nbd-server"] {
         setup::program(needed, needed)?;
+    }
+    if beside_fio {
+        setup::program("fio", "fio")?;
     }
     let program = match program {
         Some(program) => std::path::absolute(program)?,
@@ -51,6 +57,10 @@ pub(crate) fn run(
     let folder = workspace.target_directory.join("hosts");
     fs::create_dir_all(&folder)?;
     let lab = Lab { folder, hosts: Workers::start(&program, workers)?, program };
+    if beside_fio {
+        fio::beside(&lab, runs)?;
+        return Ok(true);
+    }
     let skews = repeated(runs, || lab.skew_us())?;
     let mut good = row(&format!("start skew of {workers} workers, us"), &skews, SKEW_US_MAX);
     let shares = repeated(runs, || lab.controller_share())?;
