@@ -89,7 +89,10 @@ function followKind() {
   fields.make(keys, taken, byId('label-name'), {
     read: () => text.value,
     replace: (made) => {
+      const was = kind();
       text.value = made;
+      // Without its last client and step a plan is still a plan, with buttons to add some.
+      if (kind() !== was) text.value = toml.set(made, 'task', toml.quote(was)).text;
       changed();
     },
   });
@@ -164,8 +167,29 @@ function showVerdict(kind, ...parts) {
   box.replaceChildren(...parts.filter(Boolean));
 }
 
+/** The field that an error is about: that of the key in its line, or of the key that it names. */
+function fieldOfError(found) {
+  const path = (found?.line && !found.file && toml.pathAt(text.value, found.line - 1)) || found?.key;
+  if (!path) return null;
+  const limits = [timeKey, 'requests'].includes(path) && kind() === 'run' ? limit : null;
+  return (kind() === 'run' && form[path]) || limits || fields.inputOf(path);
+}
+
+/** Marks one field as wrong, and has it described by the error; without one, none. */
+function markField(field) {
+  for (const old of document.querySelectorAll('#start-form [aria-invalid]:not(#editor)')) {
+    if (old === field) continue;
+    old.removeAttribute('aria-invalid');
+    old.setAttribute('aria-describedby', old.getAttribute('aria-describedby').replace(' editor-error', ''));
+  }
+  if (!field || field.hasAttribute('aria-invalid')) return;
+  field.setAttribute('aria-invalid', 'true');
+  field.setAttribute('aria-describedby', `${field.getAttribute('aria-describedby')} editor-error`);
+}
+
 function setError(found) {
   error = found;
+  markField(fieldOfError(found));
   text.setAttribute('aria-invalid', String(Boolean(found)));
   show(byId('goto'), Boolean(found?.line));
   lines();

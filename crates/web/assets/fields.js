@@ -108,6 +108,9 @@ function shownOf(key, value) {
   return key.type.startsWith('list') ? value.replace(/^\[|\]$|"/g, '') : value;
 }
 
+/** The field of the key at `path`, if the form has one. */
+export const inputOf = (path) => fields.find((each) => each.path === path)?.input ?? null;
+
 /** Makes the fields of `of`, the keys of a schema, but for those of `taken`: fields before `end`, groups behind it. */
 export function make(of, taken, end, access) {
   for (const node of end.parentElement.querySelectorAll(':scope > [data-made]')) node.remove();

@@ -123,7 +123,7 @@ function draw() {
   else drawFigures(now);
   drawHosts(now);
   updateHostCharts();
-  machines.draw();
+  machines.draw(!run.is_real);
   const clock = run.is_real ? 'time since the start of the load' : 'device time';
   setText(byId('clock-name'), clock);
   const list = series.points;

@@ -153,8 +153,8 @@ function sourceRows({ names, readings, newest }) {
 
 // ---- the chosen machine or program
 
-/** Draws the section of the chosen machine or program. */
-export function draw() {
+/** Draws the section of the chosen machine or program; `isSimulated`: the run that is shown has a clock of its own. */
+export function draw(isSimulated) {
   const is = latest.size + sources.size > 0;
   show(byId('system-section'), is);
   if (!is) return;
@@ -167,7 +167,9 @@ export function draw() {
   }
   const source = chosenSource();
   drawSource(source);
-  setText(byId('source-note'), source?.left ? `${source.left} more series are in the result and are not drawn.` : '');
+  const isApart = isSimulated && !source && !probes.has(select.value);
+  setText(byId('source-note'), source?.left ? `${source.left} more series are in the result and are not drawn.`
+    : isApart ? 'No curves: the target is simulated and puts no load on a device of this machine. Its clock is not the clock of these samples.' : '');
   const wanted = probes.has(select.value);
   show(byId('system-charts'), wanted);
   if (!wanted) return;

@@ -68,10 +68,16 @@ export function get(text, key) {
   return /^'([^']*)'$/.exec(value)?.[1] ?? value;
 }
 
-/** The table and key of a line (from 0), as the schema has them. */
-export function keyAt(text, number) {
+/** The path of the key or table of a line (from 0). */
+export function pathAt(text, number) {
   const found = read(text)[number];
-  return found && (found.key || found.header) ? schemaPath(found.key || found.table) : null;
+  return found && (found.key || found.header) ? found.key || found.table : null;
+}
+
+/** The same as the schema has it. */
+export function keyAt(text, number) {
+  const path = pathAt(text, number);
+  return path && schemaPath(path);
 }
 
 const isIn = (table, path) => table === path || table.startsWith(`${path}.`);

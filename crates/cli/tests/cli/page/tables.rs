@@ -60,7 +60,7 @@ const MISSED: &str = "return Promise.all([fetch('/api/schema'), fetch('/api/sche
     .then(async ([spec, task, { keysOf, variantOf }]) => {
       const kind = document.querySelector('#form-task').value;
       const fields = new Set([...document.querySelectorAll('[data-key]')]
-        .filter((each) => document.getElementById(each.getAttribute('aria-describedby')).textContent.length > 3)
+        .filter((each) => document.getElementById(each.getAttribute('aria-describedby').split(' ')[0]).textContent.length > 3)
         .map((each) => each.dataset.key.replace(/\\[\\d+\\]/g, '')));
       const fixed = ['task', 'target', 'workload', 'for', 'requests', 'real.probe_interval'];
       const keys = keysOf(kind === 'run' ? await spec.json() : variantOf(await task.json(), 'task', kind));
@@ -191,4 +191,63 @@ fn clients_and_steps_are_added_changed_and_removed_by_keyboard() {
     // The first step names the client that is gone: the error is that of the text.
     browser.wait("document.querySelector('#editor-error').dataset.kind === 'bad'");
     assert_eq!(errors(&browser), [] as [String; 0]);
+}
+
+/// The field that an error is about is marked, and described by the error, until the text is right.
+#[test]
+fn an_error_marks_its_field() {
+    let place = Place::new();
+    let Some(browser) = Browser::new() else { return };
+    let ui = Ui::new(&place);
+    start(&browser, &ui, "run");
+    let is_marked = |field: &str| {
+        format!(
+            "document.querySelector('{field}').getAttribute('aria-invalid') === 'true'
+             && document.querySelector('{field}').getAttribute('aria-describedby').endsWith(' editor-error')"
+        )
+    };
+    let marked = "document.querySelectorAll('#start-form [aria-invalid=true]:not(#editor)').length";
+    let jobs = "[data-key=\"real.jobs\"]";
+    fill(&browser, "real.jobs", "many");
+    browser.wait(&is_marked(jobs));
+    assert_eq!(browser.js(&format!("return {marked}")), 1);
+    fill(&browser, "real.jobs", "");
+    browser.wait(&format!("{marked} === 0"));
+    let described =
+        format!("return document.querySelector('{jobs}').getAttribute('aria-describedby')");
+    assert!(!browser.text(&described).contains("editor-error"));
+}
+
+#[test]
+fn a_plan_without_clients_and_steps_stays_a_plan() {
+    let place = Place::new();
+    let Some(browser) = Browser::new() else { return };
+    let ui = Ui::new(&place);
+    start(&browser, &ui, "plan");
+    let press = |label: &str| {
+        browser.js(&format!(
+            "[...document.querySelectorAll('button')].find((each) => each.textContent === '{label}').click()"
+        ));
+    };
+    for label in ["Remove clients 2", "Remove clients 1", "Remove steps 2", "Remove steps 1"] {
+        press(label);
+    }
+    let shown = text(&browser);
+    assert!(!shown.contains("[[") && shown.starts_with("task = \"plan\"\n"), "{shown}");
+    assert_eq!(browser.text("return document.querySelector('#form-task').value"), "plan");
+    press("Add to clients");
+    fill(&browser, "clients[0].host", "127.0.0.1:7801");
+    let shown = text(&browser);
+    assert!(shown.contains("[[clients]]\nhost = \"127.0.0.1:7801\"\n"), "{shown}");
+}
+
+#[test]
+fn a_simulated_run_says_why_its_machine_has_no_curves() {
+    let place = Place::new();
+    let Some(browser) = Browser::new() else { return };
+    let ui = Ui::new(&place);
+    browser.open(&ui.address);
+    ui.start("simulated", "target = \"sim:nvme-tlc\"\nworkload = \"randread\"\nfor = \"5s\"\n");
+    browser.wait("document.querySelector('#source-note').textContent.startsWith('No curves')");
+    assert_eq!(browser.js("return document.querySelector('#system-charts').hidden"), true);
 }
