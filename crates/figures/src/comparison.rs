@@ -9,34 +9,34 @@ use serde_json::Value;
 use crate::interval::Interval;
 use crate::warning::Warning;
 
-/// What may be said about a figure of the second result against the first.
+/// Verdict on a figure of the second result, relative to the first result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The second is better, beyond what chance explains.
+    /// The second result is significantly better.
     Better,
-    /// The second is worse, beyond what chance explains.
+    /// The second result is significantly worse.
     Worse,
-    /// The interval of the ratio holds 1, or a run has none.
+    /// No significant difference: the interval of the ratio contains 1, or a run has no interval.
     CannotTell,
     /// All figures of the two runs are equal, to the last digit.
     Identical,
-    /// The runs are too unlike to say which is better: `not_comparable` says why.
+    /// The runs differ too much to say which run is better; `not_comparable` has the reasons.
     NotComparable,
 }
 
 /// A key of a spec, or of the provenance, whose values differ.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
-    /// The key, as `set` takes it or as the spec has it: `flash.channels`, `host.queues`; of the provenance what differs:
-    /// `kernel`, `scheduler of sda`.
+    /// The key, as in `set` or in the spec: `flash.channels`, `host.queues`. For the provenance, the property that
+    /// differs: `kernel`, `scheduler of sda`.
     pub key: String,
-    /// In the first run; `null` where it is left out.
+    /// Value in the first run; `null` if the key is left out.
     pub first: Option<Value>,
-    /// In the second run.
+    /// Value in the second run.
     pub second: Option<Value>,
-    /// The user asked for this difference, with the options of a side or with a spec for each side. It keeps nothing from
-    /// being compared.
+    /// The user asked for this difference, with the options of a side or with a spec for each side. It does not prevent
+    /// a comparison.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked_for: bool,
 }
@@ -58,49 +58,48 @@ impl fmt::Display for Change {
 pub struct FigureComparison {
     /// Key of the figure: `iops`, `latency_ns.p99`.
     pub figure: String,
-    /// In the first result.
+    /// Value in the first result.
     pub first: f64,
-    /// In the second result.
+    /// Value in the second result.
     pub second: f64,
-    /// How many times better the second is (above 1: better, whichever way the figure counts).
+    /// How many times better the second result is. Above 1 is better for every figure.
     pub ratio: f64,
-    /// Interval around `ratio`; `null` where a result has none, or where neither bound is known.
+    /// Interval around `ratio`; `null` if a result has no interval, or if neither bound is known.
     pub interval: Option<Interval>,
-    /// What may be said.
+    /// Verdict on this figure.
     pub verdict: Verdict,
-    /// The same in words: `1.32x ± 0.07 faster`.
+    /// The verdict in words: `1.32x ± 0.07 faster`.
     pub text: String,
 }
 
 /// All figures that two results share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
-    /// Name of the first run: of its directory, or its target and workload.
+    /// Name of the first run: its directory, or its target and workload.
     pub first: String,
     /// Name of the second run.
     pub second: String,
-    /// In short: what may be said of the request rate, and where that says nothing, of the mean
-    /// latency; or that nothing may be said.
+    /// The verdict on the request rate. If it is not significant, the verdict on the mean latency.
     #[serde(default = "cannot_tell")]
     pub verdict: Verdict,
-    /// What differs between the specs of the two runs; first what the user asked to differ. Between devices of different names the keys of the device file
-    /// are left out.
+    /// Differences between the specs of the two runs; first the differences that the user asked for. Between devices of
+    /// different names the keys of the device file are left out.
     #[serde(default)]
     pub changed: Vec<Change>,
-    /// What differs between the provenance of the two runs: version, kernel, scheduler, firmware and others; of simulated
-    /// targets the version alone. Empty where a result has none. It keeps nothing from being compared.
+    /// Differences between the provenance of the two runs: version, kernel, scheduler, firmware and others; for
+    /// simulated targets only the version. Empty if a result has no provenance. They do not prevent a comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_provenance: Vec<Change>,
-    /// Why the figures must not be held against each other; empty where they may.
+    /// Reasons why the figures cannot be compared; empty if they can.
     #[serde(default)]
     pub not_comparable: Vec<String>,
-    /// Why figures of one of the runs do not mean what they seem to.
+    /// Warnings of the two runs about misleading figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
     /// Figure by figure, IOPS first.
     pub figures: Vec<FigureComparison>,
-    /// What makes the comparison unfair or says little: different workloads, partial runs, runs that
-    /// are too short for intervals.
+    /// Reasons why the comparison is unfair or weak: different workloads, partial runs, runs that are too short for
+    /// intervals.
     pub notes: Vec<String>,
 }
 

@@ -4,25 +4,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_workload::{DepthSearch, TriedDepth};
 
-/// What became of a search for the greatest depth at which latencies stay below a target (fio:
-/// `latency_target`). Unless `latency_run` is set, the other figures are of a last run at `depth` alone.
+/// Result of a search for the greatest depth at which latencies stay below a target (fio: `latency_target`). Unless
+/// `latency_run` is set, the other figures are of a last run at `depth` alone.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DepthSearchResult {
     /// The job of a job file; `null` for another workload.
     pub job: Option<String>,
-    /// How long a request that is in time takes at most.
+    /// The latency target: the longest time of a request that is in time.
     pub latency_target_ns: u64,
-    /// How long each depth was tried.
+    /// Duration of the test of each depth.
     pub latency_window_ns: u64,
     /// Share of the requests of a window that had to be in time, in percent.
     pub latency_percentile: f64,
     /// The depth followed the latencies until the end of the run.
     pub latency_run: bool,
-    /// Most requests outstanding that might be tried.
+    /// Greatest number of requests outstanding that the search may try.
     pub depth_max: u64,
-    /// The depth that was found, or where none was the one that was tried last.
+    /// The depth that the search found; if it found none, the last depth that it tried.
     pub depth: u64,
-    /// `depth` is the greatest that met the target. With `latency_run`: the last window met it.
+    /// `depth` is the greatest depth that met the target. With `latency_run`: the last window met the target.
     pub met: bool,
     /// Windows that were judged, in order: the first thousand.
     pub tried: Vec<TriedDepthResult>,
@@ -33,13 +33,13 @@ pub struct DepthSearchResult {
 pub struct TriedDepthResult {
     /// Requests outstanding.
     pub depth: u64,
-    /// When its window began, from the start of the job.
+    /// Start of the window, from the start of the job.
     pub start_seconds: f64,
-    /// How long the window was.
+    /// Length of the window.
     pub seconds: f64,
-    /// Requests that completed in it without an error.
+    /// Requests that completed in the window without an error.
     pub requests: u64,
-    /// Those of them that were in time.
+    /// Requests of the window that were in time.
     pub requests_in_time: u64,
 }
 

@@ -7,19 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::push_counted;
 
-/// What went wrong because the tables `[faults]` of device and network asked for it, or because the driver's
-/// timeout was shorter than what the device took, and what became of it. Counts are of the whole run,
-/// with ramp-up.
+/// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
+/// driver that were shorter than the time of the device. Counts are of the whole run, with ramp-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsResult {
-    /// What the device did; `null` where its file asks for nothing.
+    /// Faults that the device injected; `null` if its file has none.
     pub device: Option<DeviceFaults>,
-    /// What the network did; `null` where its file asks for nothing, or there is none.
+    /// Faults that the network injected; `null` if its file has none, or without a network.
     pub network: Option<NetworkFaults>,
-    /// What the driver did about it.
+    /// Recovery by the driver.
     pub driver: DriverRecovery,
-    /// How commands ended that the SCSI stack reported with sense data, by sense key and additional
-    /// sense, such as `MEDIUM ERROR 11h/00h`; empty without that stack.
+    /// Number of commands that ended with sense data of the SCSI stack, by sense key and additional sense, such as
+    /// `MEDIUM ERROR 11h/00h`; empty without that stack.
     #[serde(default)]
     pub sense: BTreeMap<String, u64>,
     /// Requests that ended in an error for the workload.
@@ -37,13 +36,13 @@ pub struct DeviceFaults {
     pub drops: u64,
     /// Interrupts that never arrived.
     pub lost_interrupts: u64,
-    /// When it stood still, from the start of the run; `null` where it did not.
+    /// Time at which the device hung, from the start of the run; `null` if it did not.
     pub hung_at_seconds: Option<f64>,
-    /// When it was removed, from the start of the run; `null` where it was not.
+    /// Time at which the device was removed, from the start of the run; `null` if it was not.
     pub removed_at_seconds: Option<f64>,
 }
 
-/// Faults that a network injected. A command and its answer are a message each.
+/// Faults that a network injected. A command and its completion are one message each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkFaults {
     /// Messages that arrived late.
@@ -52,26 +51,26 @@ pub struct NetworkFaults {
     pub drops: u64,
     /// Messages that arrived damaged, were rejected, and sent again.
     pub errors: u64,
-    /// Times that a session broke.
+    /// Number of broken sessions.
     pub session_resets: u64,
-    /// Commands that were given to the target again because their session had broken.
+    /// Commands that were sent to the target again because their session had broken.
     pub commands_resent: u64,
     /// Commands that were given up because their session broke too often.
     pub commands_given_up: u64,
 }
 
-/// What a driver did when no completion came.
+/// Actions of a driver when a completion is missing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DriverRecovery {
-    /// Answers that the timeout found, because no interrupt had come.
+    /// Completions that the driver found at the timeout, because the interrupt was missing.
     pub interrupts_missed: u64,
-    /// Commands that it asked the device to abort.
+    /// Commands that the driver asked the device to abort.
     pub aborts: u64,
     /// Resets of the device.
     pub resets: u64,
-    /// Commands that were given up in a reset, or because the device was gone.
+    /// Commands that the driver gave up in a reset, or because the device was gone.
     pub abandoned: u64,
-    /// Commands that failed and were given to the device again (`--retries`).
+    /// Failed commands that the driver retried (`--retries`).
     pub retries: u64,
 }
 

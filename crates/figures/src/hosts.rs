@@ -11,19 +11,21 @@ use crate::provenance::Provenance;
 use crate::result::{ByOp, Energy, FlashOperations, OwnCost, SeriesPoint};
 use crate::tail::TailVerdict;
 
-/// What one host did in the window in which all hosts were running. The figures of all hosts sum to those of the run.
+/// Figures of one host in the window in which all hosts were running. The figures of all hosts sum to the figures of
+/// the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostRun {
-    /// Its name, as the user gave it.
+    /// Name of the host, as the user gave it.
     pub name: String,
-    /// What its machine calls itself.
+    /// Host name of the machine.
     pub machine: String,
     /// Seed of its random numbers: each host has its own.
     #[serde(default)]
     pub seed: u64,
-    /// Whether its part ended early, or is missing.
+    /// Whether the load of this host ended early, or is missing.
     pub partial: bool,
-    /// Why its figures are missing: they are in no figure of the run then. Left out where they are there.
+    /// Reason why the figures of this host are missing; then they are in no figure of the run. Left out if the figures
+    /// are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
     /// Requests completed without error.
@@ -32,37 +34,40 @@ pub struct HostRun {
     pub errors: u64,
     /// Requests that never completed, in the window or after it.
     pub unanswered: u64,
-    /// `requests` by second.
+    /// `requests` per second.
     pub iops: f64,
-    /// Bytes read and written, by second.
+    /// Bytes read and written, per second.
     pub throughput_bytes_per_second: f64,
     /// Requests by operation.
     pub requests_by_op: ByOp<u64>,
     /// From the intended start to the completion, within 0.4 %; `null` without requests.
     pub latency_ns: Option<LatencyByOp>,
-    /// Intervals around these figures, by its own requests alone; `null` where it has too few of them.
+    /// Intervals around these figures, from this host's requests alone; `null` with too few requests.
     #[serde(default)]
     pub confidence: Option<Confidence>,
-    /// By how much its clock was ahead of the controller's. Times in this result are corrected by it.
+    /// Offset of the host's clock; positive if it is ahead of the controller's clock. Times in this result are
+    /// corrected by the offset.
     pub clock_offset_ns: i64,
-    /// The offset may be wrong by this much to either side: half of the fastest answer, and the drift from before to
-    /// after the run.
+    /// Maximum error of the offset in either direction: half of the shortest round-trip time, plus the drift from
+    /// before the run to after the run.
     pub clock_uncertainty_ns: u64,
-    /// The file with its rows, below the directory of the result; times in it count from the start of this host's own
-    /// window, `window.outside.before_seconds` before that of the run. Left out where rows are not kept.
+    /// The file with the host's rows, below the directory of the result. Times in the file count from the start of this
+    /// host's own window, which is `window.outside.before_seconds` before the window of the run. Left out if rows are
+    /// not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<String>,
-    /// How long after the first host it began, within the uncertainty; `null` for a simulated target, whose time is
-    /// its own.
+    /// Delay of the host's start after the first host's start, within the uncertainty; `null` for a simulated target,
+    /// whose time is virtual.
     pub start_skew_ns: Option<i64>,
-    /// Its program, its machine and its storage. Left out by workers of older programs.
+    /// Program, machine and storage of the host. Left out by workers of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
-    /// Its figures over time, in the window. Neighbours are joined where all hosts together would have more than
-    /// [`HostRun::POINTS_MOST`] points.
+    /// Figures of the host over time, in the window. Neighbouring points are joined if all hosts together would have
+    /// more than [`HostRun::POINTS_MOST`] points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
-    /// What is known of its whole run only: with what it did outside the window. Left out where nothing is.
+    /// Figures that are known only for the host's whole run, including the time outside the window. Left out without
+    /// such figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_run: Option<WholeRun>,
 }
@@ -79,31 +84,31 @@ pub struct WholeRun {
     pub energy_joules: Option<Energy>,
     /// Operations of the flash array; `null` for a device that is not known to be flash.
     pub flash_operations: Option<FlashOperations>,
-    /// Pages programmed by page written by the host; `null` where nothing was written.
+    /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
     pub write_amplification: Option<f64>,
-    /// What the tool cost there.
+    /// Overhead of the tool on this host.
     pub own_cost: Option<OwnCost>,
-    /// Whether its 99th percentile is that of the target alone; `null` for a simulated target.
+    /// Whether the 99th percentile of this host is due to the target alone; `null` for a simulated target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_believable: Option<TailVerdict>,
 }
 
-/// Metrics of another program, read while the run went on.
+/// Metrics of another program, read during the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ScrapedMetrics {
-    /// Where they were read, as the user gave it.
+    /// Source of the metrics, as the user gave it.
     pub source: String,
-    /// When, from the start of the window on the controller's clock; before it, they are negative.
+    /// Times of the readings, from the start of the window on the controller's clock; negative before the window.
     pub times_seconds: Vec<f64>,
     /// By name and labels.
     pub series: Vec<MetricSeries>,
     /// Series beyond the first 200, counted at each reading.
     #[serde(default)]
     pub left_out: u64,
-    /// Readings that failed: there is a gap in each series.
+    /// Number of failed readings: each series has a gap there.
     #[serde(default)]
     pub readings_failed: u64,
-    /// Why the last of them did.
+    /// Error of the last failed reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
@@ -116,16 +121,16 @@ pub struct MetricSeries {
     /// Its labels.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What it is, as OpenMetrics calls it: `counter`, `gauge` and others.
+    /// OpenMetrics type: `counter`, `gauge` and others.
     pub kind: String,
-    /// Its unit; empty where the program says none.
+    /// Unit; empty if the program states none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// Its value at each of the times; `null` where it was not there.
+    /// Value at each of the times; `null` if a reading did not have the metric.
     pub values: Vec<Option<f64>>,
 }
 
-/// What a host did outside the window in which all hosts were running; it is in no figure.
+/// Activity of a host outside the window in which all hosts were running; it is in no figure.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OutsideWindow {
     /// Name of the host.
@@ -138,26 +143,27 @@ pub struct OutsideWindow {
     pub requests: u64,
 }
 
-/// A machine that was sampled while the run went on: one that carried load, or one that was only watched, such as the
-/// server of the target (S4-5).
+/// A machine that was sampled during the run: a worker, or a machine that was only watched, such as the server of the
+/// target (S4-5).
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProbedSystem {
-    /// Its name, as the user gave it.
+    /// Name of the machine, as the user gave it.
     pub name: String,
-    /// What its machine calls itself.
+    /// Host name of the machine.
     pub machine: String,
-    /// Whether it carried load.
+    /// Whether the machine was a worker.
     pub is_worker: bool,
-    /// Why its samples are missing. Left out where they are there.
+    /// Reason why the samples are missing. Left out if they are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// By how much its clock was ahead of the controller's. `ends_seconds` are corrected by it.
+    /// Offset of the machine's clock; positive if it is ahead of the controller's clock. `ends_seconds` are corrected
+    /// by the offset.
     pub clock_offset_ns: i64,
-    /// The offset may be wrong by this much to either side.
+    /// Maximum error of the offset in either direction.
     pub clock_uncertainty_ns: u64,
-    /// End of each point of `system`, from the start of the window: below zero before it. Where the run is simulated,
+    /// End of each point of `system`, from the start of the window; negative before the window. For a simulated run,
     /// from the first sample.
     pub ends_seconds: Vec<f64>,
-    /// What was sampled.
+    /// The samples.
     pub system: SystemSeries,
 }

@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 #[cfg(doc)]
 use crate::histogram::Histogram;
 
-/// What of a run is kept.
+/// The data of a run that are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// A row for each request (16 bytes each nearly always, S4-17), in memory until the run ends or, of a run in
-    /// wall time, on the disk meanwhile; then in `requests.parquet`.
+    /// A row for each request (nearly always 16 bytes each, S4-17). Rows stay in memory until the run ends; in wall
+    /// time they go to the disk during the run. At the end they are in `requests.parquet`.
     #[default]
     All,
-    /// No rows, so that memory stays flat however long the run is; percentiles are then within
+    /// No rows: memory use does not grow with the length of the run. Percentiles are within
     /// [`Histogram::RELATIVE_ERROR`].
     Summary,
-    /// No files. A simulated run has rows in memory, for exact percentiles; a run in wall time has none, as with
-    /// `Summary`: a fast target completes more requests in an hour than there is memory for rows.
+    /// No files. A simulated run has rows in memory, for exact percentiles. A run in wall time has no rows, as with
+    /// `Summary`: a fast target completes more requests in an hour than memory has room for.
     None,
 }
 

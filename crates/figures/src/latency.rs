@@ -7,14 +7,12 @@ use crate::interval::Interval;
 
 /// A distribution of latencies, in nanoseconds.
 ///
-/// A percentile is the nearest rank: the smallest latency that at least that share of the
-/// requests did not exceed. It is exact to the nanosecond (rounded down) where rows were
-/// recorded; without rows, and for `device_latency_ns`, it is the middle of a bin and at most
-/// 0.4 % off. Mean, minimum and maximum are always exact.
+/// A percentile is the nearest rank: the smallest latency that at least that share of the requests did not exceed. It
+/// is exact to the nanosecond (rounded down) if rows were recorded. Without rows, and for `device_latency_ns`, it is
+/// the middle of a bin and at most 0.4 % off. Mean, minimum and maximum are always exact.
 ///
-/// Where requests never completed, each of them counts with the time that it was waited for, and the
-/// figures are lower bounds: the true ones are as long or longer, and `at_most` says how long percentiles
-/// can be.
+/// A request that never completed counts with its waiting time. The figures are then lower bounds, and `at_most` has
+/// upper bounds of the percentiles.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -31,14 +29,14 @@ pub struct Latency {
     pub p99_9: f64,
     /// Largest.
     pub max: f64,
-    /// What percentiles can be at most; only where requests never completed. Mean and largest latency have
-    /// no upper bound then.
+    /// Upper bounds of the percentiles; only if requests never completed. Mean and largest latency have no upper bound
+    /// then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<LatencyAtMost>,
 }
 
-/// Upper bounds of the percentiles of requests of which some never completed: the percentile if those
-/// had taken forever. Where it is the figure itself, that is certain; `null` where there is no bound.
+/// Upper bounds of the percentiles if some requests never completed: the percentile if these requests had taken
+/// forever. A bound that equals the figure makes the figure exact; `null` if there is no bound.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyAtMost {
     /// Median.
@@ -72,7 +70,7 @@ pub struct LatencyByOp {
 pub struct Confidence {
     /// Probability with which an interval covers the true figure, 0 to 1.
     pub level: f64,
-    /// What the intervals say, and how they were found.
+    /// Meaning of the intervals, and the method that computed them.
     pub meaning: String,
     /// Around `iops`.
     pub iops: Option<Interval>,
@@ -105,7 +103,7 @@ pub struct LatencyIntervalsByOp {
     pub flush: Option<LatencyIntervals>,
 }
 
-/// Intervals around the figures of a [`Latency`]; `null` where the run is too short for one.
+/// Intervals around the figures of a [`Latency`]; `null` if the run is too short for an interval.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyIntervals {
     /// Mean.

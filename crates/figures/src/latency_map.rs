@@ -3,15 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How many requests took how long in each stretch of the run, by the moment of completion. All counts together are the
+/// Number of requests by latency and by interval of the run, at the moment of completion. All counts sum to the
 /// requests that completed without error.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyMap {
-    /// Where the stretches begin, from the start of the recorded window. Each ends where the next begins.
+    /// Start of each interval, from the start of the recorded window. Each interval ends at the start of the next.
     pub start_seconds: Vec<f64>,
-    /// Where the last stretch ends.
+    /// End of the last interval.
     pub end_seconds: f64,
-    /// Bands of latency, shortest first, a quarter of an octave each; those without requests are left out.
+    /// Bands of latency, shortest first, a quarter of an octave each; bands without requests are left out.
     pub bands: Vec<LatencyBand>,
 }
 
@@ -22,6 +22,6 @@ pub struct LatencyBand {
     pub from_ns: u64,
     /// Shortest latency above the band.
     pub to_ns: u64,
-    /// Requests in each stretch.
+    /// Requests in each interval.
     pub counts: Vec<u64>,
 }

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the latency of requests consists of, by operation: only requests in `latency_ns`, without those that never completed.
+/// Parts of the latency of requests, by operation: only requests in `latency_ns`, without requests that never
+/// completed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPartsByOp {
     /// Reads; left out without any.
@@ -33,28 +34,28 @@ impl LatencyPartsByOp {
     }
 }
 
-/// What the latency of one operation's requests consists of.
+/// Parts of the latency of one operation's requests.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OpLatencyParts {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Mean over all of them: the parts sum to the mean latency.
+    /// Mean over all requests: the parts sum to the mean latency.
     pub mean: MeanParts,
     /// Mean over the slowest 1 %, within 3 % at their edge; `null` with fewer than 1000 requests.
     pub slowest_1_percent: Option<MeanParts>,
 }
 
-/// A mean latency, and the parts that sum to it, in nanoseconds. Waiting for something counts as that part, and so does using
-/// it. A request of several pages is followed along the page that arrives last.
+/// A mean latency, and the parts that sum to it, in nanoseconds. A part includes the time of waiting for it and the
+/// time of using it. For a request of several pages, the parts are of the page that arrives last.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MeanParts {
     /// All parts together.
     pub total: f64,
-    /// Outside the device: host, driver, interrupts, network; 0 where the workload was attached to the device alone.
+    /// Outside the device: host, driver, interrupts, network; 0 if the workload goes directly to the device.
     pub host: f64,
-    /// Waiting before the device, because its queue is full, or inside for what has no part of its own here.
+    /// Waiting before the device because its queue is full, or inside the device for parts that are not listed here.
     pub queue: f64,
-    /// Waiting until the device has woken up, or has the power for the request under a limit of power.
+    /// Waiting until the device has woken up, or until a power limit allows the request.
     pub power: f64,
     /// Firmware cores of the controller.
     pub firmware: f64,
@@ -68,7 +69,7 @@ pub struct MeanParts {
     pub flash: f64,
     /// The die reads for other requests.
     pub reads: f64,
-    /// The die programs for other requests. A write that waits for room in the write buffer waits for what is written back.
+    /// The die programs for other requests. A write that waits for room in the write buffer waits for the write-back.
     pub programs: f64,
     /// The die erases blocks.
     pub erases: f64,

@@ -11,15 +11,14 @@ use crate::result::ByOp;
 /// Percentiles that a glance tells: p50, p99, p99.9.
 const SHARES: [f64; 3] = [0.50, 0.99, 0.999];
 
-/// The state of a recording while it goes on. Two of them, one from the other, say what happened
-/// between.
+/// The state of a recording during the run. The difference between two snapshots is the activity between them.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LiveSnapshot {
-    /// When it was taken, on the clock of the run.
+    /// Time of the snapshot, on the clock of the run.
     #[serde(rename = "now_ps", with = "picoseconds")]
     #[schemars(with = "u64")]
     pub now: Time,
-    /// Requests completed by then since the start, with ramp-up and errors.
+    /// Requests completed since the start, with ramp-up and errors.
     pub completed: u64,
     /// Requests that ended in an error.
     pub errors: u64,

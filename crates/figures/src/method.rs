@@ -5,50 +5,50 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How requests went to a real target and came back. Figures of two runs can be compared only if
-/// both went about it in the same way.
+/// How requests were passed to a real target and reaped. Figures of two runs can be compared only if both used the same
+/// method.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MethodResult {
     /// `default`, `efficient`, `latency`, or `custom` for other parts.
     pub name: String,
-    /// What carried requests out: `io_uring`, `threads`, `nbd`, `iscsi`, `null`.
+    /// The engine that issued requests: `io_uring`, `threads`, `nbd`, `iscsi`, `null`.
     pub engine: String,
-    /// How jobs waited for completions: `sleep`, `spin`, or `poll` where the kernel polled the device.
+    /// How jobs waited for completions: `sleep`, `spin`, or `poll` if the kernel polled the device.
     pub wait: String,
-    /// Completions that a job waited for at a time; the largest of all jobs.
+    /// Number of completions that a job waited for at a time; the largest value of all jobs.
     pub batch: u32,
-    /// Requests that one system call submitted, at most; `null` for all that were ready.
+    /// Maximum number of requests per submit call; `null` for all that were ready.
     pub submit: Option<u32>,
-    /// Threads that carried the load.
+    /// Number of threads that issued requests.
     pub jobs: u32,
-    /// Cores that they were bound to, or stayed on; empty: the scheduler chose.
+    /// Cores that the threads were bound to or stayed on; empty if the scheduler chose.
     pub cores: Vec<u32>,
-    /// They were bound because that was asked for, or found to be faster.
+    /// The threads were bound because the user asked for it, or because the search found it to be faster.
     pub pinned: bool,
-    /// A thread of the kernel took submissions.
+    /// A kernel thread took submissions.
     pub sqpoll: bool,
-    /// Buffers were registered with the kernel; `null` where there is nothing to register with.
+    /// Buffers were registered with the kernel; `null` if the engine cannot register buffers.
     pub registered_buffers: Option<bool>,
-    /// The settings that ask for the same.
+    /// The settings that select this method.
     #[serde(default)]
     pub settings: MethodSettings,
-    /// What the search for the fastest method tried; empty without a search.
+    /// Methods that the search for the fastest method tried; empty without a search.
     #[serde(default)]
     pub tuning: Vec<TunedMethod>,
 }
 
-/// What asks for a method, in the words of the keys of a spec (`real.method` and so on).
+/// The settings that select a method, as values of the keys of a spec (`real.method` and so on).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MethodSettings {
-    /// A named method, of which no part is changed; `null` where the parts make it up.
+    /// A named method without changed parts; `null` if the parts define the method.
     pub method: Option<String>,
-    /// Completions that a job waits for at a time: a number or `all`.
+    /// Number of completions that a job waits for at a time: a number or `all`.
     pub batch: Option<String>,
-    /// Requests that one system call submits: a number or `all`.
+    /// Maximum number of requests per submit call: a number or `all`.
     pub submit: Option<String>,
     /// `sleep` or `spin`.
     pub wait: Option<String>,
-    /// The core that the only job is bound to.
+    /// The core to which the only job is bound.
     pub pin: Option<u32>,
 }
 
@@ -72,17 +72,17 @@ impl fmt::Display for MethodSettings {
     }
 }
 
-/// A method that was tried before the run.
+/// A method that the search tried before the run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TunedMethod {
-    /// The settings that ask for it.
+    /// The settings that select the method.
     #[serde(default)]
     pub settings: MethodSettings,
-    /// Requests per second, in the middle round.
+    /// Requests per second, median of the rounds.
     pub iops: f64,
     /// Half of the distance between the quartiles of the rounds.
     pub iops_spread: f64,
-    /// Rounds that it took part in.
+    /// Number of rounds with this method.
     pub rounds: u64,
 }
 

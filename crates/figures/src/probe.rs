@@ -8,34 +8,33 @@ use ssdyno_block::Op;
 
 use crate::format::{count, things};
 
-/// The machine while a real target was loaded, on one timeline with the series.
+/// Activity of the machine during the load of a real target, on the same timeline as the series.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MachineActivity {
-    /// The device whose own counters were read, as the kernel names it: the target, or that on
-    /// which a file lies; `null` where there is none.
+    /// The device whose own counters were read, by its kernel name: the target, or the device below a file; `null`
+    /// without a device.
     pub device: Option<String>,
-    /// One after the other without gaps, from the start of the load to its end.
+    /// Samples in order without gaps, from the start of the load to its end.
     pub samples: Vec<Sample>,
-    /// What the device counted beside what the run counted; `null` without a device, or where
-    /// requests never came back.
+    /// The device's counters beside the counts of the run; `null` without a device, or if requests never completed.
     pub device_check: Option<DeviceCheck>,
 }
 
-/// The device's own counters beside those of the run: two accounts of the same requests.
+/// The device's own counters beside the counts of the run, for the same requests.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceCheck {
-    /// What the run asked for, with its ramp-up.
+    /// Requests and bytes of the run, with its ramp-up.
     pub run: Moved,
-    /// What the device counted meanwhile, whoever asked for it (/proc/diskstats).
+    /// Requests and bytes that the device counted during the run, from all programs (/proc/diskstats).
     pub device: Moved,
-    /// Whether both moved the same bytes, within 1 % and 64 KiB. Where the target is a file, others
-    /// use its device too: then the device must have moved as much at least.
+    /// Whether both counts of bytes agree within 1 % and 64 KiB. If the target is a file, other programs use its device
+    /// too: then the device must have moved at least as many bytes.
     pub agrees: bool,
-    /// In words, with the likely reason of a difference.
+    /// The comparison in words, with the likely reason of a difference.
     pub detail: String,
 }
 
-/// Requests and bytes that went to a device and came from it.
+/// Requests and bytes between the host and a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// Reads completed.
@@ -48,15 +47,15 @@ pub struct Moved {
     pub write_bytes: u64,
 }
 
-/// The machine over one interval (S4-18 … S4-20). What the machine cannot tell is `null`.
+/// The machine over one interval (S4-18 … S4-20). A value that the machine does not provide is `null`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Start of the interval: in a result from the start of the recorded window (below zero in a
-    /// ramp-up), as the points of the series are; otherwise from the start of the probe.
+    /// Start of the interval. In a result it counts from the start of the recorded window, as the points of the series
+    /// do, and is negative in a ramp-up; otherwise from the start of the probe.
     pub start_seconds: f64,
-    /// Its length.
+    /// Length of the interval.
     pub length_seconds: f64,
-    /// Where the processors spent it.
+    /// Shares of processor time.
     pub cpu: Option<CpuShares>,
     /// Interrupts served.
     pub interrupts_per_second: Option<f64>,
@@ -64,11 +63,11 @@ pub struct Sample {
     pub context_switches_per_second: Option<f64>,
     /// Memory at the end of the interval.
     pub memory: Option<Memory>,
-    /// Network interfaces that are not the loopback, together.
+    /// All network interfaces together, without the loopback.
     pub network: Option<Network>,
-    /// The device under test, by its own counters; `null` where `probe` looks at several.
+    /// The device under test, by its own counters; `null` if `probe` samples several devices.
     pub disk: Option<Disk>,
-    /// Block devices that `probe` looks at, each by its name in the kernel.
+    /// Block devices that `probe` samples, by kernel name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disks: BTreeMap<String, Disk>,
     /// Power by sensor.
@@ -153,14 +152,14 @@ pub struct Disk {
     /// Bytes trimmed.
     #[serde(default)]
     pub trim_bytes_per_second: f64,
-    /// Mean time of a read, from the kernel's queue to its completion (`r_await` of iostat); `null`
-    /// where none was completed. The kernel counts in ms.
+    /// Mean time of a read, from the kernel's queue to its completion (`r_await` of iostat); `null` without completed
+    /// reads. The kernel counts in ms.
     #[serde(default)]
     pub read_latency_ns_mean: Option<f64>,
-    /// The same of a write (`w_await`).
+    /// Mean time of a write (`w_await`); `null` without completed writes.
     #[serde(default)]
     pub write_latency_ns_mean: Option<f64>,
-    /// Share of the interval with something in flight, 0 to 1 (`%util`).
+    /// Share of the interval with requests in flight, 0 to 1 (`%util`).
     pub busy_share: f64,
     /// Requests in flight, mean over the interval (`aqu-sz`).
     pub in_flight_mean: f64,
@@ -169,7 +168,7 @@ pub struct Disk {
 /// A sensor's mean power.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SensorPower {
-    /// As the machine names it: `package-0`, `dram`.
+    /// Name of the sensor on the machine: `package-0`, `dram`.
     pub sensor: String,
     /// Mean over the interval.
     pub watts: f64,

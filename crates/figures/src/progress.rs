@@ -36,7 +36,7 @@ impl RunLimits {
     }
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunProgress {
     /// The share of the device's preparation that is done, 0 to 1, before the load begins; `None`
@@ -52,7 +52,7 @@ pub struct RunProgress {
     pub completed: u64,
     /// Mean latency so far, in ns; 0 before the first completion.
     pub latency_ns_mean: f64,
-    /// What was recorded up to its own `now`, where it was asked for with [`KeepGoing::LiveSnapshot`].
+    /// The recording up to the snapshot's own `now`, if [`KeepGoing::LiveSnapshot`] asked for it.
     #[serde(default, with = "shared")]
     #[schemars(with = "Option<LiveSnapshot>")]
     pub glance: Option<Arc<LiveSnapshot>>,

@@ -4,22 +4,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_prober::{MachineOrigin, StorageOrigin};
 
-/// Where a result comes from. It decides no figure of a simulated run, and is in nothing that is compared to the last digit.
+/// Origin of a result. It does not affect the figures of a simulated run, and exact comparisons ignore it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Provenance {
     /// Version of the program.
     pub version: String,
-    /// Commit of its source, as 40 hexadecimal digits; `null` where it was built from a source without a repository, or by
-    /// another front end than the command line.
+    /// Commit of the source, as 40 hexadecimal digits; `null` if the source was not in a repository, or for a front end
+    /// other than the command line.
     pub commit: Option<String>,
-    /// The command as it was typed, without passwords and serial numbers; `null` where none was typed.
+    /// The command as it was typed, without passwords and serial numbers; `null` without a command.
     pub command: Option<String>,
-    /// When the run started: date and time in UTC (RFC 3339).
+    /// Start of the run: date and time in UTC (RFC 3339).
     pub started: String,
-    /// The machine on which it ran; left out of a run on several hosts, each of which has its own.
+    /// The machine of the run; left out for a run on several hosts, each of which has its own entry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineOrigin>,
-    /// Each real target that is a block device or a file, in the order of the run; empty for a simulated one.
+    /// Each real target that is a block device or a file, in the order of the run; empty for a simulated target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub storage: Vec<StorageOrigin>,
 }

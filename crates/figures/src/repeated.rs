@@ -15,9 +15,9 @@ pub struct FigureSpread {
     pub mean: f64,
     /// 95 % interval of the mean, from the spread between the runs; `null` for fewer than two runs.
     pub interval: Option<Interval>,
-    /// The least of the runs.
+    /// Smallest value of the runs.
     pub min: f64,
-    /// The greatest of the runs.
+    /// Greatest value of the runs.
     pub max: f64,
     /// Standard deviation between the runs divided by the mean; `null` for fewer than two runs or a mean of 0.
     pub coefficient_of_variation: Option<f64>,
@@ -26,11 +26,11 @@ pub struct FigureSpread {
 /// A load that ran several times.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RepeatedRuns {
-    /// What the load is called.
+    /// Name of the load.
     pub name: String,
-    /// How many runs were asked for.
+    /// Number of runs that the user asked for.
     pub asked: u32,
-    /// The runs that ended as they should, in the order of the rounds.
+    /// The complete runs, in the order of the rounds.
     pub runs: Vec<RunResult>,
     /// Figure by figure over `runs`.
     pub figures: Vec<FigureSpread>,

@@ -35,74 +35,71 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct RunResult {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
     pub schema_version: u32,
-    /// What was loaded, as the user named it: `sim:config-a`, `/dev/nvme0n1`.
+    /// Name of the target, as the user gave it: `sim:config-a`, `/dev/nvme0n1`.
     pub target: String,
-    /// With what it was loaded: the name of a workload or a file.
+    /// Name of the workload or of its file.
     pub workload: String,
-    /// Whether requests went through this machine's page cache (buffered I/O), so that reads may never
-    /// have reached the target; `null` for a target that has none between.
+    /// Whether requests went through this machine's page cache (buffered I/O), so that reads may not have reached the
+    /// target; `null` for a target without a page cache.
     #[serde(default)]
     pub page_cache: Option<bool>,
-    /// The seed that repeats the run; `null` where nothing was drawn, as with a trace.
+    /// The seed that repeats the run; `null` without random numbers, as with a trace.
     pub seed: Option<u64>,
-    /// Whether the run ended before its work was done (interrupt, error). The figures then
-    /// describe what was done until then.
+    /// Whether the run ended early (interrupt, error). The figures are then of the part that was done.
     pub partial: bool,
     /// Requests completed without error inside the recorded window.
     pub requests: u64,
-    /// Requests that ended in an error inside the recorded window; they are in no other figure, but for
-    /// those without a completion (`unanswered`).
+    /// Requests that ended in an error inside the recorded window. They are in no other figure, except requests without
+    /// a completion (`unanswered`).
     pub errors: u64,
-    /// Requests that never completed: given up by the driver or the network (those are `errors`, too), or
-    /// still outstanding when the run ended. They are in `latency_ns` as at least as long as they were
-    /// waited for, and in no rate.
+    /// Requests that never completed: given up by the driver or the network (also counted in `errors`), or still
+    /// outstanding at the end of the run. In `latency_ns` each counts with its waiting time as a lower bound; rates do
+    /// not include them.
     #[serde(default)]
     pub unanswered: u64,
     /// `requests` per second of the recorded window.
     pub iops: f64,
-    /// Requests in the figures whose rows are missing: the disk of the results was too slow for them, or full.
+    /// Requests in the figures whose rows are missing, because the disk of the results was too slow or full.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows_lost: u64,
     /// Bytes read and written per second of the recorded window; trimmed bytes do not count.
     pub throughput_bytes_per_second: f64,
     /// Requests by operation.
     pub requests_by_op: ByOp<u64>,
-    /// From the intended start to the completion, or of those without a completion until nobody waited for them
-    /// any more. `null` without requests.
+    /// From the intended start to the completion, or to the end of the wait for requests that never completed. `null`
+    /// without requests.
     pub latency_ns: Option<LatencyByOp>,
     /// From the moment the device accepted the request to its completion: without the wait
     /// outside the device (S3-37).
     pub device_latency_ns: Option<Latency>,
-    /// What the latency consists of, where the run was asked for it (`why` of the spec) and the device can say: an SSD that is
-    /// simulated, alone or behind the NVMe driver, an adapter or a network.
+    /// Parts of the latency, if the spec asks for them (`why`) and the device supports it: a simulated SSD, alone or
+    /// behind the NVMe driver, an adapter or a network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_parts_ns: Option<LatencyPartsByOp>,
-    /// How late requests of an open loop or a trace were issued; `null` in a closed loop and for a
-    /// simulated target, which is never late.
+    /// Delay of the requests of an open loop or a trace when they were issued; `null` in a closed loop, and for a
+    /// simulated target, which has no delay.
     #[serde(default)]
     pub issue_delay_ns: Option<IssueDelay>,
-    /// Intervals around the figures; `null` where there were too few requests for one.
+    /// Intervals around the figures; `null` with too few requests for an interval.
     pub confidence: Option<Confidence>,
-    /// Largest relative error of the percentiles: 0 where they were worked out from a row of each request, and
-    /// 0.0039 where they come from histograms (`keep`); `null` in results of older programs.
+    /// Largest relative error of the percentiles: 0 if they come from a row of each request, 0.0039 if they come from
+    /// histograms (`keep`); `null` in results of older versions.
     #[serde(default)]
     pub percentile_error_max: Option<f64>,
-    /// Why the run stopped where it did: `done`, `requests`, `duration`, `precision`, `interrupted`,
-    /// `memory`, `error`, `killed`; `null` in results of older programs.
+    /// Reason why the run stopped: `done`, `requests`, `duration`, `precision`, `interrupted`, `memory`, `error`,
+    /// `killed`; `null` in results of older versions.
     #[serde(default)]
     pub stopped_because: Option<StopReason>,
-    /// The precision that was asked for and reached; `null` where none was asked for.
+    /// The precision that the user asked for, and the precision reached; `null` without a goal.
     #[serde(default)]
     pub until: Option<Precision>,
-    /// When the load was steady and when not; `null` where the run is too short to say.
+    /// Steady and unsteady parts of the run; `null` if the run is too short.
     #[serde(default)]
     pub steady_state: Option<SteadyState>,
-    /// Energy of the device over the recorded window and what it did for it afterwards; `null`
-    /// without an energy model.
+    /// Energy of the device over the recorded window and the work after it; `null` without an energy model.
     pub energy_joules: Option<Energy>,
-    /// The time that `energy_joules` is of: the recorded window, and until the device had settled
-    /// (written back what its buffer gave out, cleaned). The series has the window alone. `null`
-    /// without an energy model.
+    /// Duration for `energy_joules`: the recorded window and the time until the device had settled (write-back of its
+    /// buffer, cleaning). The series covers the window alone. `null` without an energy model.
     #[serde(default)]
     pub energy_seconds: Option<f64>,
     /// Energy-delay product of a request: `energy_joules.per_request` times the mean latency.
@@ -111,98 +108,98 @@ pub struct RunResult {
     /// Energy by part and activity; the rows sum to `energy_joules.total`.
     #[serde(default)]
     pub energy_by_part: Vec<EnergyRow>,
-    /// Energy and work of each flash package, in order of its number (S3-6). The joules sum to
-    /// `energy_joules.flash`; reads, programs and erases to those of `flash_operations`.
+    /// Energy and work of each flash package, in order of its number (S3-6). The joules sum to `energy_joules.flash`;
+    /// reads, programs and erases sum to `flash_operations`.
     #[serde(default)]
     pub energy_by_package: Vec<PackageEnergy>,
-    /// Pages programmed by page written by the host; `null` where nothing was written.
+    /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
     pub write_amplification: Option<f64>,
-    /// What garbage collection cleaned in the recorded window; left out for a device without page-level garbage collection, and
-    /// where nothing was cleaned.
+    /// Blocks that garbage collection cleaned in the recorded window; left out for a device without page-level garbage
+    /// collection, and without cleaned blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gc_victims: Option<GcVictims>,
     /// Operations of the flash array; `null` for a device that is not known to be flash.
     pub flash_operations: Option<FlashOperations>,
-    /// Share of `energy_seconds` each part was busy, 0 to 1: what the device still did after the last
-    /// answer is in it. `null` for a real device.
+    /// Share of `energy_seconds` that each part was busy, 0 to 1, with the work after the last completion. `null` for a
+    /// real device.
     pub busy_share: Option<BusyShare>,
-    /// The same of each part of a device that is made of others, or that has parts of other kinds: by path, such as
+    /// Busy share by part, for a device that consists of other devices or has other kinds of parts: by path, such as
     /// `array.disk[1].spindle`. `busy_share` is `null` then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub busy_by_part: Vec<PartBusy>,
-    /// Searches for the greatest depth that meets a latency (`latency_target`), of each job that makes one.
+    /// Searches of each job for the greatest depth that meets a latency (`latency_target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depth_searches: Vec<DepthSearchResult>,
-    /// Length of the recorded window on the clock of the device: virtual for a simulated target,
-    /// the wall's for a real one.
+    /// Length of the recorded window on the clock of the device: virtual for a simulated target, wall time for a real
+    /// target.
     pub simulated_seconds: f64,
-    /// What the run took on the wall's clock, with all recording, without writing files.
+    /// Wall time of the run with recording, without writing files.
     pub wall_seconds: f64,
-    /// When a real target was loaded; left out for a simulated one, whose time is its own.
+    /// Start of the load of a real target, and windows; left out for a simulated target on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<LoadWindow>,
-    /// Requests that were simulated by second of wall time (with ramp-up); `null` for a real
-    /// device.
+    /// Simulated requests per second of wall time (with ramp-up); `null` for a real device.
     pub simulated_requests_per_wall_second: Option<f64>,
-    /// What the simulated host added; `null` where the workload was attached to the device alone.
+    /// Costs of the simulated host; `null` if the workload goes directly to the device.
     #[serde(default)]
     pub host: Option<HostResult>,
-    /// What was injected, and what became of it; left out where nothing was asked for.
+    /// Injected faults and the recovery; left out if no fault was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsResult>,
-    /// How requests went to a real target and came back; `null` for a simulated one.
+    /// How requests were passed to a real target and reaped; `null` for a simulated target.
     #[serde(default)]
     pub method: Option<MethodResult>,
-    /// What the tool itself cost.
+    /// Overhead of the tool.
     pub own_cost: Option<OwnCost>,
-    /// What the machine did meanwhile; `null` for a simulated target, or where it was not probed.
+    /// Activity of the machine during the run; `null` for a simulated target, or without probes.
     #[serde(default)]
     pub machine: Option<MachineActivity>,
     /// Figures over time. Counts and bytes sum to the figures of the run.
     #[serde(default)]
     pub series: Vec<SeriesPoint>,
-    /// How many requests took how long, by operation; bins without requests are left out.
+    /// Number of requests by latency, for each operation; bins without requests are left out.
     #[serde(default)]
     pub latency_distribution: ByOp<Vec<LatencyBin>>,
-    /// How many requests took how long, over time; left out without a series of at least two points.
+    /// Number of requests by latency, over time; left out without a series of at least two points.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_map: Option<LatencyMap>,
-    /// Each job of a file with several, apart; empty where there is one workload.
+    /// Figures of each job of a job file with several jobs; empty for a single workload.
     #[serde(default)]
     pub jobs: Vec<JobResult>,
-    /// Each host of a run on several, apart; empty where one loaded the target.
+    /// Figures of each host of a run on several hosts; empty for a single host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostRun>,
-    /// Machines that were sampled meanwhile.
+    /// Machines that were sampled during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub systems: Vec<ProbedSystem>,
-    /// Metrics of other programs, read while the run went on.
+    /// Metrics of other programs, read during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<ScrapedMetrics>,
-    /// What a closed form gives for this run, beside the measured figure.
+    /// Theoretical value of a figure from a closed form, beside the measured figure.
     #[serde(default)]
     pub expected: Vec<Expected>,
-    /// Invariants whatever the device, and whether they did.
+    /// Invariants of every device, and whether they held.
     #[serde(default)]
     pub invariants: Vec<Invariant>,
-    /// Whether `latency_ns.p99` is that of the target alone, and why; `null` for a simulated target, and without requests.
+    /// Whether `latency_ns.p99` is due to the target alone, with reasons; `null` for a simulated target, and without
+    /// requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_believable: Option<TailVerdict>,
-    /// Why figures do not mean what they seem to; front ends show it above them.
+    /// Warnings about misleading figures; front ends show them above the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// Remarks: how the load was carried, and what else is worth knowing.
+    /// Notes on how the load was issued, and other remarks.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// What repeats the run.
+    /// The complete configuration, for a repetition of the run.
     pub configuration: Option<Configuration>,
-    /// Everything that decided the run, as `ssdyno run --spec` takes it (schema `spec`): with every file that
-    /// was named, and with what was found before the run. Left out where the run was not made from a spec.
+    /// The complete spec of the run for `ssdyno run --spec` (schema `spec`), with the contents of every named file and
+    /// with the settings found before the run. Left out if the run was not made from a spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<BTreeMap<String, serde_json::Value>>")]
     pub spec: Option<serde_json::Value>,
-    /// Program, command, date, machine and storage. Left out where nobody recorded it, as in rows of a sweep: it differs
-    /// between runs that are equal in every figure.
+    /// Program, command, date, machine and storage. Left out if not recorded, as in rows of a sweep: it differs between
+    /// runs with equal figures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provenance: Option<Provenance>,
 }
@@ -214,20 +211,20 @@ impl RunResult {
     }
 }
 
-/// When a real target was loaded, by the clock of the machine that loaded it; and the window of several hosts.
+/// Start of the load of a real target, by the clock of the machine that issued it; and the window of several hosts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LoadWindow {
-    /// Start of the recorded window, which lasts `simulated_seconds`: nanoseconds since 1970-01-01 UTC. Of several hosts
-    /// the time in which all of them were running, by the clock of the controller; 0 where they simulate, and time is
-    /// their own.
+    /// Start of the recorded window, which lasts `simulated_seconds`: nanoseconds since 1970-01-01 UTC. For several
+    /// hosts, the start of the time in which all hosts were running, by the clock of the controller; 0 if the hosts
+    /// simulate, because their time is virtual.
     pub start_unix_ns: u64,
-    /// How late the last of the jobs that begin with the run began: after the moment that was given for the run,
-    /// or after its start where none was given.
+    /// Delay of the last of the jobs that begin with the run: after the given start time, or after the start of the run
+    /// without one.
     pub late_ns: u64,
-    /// End of the window of several hosts; left out for one, and where they simulate.
+    /// End of the window of several hosts; left out for one host and for simulated runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_unix_ns: Option<u64>,
-    /// What each of several hosts did before and after it: in no figure.
+    /// Activity of each of several hosts before and after the window; it is in no figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideWindow>,
 }
@@ -300,37 +297,36 @@ pub struct Energy {
     pub dram: f64,
     /// Channels and host link.
     pub bus: f64,
-    /// Parts of devices that have others; left out where there are none.
+    /// Parts of devices that contain other devices; left out without such parts.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub parts: f64,
     /// `total / requests`; `null` without requests.
     pub per_request: Option<f64>,
-    /// What the work added: `total` minus what the same device would have drawn in the same time if nothing had
-    /// been asked of it, with its slow mode and its low-power states, without work in the background. Below zero
-    /// only where the file has a part draw less at work than idle, or awake than asleep.
+    /// Energy that the load added: `total` minus the energy of the same device in the same time without requests, with
+    /// its slow mode and its low-power states, without background work. Negative only if the file gives a part less
+    /// power at work than idle, or awake than asleep.
     pub above_idle: f64,
 }
 
 /// Energy of one activity of one kind of part.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EnergyRow {
-    /// Part: `die`, `channel`, `dram`; of a device that is made of others its path, `array.ssd[1].die`.
+    /// Part: `die`, `channel`, `dram`; for a device that consists of other devices, a path: `array.ssd[1].die`.
     pub part: String,
-    /// What it did: `program`, `idle`.
+    /// Activity: `program`, `idle`.
     pub activity: String,
     /// Energy.
     pub joules: f64,
-    /// Time spent at it, summed over all parts of the kind.
+    /// Time of the activity, summed over all parts of the kind.
     pub seconds: f64,
 }
 
-/// Energy and work of one flash package (a chip with its dies) over the time that the energy is of
-/// (S3-6).
+/// Energy and work of one flash package (a chip with its dies) over `energy_seconds` (S3-6).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PackageEnergy {
     /// Energy, idle and busy.
     pub joules: f64,
-    /// The part of it that was drawn while idle or asleep.
+    /// Energy while idle or asleep; part of `joules`.
     pub idle_joules: f64,
     /// Pages read, for the host and for cleaning.
     pub reads: u64,
@@ -380,7 +376,7 @@ pub struct BusyShare {
     pub in_service: Option<f64>,
 }
 
-/// How busy one part was.
+/// Busy share of one part.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PartBusy {
     /// Its path: `array.disk[1].spindle`.
@@ -389,31 +385,30 @@ pub struct PartBusy {
     pub share: f64,
 }
 
-/// What the tool itself cost, by recorded request.
+/// Overhead of the tool, per recorded request.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OwnCost {
     /// CPU time of the process, user and system.
     pub cpu_ns_per_request: f64,
-    /// System calls; `null` where they are not counted.
+    /// System calls; `null` if they are not counted.
     pub syscalls_per_request: Option<f64>,
-    /// Context switches, voluntary and not; `null` where they are not counted.
+    /// Context switches, voluntary and involuntary; `null` if they are not counted.
     pub context_switches_per_request: Option<f64>,
-    /// The part of the CPU time in user mode; `null` where it is not known: of less than 0.1 s in all, too.
+    /// CPU time in user mode; `null` if unknown, also for less than 0.1 s in total.
     #[serde(default)]
     pub user_cpu_ns_per_request: Option<f64>,
-    /// The part of the CPU time in the kernel; `null` where it is not known.
+    /// CPU time in the kernel; `null` if unknown.
     #[serde(default)]
     pub system_cpu_ns_per_request: Option<f64>,
-    /// CPU time of a request against a target that costs nothing, measured on this machine before
-    /// the run, and where rows go to a file while the run goes on, that of writing one, measured in the
-    /// run; `null` for a simulated target. The Parquet file, which is made after the run, is not in it.
+    /// CPU time of a request to a target without cost, measured on this machine before the run. If rows go to a file
+    /// during the run, it includes the cost of writing a row, measured in the run. `null` for a simulated target. The
+    /// Parquet file is written after the run and does not count.
     #[serde(default)]
     pub floor_cpu_ns_per_request: Option<f64>,
 }
 
-/// How late the tool issued requests that were meant to start at a given time, in nanoseconds.
-/// Requests that waited because as many as allowed were outstanding are counted apart: that is
-/// the target's doing.
+/// Delay of requests that the tool had to issue at a given time, in nanoseconds. Requests that waited because the
+/// maximum number was outstanding are counted separately: the target is the cause.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct IssueDelay {
     /// Median.
@@ -424,16 +419,16 @@ pub struct IssueDelay {
     pub p99_9: f64,
     /// Largest.
     pub max: f64,
-    /// Requests that waited for a place.
+    /// Requests that waited for a free slot.
     pub queued: u64,
 }
 
-/// Figures of one stretch of time, by the moment of completion.
+/// Figures of one interval, by the moment of completion.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SeriesPoint {
     /// Start, from the start of the recorded window.
     pub start_seconds: f64,
-    /// Length; the last one ends with the run and may be shorter than the rest.
+    /// Length; the last interval ends with the run and may be shorter.
     pub length_seconds: f64,
     /// Reads completed.
     pub reads: u64,
@@ -449,13 +444,13 @@ pub struct SeriesPoint {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Requests completed without error, by second.
+    /// Requests completed without error, per second.
     pub iops: f64,
-    /// Bytes read and written, by second.
+    /// Bytes read and written, per second.
     pub throughput_bytes_per_second: f64,
-    /// Mean latency; `null` where nothing completed.
+    /// Mean latency; `null` without completions.
     pub latency_ns_mean: Option<f64>,
-    /// Median latency; `null` where nothing completed. Percentiles are within 0.4 %, with rows and without.
+    /// Median latency; `null` without completions. Percentiles are within 0.4 %, with rows and without.
     #[serde(default)]
     pub latency_ns_p50: Option<f64>,
     /// 95th percentile.
@@ -464,13 +459,13 @@ pub struct SeriesPoint {
     /// 99th percentile.
     #[serde(default)]
     pub latency_ns_p99: Option<f64>,
-    /// Largest latency; `null` where nothing completed.
+    /// Largest latency; `null` without completions.
     pub latency_ns_max: Option<f64>,
     /// Mean power; `null` without an energy model.
     pub power_watts: Option<Power>,
 }
 
-/// Mean power over a stretch of time, in watts. The parts sum to the total.
+/// Mean power over an interval, in watts. The parts sum to the total.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Power {
     /// The whole device.
@@ -483,37 +478,37 @@ pub struct Power {
     pub dram: f64,
     /// Channels and host link.
     pub bus: f64,
-    /// Parts of devices that have others; left out where there are none.
+    /// Parts of devices that contain other devices; left out without such parts.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub parts: f64,
 }
 
-/// How many requests took from `from_ns` to below `to_ns`.
+/// Number of requests with a latency from `from_ns` to below `to_ns`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBin {
     /// Shortest latency of the bin.
     pub from_ns: u64,
     /// Shortest latency above the bin.
     pub to_ns: u64,
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
 }
 
-/// What a closed form gives for a figure of the run.
+/// Theoretical value of a figure from a closed form.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
     /// Key of the figure in the result: `write_amplification`.
     pub figure: String,
-    /// What the form gives.
+    /// The theoretical value.
     pub value: f64,
-    /// What the run gave; `null` where it could not be measured.
+    /// The measured value; `null` if the run could not measure it.
     pub measured: Option<f64>,
-    /// How far chance takes a run as long as this one: 95 of 100 seeds are within this share of their
-    /// mean, at least. `null` where it is not known.
+    /// Spread by chance in a run of this length: at least 95 of 100 seeds are within this share of their mean. `null`
+    /// if unknown.
     pub chance: Option<f64>,
-    /// The form, with its source.
+    /// The closed form, with its source.
     pub form: String,
-    /// What went into it, by name with unit.
+    /// Inputs of the form, by name with unit.
     pub inputs: BTreeMap<String, f64>,
 }
 
@@ -524,14 +519,14 @@ pub struct Invariant {
     pub name: String,
     /// Whether it held.
     pub holds: bool,
-    /// The numbers behind it.
+    /// The numbers behind the check.
     pub detail: String,
 }
 
-/// What repeats the run: both as resolved TOML, with every key.
+/// The configuration that repeats the run: device and workload as resolved TOML, with every key.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Configuration {
-    /// The device; empty for a real one.
+    /// The device; empty for a real device.
     pub device_toml: String,
     /// The workload.
     pub workload_toml: String,

@@ -5,31 +5,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::seconds;
 
-/// The steady stretches of a run.
+/// The steady periods of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyState {
-    /// What counts as steady.
+    /// The criterion for a steady period.
     pub criterion: String,
-    /// From the start of the recorded window to the first steady stretch; `null` if there is none.
+    /// From the start of the recorded window to the first steady period; `null` without a steady
+    /// period.
     pub warm_up_seconds: Option<f64>,
     /// Share of the recorded window that was steady, 0 to 1.
     pub steady_share: f64,
-    /// The stretches, in order.
+    /// The periods, in order.
     pub periods: Vec<SteadyPeriod>,
 }
 
-/// A stretch of time in which rate and latency kept their level.
+/// A period in which rate and latency kept their level.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SteadyPeriod {
     /// Start, from the start of the recorded window.
     pub from_seconds: f64,
     /// End, from the start of the recorded window.
     pub to_seconds: f64,
-    /// Requests per second in it.
+    /// Requests per second in the period.
     pub iops: f64,
-    /// Mean latency in it.
+    /// Mean latency in the period.
     pub latency_ns_mean: f64,
-    /// What ended it; `null` where it lasted to the end of the run.
+    /// Reason for the end of the period; `null` if it lasted to the end of the run.
     pub left_because: Option<String>,
 }
 

@@ -4,25 +4,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 
-/// Why a run stopped.
+/// Reason why a run stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The workload had nothing more to ask.
+    /// The workload ended.
     Done,
     /// The number of requests was reached.
     Requests,
-    /// The time was over.
+    /// The duration was reached.
     Duration,
     /// The interval was as narrow as asked.
     Precision,
-    /// The user said so.
+    /// The user interrupted the run.
     Interrupted,
-    /// There was no memory for more rows.
+    /// Memory had no room for more rows.
     Memory,
     /// The target failed, or the load could not go on.
     Error,
-    /// The program was killed; what is left was recovered from its rows.
+    /// The program was killed; the result was recovered from the rows.
     Killed,
 }
 
@@ -31,7 +31,7 @@ pub enum StopReason {
 pub struct Ending {
     /// The user told it to stop.
     pub interrupted: bool,
-    /// There was no memory for more rows.
+    /// Memory had no room for more rows.
     pub out_of_memory: bool,
     /// The target or the load met an error.
     pub failed: bool,

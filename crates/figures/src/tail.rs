@@ -3,12 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether the 99th percentile of a run is that of the target alone.
+/// Whether the 99th percentile of a run is due to the target alone.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TailVerdict {
-    /// Whether nothing that is known speaks against it.
+    /// Whether no known fact contradicts the percentile.
     pub believable: bool,
-    /// What speaks against it; where nothing does, what was looked at.
+    /// Facts that contradict the percentile; without such facts, the facts that were checked.
     pub reasons: Vec<String>,
 }
 

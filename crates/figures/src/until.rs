@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// Mean latency and requests per second, both of them.
+    /// Mean latency and requests per second; both must be within the width.
     MeanAndIops,
     /// Mean latency.
     Mean,
@@ -113,15 +113,14 @@ impl FromStr for Until {
     }
 }
 
-/// What became of an [`Until`].
+/// Result of an [`Until`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Precision {
-    /// The figure that was watched.
+    /// The figure that decided.
     pub metric: Metric,
-    /// Half the width of the interval that was asked for, by the figure, 0 to 1.
+    /// The goal: half the width of the interval divided by the figure, 0 to 1.
     pub asked: f64,
-    /// The same where the run stopped; `null` where there was no interval yet, or none with an upper
-    /// end.
+    /// The same ratio when the run stopped; `null` without an interval, or without an upper bound.
     pub at_stop: Option<f64>,
     /// Whether the run stopped because the interval was narrow enough.
     pub reached: bool,

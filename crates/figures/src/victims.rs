@@ -3,22 +3,23 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The blocks that garbage collection cleaned (the *victims*), by the share of their data pages that were still valid and had to be
-/// moved. Blocks that are moved to level wear are not counted.
+/// The blocks that garbage collection cleaned (the *victims*), by the share of their data pages that were still valid
+/// and had to be moved. Blocks that wear levelling moved are not counted.
 ///
-/// In a steady state a page of the host costs 1/(1 - `valid_mean`) programs: the lower the share, the cheaper is cleaning.
+/// In a steady state a page of the host costs 1/(1 - `valid_mean`) programs: the lower the share, the cheaper the
+/// cleaning.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GcVictims {
     /// Blocks cleaned.
     pub blocks: u64,
-    /// Valid pages of all of them divided by their data pages, 0 to 1.
+    /// Number of valid pages of all victims divided by the number of their data pages, 0 to 1.
     pub valid_mean: f64,
-    /// The share that a tenth of the blocks is below, 0 to 1, interpolated within the parts of `by_valid_share`.
+    /// 10th percentile of the valid share of the blocks, 0 to 1, interpolated within the parts of `by_valid_share`.
     pub valid_p10: f64,
-    /// The same of nine tenths.
+    /// 90th percentile of the valid share of the blocks.
     pub valid_p90: f64,
-    /// Blocks of which less than 5 % was valid, then 5 to less than 10 %, and so on up to 95 to 100 %: 20 counts, whose sum
-    /// is `blocks`.
+    /// Number of blocks by valid share: below 5 %, 5 to below 10 %, and so on up to 95 to 100 %. The 20 counts sum to
+    /// `blocks`.
     pub by_valid_share: Vec<u64>,
 }
 

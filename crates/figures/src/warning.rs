@@ -3,38 +3,38 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why figures do not mean what they seem to. More kinds may follow.
+/// Reason why figures are misleading. Later versions may add kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WarningKind {
-    /// Requests arrive faster than the target completes them: latencies are those of a queue that grows.
+    /// Requests arrive faster than the target completes them: the queue grows, and latencies with it.
     Overloaded,
-    /// Figures contain a start that differs from the rest of the run.
+    /// Figures include a warm-up that differs from the rest of the run.
     WarmUp,
-    /// Rate or latency changes over the run: another length of the run has other figures.
+    /// Rate or latency changes over the run: a run of another length gives other figures.
     NotSteady,
     /// The run has too few requests for a figure.
     FewRequests,
-    /// A write buffer, a cache or a fresh drive took the load: a longer load has other figures.
+    /// A write buffer, a cache or a fresh drive took the load: a longer load gives other figures.
     NotExhausted,
     /// Reads were served without the media: from holes, unwritten or trimmed blocks.
     NoMedia,
-    /// The target is memory, or memory stood before it (page cache).
+    /// The target is memory, or a cache in memory served it (page cache).
     Memory,
-    /// The load is not the one that its author described.
+    /// The load differs from the load that its author described.
     OtherLoad,
-    /// Other programs, or the tool itself, took part in the figures.
+    /// Other programs, or the tool itself, affected the figures.
     Machine,
 }
 
 /// A warning of a run. Front ends show warnings above the figures.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// What is wrong, for programs.
+    /// Kind of the warning, for programs.
     pub kind: WarningKind,
-    /// What is wrong, with its numbers.
+    /// The problem, with its numbers.
     pub message: String,
-    /// What to do about it; `null` where nothing can be done.
+    /// The remedy; `null` without a remedy.
     #[serde(default)]
     pub help: Option<String>,
 }

@@ -7,13 +7,13 @@ use std::ops::Range;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a [`Failure`] means for the run.
+/// The effect of a [`Failure`] on the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// A run failed or is partial.
     Failed,
-    /// Bounds that were asked for are neither kept nor broken within the interval of a figure.
+    /// A bound lies within the interval of its figure: the run neither keeps nor breaks it.
     Undecided,
     /// Arguments, configuration or input are wrong; nothing was run.
     Usage,
@@ -23,18 +23,18 @@ pub enum FailureKind {
     Interrupted,
 }
 
-/// A text with the place that is meant.
+/// A text and a marked place in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FailurePlace {
     /// File, preset or argument.
     pub name: String,
-    /// All of the text, or some lines of it.
+    /// The full text, or some lines of the text.
     pub text: String,
     /// Bytes of `text`.
     pub span: Range<usize>,
     /// Number of the first line of `text`, from 1.
     pub first_line: usize,
-    /// What to write under the span.
+    /// The note to write under the span.
     pub label: String,
     /// Whether `name` is a file.
     pub is_file: bool,
@@ -50,29 +50,29 @@ impl FailurePlace {
     }
 }
 
-/// Why something cannot be done, or went wrong on the way.
+/// The reason why a run cannot start or failed partway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
-    /// What it means for the run.
+    /// The effect on the run.
     pub kind: FailureKind,
-    /// What is wrong, in one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
-    /// Where.
+    /// The place of the error.
     pub place: Option<Box<FailurePlace>>,
-    /// The file, where no line of it is to blame.
+    /// The file, if the error has no line in it.
     pub file: Option<String>,
     /// The key of a configuration, or of a [`RunSpec`](crate::RunSpec).
     pub key: Option<String>,
 }
 
-/// What went wrong, as an object of JSON. Keys that do not apply are `null`.
+/// An error as a JSON object. Keys that do not apply are `null`.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ErrorBody {
-    /// What is wrong.
+    /// The error, in one sentence.
     pub message: String,
-    /// What to do.
+    /// The remedy.
     pub help: Option<String>,
     /// The file.
     pub file: Option<String>,

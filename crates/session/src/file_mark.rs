@@ -11,11 +11,11 @@ use sha2::{Digest, Sha256};
 
 use crate::failure::Failure;
 
-/// A trace or a job file, and what it was.
+/// A trace or a job file, with a checksum of its contents.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileMark {
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
     /// SHA-256 of its bytes, as 64 hexadecimal digits.
     pub sha256: String,

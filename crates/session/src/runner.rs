@@ -29,33 +29,32 @@ pub enum BeginAt {
     Instant(Instant),
 }
 
-/// How far a run is.
+/// The phase of a run.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum RunPhase {
-    /// The device is prepared, the target is opened.
+    /// The run prepares the device and opens the target.
     #[default]
     Preparing,
-    /// Everything is ready for the first request, which waits for [`Runner::begin`] or for the moment that was
-    /// given.
+    /// The run is ready for the first request, which waits for [`Runner::begin`] or for the given start time.
     Ready,
-    /// The load goes on.
+    /// The load is running.
     Loaded,
-    /// It is over: [`Runner::result`] does not wait.
+    /// The run has ended: [`Runner::result`] does not wait.
     Ended,
 }
 
-/// How far a run is, with its figures so far. Any number of viewers see the same snapshots.
+/// The phase of a run, with its figures so far. All viewers see the same snapshots.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunSnapshot {
-    /// Number of the snapshot, ascending; two with the same number are the same.
+    /// Number of the snapshot, ascending. Two snapshots with the same number are equal.
     pub sequence: u64,
-    /// Whether it has begun, and whether it is over.
+    /// The phase of the run.
     pub phase: RunPhase,
-    /// Requests so far, and the clock of the device. Its `glance` has the last distributions that were asked for with
-    /// [`Runner::look`], and when they were taken.
+    /// Requests so far, and the clock of the device. `glance` has the last distributions that [`Runner::look`] asked
+    /// for, and the time of the sample.
     pub progress: RunProgress,
 }
 

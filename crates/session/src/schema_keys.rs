@@ -12,33 +12,33 @@ const IN_LIST: &str = "[]";
 /// Deeper than any configuration; keeps a schema that refers to itself in bounds.
 const DEEPEST: usize = 16;
 
-/// A key and what it means.
+/// A key and its meaning.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct KeyEntry {
     /// With dots, and with the prefix that `--set` needs: `flash.channels`, `workload.depth`.
     pub key: String,
     /// The kinds of file that have it: `ssd`, `disk`, `workload`, `spec`, `result`.
     pub files: Vec<String>,
-    /// What it means, its unit, and its source (a clause, a paper).
+    /// Meaning, unit, and source (a clause, a paper).
     pub meaning: String,
     /// The values that it takes, in words.
     pub form: String,
     /// The words among these values.
     pub words: Vec<KeyWord>,
-    /// The value of a file without the key, if it may be left out and has one.
+    /// The value if a file leaves the key out; only for an optional key with a default.
     pub default: Option<Json>,
     /// Whether a file must have it.
     pub required: bool,
-    /// What the presets give it.
+    /// The values of the key in the presets.
     pub presets: Vec<PresetValue>,
 }
 
 /// A word that a key takes.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct KeyWord {
-    /// As files have it.
+    /// The word as it is written in a file.
     pub word: String,
-    /// What it means; may be empty.
+    /// Meaning of the word; may be empty.
     pub meaning: String,
 }
 
@@ -47,7 +47,7 @@ pub struct KeyWord {
 pub struct PresetValue {
     /// The name of the preset.
     pub preset: String,
-    /// As its file has it.
+    /// The value as it is written in the preset's file.
     pub value: String,
     /// Where the value comes from, or *assumed*, as the file says; may be empty.
     pub source: String,

@@ -34,17 +34,18 @@ pub const DEFAULT_TARGET: &str = "sim:nvme-tlc";
 /// The host where nothing is said: the first of the presets.
 pub const DEFAULT_HOST: &str = "server";
 
-/// Everything that decides a run, of a simulated or a real target.
+/// A complete description of a run of a simulated or a real target.
 ///
-/// A key that is left out has its default. Paths are relative to the directory that the program runs in.
-/// Not in here: where results go and how progress is shown.
+/// A key that is left out has its default. Paths are relative to the working directory of the program. The spec does
+/// not include where results go and how progress is shown.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunSpec {
-    /// Version of the shape of this object: 1.
+    /// Version of the format of this object: 1.
     pub version: u32,
-    /// What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
-    /// `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    /// The target: `sim:NAME`, `sim:FILE.toml` or `FILE.toml` for a simulated device; a block device, a file,
+    /// `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN` or `null:` for a real target. Default: the file that
+    /// a job file names, or `sim:nvme-tlc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
@@ -55,54 +56,54 @@ pub struct RunSpec {
     pub fio: Option<String>,
     /// Random seed. A simulated run with the same seed has the same figures.
     pub seed: u64,
-    /// Stop issuing after this time of the device; with `fio`, each job at the latest.
+    /// Stop issuing requests at this time of the device. With `fio`, an upper limit for each job.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
     /// Issue this many requests, 1 or more, after the ramp-up of a workload that has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as `1%`; or that of one
-    /// figure: `p99=2%`.
+    /// Stop when the 95 % intervals of mean latency and IOPS are within ± this share of the value, such as `1%`. With a
+    /// figure, such as `p99=2%`, only its interval decides.
     #[serde(with = "words::as_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub until: Option<Until>,
-    /// Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`; later
-    /// ones win.
+    /// Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`. A later entry
+    /// overrides an earlier entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// What is kept of each request. It decides how exact percentiles are.
+    /// The data that the run keeps of each request. It decides how exact percentiles are.
     #[serde(skip_serializing_if = "is_default")]
     pub keep: Keep,
-    /// Length of the points of the series; 0 for a single one. Default: by the length of the run.
+    /// Length of one interval of the series; 0 for a single interval. Default: depends on the length of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
-    /// Find out what the latency of requests to a simulated SSD consists of: waiting, firmware, link, channel, the die and what it
-    /// was busy with (`latency_parts_ns`). The figures stay the same; the run takes longer.
+    /// Split the latency of requests to a simulated SSD into its parts (`latency_parts_ns`): waiting, firmware, link,
+    /// channel, die, and the work that kept the die busy. The figures stay the same; the run takes longer.
     #[serde(skip_serializing_if = "is_default")]
     pub why: bool,
-    /// How a trace is read and played.
+    /// How a trace is read and replayed.
     #[serde(skip_serializing_if = "is_default")]
     pub trace: TraceSpec,
-    /// What lies between the workload and a simulated device.
+    /// The host between the workload and a simulated device.
     #[serde(skip_serializing_if = "is_default")]
     pub host: HostSpec,
-    /// How a real target is loaded.
+    /// How the run loads a real target.
     #[serde(skip_serializing_if = "is_default")]
     pub real: RealSpec,
-    /// What allows writing to a real target.
+    /// Permissions to write to a real target.
     #[serde(skip_serializing_if = "is_default")]
     pub write: WriteSpec,
-    /// The contents of the files and presets that are named above. Where they are here, the file or the preset
-    /// is not read, so that the run is the same after it has changed.
+    /// The contents of the files and presets that the spec names. If contents are here, the run does not read the file
+    /// or the preset, so that a later change to the file does not change the run.
     #[serde(skip_serializing_if = "is_default")]
     pub contents: FileContents,
 }
 
-/// How a trace is read and played.
+/// How a trace is read and replayed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TraceSpec {
-    /// The format. Default: told from the content.
+    /// The format. Default: detected from the content.
     #[serde(with = "words::as_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub format: Option<Format>,
@@ -111,60 +112,60 @@ pub struct TraceSpec {
     #[serde(with = "words::timing_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub timing: Option<TraceTiming>,
-    /// Which time of the trace is time 0 of the run. Default: `first`.
+    /// The time in the trace that becomes time 0 of the run. Default: `first`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<TraceOrigin>,
-    /// Most requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
+    /// Maximum number of requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Only the requests of these devices (disks, volumes) of the trace. Default: all.
+    /// Replay only the requests of these devices (disks, volumes) of the trace. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
     /// Space for each device of the trace, one after the other. Default: all at the same addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<Bytes>,
-    /// What the objects of libCacheSim's traces are. Default: `sector`.
+    /// The meaning of the objects in libCacheSim traces. Default: `sector`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ids: Option<ObjectIds>,
     /// The columns of a CSV trace without a header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<String>,
-    /// What becomes of requests beyond the end of the target. Default: `fail`.
+    /// How to handle requests beyond the end of the target. Default: `fail`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beyond_end: Option<BeyondEnd>,
 }
 
-/// What lies between the workload and a simulated device.
+/// The host between the workload and a simulated device.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HostSpec {
-    /// The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a
-    /// network, `direct` for others.
+    /// The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a network,
+    /// `direct` for other devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverSpec>,
     /// The machine: a preset or `FILE.toml`. Default: `server`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Cores of it that take part, 1 or more. Default: all.
+    /// Number of host cores that take part, 1 or more. Default: all cores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<u16>,
     /// A network before the device: a preset or `FILE.toml`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// How NVMe commands are spread over queues. Default: `per-core`.
+    /// How NVMe commands are distributed over queues. Default: `per-core`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<Queues>,
-    /// What lies between a process and the driver. Default: `block`.
+    /// The layer between a process and the driver. Default: `block`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackKind>,
-    /// How threads issue. Default: as the host file says.
+    /// How threads issue requests. Default: the setting in the host file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<ThreadMode>,
-    /// How threads learn of completions. Default: `interrupt`.
+    /// How threads wait for completions. Default: `interrupt`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion: Option<CompletionWait>,
-    /// Doorbells for each command and completion, or once for all that come together. Default: each command,
-    /// and once for all completions.
+    /// Ring a doorbell for each command and completion, or once for a batch. Default: for each command, and once for a
+    /// batch of completions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doorbell: Option<Doorbell>,
     /// Priority classes of the threads in turn, 0 (served first) to 3.
@@ -176,80 +177,81 @@ pub struct HostSpec {
     /// Namespaces of an NVMe device, from 1: one, for all threads, or one for each thread in turn. Default: 1.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<u32>,
-    /// How long the NVMe driver waits for a completion, 1 ms to 1 h. Default: 30 s.
+    /// Timeout of the NVMe driver for a completion, 1 ms to 1 h. Default: 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Span>,
-    /// How often an NVMe command that failed is given to the device again, at most 1000. Default: 0.
+    /// How often the driver retries a failed NVMe command, at most 1000. Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How the ring driver works, such as `block=16,completion=napi:64`.
+    /// Settings of the ring driver, such as `block=16,completion=napi:64`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<RingSpec>,
 }
 
-/// How a real target is loaded.
+/// How the run loads a real target.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RealSpec {
-    /// What carries requests out. Default: `auto`.
+    /// The engine that issues requests. Default: `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineKind>,
     /// Poll the device for completions instead of waiting for interrupts.
     #[serde(skip_serializing_if = "is_default")]
     pub iopoll: bool,
-    /// Let a thread of the kernel take submissions.
+    /// Use a kernel thread for submissions.
     #[serde(skip_serializing_if = "is_default")]
     pub sqpoll: bool,
-    /// Go through this machine's page cache, which is emptied of the target before (direct=0 of fio).
+    /// Use the page cache of this machine; the run first drops the target's pages from it (fio: direct=0).
     #[serde(skip_serializing_if = "is_default")]
     pub buffered: bool,
     /// Threads that share the load, 1 or more. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jobs: Option<u32>,
-    /// Cores that jobs are bound to, in turn, or `none` for wherever the system puts them. Default: `none`, but on
-    /// a loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
+    /// Cores to which jobs are bound, in turn, or `none` to let the system choose. Default: `none`. Exception: on a
+    /// loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pin: Option<Pin>,
-    /// How requests go to the kernel and come back. Default: `default`.
+    /// How requests are passed to the kernel and reaped. Default: `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<Method>,
-    /// Completions that a closed loop waits for at a time, or `all`. Default: the method's.
+    /// Number of completions for which a closed loop waits at a time, or `all`. Default: depends on the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<Batch>,
-    /// Requests that go to the kernel with one call at most, or `all` (fio: iodepth_batch). Default: the method's.
+    /// Maximum number of requests per submit call, or `all` (fio: iodepth_batch). Default: depends on the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submit: Option<Batch>,
-    /// How jobs wait for completions. Default: the method's.
+    /// How jobs wait for completions. Default: depends on the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait: Option<ssdyno_bench::ReapWait>,
-    /// Without a completion for so long the target is treated as hung. Default: 30 s.
+    /// Time without a completion after which the target is treated as hung. Default: 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// Do not sample the machine while the target is loaded.
+    /// Do not sample the machine during the run.
     #[serde(skip_serializing_if = "is_default")]
     pub no_probes: bool,
-    /// Sample the machine this often. Default: 100 ms, or longer where that would cost too much.
+    /// Sampling interval of the machine. Default: 100 ms, or longer if that interval costs too much.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probe_interval: Option<Span>,
-    /// Search for the fastest method first, and use it. The spec in a result has what was found in its place.
+    /// Search for the fastest method first, and use it. The spec in the result contains the method that the search
+    /// found.
     #[serde(skip_serializing_if = "is_default")]
     pub tune: bool,
 }
 
-/// What allows writing to a real target.
+/// Permissions to write to a real target.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteSpec {
     /// Allow writing. Without it a real target is opened read-only.
     #[serde(skip_serializing_if = "is_default")]
     pub allowed: bool,
-    /// Serial numbers of the devices whose contents may be destroyed.
+    /// Serial numbers of the devices whose contents the run may destroy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub destroy: Vec<String>,
-    /// Allow overwriting an existing file that ssdyno did not make.
+    /// Allow overwriting an existing file that ssdyno did not create.
     #[serde(skip_serializing_if = "is_default")]
     pub overwrite: bool,
-    /// Make the target, a file, with this size where it does not exist.
+    /// Create the target, a file, with this size if it does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
 }
@@ -274,21 +276,21 @@ pub struct FileContents {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ssdyno_rig::NetworkConfig>")]
     pub network: Option<Table>,
-    /// What traces and job files were, which are not in here themselves: a run is not repeated with others.
+    /// Marks of the traces and job files, whose contents are not included. A repetition refuses files with other marks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileMark>,
 }
 
 ssdyno_block::named! {
-    /// What drives a simulated device.
+    /// The driver of a simulated device.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum DriverSpec: name {
-        /// Nothing: the workload is attached to the device alone.
+        /// No driver: the workload goes directly to the device.
         Direct = "direct",
         /// A plain adapter: a register write for each command, an interrupt for each completion.
         Adapter = "adapter",
-        /// A network, and a machine that serves the device.
+        /// A network, and a storage server with the device.
         Network = "network",
         /// The NVMe driver.
         Nvme = "nvme",
@@ -297,43 +299,43 @@ ssdyno_block::named! {
     }
 }
 
-/// How NVMe commands are spread over queues.
+/// How NVMe commands are distributed over queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queues {
     /// All queues in turn by every core, each under its lock.
     RoundRobin,
-    /// The same with the mistakes of the printed code.
+    /// As `round-robin`, with the mistakes of the printed code.
     RoundRobinAsPrinted,
-    /// One for each core.
+    /// One queue for each core.
     PerCore,
-    /// Several for each core, in turn.
+    /// Several queues for each core, in turn.
     PerCorePool,
-    /// One with a lock, and 128 commands at most (MFI).
+    /// One queue with a lock, and at most 128 commands (MFI).
     Single,
-    /// Two for each priority class, served 32:16:8 after the urgent one.
+    /// Two queues for each priority class, served 32:16:8 after the urgent class.
     Weighted,
-    /// 8, 4, 2 and 1 for the priority classes.
+    /// 8, 4, 2 and 1 queues for the priority classes.
     MoreQueues,
 }
 
-/// What lies between a process and the driver.
+/// The layer between a process and the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum StackKind {
     /// The block layer alone.
     Block,
-    /// SCSI under it: each request becomes a SCSI command and is translated.
+    /// SCSI below the block layer: each request becomes a SCSI command and is translated.
     Scsi,
 }
 
-/// When doorbells are rung.
+/// When the driver rings doorbells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Doorbell {
     /// For each command and each completion.
     Each,
-    /// Once for all.
+    /// Once for a batch.
     Batch,
 }
 

@@ -10,7 +10,7 @@ use ssdyno_workload::TraceTiming;
 /// Requests outstanding with the timing `fast` where the depth of the trace is not said.
 pub(crate) const FAST_DEPTH: u32 = 32;
 
-/// A number of requests, 1 or more, or all that there are.
+/// A number of requests, 1 or more, or all available requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BatchForm", into = "BatchForm")]
 pub struct Batch(u32);
@@ -26,7 +26,7 @@ enum BatchForm {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum AllWord {
-    /// As many as there are.
+    /// All available requests.
     All,
 }
 
@@ -66,7 +66,7 @@ impl FromStr for Batch {
     }
 }
 
-/// The cores that jobs are bound to, in turn, or none: then no job is bound to a core.
+/// The cores to which jobs are bound, in turn. With none, no job is bound to a core.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "PinForm", into = "PinForm")]
 pub struct Pin(Vec<usize>);

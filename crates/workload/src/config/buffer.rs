@@ -6,21 +6,19 @@ use ssdyno_block::units::{Bytes, Percent};
 
 use crate::WorkloadError;
 
-/// What writes to a real target carry, for targets that compress or deduplicate. Simulated targets store
-/// no data.
+/// The data of writes to a real target, for targets that compress or deduplicate. Simulated targets store no data.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WriteData {
-    /// Fresh data for each write (fio: `refill_buffers`); otherwise each place in memory keeps what it
-    /// was filled with at the start (default true).
+    /// Fill the buffer with new data for each write (fio: `refill_buffers`). Otherwise each buffer keeps the data that
+    /// it was filled with at the start (default true).
     pub refill: bool,
-    /// Share of each chunk that is zeroes, 0% to 100%; the rest, which comes first, is incompressible
-    /// (fio: `buffer_compress_percentage`; default 0%).
+    /// Share of each chunk that is zeroes, 0% to 100%. The rest comes first and is incompressible (fio:
+    /// `buffer_compress_percentage`; default 0%).
     pub compress: Percent,
     /// Length of a chunk; 0B: the whole request (fio: `buffer_compress_chunk`; default 512B).
     pub compress_chunk: Bytes,
-    /// Share of the writes that repeat the last one of the job that was fresh, 0% to 100% (fio:
-    /// `dedupe_percentage`; default 0%).
+    /// Share of the writes that repeat the last new data of the job, 0% to 100% (fio: `dedupe_percentage`; default 0%).
     pub dedupe: Percent,
 }
 

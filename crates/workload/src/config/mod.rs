@@ -24,38 +24,38 @@ pub struct WorkloadConfig {
     /// How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
     /// `disksim` and the limits).
     pub kind: WorkloadKind,
-    /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed
-    /// and this many are always outstanding (default 1). With `arrivals` it is an upper bound:
-    /// who arrives at a full queue waits, and latency counts from the arrival (default: none).
+    /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed and always has this
+    /// many requests outstanding (default 1). With `arrivals` it is an upper bound: a request that arrives at a full
+    /// queue waits, and its latency counts from the arrival (default: none).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Independent streams, 1 to 65536 (default 1). They multiply `depth`, take turns, and each
-    /// keeps its own place when it runs sequentially; with the pattern `sequential` each has its
-    /// own equal part of the range.
+    /// Independent streams, 1 to 65536 (default 1). They multiply `depth` and take turns. Each stream keeps its own
+    /// position when it runs sequentially; with the pattern `sequential` each stream has its own equal part of the
+    /// range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// Searches for the greatest depth, up to `depth` times `threads`, at which requests take this long at
-    /// most (fio: `latency_target`), and records a last run of one `latency_window` at it. Closed loops only.
+    /// Searches for the greatest depth, up to `depth` times `threads`, at which no request takes longer than this (fio:
+    /// `latency_target`). A last run of one `latency_window` at that depth is recorded. Closed loops only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<Span>,
-    /// How long each depth is tried; no shorter than `latency_target`, and many requests long. Needed where
-    /// that is given.
+    /// Duration of the test of each depth. It must be at least `latency_target` and long enough for many requests.
+    /// Required with `latency_target`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_window: Option<Span>,
-    /// Share of the requests of a window that must take `latency_target` at most, 0 to 100 (default 100).
+    /// Share of the requests of a window that must take at most `latency_target`, 0 to 100 (default 100).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_percentile: Option<f64>,
-    /// The depth follows the latencies to the end of the run, and all is recorded (default false: the run
-    /// ends when the depth is found).
+    /// Adapt the depth to the latencies until the end of the run, and record everything (default false: the run ends
+    /// when the search finds the depth).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_run: Option<bool>,
-    /// Makes the loop open: requests arrive whatever the target does.
+    /// Makes the loop open: requests arrive independently of completions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<Arrivals>,
-    /// Weight of reads (S4-13). Where absent: what the other two leave of 100.
+    /// Weight of reads (S4-13). Default: 100 minus the other two weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_percent: Option<f64>,
-    /// Weight of writes. Where absent: what the other two leave of 100.
+    /// Weight of writes. Default: 100 minus the other two weights.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_percent: Option<f64>,
     /// Weight of trims (default 0).
@@ -71,27 +71,27 @@ pub struct WorkloadConfig {
     /// Every offset is a multiple of this (S4-14); default: the smallest block size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alignment: Option<Bytes>,
-    /// Share of requests that begin where the thread's last one ended, 0 to 100 (S4-13). The
-    /// others follow `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
+    /// Share of requests that begin at the end of the thread's last request, 0 to 100 (S4-13). The others follow
+    /// `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequential_percent: Option<f64>,
-    /// Where requests go.
+    /// Addresses of requests.
     pub address: AddressPattern,
-    /// Size and places of writes, where they are not those of the other requests.
+    /// Size and addresses of writes, if they differ from the other requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<WritesApart>,
-    /// What writes carry.
+    /// The data of writes.
     #[serde(skip_serializing_if = "WriteData::is_default")]
     pub buffer: WriteData,
-    /// Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration` and no search
-    /// for a depth, which ends by itself.
+    /// Number of requests to issue after `ramp_up` (S4-9). Default: 1000000 without `duration` and without a search for
+    /// a depth, which ends by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// No request is issued (closed loop) or arrives (open loop) at this time or later.
+    /// End of the load: no request is issued (closed loop) or arrives (open loop) at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<Span>,
-    /// Requests before recording starts (S4-10); they come on top of `requests` and within
-    /// `duration`. Default 0.
+    /// Number of requests before recording starts (S4-10). They are added to `requests` and are part of `duration`.
+    /// Default 0.
     pub ramp_up: u64,
     /// The parameters of `kind = "disksim-synthetic"`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,14 +110,15 @@ pub enum WorkloadKind {
     DiskSimSynthetic,
 }
 
-/// Writes beside other requests: their size and where they go. How many there are is said by the shares of operations.
+/// Size and addresses of writes, if they differ from the other requests. The weights of the operations decide the
+/// number of writes.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WritesApart {
-    /// Size of every write, a multiple of the target's sector. Their offsets are multiples of it.
+    /// Size of every write, a multiple of the target's sector. Offsets of writes are multiples of this size.
     pub block_size: Bytes,
-    /// Where writes go (default: all of the target, at random). `sequential`: each write begins where the last one
-    /// ended, whatever is between them.
+    /// Addresses of writes (default: random over the full target). `sequential`: each write begins at the end of the
+    /// last write, regardless of requests in between.
     #[serde(default)]
     pub address: AddressPattern,
 }
@@ -168,7 +169,7 @@ pub enum ArrivalKind {
     Bursts,
 }
 
-/// Where requests go.
+/// Addresses of requests.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AddressPattern {
@@ -177,9 +178,9 @@ pub struct AddressPattern {
     /// Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
     /// (default 0.99, as YCSB).
     pub theta: f64,
-    /// Hot/cold only: the hot part of the range, above 0, below 100 (default 20).
+    /// Hot/cold only: share of the range that is hot, above 0, below 100 (default 20).
     pub hot_space_percent: f64,
-    /// Hot/cold only: the requests that go to it, 0 to 100 (default 80).
+    /// Hot/cold only: share of the requests that go to the hot part, 0 to 100 (default 80).
     pub hot_access_percent: f64,
     /// Zipf and hot/cold: spread hot blocks over the range by a seeded permutation, so that they
     /// are not neighbours (default true).
@@ -213,13 +214,13 @@ impl Default for AddressPattern {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// One after the other, and again from the start of the range.
+    /// In ascending order, and again from the start of the range.
     Sequential,
     /// Uniform over all aligned offsets.
     #[default]
     Random,
-    /// Every aligned offset once, in random order, and then once again in another (fio without
-    /// `norandommap`; IOzone's random tests, S2-7). For a single block size.
+    /// Every aligned offset once, in random order, then every offset again in another order (fio without `norandommap`;
+    /// IOzone's random tests, S2-7). For a single block size.
     RandomOnce,
     /// By rank: weight k^-theta.
     Zipf,
@@ -227,28 +228,28 @@ pub enum Pattern {
     HotCold,
 }
 
-/// DiskSim's synthetic generator with one device: its parameters and, with `drand48`, its very
-/// numbers (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
+/// DiskSim's synthetic generator with one device: its parameters and, with `drand48`, exactly its random numbers
+/// (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
 ///
-/// Sizes are exponential, cut to whole sectors and rounded up to `block`; empty ones are drawn
-/// again. A sequential request follows its predecessor and keeps its size and direction; where
-/// twice the size does not fit before the end, place, size and direction are drawn anew.
+/// Sizes are exponential, cut to whole sectors and rounded up to `block`; empty sizes are drawn again. A sequential
+/// request follows its predecessor and keeps its size and direction. If twice the size does not fit before the end,
+/// address, size and direction are drawn again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskSimSynthetic {
-    /// Gaps between arrivals are uniform between 0 and this (default 1ms).
+    /// Maximum gap: gaps between arrivals are uniform between 0 and this value (default 1ms).
     pub gap_max: Span,
     /// Mean of the exponential sizes, before rounding (default 4KiB: 8 sectors).
     pub mean_size: Bytes,
-    /// Sizes and offsets are multiples of this (default 4KiB).
+    /// Sizes and offsets are multiples of this value (default 4KiB).
     pub block: Bytes,
-    /// Addresses stay below this (default 3593678848B: 7018904 sectors).
+    /// Addresses stay below this value (default 3593678848B: 7018904 sectors).
     pub space: Bytes,
     /// Probability of a sequential request, 0 to 1 (default 0).
     pub sequential_probability: f64,
     /// Probability of a read, 0 to 1 (default 1).
     pub read_probability: f64,
-    /// Where random numbers come from.
+    /// Source of random numbers.
     pub numbers: Numbers,
     /// `drand48` only: seed for the first request (default 42, the shipped parameter files).
     pub first_seed: u32,
@@ -272,11 +273,11 @@ impl Default for DiskSimSynthetic {
     }
 }
 
-/// Where random numbers of [`DiskSimSynthetic`] come from.
+/// Source of random numbers of [`DiskSimSynthetic`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Numbers {
-    /// DiskSim's own generator and seeds: the very requests of S3. The seed of the run is unused.
+    /// DiskSim's own generator and seeds: exactly the requests of S3. The seed of the run is unused.
     #[default]
     Drand48,
     /// The seed of the run.

@@ -66,7 +66,7 @@ pub struct DepthSearch {
     pub job: Option<String>,
     /// What was to be met.
     pub target: LatencyTarget,
-    /// Most requests outstanding that might be tried.
+    /// Greatest number of requests outstanding that the search may try.
     pub depth_max: u64,
     /// The depth that was found, or where there is none the one that was tried last.
     pub depth: u64,
@@ -88,7 +88,7 @@ pub struct TriedDepth {
     pub length: Time,
     /// Requests that completed in it without an error.
     pub requests: u64,
-    /// Those of them that were in time.
+    /// Requests that completed within the latency target.
     pub in_time: u64,
 }
 

@@ -109,7 +109,7 @@ pub struct FioJob {
     pub seed: Option<u64>,
     /// Why the load of a real target is not that of fio.
     pub warnings: Vec<String>,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     pub notes: Vec<String>,
     /// The options that hold for the section, those of `global` before it first.
     pub options: Vec<(String, Option<String>)>,

@@ -22,12 +22,12 @@ pub enum TraceTiming {
 }
 
 ssdyno_block::named! {
-    /// Which time of a trace is time 0 of the run.
+    /// The time in a trace that becomes time 0 of the run.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum TraceOrigin: name {
-        /// The first request that is replayed starts at time 0. What came before it in the trace (other devices,
-        /// requests that were left out, a lead-in) takes no time of the run.
+        /// The first request that is replayed starts at time 0. Earlier parts of the trace (other devices, requests
+        /// that were left out, a lead-in) take no time in the run.
         #[default]
         First = "first",
         /// The trace's own time 0 is kept: a lead-in is replayed as idle time.
@@ -36,7 +36,7 @@ ssdyno_block::named! {
 }
 
 ssdyno_block::named! {
-    /// Where the objects of a trace lie, which has names of objects in place of addresses.
+    /// Addresses of the objects of a trace that has object names in place of addresses.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ObjectIds: name {
@@ -45,23 +45,23 @@ ssdyno_block::named! {
         Sector = "sector",
         /// The name is a byte.
         Byte = "byte",
-        /// The name is only a name: each object has a place of its own that a hash of it decides, on a
-        /// border of 4 KiB. Objects may overlap.
+        /// The name is a string: a hash of the name decides the address of the object, a multiple of 4 KiB. Objects may
+        /// overlap.
         Hash = "hash",
     }
 }
 
-/// What becomes of a request that ends beyond the last byte of the target.
+/// How to handle a request that ends beyond the last byte of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BeyondEnd {
     /// The workload ends with an error.
     #[default]
     Fail,
-    /// Addresses are taken modulo the target's size; a request over the end is split. A request
-    /// longer than the target is an error.
+    /// Addresses are taken modulo the target's size; a request across the end is split. A request longer than the
+    /// target is an error.
     Wrap,
-    /// It is left out, and counted in the notes.
+    /// The request is left out, and counted in the notes.
     Skip,
 }
 
