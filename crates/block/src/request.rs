@@ -29,7 +29,7 @@ crate::named! {
 /// One block request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Request {
-    /// What to do.
+    /// Operation of the request.
     pub op: Op,
     /// First byte; a multiple of [`SECTOR_BYTES`]. 0 for a flush.
     pub offset_bytes: u64,

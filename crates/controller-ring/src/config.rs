@@ -12,16 +12,16 @@ use ssdyno_device::faults::FaultConfig;
 use ssdyno_device::link::RATES;
 use ssdyno_device::{Device, DeviceConfig};
 
-/// The `[card]` table: the microprocessor and what it takes.
+/// The `[card]` table: the microprocessor and its times.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CardConfig {
-    /// Most descriptors in a block: 1 to 1024.
+    /// Maximum number of descriptors in a block: 1 to 1024.
     pub max_block: u32,
-    /// Descriptors of the next block that can be held (S0-26); 0: the card has no prefetch.
+    /// Maximum number of descriptors of the next block that the card prefetches (S0-26); 0: no prefetch.
     #[serde(default)]
     pub prefetch: u32,
-    /// Microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
+    /// Number of microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
     #[serde(default = "one")]
     pub processors: u32,
     /// Microprocessor time of a command, read or write (S0-22).
@@ -36,14 +36,14 @@ fn one() -> u32 {
     1
 }
 
-/// Which engine moves descriptors (S0-19).
+/// The engine that moves descriptors (S0-19).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DescriptorEngine {
-    /// The data's engines.
+    /// The engines of the data.
     #[default]
     Shared,
-    /// One of its own.
+    /// A separate engine.
     Separate,
 }
 
@@ -53,14 +53,14 @@ pub enum DescriptorEngine {
 pub struct DmaConfig {
     /// Engines for data: 1 to 64; each moves one page at a time.
     pub engines: u32,
-    /// Which engine moves descriptors.
+    /// The engine that moves descriptors.
     #[serde(default)]
     pub descriptors: DescriptorEngine,
-    /// From the start of a transfer to its first packet, and what its end takes, together.
+    /// Time from the start of a transfer to its first packet plus the time to end the transfer.
     pub setup_time: Span,
 }
 
-/// The `[media]` table: what stores the data (S0-44).
+/// The `[media]` table: the storage media (S0-44).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum MediaConfig {
@@ -68,24 +68,24 @@ pub enum MediaConfig {
     Dram {
         /// Size; a multiple of 4 KiB.
         capacity: Bytes,
-        /// Of the memory controller, reads and writes together.
+        /// Bandwidth of the memory controller, for reads and writes together.
         bandwidth: Bandwidth,
     },
     /// Phase-change memory: no erasing, pages are written in place.
     Pcm {
         /// Size; a multiple of 4 KiB.
         capacity: Bytes,
-        /// Channels; pages are dealt to them in turn, then to their banks.
+        /// Number of channels; pages go to the channels in turn, then to their banks.
         channels: u32,
-        /// Banks of a channel; each works on one page at a time.
+        /// Number of banks of a channel; each works on one page at a time.
         banks_per_channel: u32,
         /// Time to read a page of 4 KiB.
         read_time: Span,
         /// Time to write a page of 4 KiB.
         write_time: Span,
     },
-    /// NAND flash behind a translation layer: the tables `[flash]` and `[ftl]` are needed, as in the
-    /// file of an SSD; `[buffer]` and `[precondition]` may stand there.
+    /// NAND flash behind a translation layer. The tables `[flash]` and `[ftl]` are required, as in the file of an SSD;
+    /// `[buffer]` and `[precondition]` are optional.
     Flash,
 }
 
@@ -102,7 +102,7 @@ pub struct RingConfig {
     pub dma: DmaConfig,
     /// PCI Express.
     pub link: TlpConfig,
-    /// What stores the data.
+    /// The storage media.
     pub media: MediaConfig,
     /// Geometry, times and rules of the flash; with flash media only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,12 +113,12 @@ pub struct RingConfig {
     /// Write buffer and read cache before the flash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<BufferConfig>,
-    /// What lies in the flash before the run.
+    /// Contents of the flash before the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precondition: Option<Precondition>,
     /// Currents and powers.
     pub energy: ssdyno_energy::EnergyConfig,
-    /// What is injected as a fault; left out: nothing.
+    /// Faults to inject; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

@@ -61,7 +61,7 @@ pub(super) struct Dma {
     pub(super) engines: Vec<Engine>,
     /// Engines that move data.
     data_engines: usize,
-    /// From the start of a transfer to its first packet, and what its end takes, together.
+    /// Time from the start of a transfer to its first packet plus the time to end the transfer.
     setup_time: Time,
     /// Pages that wait for an engine.
     data: VecDeque<Transfer>,

@@ -32,7 +32,7 @@ impl Places {
     }
 }
 
-/// What stores the data.
+/// The storage media.
 #[derive(Debug)]
 pub(super) struct Storage {
     pub(super) media: Media,

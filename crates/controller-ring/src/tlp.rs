@@ -21,22 +21,23 @@ pub struct TlpConfig {
     pub generation: u32,
     /// 1, 2, 4, 8 or 16.
     pub lanes: u32,
-    /// Most data in a packet (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    /// Maximum amount of data in a packet (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
     pub max_payload: Bytes,
-    /// Most data that one read request asks for (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    /// Maximum amount of data per read request (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
     pub max_read_request: Bytes,
-    /// Where the root complex cuts completions (clause 2.3.1.1): a power of two, 64 B up to
-    /// `max_payload`. The standard allows it to send longer ones; many do not.
+    /// Boundary at which the root complex splits completions (clause 2.3.1.1): a power of two, 64 B
+    /// up to `max_payload`. The standard allows longer completions; many root complexes do not send
+    /// them.
     pub read_completion_boundary: Bytes,
     /// Framing, sequence number, header and LCRC of a request with a 64-bit address: 24 B.
     pub request_overhead: Bytes,
-    /// The same of a completion, whose header has 3 DW: 20 B.
+    /// Framing, sequence number, header and LCRC of a completion, whose header has 3 DW: 20 B.
     pub completion_overhead: Bytes,
-    /// One way through link and root complex.
+    /// One-way latency through link and root complex.
     pub latency: Span,
-    /// From a read request in the root complex to its first completion.
+    /// Time from the arrival of a read request in the root complex to its first completion.
     pub host_read_time: Span,
-    /// Read requests under way at a time.
+    /// Maximum number of read requests in progress.
     pub read_tags: u32,
 }
 
@@ -164,7 +165,7 @@ impl TlpLink {
         })
     }
 
-    /// One way through link and root complex.
+    /// One-way latency through link and root complex.
     pub fn latency(&self) -> Time {
         self.config.latency.0
     }

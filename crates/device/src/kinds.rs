@@ -188,11 +188,11 @@ impl DeviceKinds {
         (self.kind_of(&toml::from_str(text)?).read)(text)
     }
 
-    /// The shape of any device file: its tables say which.
+    /// The schema of any device file; its tables decide the kind of device.
     pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
         let kinds: Vec<Schema> = self.0.iter().map(|kind| (kind.schema)(generator)).collect();
         schemars::json_schema!({
-            "description": "The shape of any device file: its tables say which.",
+            "description": "Any device file. Its tables decide the kind of device.",
             "anyOf": kinds,
         })
     }

@@ -64,7 +64,7 @@ impl LatencyParts {
         LatencyParts(std::array::from_fn(since))
     }
 
-    /// All parts together.
+    /// Sum of all parts.
     pub fn total(&self) -> Time {
         self.0.iter().fold(Time::ZERO, |sum, time| sum + *time)
     }

@@ -23,7 +23,7 @@ fn sata_rate() -> Bandwidth {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LinkConfig {
-    /// Takes no time.
+    /// Transfers take no time.
     Ideal,
     /// PCI Express: full duplex, data cut into transaction-layer packets.
     Pcie {
@@ -31,30 +31,30 @@ pub enum LinkConfig {
         generation: u32,
         /// 1, 2, 4, 8 or 16.
         lanes: u32,
-        /// Most data in a packet (PCIe base specification 6.0, clause 7.5.3.4).
+        /// Maximum amount of data in a packet (PCIe base specification 6.0, clause 7.5.3.4).
         #[serde(default = "payload")]
         max_payload: Bytes,
-        /// Framing, sequence number, header, LCRC of a packet: 24 B with a 3-DW header.
+        /// Framing, sequence number, header and LCRC of a packet: 24 B with a 3-DW header.
         #[serde(default = "overhead")]
         packet_overhead: Bytes,
-        /// From doorbell to command and from last data to interrupt, together.
+        /// Time from doorbell to command plus time from last data to interrupt.
         #[serde(default)]
         latency: Span,
     },
     /// Serial ATA: half duplex.
     Sata {
-        /// Data rate after 8b/10b, such as 600MB/s at 6 Gb/s.
+        /// Data rate after 8b/10b: 600MB/s at 6 Gb/s.
         #[serde(default = "sata_rate")]
         rate: Bandwidth,
-        /// Command and status frames of a request, together.
+        /// Time of the command and status frames of a request.
         #[serde(default)]
         latency: Span,
     },
-    /// One half-duplex bus with a time for each sector, as the simulator behind S3 has it (S3-28):
-    /// a request's data crosses at once, finished requests go before new ones, and a new read
-    /// command, too, waits until the bus is free. Firmware and DRAM take no time on this link.
+    /// One half-duplex bus with a time for each sector, as in the simulator behind S3 (S3-28): a request's data crosses
+    /// at once, finished requests go before new requests, and a new read command also waits until the bus is free.
+    /// Firmware and DRAM take no time on this link.
     SectorBus {
-        /// For 512 bytes.
+        /// Time for 512 bytes.
         sector_time: Span,
     },
 }

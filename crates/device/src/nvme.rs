@@ -20,7 +20,7 @@ const CLASS: u32 = 0x01_08_02;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Burst {
-    /// As many as there are.
+    /// All commands in the queue.
     Unlimited,
     /// 1, 2, 4, 8, 16, 32 or 64.
     #[serde(untagged)]
@@ -37,14 +37,14 @@ impl Burst {
     }
 }
 
-/// A namespace that the device comes with.
+/// A namespace that the device has at the start.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceConfig {
-    /// Its size; none = all that is left.
+    /// Size of the namespace; none = the rest of the capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
-    /// Its logical block: 512B or 4KiB.
+    /// Logical block size of the namespace: 512B or 4KiB.
     #[serde(default = "sector")]
     pub block_size: Bytes,
 }
@@ -53,8 +53,8 @@ pub struct NamespaceConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OperationalState {
-    /// The most it draws, on average over a few milliseconds. In the first state it is only told, in
-    /// the others it is kept to; 0 W: not said, and no limit.
+    /// Maximum average power over a few milliseconds. The first state only reports it; the others also limit the power
+    /// to it. 0 W: not reported, no limit.
     pub power: Watts,
     /// Time to enter.
     #[serde(default)]
@@ -68,11 +68,11 @@ pub struct OperationalState {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PowerState {
-    /// Draw of the whole device.
+    /// Power of the whole device.
     pub power: Watts,
-    /// Entered after so much idleness (the host's autonomous transition table).
+    /// Idle time before the device enters the state (the host's autonomous transition table).
     pub idle_after: Span,
-    /// Time to enter; a request that comes meanwhile waits for it.
+    /// Time to enter; a request that arrives during this time waits for it.
     pub entry_latency: Span,
     /// Time to leave; the request that wakes the device waits for it.
     pub exit_latency: Span,
@@ -84,13 +84,13 @@ fn sector() -> Bytes {
 
 /// The `[nvme]` table: the NVMe controller between host and device.
 ///
-/// A device file without it has no controller: its requests come from nowhere and cost the host
+/// A device file without this table has no controller: requests reach the device without queues and cost the host
 /// nothing.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NvmeControllerConfig {
-    /// Version of the specification that the controller reports, 1.0 to 2.0. What came later is neither
-    /// announced nor taken.
+    /// Version of the specification that the controller reports, 1.0 to 2.0. The controller neither announces nor
+    /// accepts features of later versions.
     pub version: String,
     /// PCI vendor.
     pub pci_vendor: u16,
@@ -104,27 +104,27 @@ pub struct NvmeControllerConfig {
     pub firmware: String,
     /// I/O queue pairs, 1 to 1024.
     pub io_queues: u16,
-    /// Entries of a queue at most, 2 to 65536.
+    /// Maximum number of entries of a queue, 2 to 65536.
     pub queue_entries: u32,
-    /// Data of a command at most: a power of two from 8KiB, the least that MDTS can say, to 4MiB.
+    /// Maximum data size of a command: a power of two from 8KiB, the smallest MDTS value, to 4MiB.
     pub max_transfer: Bytes,
-    /// Commands taken from a queue at a time, until the host sets it: 1 to 64, or "unlimited".
+    /// Commands taken from a queue at a time, until the host sets another value: 1 to 64, or "unlimited".
     pub arbitration_burst: Burst,
-    /// Weighted round robin with urgent class is offered.
+    /// The controller offers weighted round robin with urgent class.
     pub weighted_round_robin: bool,
-    /// Distance of doorbells: a power of two from 4B to 128KiB.
+    /// Distance between doorbells: a power of two from 4B to 128KiB.
     pub doorbell_stride: Bytes,
-    /// Vectors of MSI-X; none = one for each queue.
+    /// Number of MSI-X vectors; none = one for each queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msix_vectors: Option<u16>,
-    /// Vectors of MSI: 0, or a power of two to 32.
+    /// Number of MSI vectors: 0, or a power of two to 32.
     pub msi_vectors: u16,
     /// From the read of host memory leaving the controller to its last data arriving, without the
     /// time of the data on the wire.
     pub fetch_latency: Span,
-    /// Submission queue entries in a read, 1 to 64.
+    /// Number of submission queue entries per read, 1 to 64.
     pub fetch_entries: u32,
-    /// Reads of submission queues under way at a time, 1 to 256.
+    /// Maximum number of submission queue reads in progress, 1 to 256.
     pub fetches: u32,
     /// From the end of a command to its completion entry in host memory, without the time on the wire.
     pub completion_latency: Span,
@@ -132,14 +132,14 @@ pub struct NvmeControllerConfig {
     pub admin_time: Span,
     /// From CC.EN = 1 to CSTS.RDY = 1.
     pub ready_time: Span,
-    /// Real data is kept, and found again when it is read. Costs the host's memory and time.
+    /// Keep the written data and return it when it is read. Costs memory and time on the host.
     pub contents: bool,
-    /// Namespaces at most, 1 to 1024.
+    /// Maximum number of namespaces, 1 to 1024.
     pub namespaces_max: u32,
-    /// Namespaces that the device comes with.
+    /// Namespaces that the device has at the start.
     pub namespaces: Vec<NamespaceConfig>,
-    /// Operational power states, from the one with the most power; the low-power states of
-    /// `[power]` are numbered after them.
+    /// Operational power states, the state with the most power first; the low-power states of `[power]` are numbered
+    /// after them.
     pub operational_states: Vec<OperationalState>,
     /// The link between the host and a controller in front of a disk, an array, a volume or a delay: entries of
     /// queues and data cross it [default: PCI Express 3.0 with 4 lanes]. An SSD has `[host_link]`.

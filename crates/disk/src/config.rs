@@ -27,14 +27,14 @@ pub enum TrackOrder {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Scheduler {
-    /// In order of arrival.
+    /// First come, first served.
     Fcfs,
     /// The shortest seek first.
     Sstf,
-    /// The shortest positioning time (seek and rotation) first: what drives with tagged queueing do.
+    /// The shortest positioning time (seek and rotation) first, as in drives with tagged queueing.
     #[default]
     Sptf,
-    /// The nearest in the direction in which the arm moves; at the last one it turns round (LOOK).
+    /// The nearest command in the direction in which the arm moves; at the last command the arm turns round (LOOK).
     Elevator,
 }
 
@@ -42,21 +42,22 @@ pub enum Scheduler {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZoneTable {
-    /// Number of the first cylinder, counted from the outermost [default: the one after the last zone].
+    /// Number of the first cylinder, counted from the outermost [default: the cylinder after the last zone].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_cylinder: Option<u32>,
     /// Cylinders in the zone.
     pub cylinders: u32,
     /// Sectors of one track.
     pub sectors_per_track: u32,
-    /// Sectors by which the first sector of a track is behind that of the track before it, where only
-    /// the head changes [default: what the head switch needs].
+    /// Offset in sectors between the first sectors of two successive tracks of a cylinder [default: the head switch
+    /// time].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_skew: Option<f64>,
-    /// The same where the cylinder changes [default: what a seek of one cylinder needs].
+    /// The same offset between the last track of a cylinder and the first track of the next [default: the time of a
+    /// seek of one cylinder].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinder_skew: Option<f64>,
-    /// Sectors at the front of the zone without data of the user.
+    /// Sectors at the front of the zone without user data.
     #[serde(default)]
     pub unused: u64,
     /// Spare sectors at the end of each `spare_cylinders`.
@@ -65,18 +66,18 @@ pub struct ZoneTable {
     /// Cylinders that share spare sectors [default: the whole zone].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare_cylinders: Option<u32>,
-    /// Defective sectors, counted from the first sector of the zone in the order of logical blocks,
-    /// rising: later blocks slip by one sector each.
+    /// Defective sectors, counted from the first sector of the zone in the order of logical blocks, ascending: later
+    /// blocks slip by one sector each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slips: Vec<u64>,
 }
 
-/// Zones by rule, for a drive of which only the outermost and innermost track are known. The number of
-/// sectors per track falls in equal steps from zone to zone.
+/// Zones by rule, for a drive with known outermost and innermost track only. The number of sectors per track falls in
+/// equal steps from zone to zone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZonesByRule {
-    /// How many zones, 1 to 1000.
+    /// Number of zones, 1 to 1000.
     pub count: u32,
     /// Cylinders of the whole drive.
     pub cylinders: u32,
@@ -86,48 +87,48 @@ pub struct ZonesByRule {
     pub inner: u32,
 }
 
-/// How long the arm takes.
+/// Seek times of the arm.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SeekTable {
-    /// Measured points, `[cylinders, time]` with rising distances; straight lines between them.
+    /// Measured points, `[cylinders, time]` with ascending distances; straight lines between them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<(u32, Span)>,
-    /// Without points: a seek of one cylinder. With `average` and `full`, a curve
-    /// a + b sqrt(d - 1) + c (d - 1) goes through all three (Lee and Katz, SIGMETRICS 1993).
+    /// Without points: time of a seek of one cylinder. With `average` and `full`, a curve a + b sqrt(d - 1) + c (d - 1)
+    /// goes through all three (Lee and Katz, SIGMETRICS 1993).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single: Option<Span>,
-    /// The mean over two random cylinders, as data sheets have it (a third of all cylinders).
+    /// Mean time between two random cylinders, as in data sheets (a third of all cylinders).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average: Option<Span>,
-    /// From the first cylinder to the last.
+    /// Time from the first cylinder to the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub full: Option<Span>,
 }
 
-/// Time of a command in the electronics before anything else happens, by what the command finds in
-/// the cache. A write hits where it touches or continues what the cache holds.
+/// Time of a command in the electronics before any other step, by the state of the cache. A write is a hit if it
+/// overlaps or continues data in the cache.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OverheadTable {
-    /// A read that the cache has.
+    /// A read that the cache can serve.
     pub read_hit: Span,
-    /// A read that the cache has and that does not continue the one before it [default: `read_hit`].
+    /// A read that the cache can serve and that does not continue the read before it [default: `read_hit`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_hit_apart: Option<Span>,
     /// A read from the medium.
     pub read_miss: Span,
-    /// A write that touches or continues what a segment holds, or continues the write before it.
+    /// A write that overlaps or continues a segment, or continues the write before it.
     pub write_hit: Span,
-    /// Another write.
+    /// All other writes.
     pub write_miss: Span,
-    /// What is added to a read that follows a write.
+    /// Extra time of a read that follows a write.
     pub read_after_write: Span,
-    /// What is added to a write that follows a read.
+    /// Extra time of a write that follows a read.
     pub write_after_read: Span,
 }
 
-/// The cache. The segments of reads and the data that wait to be written share it.
+/// The cache. The segments of reads and the dirty data share it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheTable {
@@ -135,20 +136,20 @@ pub struct CacheTable {
     pub segments: u32,
     /// Size of a segment, a multiple of the sector.
     pub segment: Bytes,
-    /// How far the drive reads ahead beyond what was asked for; at most a segment. `"0B"`: no
-    /// read-ahead. It ends where a command needs the arm.
+    /// Amount of data that the drive reads ahead beyond the request; at most a segment. `"0B"`: no read-ahead.
+    /// Read-ahead ends when a command needs the arm.
     pub read_ahead: Bytes,
-    /// Data that the host wrote and that are not on the medium yet, at most; `"0B"`: write-through,
-    /// a write completes when it is on the medium.
+    /// Maximum amount of dirty data in the cache. `"0B"`: write-through, so that a write completes when it is on the
+    /// medium.
     pub write_back: Bytes,
-    /// Separate extents in `write_back` at most; a write that continues one joins it.
+    /// Maximum number of separate extents in `write_back`; a write that continues an extent joins it.
     pub write_extents: u32,
-    /// True: written data take a segment, too, and can be read from there.
+    /// True: written data takes a segment, too, and can be read from there.
     #[serde(default)]
     pub keep_written: bool,
 }
 
-/// What the drive draws. Idle is with the spindle at speed.
+/// Powers of the drive. Idle is with the spindle at speed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskPower {
@@ -160,13 +161,13 @@ pub struct DiskPower {
     pub electronics: Watts,
     /// The electronics while they work on a command.
     pub command: Watts,
-    /// The arm while it seeks, beside the rest.
+    /// The arm while it seeks, in addition to the other parts.
     pub seek: Watts,
     /// Head and channel while they read.
     pub read: Watts,
     /// Head and channel while they write.
     pub write: Watts,
-    /// After so long without a command the spindle stops; left out: never.
+    /// Idle time after which the spindle stops; left out: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standby_after: Option<Span>,
     /// The spindle at rest, with its driver.
@@ -200,10 +201,10 @@ pub struct DiskTable {
     /// Size of a sector: 512 B or 4 KiB.
     #[serde(default = "sector")]
     pub sector: Bytes,
-    /// Logical blocks; no more than the zones have [default: as many].
+    /// Logical blocks, at most the number in the zones [default: all].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<u64>,
-    /// Turns a minute, 1000 to 50000.
+    /// Revolutions per minute, 1000 to 50000.
     pub rpm: f64,
     /// Surfaces with data, each with a head, 1 to 64.
     pub surfaces: u32,
@@ -226,8 +227,8 @@ pub struct DiskTable {
     /// Extra settling time of the head before a write.
     #[serde(default)]
     pub write_settle: Span,
-    /// With true, a transfer begins with the sector of it that reaches the head first; with false, with
-    /// its first sector.
+    /// True: a transfer begins with the first of its sectors that reaches the head. False: it begins with its first
+    /// sector.
     #[serde(default)]
     pub zero_latency: bool,
     /// Rate of the bus.
@@ -235,16 +236,16 @@ pub struct DiskTable {
     /// Times of the electronics.
     #[serde(default)]
     pub overhead: OverheadTable,
-    /// Commands in the drive at most: 32 with NCQ (Serial ATA 3.3, 13.6), 1 without queueing.
+    /// Maximum number of commands in the drive: 32 with NCQ (Serial ATA 3.3, 13.6), 1 without queueing.
     #[serde(default = "depth")]
     pub depth: u32,
-    /// Order of the commands that wait.
+    /// Order of the waiting commands.
     #[serde(default)]
     pub scheduler: Scheduler,
     /// The cache; left out: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheTable>,
-    /// Power of each part; a part that is left out draws nothing.
+    /// Power of each part; a part that is left out has no power.
     #[serde(default)]
     pub power: DiskPower,
 }
@@ -270,7 +271,7 @@ pub struct DiskConfig {
     pub description: String,
     /// The drive.
     pub disk: DiskTable,
-    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// An NVMe controller in front of the drive, for `--driver nvme`; left out: with that driver every key has its
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,

@@ -69,7 +69,7 @@ impl IoOperation<'_> {
 /// An I/O command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IoCommand<'a> {
-    /// What to do.
+    /// Operation of the command.
     pub operation: IoOperation<'a>,
     /// The namespace, from 1.
     pub namespace: u32,

@@ -86,7 +86,7 @@ pub enum NvmeError {
     /// Resets do not help.
     #[error("{resets} resets in a row did not bring the controller back")]
     Unresponsive {
-        /// How many.
+        /// Number of resets.
         resets: u32,
     },
     /// Shutdown was not reported complete.
@@ -98,7 +98,7 @@ pub enum NvmeError {
     /// The namespace that was asked for is not there, or cannot be used.
     #[error("there is no namespace {namespace} that can be used")]
     NoUsableNamespace {
-        /// What was asked for.
+        /// The requested value.
         namespace: u32,
     },
     /// Called in a state where it cannot be.
@@ -124,13 +124,13 @@ pub enum IoError {
     /// There is no such queue.
     #[error("there is no I/O queue {queue}")]
     NoSuchQueue {
-        /// What was asked for.
+        /// The requested value.
         queue: u16,
     },
     /// There is no such namespace.
     #[error("there is no namespace {namespace}")]
     NoSuchNamespace {
-        /// What was asked for.
+        /// The requested value.
         namespace: u32,
     },
     /// The namespace is formatted in a way that this driver does not do.
@@ -139,7 +139,7 @@ pub enum IoError {
     /// The controller does not do this command.
     #[error("the controller has no command {opcode:#04x} (ONCS)")]
     Unsupported {
-        /// What was asked for.
+        /// The requested value.
         opcode: u8,
     },
     /// The range is empty or ends behind the namespace.
@@ -156,7 +156,7 @@ pub enum IoError {
         "no memory for DMA is left for a page list ({bytes} bytes); free some, then submit again"
     )]
     NoMemory {
-        /// What was asked for.
+        /// The requested value.
         bytes: u32,
     },
     /// The request takes more commands than the queue has.
@@ -200,7 +200,7 @@ pub enum AdminError {
     /// More data than one page.
     #[error("an admin command carries {bytes} bytes; 4096 are the most, use several")]
     TooLong {
-        /// What was asked for.
+        /// The requested value.
         bytes: u32,
     },
     /// The driver failed while a synchronous command waited.

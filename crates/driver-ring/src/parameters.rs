@@ -14,7 +14,7 @@ const RING_MOST: u32 = 1 << 16;
 pub struct RingParameters {
     /// Storage capacity, in pages of 4 KiB.
     pub capacity_pages: u64,
-    /// What stores the data.
+    /// The technology of the storage.
     pub technology: Technology,
     /// Channels that work in parallel.
     pub channels: u32,

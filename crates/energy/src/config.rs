@@ -19,7 +19,7 @@ pub struct EnergyConfig {
     pub bus: BusPower,
 }
 
-/// The `[energy.flash]` table: what one die draws (S3-2, S3-16).
+/// The `[energy.flash]` table: currents of one die (S3-2, S3-16).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlashPower {
@@ -33,10 +33,10 @@ pub struct FlashPower {
     pub erase_current: Amperes,
     /// Current of a die while its data crosses the channel (S3-16 prints 0.05 mA; S3-29: 5 mA).
     pub transfer_current: Amperes,
-    /// Current of a die that does nothing (S3-16: 1 mA, of a package with one die).
+    /// Current of an idle die (S3-16: 1 mA, of a package with one die).
     pub idle_current: Amperes,
-    /// True: a die draws its idle current also while it is busy with cleaning, on top of that of
-    /// the activity. Physically wrong; it is how the tables of S3 were computed (S3-33).
+    /// True: a die draws its idle current also during cleaning, on top of the current of the
+    /// activity. Physically wrong; the tables of S3 were computed this way (S3-33).
     #[serde(default)]
     pub idle_during_cleaning: bool,
 }
@@ -45,11 +45,11 @@ pub struct FlashPower {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuRule {
-    /// Each core while it executes a command; powers are those of one core.
+    /// Each core counts while it executes a command; powers are of one core.
     #[default]
     Cores,
-    /// The whole CPU while any request is inside the device (S3-3, S3-31); powers are those of
-    /// all cores together.
+    /// The whole CPU counts while any request is inside the device (S3-3, S3-31); powers are of all
+    /// cores together.
     InService,
 }
 
@@ -67,7 +67,7 @@ pub struct CpuPower {
     /// Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_power: Option<Watts>,
-    /// Saves energy (S3-15): after so much idleness the CPU goes into slow mode until it is needed.
+    /// Saves energy (S3-15): idle time after which the CPU goes into slow mode until it is needed.
     /// None: never, as in S3. The return costs no time here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_when_idle_after: Option<Span>,
@@ -77,10 +77,10 @@ pub struct CpuPower {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DramPower {
-    /// Power while data goes in or out; reads and writes draw the same (S3-4). S3-16 prints
-    /// 80 mW, with the labels swapped (S3-30): 878 mW.
+    /// Power while data goes in or out, the same for reads and writes (S3-4). S3-16 prints 80 mW,
+    /// with the labels swapped (S3-30): 878 mW.
     pub active_power: Watts,
-    /// Power while it only retains (S3-16 prints 878 mW; what its tables were computed with is
+    /// Power while the DRAM only retains data (S3-16 prints 878 mW; the tables were computed with
     /// 80 mW, S3-30).
     pub idle_power: Watts,
 }

@@ -33,7 +33,7 @@ ssdyno_block::named! {
 /// One part of the device: its kind and its number among its kind, in one of the units that the device is made of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PartEvent {
-    /// What it is.
+    /// Kind of the part.
     pub kind: PartKind,
     /// In which device of those that this one is made of; 0 is the whole itself.
     pub unit: u8,

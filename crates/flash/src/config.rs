@@ -7,7 +7,7 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 
 use crate::{Divisor, FlashChannel, FlashTiming, Geometry};
 
-/// Bits in a cell: how many kinds of page a block has.
+/// Bits in a cell, which is the number of page types in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
@@ -39,14 +39,14 @@ impl CellType {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "a time such as \"25us\", or a list with one time per page type")]
 pub enum PerLevel {
-    /// All pages alike.
+    /// One time for all pages.
     One(Span),
     /// From the lower page to the upper.
     Each(Vec<Span>),
 }
 
-/// Which planes of a die may join in one operation; at most sixteen do. Where pages are moved through
-/// the controller, programs of other data join them.
+/// Planes of a die that may join in one operation, at most sixteen. When pages are moved through the controller,
+/// programs of other data join them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MultiPlane {
@@ -54,7 +54,7 @@ pub enum MultiPlane {
     Off,
     /// Planes whose pages have the same number in their block (ONFI 4.2, clause 5.7).
     SamePage,
-    /// Any pages, one a plane (independent plane operations of recent parts).
+    /// Any pages, one per plane (independent plane operations of recent parts).
     #[default]
     Any,
 }
@@ -70,17 +70,16 @@ pub enum CopyMode {
     Controller,
 }
 
-/// Which of the transfers that wait for a channel goes next. A transfer that has begun is never
-/// interrupted.
+/// Which of the waiting transfers goes next on a channel. A transfer that has begun is never interrupted.
 ///
-/// Three kinds of transfer are told apart. *Commands*: command and address cycles of reads, erases and
-/// copies. *Data out*: a page that was read, on its way to the controller. *Data in*: a program's data with its
-/// command cycles, or a page that is moved through the controller, out and in again as one transfer.
-/// Those of one kind go in the order in which they became ready.
+/// There are three kinds of transfer. *Commands*: command and address cycles of reads, erases and copies. *Data out*: a
+/// page that was read, on its way to the controller. *Data in*: a program's data with its command cycles, or a page
+/// that is moved through the controller, out and in again as one transfer. Transfers of the same kind go in the order
+/// in which they became ready.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelOrder {
-    /// First come, first served, whatever the kind.
+    /// First come, first served, for all kinds.
     #[default]
     Fcfs,
     /// Commands, then data of either direction.
@@ -137,14 +136,14 @@ pub struct FlashConfig {
     /// Command and address cycles before each operation, on the bus.
     #[serde(default)]
     pub command_time: Span,
-    /// Which of the transfers that wait for a channel goes next.
+    /// Which of the waiting transfers goes next on a channel.
     #[serde(default)]
     pub channel_order: ChannelOrder,
-    /// With another `channel_order` than `fcfs`: after so many transfers in a row that went before one
-    /// that was ready earlier, the one that waits longest goes; 0 = never.
+    /// With a `channel_order` other than `fcfs`: maximum number of transfers in a row that go before an earlier
+    /// transfer; then the transfer that waits longest goes. 0 = no limit.
     #[serde(default = "overtakes")]
     pub channel_burst: u32,
-    /// Which planes of a die may join in one operation.
+    /// Planes of a die that may join in one operation.
     #[serde(default)]
     pub multi_plane: MultiPlane,
     /// True: dies of one chip work at the same time. False: the chip does one operation at a time.
@@ -153,8 +152,7 @@ pub struct FlashConfig {
     /// True: reads of the host go before programs and erases that wait on the same die.
     #[serde(default)]
     pub read_priority: bool,
-    /// With `read_priority`: after so many reads in a row a waiting program or erase has its turn;
-    /// 0 = never.
+    /// With `read_priority`: maximum number of reads in a row before a waiting program or erase; 0 = no limit.
     #[serde(default)]
     pub read_burst: u32,
     /// With `read_priority`: a program in progress is suspended for reads.
@@ -166,24 +164,24 @@ pub struct FlashConfig {
     /// Time to suspend, and again to resume.
     #[serde(default)]
     pub suspend_time: Span,
-    /// True: a read that comes next on its die is read into the page register while the data of the
-    /// one before goes out of the cache register (ONFI read cache, 31h and 3Fh).
+    /// True: the next read of a die goes into the page register while the data of the previous read leaves the cache
+    /// register (ONFI read cache, 31h and 3Fh).
     #[serde(default)]
     pub cache_read: bool,
-    /// With `cache_read`: a page from the page register to the cache register, tRCBSY.
+    /// With `cache_read`: time to move a page from the page register to the cache register, tRCBSY.
     #[serde(default = "cache_busy")]
     pub cache_read_busy: Span,
-    /// True: the data of the program that comes next on its die goes into the cache register while the
-    /// array programs the one before (ONFI page cache program, 15h).
+    /// True: the data of the next program of a die goes into the cache register while the array executes the previous
+    /// program (ONFI page cache program, 15h).
     #[serde(default)]
     pub cache_program: bool,
-    /// With `cache_program`: a page from the cache register to the page register, tCBSY.
+    /// With `cache_program`: time to move a page from the cache register to the page register, tCBSY.
     #[serde(default = "cache_busy")]
     pub cache_program_busy: Span,
     /// How cleaning moves a page.
     #[serde(default)]
     pub copy: CopyMode,
-    /// Program and erase cycles that a block endures on average; none = for ever.
+    /// Program and erase cycles that a block endures on average; none = no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endurance_cycles: Option<u32>,
     /// Spread of the endurance, as its coefficient of variation (0 to 0.3).

@@ -22,7 +22,7 @@ pub enum OpKind {
 /// which they take effect there; reads may overtake programs and erases of other blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlashOp {
-    /// What to do.
+    /// Kind of the operation.
     pub kind: OpKind,
     /// On whose behalf.
     pub cause: FlashCause,

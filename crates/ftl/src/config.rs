@@ -15,7 +15,7 @@ pub enum Placement {
     /// [`FtlConfig::static_order`].
     #[default]
     Static,
-    /// One plane after another, whatever the logical page.
+    /// One plane after another, independently of the logical page.
     RoundRobin,
     /// The package by logical page; in it, the plane with the most free pages (S3-39).
     MostFree,
@@ -23,14 +23,14 @@ pub enum Placement {
     LeastBusy,
 }
 
-/// Which pages are kept apart from others, in blocks of their own.
+/// Which pages have blocks of their own, separate from other pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HotCold {
-    /// None: host writes and relocated pages share the open block.
+    /// No separation: host writes and relocated pages share the open block.
     #[default]
     Off,
-    /// What survived a cleaning is cold: it gets its own open block.
+    /// Pages that survived a cleaning are cold: they get their own open block.
     Survivors,
     /// Each of `ftl.page.classes` has its own blocks in every plane and is cleaned within them;
     /// `page` only.
@@ -51,11 +51,11 @@ pub enum WearLevelling {
     Static,
 }
 
-/// What lies in the device before the run.
+/// Contents of the device before the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fill {
-    /// Nothing: fresh from the factory.
+    /// No data: fresh from the factory.
     Empty,
     /// Every logical page written once, in order.
     Sequential,
@@ -75,7 +75,7 @@ fn alone() -> u32 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Precondition {
-    /// What was done to the device before.
+    /// Contents of the device before the run.
     #[serde(default)]
     pub fill: Fill,
     /// Share of the logical space that holds data; 0 to 1.
@@ -107,8 +107,8 @@ impl Precondition {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cleaning {
-    /// The block with the fewest valid pages: the best there is when all pages are equally likely
-    /// to be overwritten (Yang, Misra and Rubenstein 2015).
+    /// The block with the fewest valid pages: optimal if all pages are equally likely to be overwritten (Yang, Misra
+    /// and Rubenstein 2015).
     Greedy,
     /// The block that was closed first.
     Fifo,
@@ -139,12 +139,11 @@ fn hundred() -> u32 {
 /// Makes [`FtlConfig`], in which an FTL with keys of its own has a table for them.
 macro_rules! tables {
     ($($name:literal: $table:ident as $Table:ty,)*) => {
-        /// The `[ftl]` table: what several FTLs understand, and a table for each that has keys of
-        /// its own.
+        /// The `[ftl]` table: keys that several FTLs share, and a table for each FTL with keys of its own.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct FtlConfig {
-            /// Which FTL; `ssdyno list ftls` shows all.
+            /// Name of the FTL; `ssdyno list ftls` shows all.
             pub name: String,
             /// Physical / logical - 1.
             pub over_provisioning: f64,
@@ -152,14 +151,13 @@ macro_rules! tables {
             /// `windowed`.
             #[serde(default = "greedy")]
             pub cleaning: Cleaning,
-            /// For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
-            /// looked at.
+            /// For `d-choices`: number of blocks drawn; for `windowed`: number of the oldest blocks examined.
             #[serde(default, skip_serializing_if = "is_default")]
             pub cleaning_window: u32,
-            /// Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
+            /// Cleaning continues while fewer blocks of a plane are free; share of a plane's blocks.
             #[serde(default = "five_percent")]
             pub free_blocks_low: f64,
-            /// While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
+            /// While idle, cleaning continues until this many blocks are free; share of a plane's blocks, 0 = no
             /// cleaning in the background.
             #[serde(default)]
             pub free_blocks_background: f64,
@@ -171,7 +169,7 @@ macro_rules! tables {
             /// fastest.
             #[serde(default = "order")]
             pub static_order: String,
-            /// Which pages are kept apart from others, in blocks of their own.
+            /// Which pages have blocks of their own, separate from other pages.
             #[serde(default)]
             pub hot_cold: HotCold,
             /// Wear levelling.
@@ -180,8 +178,8 @@ macro_rules! tables {
             /// For static wear levelling: tolerated difference of erases within a plane.
             #[serde(default = "hundred")]
             pub wear_threshold: u32,
-            /// Pages at the end of each block that hold a summary of the block instead of data; each
-            /// is programmed when the block is full (S3-26).
+            /// Pages at the end of each block that hold a summary of the block instead of data; each page is programmed
+            /// when the block is full (S3-26).
             #[serde(default, skip_serializing_if = "is_default")]
             pub summary_pages: u32,
             $(

@@ -17,7 +17,8 @@ pub struct PageMapConfig {
     #[serde(default, skip_serializing_if = "is_default")]
     pub cleaning_pace: CleaningPace,
     /// For `ftl.hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
-    /// addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
+    /// addresses. Each class keeps its part, by space, of `free_blocks_low` and
+    /// `free_blocks_background`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub classes: Vec<PageClass>,
 }
@@ -26,29 +27,29 @@ pub struct PageMapConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningPace {
-    /// All at once, when room is short: the write that finds it so waits for a block of copies.
+    /// All at once, when free space is low: the write that triggers the cleaning waits for a block
+    /// of copies.
     #[default]
     Whole,
     /// A few before each write, so that the block is empty in time.
     Paced,
 }
 
-/// A class of logical pages: those that follow the class before, up to `space` more of the logical
-/// space. What a host calls a stream, or a drive a namespace of its own kind of data.
+/// A class of logical pages: the next `space` of the logical space after the class before. An
+/// example is a stream of the host, or a namespace with its own kind of data.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageClass {
-    /// Share of the logical space; the classes' add up to 1.
+    /// Share of the logical space; the shares of all classes sum to 1.
     pub space: f64,
-    /// Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
-    /// are shared out so that write amplification is least then (form 5 of the closed forms:
-    /// Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
-    /// `spare`.
+    /// Expected share of the writes; the shares of all classes sum to 1. The spare blocks are
+    /// divided so that write amplification is least (form 5 of the closed forms: Desnoyers, SYSTOR
+    /// 2012; Stoica and Ailamaki, VLDB 2013). Left out if every class has `spare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<f64>,
-    /// Share of the spare blocks, which are those of a plane that neither data fill nor
-    /// `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
-    /// `writes`.
+    /// Share of the spare blocks: the blocks of a plane that hold no data and that
+    /// `free_blocks_low` does not keep. The shares of all classes sum to 1. Left out in all
+    /// classes: the best division for `writes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<f64>,
 }
@@ -57,7 +58,7 @@ pub struct PageClass {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DftlConfig {
-    /// RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the table.
+    /// RAM for the cached part of the mapping table, 8 B per entry; none = 1/32 of the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_cache: Option<Bytes>,
 }

@@ -42,9 +42,9 @@ pub enum RunError {
     /// The namespaces that were asked for cannot be loaded so (S1-43).
     #[error("{problem}")]
     Namespaces {
-        /// What is wrong.
+        /// The problem.
         problem: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
     /// The ring driver could not start its card.

@@ -12,36 +12,37 @@ use ssdyno_host::CompletionWait;
 
 use crate::attach::{Attach, DevicePath, HostSide};
 
-/// The `[faults]` table of a network. Left out, nothing goes wrong.
+/// The `[faults]` table of a network. Without the table, no faults are injected.
 ///
-/// A command with its data is a message, and so is its answer. A message meets one kind of fault at most,
-/// so that the shares may sum to 1 at most; one that is sent again can meet the next.
+/// A command with its data is one message, and its completion is another. A message has at most one kind of fault, so
+/// that the shares sum to at most 1; a repeated message can have the next fault.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NetworkFaultConfig {
     /// Share of messages that arrive late, 0 to 1.
     pub delay: f64,
-    /// By so much; up to an hour.
+    /// The delay of late messages; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_by: Option<Span>,
     /// Share of messages that are lost, 0 to 1; they are sent again after `resend_after`.
     pub drop: f64,
-    /// From the sending of a message that is lost to its next sending: the retransmission time-out of
-    /// TCP (RFC 6298; 200 ms is the least that Linux takes).
+    /// Time from the sending of a lost message to its next sending: the retransmission time-out of TCP (RFC 6298; the
+    /// minimum in Linux is 200 ms).
     pub resend_after: Span,
-    /// Share of messages that arrive damaged, 0 to 1: their digest is wrong, the other end says so, and
-    /// they are sent again at once (RFC 7143, clause 7.8).
+    /// Share of messages that arrive damaged, 0 to 1: their digest is wrong, the receiver reports it, and they are sent
+    /// again at once (RFC 7143, clause 7.8).
     pub error: f64,
-    /// Share of messages that break their session, 0 to 1: all commands of it that have not completed
-    /// begin anew after `reconnect`, those in the device too (RFC 7143, clause 7.5).
+    /// Share of messages that break their session, 0 to 1: all incomplete commands of the session start again after
+    /// `reconnect`, including commands in the device (RFC 7143, clause 7.5).
     pub reset: f64,
-    /// All sessions break at this time of the run, once.
+    /// Time of the run at which all sessions break, once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<Span>,
-    /// From the break of a session until it takes commands again (RFC 7143, clause 13.15,
-    /// `DefaultTime2Wait`: 2 s).
+    /// Time from the break of a session until it accepts commands again (RFC 7143, clause 13.15, `DefaultTime2Wait`: 2
+    /// s).
     pub reconnect: Span,
-    /// How often a command is begun, 1 to 1000; when its session breaks then, it ends in an error.
+    /// Maximum number of starts of a command, 1 to 1000. If the session breaks after the last start, the command ends
+    /// in an error.
     pub tries: u32,
 }
 

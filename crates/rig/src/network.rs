@@ -9,41 +9,41 @@ use crate::faults::NetworkFaultConfig;
 
 /// The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
 ///
-/// Not modelled: congestion (the link is a server each way), logins, more than one connection a
-/// session; loss, damage and broken sessions only as far as `[faults]` asks for them. A session is a queue of the host: one for each of its cores, which
-/// so stand for as many client machines of one core.
+/// Not modelled: congestion (the link is one server per direction), logins, more than one connection per session. Loss,
+/// damage and broken sessions are modelled only if `[faults]` asks for them. A session is a queue of the host. Each
+/// host core has one session, and thus represents a client machine with one core.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
     /// One line about the network, and where its numbers come from.
     #[serde(default)]
     pub description: String,
-    /// The port of the target, which all sessions share.
+    /// The network port of the server, which all sessions share.
     pub link: LinkTable,
-    /// The machine with the device.
+    /// The storage server with the device.
     pub target: TargetTable,
-    /// The protocol's work on the machine with the workload.
+    /// Costs of the protocol on the machine with the workload.
     pub initiator: EndTable,
-    /// What is injected as a fault; left out: nothing.
+    /// Faults to inject; left out: none.
     #[serde(default, skip_serializing_if = "NetworkFaultConfig::is_none")]
     pub faults: NetworkFaultConfig,
 }
 
-/// The `[link]` table: each direction is for itself.
+/// The `[link]` table: the directions are independent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkTable {
-    /// Bits on the wire, in bytes a second.
+    /// Line rate, in bytes per second.
     pub rate: Bandwidth,
-    /// From the last bit out of one machine to the other's notice: cable, switch, adapter.
+    /// Time from the last bit sent by one machine to its receipt by the other: cable, switch, adapter.
     pub latency: Span,
-    /// Data in a segment at most (TCP's MSS).
+    /// Maximum amount of data in a segment (TCP's MSS).
     #[serde(default = "segment")]
     pub segment: Bytes,
     /// Headers, framing and gap of a segment: 78 B for TCP over IPv4 on Ethernet.
     #[serde(default = "overhead")]
     pub segment_overhead: Bytes,
-    /// Header of a command and of an answer (RFC 7143, clause 11.2.1: 48 B).
+    /// Header of a command and of a completion (RFC 7143, clause 11.2.1: 48 B).
     #[serde(default = "header")]
     pub header: Bytes,
 }
@@ -58,15 +58,15 @@ fn header() -> Bytes {
     Bytes(48)
 }
 
-/// What one end of the connection works for the protocol.
+/// Costs of the protocol on one end of the connection.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EndTable {
-    /// Taking or building a command.
+    /// Time to receive or build a command.
     pub command: Span,
-    /// Building or taking its answer.
+    /// Time to build or receive a completion.
     pub response: Span,
-    /// Each segment, in or out: interrupt share, TCP, IP, driver.
+    /// Time of each segment, sent or received: interrupt share, TCP, IP, driver.
     pub segment: Span,
     /// Rate at which one core sends data: copies and checksums.
     pub send: Bandwidth,
@@ -78,27 +78,27 @@ pub struct EndTable {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TargetTable {
-    /// Cores that serve, 1 to 1024.
+    /// Number of server cores, 1 to 1024.
     #[serde(default = "one")]
     pub cores: u16,
-    /// Taking a command: protocol, block layer, the device's driver.
+    /// Time to receive a command: protocol, block layer, the device's driver.
     pub command: Span,
-    /// Taking the device's answer, and building that to the host.
+    /// Time to receive the completion from the device, and to build the completion for the host.
     pub response: Span,
-    /// Each segment, in or out: interrupt share, TCP, IP, driver.
+    /// Time of each segment, sent or received: interrupt share, TCP, IP, driver.
     pub segment: Span,
     /// Rate at which one core sends data: copies and checksums.
     pub send: Bandwidth,
     /// Rate at which one core receives data.
     pub receive: Bandwidth,
-    /// Switches between threads for one command (receiving, device, sending).
+    /// Number of switches between threads for one command (receiving, device, sending).
     #[serde(default)]
     pub switches: f64,
-    /// What one costs with one, two, three … sessions at work; the last also for more.
+    /// Cost of a switch with one, two, three … active sessions; the last value also applies to more sessions.
     #[serde(default)]
     pub switch: Vec<Span>,
-    /// Share by which all work of a command grows with each further session at work: what caches
-    /// and threads lose to each other beyond the switches.
+    /// Share by which all work of a command grows with each further active session: the loss in caches and between
+    /// threads, in addition to switches.
     #[serde(default)]
     pub surcharge: f64,
 }

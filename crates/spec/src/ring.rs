@@ -101,7 +101,7 @@ pub const NEXT_OFFSET: u32 = 0x80;
 /// Descriptors of the next block, 1 to [`MAX_BLOCK`]: writing it gives the block to the card (S0-13).
 pub const NEXT_SIZE: u32 = 0x84;
 
-/// What stores the data.
+/// The technology of the storage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Technology {

@@ -11,18 +11,18 @@ use ssdyno_device::nvme::{NvmeControllerConfig, NvmeSetup, PowerState};
 use ssdyno_ftl::Precondition;
 use ssdyno_ftl::buffer::{BufferConfig, BufferPolicy};
 
-/// What becomes of a write that covers only part of a page.
+/// How to handle a write that covers only part of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PartialPage {
-    /// The rest of the page is read first.
+    /// Read the rest of the page first.
     #[default]
     ReadModifyWrite,
-    /// The page is written as if all of it were given (what the simulator behind S3 does).
+    /// Write the page as a full page (as in the simulator behind S3).
     WholePage,
 }
 
-/// In which order requests enter a full device.
+/// The order in which requests enter a full device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingOrder {
@@ -44,16 +44,16 @@ fn deep() -> u32 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ControllerConfig {
-    /// Firmware cores; each command takes one for `command_time` plus `page_time` a page.
+    /// Firmware cores. Each command takes one core for `command_time` plus `page_time` per page.
     pub cores: u32,
     /// Firmware time of a command.
     pub command_time: Span,
     /// Firmware time of each page of a command.
     pub page_time: Span,
-    /// Bandwidth of the controller's DRAM, crossed once by all data; none = no time.
+    /// Bandwidth of the controller's DRAM, which all data crosses once; none = no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dram_bandwidth: Option<Bandwidth>,
-    /// What becomes of a write that covers only part of a page.
+    /// How to handle a write that covers only part of a page.
     pub partial_page: PartialPage,
 }
 
@@ -73,9 +73,9 @@ impl Default for ControllerConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
-    /// Requests inside the device at a time; further ones wait outside.
+    /// Maximum number of requests inside the device; further requests wait outside.
     pub depth: u32,
-    /// In which order they enter.
+    /// The order in which waiting requests enter.
     pub waiting: WaitingOrder,
 }
 
@@ -126,10 +126,10 @@ pub struct Config {
     /// Low-power states.
     #[serde(default)]
     pub power: PowerConfig,
-    /// What lies in the device before the run.
+    /// Contents of the device before the run.
     #[serde(default)]
     pub precondition: Precondition,
-    /// What is injected as a fault; left out: nothing.
+    /// Faults to inject; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

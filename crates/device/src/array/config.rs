@@ -160,20 +160,20 @@ fn stripe() -> Bytes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayTable {
-    /// Bytes that lie in a member before the next one's turn (`chunk` of Linux's md); a multiple of the members'
-    /// sectors.
+    /// Number of contiguous bytes in a member before the next member follows (`chunk` of Linux's md); a multiple of the
+    /// members' sectors.
     #[serde(default = "stripe")]
     pub stripe: Bytes,
-    /// The devices: of each the name, or a table with what its file would have, such as
-    /// `{ delay = { capacity = "1GiB", read = "100us", write = "30us" } }`. An array may be a member, too.
+    /// The members: for each, the name of a device, or a table with the contents of its file, such as `{ delay = {
+    /// capacity = "1GiB", read = "100us", write = "30us" } }`. A member may be an array.
     pub members: Vec<MemberSpec>,
     /// The RAID controller before the members; none: the array takes no time of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerTable>,
 }
 
-/// The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988, know it as no redundancy at all):
-/// stripe by stripe the members take turns, and each gives as much as the smallest of them has.
+/// The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988: no redundancy at all). Stripes go to
+/// the members in turn, and each member provides the capacity of the smallest member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArrayConfig {
@@ -182,7 +182,7 @@ pub struct ArrayConfig {
     pub description: String,
     /// Members and stripes.
     pub array: ArrayTable,
-    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// An NVMe controller in front of the array, for `--driver nvme`; left out: with that driver every key has its
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,

@@ -11,14 +11,14 @@ use crate::faults::FaultConfig;
 use crate::nvme::NvmeControllerConfig;
 use crate::{Device, DeviceConfig};
 
-/// How a request's delay is drawn.
+/// Distribution of a request's delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spread {
     /// Always the same.
     #[default]
     Fixed,
-    /// Exponential with that mean: what closed forms of queueing theory ask for.
+    /// Exponential with the given mean, as closed forms of queueing theory assume.
     Exponential,
 }
 
@@ -28,26 +28,25 @@ pub enum Spread {
 pub struct DelayTable {
     /// Size of the device, a multiple of 512 B.
     pub capacity: Bytes,
-    /// Time that a read takes a server (S4-35).
+    /// Time that a server needs for a read (S4-35).
     pub read: Span,
-    /// Time that a write takes a server.
+    /// Time that a server needs for a write.
     pub write: Span,
-    /// Requests worked on at a time, 1 to 65536; further ones wait in order of arrival. With one,
-    /// a delay of 10 us means at most 100 000 requests a second (S4-35).
+    /// Maximum number of requests in progress, 1 to 65536; further requests wait in order of arrival. With one server,
+    /// a delay of 10 us means at most 100 000 requests per second (S4-35).
     #[serde(default = "one")]
     pub servers: u32,
-    /// Fixed, or drawn with that mean.
+    /// Fixed, or drawn with the given mean.
     #[serde(default)]
     pub spread: Spread,
-    /// Rate of the one path that the data of all requests crosses after their delay; none: no
-    /// time.
+    /// Rate of the single path that the data of all requests crosses after their delay; none: no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
-    /// True: a request that begins where the last one of the same kind ended has no delay, only its
-    /// transfer: what a disk with read-ahead and a streaming write cache comes to.
+    /// True: a request that begins at the end of the last request of the same kind has no delay, only its transfer, as
+    /// on a disk with read-ahead and a streaming write cache.
     #[serde(default)]
     pub streams: bool,
-    /// Requests inside the device and its queue at most; more are refused as a full queue.
+    /// Maximum number of requests inside the device and its queue; the device refuses more as a full queue.
     #[serde(default = "deep")]
     pub depth: u32,
 }
@@ -60,8 +59,8 @@ fn deep() -> u32 {
     1 << 16
 }
 
-/// The file of a device with a given delay: a storage system of which nothing is known but how long
-/// it takes (S4-35, after the Linux module scsi_debug).
+/// The file of a device with a given delay: a storage system of which only the latency is known (S4-35, after the Linux
+/// module scsi_debug).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelayConfig {
@@ -70,14 +69,14 @@ pub struct DelayConfig {
     pub description: String,
     /// Size and times.
     pub delay: DelayTable,
-    /// Currents and powers; left out, it draws nothing.
+    /// Currents and powers; left out: no energy.
     #[serde(default = "nothing")]
     pub energy: ssdyno_energy::EnergyConfig,
-    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// An NVMe controller in front of the device, for `--driver nvme`; left out: with that driver every key has its
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
-    /// What is injected as a fault; left out: nothing.
+    /// Faults to inject; left out: none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

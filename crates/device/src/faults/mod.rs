@@ -23,38 +23,38 @@ use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Rng, Time};
 pub use faulty::Faulty;
 pub use slowed::Slowed;
 
-/// The `[faults]` table of a device. Left out, and with every key left out, nothing goes wrong.
+/// The `[faults]` table of a device. Without the table or without keys, no faults are injected.
 ///
-/// A command meets one kind of fault at most, so that the shares may sum to 1 at most. Commands are those
-/// that the device gets: reads, writes, trims and flushes; of the ring card one for each page.
+/// A command has at most one kind of fault, so that the shares sum to at most 1. The shares count commands to the
+/// device: reads, writes, trims and flushes; for the ring card one command per page.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultConfig {
-    /// Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others
-    /// with a write fault. They take their time first.
+    /// Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others with a write
+    /// fault. The error comes after the normal time of the command.
     pub error: f64,
     /// Share of commands that complete late, 0 to 1.
     pub delay: f64,
-    /// By so much; up to an hour.
+    /// The delay of late commands; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_by: Option<Span>,
     /// Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
     pub drop: f64,
     /// Share of interrupts that never arrive, 0 to 1.
     pub lost_interrupts: f64,
-    /// The device hangs from this time of the run on, until its driver resets it. It does so
-    /// once; where nothing is asked of it then, with the next command.
+    /// Time of the run at which the device hangs until its driver resets it. It hangs once; if it has no commands at
+    /// that time, it hangs with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
-    /// Mean share by which everything in the device takes longer than its own time, 0 to 100. The share is drawn
-    /// anew for each `slow_for`, exponentially, so that runs differ as those of a real machine do (S2-25).
-    /// The driver `ring` refuses it.
+    /// Mean slowdown: the share by which every operation in the device takes longer, 0 to 100. The share is drawn again
+    /// for each `slow_for`, exponentially, so that runs differ as on a real machine (S2-25). The driver `ring` refuses
+    /// it.
     pub slow_by: f64,
-    /// For how long a share that was drawn holds; 1 ms to 24 hours.
+    /// Time for which a drawn share applies; 1 ms to 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_for: Option<Span>,
-    /// The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
-    /// next command.
+    /// Time of the run at which the device is removed (surprise removal). If it has no commands at that time, the next
+    /// command finds it removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remove_at: Option<Span>,
 }

@@ -14,38 +14,38 @@ use crate::{Device, DeviceConfig, DeviceKinds};
 /// Where the device stands.
 pub(super) const DEVICE: &str = "volume.device";
 
-/// A limit of requests.
+/// A limit of requests per second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct IopsLimit {
-    /// Requests a second, of `unit` each, that the volume gives for ever; 1 to 1e9.
+    /// Permanent rate in requests per second, of `unit` each; 1 to 1e9.
     pub baseline: f64,
-    /// Requests a second while there are credits, the baseline at least; none: there is no burst.
+    /// Requests per second while there are credits, at least the baseline; none: no burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
-    /// Credits that the bucket holds, 0 to 1e15: a request beyond the baseline takes one.
+    /// Maximum number of credits in the bucket, 0 to 1e15: a request beyond the baseline takes one credit.
     #[serde(default)]
     pub bucket: f64,
-    /// Credits a second that it gets while nothing is asked of the volume, 0 to 1e9, and in proportion where less
-    /// than the baseline is; none: the baseline.
+    /// Credits per second that the bucket gains while the volume is idle, 0 to 1e9; below the baseline, it gains a
+    /// proportional part. None: the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refill: Option<f64>,
 }
 
-/// A limit of bytes.
+/// A limit of bytes per second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BandwidthLimit {
-    /// The rate that the volume gives for ever; 1KB/s to 1000GB/s.
+    /// Permanent rate; 1KB/s to 1000GB/s.
     pub baseline: Bandwidth,
-    /// The rate while there are credits, the baseline at least; none: there is no burst.
+    /// Rate while there are credits, at least the baseline; none: no burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Bandwidth>,
-    /// Bytes that the bucket holds, up to 1 PiB: what goes beyond the baseline is taken from it.
+    /// Maximum number of bytes in the bucket, up to 1 PiB: bytes beyond the baseline are taken from it.
     #[serde(default)]
     pub bucket: Bytes,
-    /// The rate at which it fills while nothing is asked of the volume, up to 1000GB/s, and in proportion where less
-    /// than the baseline is; none: the baseline.
+    /// Rate at which the bucket fills while the volume is idle, up to 1000GB/s; below the baseline, it fills at a
+    /// proportional rate. None: the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refill: Option<Bandwidth>,
 }
@@ -62,33 +62,35 @@ fn deep() -> u32 {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeTable {
-    /// The device behind the limits: its name, or a table with what its file would have.
+    /// The device behind the limits: its name, or a table with the contents of its file.
     pub device: MemberSpec,
-    /// Limit of requests; none: as many as the device can.
+    /// Limit of requests; none: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<IopsLimit>,
-    /// Limit of bytes of reads and writes together; none: as many as the device can.
+    /// Limit of bytes of reads and writes together; none: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<BandwidthLimit>,
-    /// Bytes that count as one request, 4 KiB or more: a larger one counts as several; none: each counts as one.
+    /// Bytes that count as one request, 4 KiB or more: a larger request counts as several. None: each request counts as
+    /// one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<Bytes>,
-    /// True: requests of a kind of which each begins where the last one ended count as one, up to `unit`.
+    /// True: successive requests of the same kind count as one, up to `unit`, if each begins at the end of the last.
     #[serde(default)]
     pub merge: bool,
-    /// Share of the buckets that is full at the beginning, 0 to 1.
+    /// Fill level of the buckets at the beginning, as a share from 0 to 1.
     #[serde(default = "full")]
     pub initial: f64,
-    /// Requests inside at most, with those that wait for tokens, 1 to 65536; more are refused as a full queue.
+    /// Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the volume refuses more
+    /// as a full queue.
     #[serde(default = "deep")]
     pub depth: u32,
-    /// Time that each request takes beside that of the device: a network, say. Up to an hour.
+    /// Extra time of each request in addition to the time of the device, such as a network. Up to an hour.
     #[serde(default)]
     pub latency: Span,
 }
 
-/// The file of a rented volume: a device behind limits of rate, with credits for bursts, as clouds rent out block
-/// storage.
+/// The file of a rented volume: a device behind limits of rate, with credits for bursts, such as the block storage of
+/// clouds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConfig {
@@ -97,7 +99,7 @@ pub struct VolumeConfig {
     pub description: String,
     /// The device and its limits.
     pub volume: VolumeTable,
-    /// An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    /// An NVMe controller in front of the volume, for `--driver nvme`; left out: with that driver every key has its
     /// default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,

@@ -9,18 +9,18 @@ use ssdyno_block::units::Bytes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum BufferPolicy {
-    /// There is no buffer.
+    /// No buffer.
     #[default]
     None,
-    /// The page that came first.
+    /// The oldest page.
     Fifo,
-    /// The page that was not used for longest.
+    /// The least recently used page.
     Lru,
     /// As FIFO, but a page that was used since gets a second chance.
     Clock,
-    /// Block padding LRU (Kim and Ahn, FAST 2008): the logical block that was not written for
-    /// longest goes as a whole, with what is missing read from flash; a block that was written from
-    /// end to end goes before all others.
+    /// Block padding LRU (Kim and Ahn, FAST 2008): the least recently written logical block leaves
+    /// as a whole, and its missing pages are read from flash. A block that was written from end to
+    /// end leaves before all others.
     Bplru,
 }
 
@@ -47,18 +47,17 @@ pub struct BufferConfig {
     /// Memory for data; rounded down to whole pages.
     #[serde(default)]
     pub size: Bytes,
-    /// Write-back starts when so much of the buffer is dirty; share of the pages, 0 = at once.
+    /// Write-back starts at this share of dirty pages; 0 = at once.
     #[serde(default = "most")]
     pub write_back_high: f64,
-    /// Write-back then goes on until no more than this is dirty; share of the pages, none = as
-    /// `write_back_high`.
+    /// Write-back then continues down to this share of dirty pages; none = as `write_back_high`.
     #[serde(default, skip_serializing_if = "is_none")]
     pub write_back_low: Option<f64>,
-    /// True: a capacitor saves what is dirty when the power fails, so a flush has nothing to do.
+    /// True: a capacitor saves dirty data when the power fails, so a flush has nothing to do.
     #[serde(default)]
     pub protected: bool,
-    /// True: data that was read, and data that was written back, stays while there is room.
-    /// False: the buffer holds only what is on its way to flash.
+    /// True: data that was read or written back stays in the buffer while there is room. False: the
+    /// buffer holds only data on its way to flash.
     #[serde(default)]
     pub cache_reads: bool,
 }

@@ -50,7 +50,7 @@ pub enum StackError {
     /// A physical block of an odd size.
     #[error("a physical block of {bytes} bytes: it must be a power of two, such as 4096")]
     PhysicalBlock {
-        /// What was asked for.
+        /// The requested value.
         bytes: u32,
     },
     /// An admin command was answered with an error.

@@ -25,7 +25,7 @@ pub enum BlockAction {
 /// One command for the device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BlockCommand {
-    /// What to do.
+    /// The block operation.
     pub action: BlockAction,
     /// First byte.
     pub offset_bytes: u64,

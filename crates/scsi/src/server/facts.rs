@@ -20,7 +20,7 @@ pub enum DiskFactsError {
     /// A physical block that is no power of two.
     #[error("a physical block of {bytes} bytes: it must be a power of two, such as 4096")]
     PhysicalBlock {
-        /// What was asked for.
+        /// The requested value.
         bytes: u32,
     },
 }

@@ -34,16 +34,16 @@ pub enum DestageOrder {
     /// The data at the next address upwards, then from the lowest address again (C-LOOK).
     #[default]
     Address,
-    /// The data that have waited for longest.
+    /// The oldest dirty data first.
     Age,
 }
 
-/// What the controller does with a flush.
+/// How the controller handles a flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlushPolicy {
-    /// The flush completes after `latency`. The cache is battery-backed: its data are durable. A MegaRAID does so
-    /// for virtual disks (Linux, `megaraid_sas`: the firmware takes care of the cache on its own).
+    /// The flush completes after `latency`. The cache is battery-backed: its data are durable. A MegaRAID works this
+    /// way for virtual disks (Linux, `megaraid_sas`: the firmware takes care of the cache on its own).
     Complete,
     /// The flush waits until all data that are dirty at that time are on the members. Then each member gets a flush.
     PassOn,
@@ -53,7 +53,7 @@ pub enum FlushPolicy {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReadAheadPolicy {
-    /// The controller reads only what the host asks for.
+    /// The controller reads only the data that the host requests.
     #[default]
     None,
     /// The controller reads ahead after each read.
@@ -85,8 +85,8 @@ pub struct ControllerTable {
     /// The link to the host: the data of reads and writes cross it.
     #[serde(default = "ideal")]
     pub link: LinkConfig,
-    /// Size of the cache memory, up to 1 TiB; 0: there is none. Read-ahead takes up to `streams` x `read_ahead_size`
-    /// of the memory; dirty data may fill the rest.
+    /// Size of the cache memory, up to 1 TiB; 0: no cache. Read-ahead takes up to `streams` x `read_ahead_size` of the
+    /// memory; dirty data may fill the rest.
     #[serde(default)]
     pub cache: Bytes,
     /// True: a write completes when its data are in the cache, which is battery-backed. The controller writes them
@@ -100,18 +100,18 @@ pub struct ControllerTable {
     /// `stripe` x the number of members.
     #[serde(default = "destage_depth")]
     pub destage_depth: u32,
-    /// What a flush does; none: `complete` with `write_back`, `pass-on` without.
+    /// How the controller handles a flush; none: `complete` with `write_back`, `pass-on` without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush: Option<FlushPolicy>,
     /// When the controller reads ahead.
     #[serde(default)]
     pub read_ahead: ReadAheadPolicy,
-    /// Maximum distance from the end of the last read of a stream to the end of what is read ahead, up to 1 GiB and a
+    /// Maximum distance from the end of the last read of a stream to the end of its read-ahead, up to 1 GiB and a
     /// multiple of the array's sectors; none: two full stripes. A read-ahead command reads one stripe of one member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_size: Option<Bytes>,
-    /// Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues none of
-    /// them takes the place of the stream that was not used for longest.
+    /// Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues no stream
+    /// replaces the least recently used stream.
     #[serde(default = "streams")]
     pub streams: u32,
     /// Power of the controller while it has nothing to do.
