@@ -99,8 +99,8 @@ impl<D: Device> NvmeController<D> {
         // Entries that the host never took would keep the pin asserted for ever. They are gone
         // with the queue.
         if queue.interrupts {
-            let unread = queue.waiting();
-            self.interrupts.taken(unread);
+            let (vector, unread) = (queue.vector, queue.waiting());
+            self.interrupts.taken(vector, unread);
         }
         self.queues.completion[usize::from(id)] = None;
         Ok(())

@@ -209,7 +209,7 @@ impl<D: Device> NvmeController<D> {
             let completion = self.queues.completion(queue).ok_or(BadDoorbell::Register)?;
             let taken = completion.ring(value)?;
             if completion.interrupts {
-                self.interrupts.taken(taken);
+                self.interrupts.taken(completion.vector, taken);
             }
             if completion.held.is_some() {
                 self.interrupts.has_room.push(queue);

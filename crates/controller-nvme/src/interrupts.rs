@@ -27,6 +27,8 @@ struct Vector {
     waiting: u32,
     /// A message is due.
     due: bool,
+    /// Entries in its queues that the host has not taken.
+    unread: u64,
 }
 
 /// All vectors.
@@ -41,7 +43,7 @@ pub(super) struct Interrupts {
     mask: u32,
     /// Masked vectors with a message due.
     masked: Vec<u16>,
-    /// Entries in queues with interrupts that the host has not taken.
+    /// Entries in queues with interrupts that the host has not taken, of all vectors: they share the pin.
     unread: u64,
     /// The pin is.
     asserted: bool,
@@ -89,6 +91,7 @@ impl Interrupts {
     #[inline]
     pub(super) fn posted(&mut self, vector: u16, admin: bool) -> Wait {
         self.unread += 1;
+        self.vectors[usize::from(vector)].unread += 1;
         // Coalescing trades latency for fewer interrupts. A threshold or a time of 0 switches it
         // off, as the specification says of both fields.
         let state = &mut self.vectors[usize::from(vector)];
@@ -122,10 +125,11 @@ impl Interrupts {
             self.due.push(vector);
         }
     }
-    /// The host has taken `count` entries.
+    /// The host has taken `count` entries from queues of `vector`.
     #[inline]
-    pub(super) fn taken(&mut self, count: u32) {
+    pub(super) fn taken(&mut self, vector: u16, count: u32) {
         self.unread -= u64::from(count);
+        self.vectors[usize::from(vector)].unread -= u64::from(count);
     }
     /// True if nothing has to be sent or released under `mask`.
     #[inline]
@@ -140,20 +144,20 @@ impl Interrupts {
         }
         let pin_unmasked = self.mask & !mask & 1 == 1;
         self.mask = mask;
-        let unread = self.unread > 0;
-        // A message that was held back is of no use once the host has taken all entries. It is
-        // dropped then, and only messages with something to find are sent.
+        // A message that was held back is of no use once the host has taken all entries of its
+        // vector. It is dropped then, and only messages with something to find are sent.
         self.masked.retain(|vector| {
             let still = mask >> vector & 1 == 1;
-            if !still && unread {
+            let state = &mut self.vectors[usize::from(*vector)];
+            if !still && state.unread > 0 {
                 self.due.push(*vector);
             } else if !still {
-                self.vectors[usize::from(*vector)].due = false;
+                state.due = false;
             }
             still
         });
         // With the pin, unmasking with entries left asserts it again.
-        if pin_unmasked && unread {
+        if pin_unmasked && self.unread > 0 {
             self.make_due(0);
         }
     }
@@ -172,6 +176,8 @@ impl Interrupts {
     /// The next vector to signal.
     #[inline]
     pub(super) fn next_due(&mut self) -> Option<u16> {
+        // All messages of an instant leave at the same time, and nothing orders messages of
+        // different vectors. A stack is the cheapest list.
         while let Some(vector) = self.due.pop() {
             // INTMS has 32 bits: vectors above 31 cannot be masked with it. A masked vector
             // stays due, so that further completions do not queue it a second time.

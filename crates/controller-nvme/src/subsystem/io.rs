@@ -142,6 +142,9 @@ impl<D: Device> NvmeSubsystem<D> {
                 command.force = self.force(entry, Kind::Deallocate);
                 command.dataset = NO_DATASET;
                 self.media.forget(command.offset_bytes, command.bytes);
+                // The log page tells whether the storage was written to (GDE, base 2.0c, figure
+                // 267). Writing zeroes is that, however it is done; a mere deallocation is not.
+                self.sanitizing.written();
                 Ok(NvmStep::Begin)
             }
             nvm::WRITE_UNCORRECTABLE => {
@@ -150,6 +153,7 @@ impl<D: Device> NvmeSubsystem<D> {
                 // The command marks blocks and moves no data. A later write removes the mark; a
                 // read before that ends with an unrecovered read error (NVM 1.0c, clause 3.2.7).
                 self.media.uncorrectable.insert(command.offset_bytes, end);
+                self.sanitizing.written();
                 Ok(NvmStep::End(NvmeStatus::SUCCESS))
             }
             nvm::DATASET_MANAGEMENT => self.decode_dataset(command, entry, data),
@@ -347,8 +351,13 @@ impl<D: Device> NvmeSubsystem<D> {
         let scratch = &mut self.media.scratch;
         scratch.resize(bytes, 0);
         // Without contents the host still gets a buffer, so that its side of the transfer is the
-        // same. The buffer holds what the last transfer left in it.
-        let Some(contents) = &mut self.media.contents else { return host(scratch).map(|()| true) };
+        // same. What the last transfer left in it may be the data of another host.
+        let Some(contents) = &mut self.media.contents else {
+            if command.kind == Kind::Read {
+                scratch.fill(0);
+            }
+            return host(scratch).map(|()| true);
+        };
         if command.kind == Kind::Read {
             contents.read(offset, scratch);
             return host(scratch).map(|()| true);

@@ -1,10 +1,10 @@
 //! Interrupts, masks and coalescing (base 2.0c, clauses 3.1.3.3 and 5.27.1.6 to 5.27.1.7).
 
 use ssdyno_block::Time;
-use ssdyno_spec::nvme::{NvmeStatus, feature, registers};
+use ssdyno_spec::nvme::{NvmeStatus, cns, feature, registers};
 
 use crate::support::{
-    BASE, FixedTime, Host, create_completion, create_submission, host, read, set_feature,
+    BASE, FixedTime, Host, create_completion, create_submission, host, identify, read, set_feature,
 };
 
 fn ready() -> Host<FixedTime> {
@@ -101,6 +101,22 @@ fn a_mask_holds_messages_back() {
     submit(&mut host, 1);
     host.settle();
     assert_eq!(vectors(&host), [1, 1]);
+}
+
+/// An entry that another vector tells of is no reason for a message of this one.
+#[test]
+fn what_a_mask_held_back_is_judged_by_its_own_vector() {
+    let mut host = ready();
+    host.push(0, identify(cns::CONTROLLER, 0));
+    host.ring(0);
+    host.settle();
+    assert_eq!(vectors(&host), [0], "the host leaves it where it is");
+    host.write(registers::INTMS, 2);
+    submit(&mut host, 1);
+    host.settle();
+    host.reap(1);
+    host.write(registers::INTMC, 2);
+    assert_eq!(vectors(&host), [0]);
 }
 
 /// PCI 3.0, clause 2.2.6: the pin is released once nothing is left to take, and while it is masked.

@@ -90,6 +90,24 @@ fn the_log_page_tells_how_far_it_is() {
     assert_eq!(host.status(), done & !SanitizeLog::ERASED);
 }
 
+/// Figure 267: global data erased says that the storage was not written to. Zeroes and spoilt blocks are written;
+/// what is deallocated is not.
+#[test]
+fn every_command_that_writes_ends_global_data_erased() {
+    let deallocate = entry(nvm::DATASET_MANAGEMENT, 1, [0, 4, 0]);
+    for (command, erased) in [
+        (transfer(nvm::WRITE_ZEROES, 0, 8), 0),
+        (transfer(nvm::WRITE_UNCORRECTABLE, 0, 8), 0),
+        (SubmissionEntry { prp1: DATA.into(), ..deallocate }, SanitizeLog::ERASED),
+    ] {
+        let mut host = ready();
+        assert_eq!(host.command(0, order(sanitize::CRYPTO_ERASE)).status(), OK);
+        host.data(DATA, 16).copy_from_slice(&[0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(host.command(1, command).status(), OK);
+        assert_eq!(host.status() & SanitizeLog::ERASED, erased, "{:#x}", command.opcode);
+    }
+}
+
 /// Figure 304: the actions, and what each takes.
 #[test]
 fn each_action_takes_its_time_and_leaves_nothing() {

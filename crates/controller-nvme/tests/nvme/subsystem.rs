@@ -37,10 +37,14 @@ impl HostData for Memory {
 }
 
 fn subsystem() -> NvmeSubsystem<DelayDevice> {
+    subsystem_with(true)
+}
+
+fn subsystem_with(contents: bool) -> NvmeSubsystem<DelayDevice> {
     let text = "[delay]\ncapacity = \"1GiB\"\nread = \"100us\"\nwrite = \"30us\"\n";
     let device = DelayDevice::new(&DelayConfig::parse(text).unwrap(), 1).unwrap();
     let config =
-        NvmeControllerConfig { model: "No bus".to_owned(), contents: true, ..Default::default() };
+        NvmeControllerConfig { model: "No bus".to_owned(), contents, ..Default::default() };
     NvmeSubsystem::new(device, NvmeSetup::in_front(&config, true)).unwrap()
 }
 
@@ -216,4 +220,14 @@ fn io_commands_need_no_bus() {
     let beyond = transfer(nvm::READ, (1 << 30) / 512 - 1, 2);
     let status = NvmeStatus::LBA_OUT_OF_RANGE.with_do_not_retry();
     assert_eq!(drive((&mut subsystem, &mut now), beyond, &mut data), (Vec::new(), status));
+}
+
+/// A device that keeps no data gives zeroes, and not what another command has moved.
+#[test]
+fn nothing_of_a_write_is_read_where_no_data_are_kept() {
+    let (mut subsystem, mut now) = (subsystem_with(false), Time::ZERO);
+    drive((&mut subsystem, &mut now), transfer(nvm::WRITE, 8, 2), &mut [7; 1024]);
+    let mut data = [9; 1024];
+    drive((&mut subsystem, &mut now), transfer(nvm::READ, 0, 2), &mut data);
+    assert_eq!(data, [0; 1024]);
 }
