@@ -27,9 +27,16 @@ pub(crate) struct Others {
     pub(crate) stolen: Option<f64>,
 }
 
+impl Others {
+    /// Whether they took enough to be felt, of which [`crowded`] warns.
+    fn crowd(self) -> bool {
+        self.share > CROWDED
+    }
+}
+
 /// That `others` took enough to move the figures of jobs that spin or sleep.
 pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
-    if others.share <= CROWDED {
+    if !others.crowd() {
         return None;
     }
     let taken = format!(
@@ -83,7 +90,8 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
             "the machine was not observed for half a second, and may have been busy".to_owned(),
         ),
         Some(Others { share, processors, stolen }) => {
-            let told = result.warnings.iter().any(|one| one.message.starts_with("other programs"));
+            // The warning of a crowded machine is among the reasons already.
+            let told = others.is_some_and(Others::crowd);
             if share * processors > OTHERS_CPUS && !told {
                 let [busy, of] = [share * processors, processors].map(|n| significant(n, 2));
                 against.push(format!("other programs kept {busy} of {of} CPUs busy"));

@@ -193,7 +193,7 @@ fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan,
     }
     if plan.jobs.len() > 1 && !remote.facts().shares_flushes {
         plan.notes.push(
-            "each job has a connection of its own, and the server does not say that a flush on one is              for all (NBD_FLAG_CAN_MULTI_CONN)"
+            "each job has a connection of its own, and the server does not say that a flush on one is for all (NBD_FLAG_CAN_MULTI_CONN)"
                 .to_owned(),
         );
     }

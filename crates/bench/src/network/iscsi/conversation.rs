@@ -3,10 +3,10 @@
 use std::io;
 use std::time::Instant;
 
-use ssdyno_spec::iscsi::{FINAL, READ, STATUS, event, opcode};
+use ssdyno_spec::iscsi::{FINAL, READ, STATUS, opcode};
 
 use super::cdb::Cdb;
-use super::pdu::{Header, Numbers};
+use super::pdu::{Header, Numbers, farewell};
 use super::sense::Ended;
 use crate::network::protocol::Trouble;
 use crate::network::stream::Stream;
@@ -103,7 +103,7 @@ impl Conversation<'_> {
                 opcode::SCSI_RESPONSE if header.word(16) == tag => {
                     return Ok((Ended::of(header.0[2], header.0[3], &data), read));
                 }
-                opcode::ASYNC_MESSAGE => {}
+                opcode::ASYNC_MESSAGE => stays(&header)?,
                 opcode::REJECT => {
                     let what =
                         format!("the target rejects a command (reason {:#04x})", header.0[2]);
@@ -131,8 +131,7 @@ impl Conversation<'_> {
                         self.send(pong, &[])?;
                     }
                 }
-                // The unit says something; all other events end the session.
-                opcode::ASYNC_MESSAGE if header.0[36] == event::SCSI => {}
+                opcode::ASYNC_MESSAGE => stays(&header)?,
                 kind => {
                     return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
                 }
@@ -143,6 +142,12 @@ impl Conversation<'_> {
 }
 
 const HELP: &str = "look at the target's log";
+
+/// Goes on after an asynchronous message, unless it ends the session: whoever waited for an answer then would wait until
+/// the deadline, and be told of a target that does not answer.
+fn stays(event: &Header) -> Result<(), Trouble> {
+    farewell(event).map_or(Ok(()), |why| Err(Trouble::new(why.to_owned(), HELP)))
+}
 
 /// Whether targets send messages of this kind.
 fn is_of_targets(kind: u8) -> bool {
@@ -161,5 +166,54 @@ fn failed(error: &io::Error) -> Trouble {
             "check that it is an iSCSI target that takes more sessions, and look at its log",
         ),
         _ => Trouble::new(format!("the login failed: {error}"), HELP),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+    use std::time::Duration;
+
+    use ssdyno_spec::iscsi::event;
+
+    use super::*;
+    use crate::network::iscsi::cdb;
+
+    /// What `ask` and `ping` come to, of a target that sends an event of this kind and then the answer.
+    fn after(code: u8) -> [Result<(), Trouble>; 2] {
+        let [mut asked, mut pinged] = [opcode::SCSI_RESPONSE, opcode::NOP_IN].map(|kind| {
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let mut told = Header::new(opcode::ASYNC_MESSAGE);
+            told.0[36] = code;
+            let mut answer = Header::new(kind);
+            answer.set(16, 1);
+            theirs.write_all(&[told.0, answer.0].concat()).unwrap();
+            (Stream::Unix(ours), theirs)
+        });
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let numbers = Numbers { command: 1, command_most: 1, status: 0 };
+        let talk = |stream| Conversation { stream, deadline, numbers };
+        let ended = talk(&mut asked.0).ask([0; 8], &cdb::test_unit_ready(), 0);
+        [ended.map(|(ended, _)| assert!(ended.is_good())), talk(&mut pinged.0).ping()]
+    }
+
+    /// RFC 7143, clause 11.9: events of a unit, of the vendor and those that are not known concern no session.
+    #[test]
+    fn only_a_farewell_ends_a_conversation() {
+        for code in [event::SCSI, 255, 9] {
+            assert!(after(code).iter().all(Result::is_ok), "{code}");
+        }
+        for (code, says) in [
+            (event::LOGOUT, "log out"),
+            (event::DROP_CONNECTION, "drops"),
+            (event::DROP_SESSION, "drops"),
+            (event::NEGOTIATE, "negotiation"),
+        ] {
+            for ended in after(code) {
+                let trouble = ended.unwrap_err();
+                assert!(trouble.what.contains(says), "{trouble:?}");
+            }
+        }
     }
 }

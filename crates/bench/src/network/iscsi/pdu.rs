@@ -1,6 +1,6 @@
 //! Headers of protocol data units (RFC 7143, clause 11), without digests.
 
-use ssdyno_spec::iscsi::{BHS_BYTES, FINAL, IMMEDIATE, NO_TAG, STATUS, opcode};
+use ssdyno_spec::iscsi::{BHS_BYTES, FINAL, IMMEDIATE, NO_TAG, STATUS, event, opcode};
 
 /// Most bytes of a data segment that is received: what is declared at login.
 pub(crate) const RECEIVE_MOST: u32 = 256 << 10;
@@ -160,6 +160,17 @@ impl Numbers {
         header.set(24, self.command);
         header.set(28, self.status);
         header
+    }
+}
+
+/// Why the connection is of no use after the event that the asynchronous message `header` tells of; `None` where the
+/// session goes on (RFC 7143, clause 11.9).
+pub(crate) fn farewell(header: &Header) -> Option<&'static str> {
+    match header.0[36] {
+        event::LOGOUT => Some("the target asks to log out"),
+        event::DROP_CONNECTION | event::DROP_SESSION => Some("the target drops the connection"),
+        event::NEGOTIATE => Some("the target asks for a new negotiation"),
+        _ => None,
     }
 }
 

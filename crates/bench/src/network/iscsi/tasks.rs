@@ -11,7 +11,7 @@ use ssdyno_spec::iscsi::{event, opcode};
 use super::cdb::{Shape, UNMAP_BYTES};
 use super::conversation::Conversation;
 use super::login::Parameters;
-use super::pdu::{Header, Numbers};
+use super::pdu::{Header, Numbers, farewell};
 use super::sense::Ended;
 use crate::engine::Outcome;
 use crate::network::protocol::{Outbox, Piece, Protocol};
@@ -357,23 +357,18 @@ impl Tasks {
 
     /// The target says something by itself.
     fn told(&mut self, header: &Header, data: &[u8]) -> Result<(), String> {
-        let code = header.0[36];
-        match code {
-            event::LOGOUT => Err("the target asks to log out".to_owned()),
-            event::DROP_CONNECTION | event::DROP_SESSION => {
-                Err("the target drops the connection".to_owned())
-            }
-            event::NEGOTIATE => Err("the target asks for a new negotiation".to_owned()),
+        if let Some(why) = farewell(header) {
+            return Err(why.to_owned());
+        }
+        let told = match header.0[36] {
             event::SCSI => {
                 let words = Ended::of(0, ssdyno_spec::scsi::status::CHECK_CONDITION, data).words();
-                self.remark(format!("the target reports: {words}"), None);
-                Ok(())
+                format!("the target reports: {words}")
             }
-            _ => {
-                self.remark(format!("the target sends an event of the kind {code:#04x}"), None);
-                Ok(())
-            }
-        }
+            code => format!("the target sends an event of the kind {code:#04x}"),
+        };
+        self.remark(told, None);
+        Ok(())
     }
 
     fn message(&mut self, header: &Header, data: &[u8], out: &mut Outbox) -> Result<Piece, String> {

@@ -121,9 +121,6 @@ impl Questions<'_, '_> {
 
     /// Blocks, their size, whether commands are long, and whether it is thin.
     fn capacity(&mut self) -> Result<(u64, Shape, bool), Trouble> {
-        let word = |data: &[u8], at: usize| {
-            data[at..at + 4].iter().fold(0_u64, |word, byte| word << 8 | u64::from(*byte))
-        };
         // The long form comes first: the short one cannot name more than 2^32 blocks, and only
         // the long one tells whether the unit is thin.
         let (ended, data) = self.ask(&cdb::read_capacity_16(32), 32)?;
@@ -135,8 +132,8 @@ impl Questions<'_, '_> {
         }
         // Of before SBC-2, or smaller than 2 TiB and simple.
         let data = self.need("READ CAPACITY", &cdb::read_capacity_10(), 8, 8)?;
-        let shape = Shape { block_bytes: word(&data, 4) as u32, long: false };
-        Ok((word(&data, 0) + 1, shape, false))
+        let (blocks, shape) = short_capacity(&data, &ended)?;
+        Ok((blocks, shape, false))
     }
 
     /// Whether it is protected, has FUA, and whether its cache is on; `None` where it does not tell.
@@ -151,6 +148,26 @@ impl Questions<'_, '_> {
         let flag = |flag| data[2] & flag != 0;
         Ok((flag(mode::DEVICE_SPECIFIC_WP), flag(mode::DEVICE_SPECIFIC_DPOFUA), cached))
     }
+}
+
+/// The big-endian number of four bytes at `at`.
+fn word(data: &[u8], at: usize) -> u64 {
+    data[at..at + 4].iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Blocks and their size, from the answer to READ CAPACITY (10) of a unit whose long form ended as `long`.
+fn short_capacity(data: &[u8], long: &Ended) -> Result<(u64, Shape), Trouble> {
+    let last = word(data, 0);
+    // The largest number is no address: it says that the capacity does not fit here, and that the
+    // long form has it (SBC-3, clause 5.15).
+    if last == u64::from(u32::MAX) {
+        let why = format!(
+            "the unit has too many blocks for READ CAPACITY (10), and READ CAPACITY (16) failed: {}",
+            long.words()
+        );
+        return Err(Trouble::new(why, "look at the target's log and at its device"));
+    }
+    Ok((last + 1, Shape { block_bytes: word(data, 4) as u32, long: false }))
 }
 
 /// Asks the unit `number` what it is.
@@ -218,4 +235,20 @@ pub(crate) fn look(
         notes,
     };
     Ok((unit, facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_capacity_may_say_that_it_is_too_short() {
+        let failed = Ended::Status(0x28);
+        let (blocks, shape) =
+            short_capacity(&[0xff, 0xff, 0xff, 0xfe, 0, 0, 2, 0], &failed).unwrap();
+        assert_eq!((blocks, shape.block_bytes, shape.long), (u32::MAX.into(), 512, false));
+        let trouble = short_capacity(&[0xff, 0xff, 0xff, 0xff, 0, 0, 2, 0], &failed).unwrap_err();
+        assert!(trouble.what.contains("too many blocks"), "{trouble:?}");
+        assert!(trouble.what.contains(&failed.words()), "{trouble:?}");
+    }
 }
