@@ -230,7 +230,8 @@ impl Series {
                 seen.bytes += if is_data(op) { part.sums.bytes } else { 0 };
                 seen.requests_by_op.add(op, part.sums.count);
                 seen.bytes_by_op.add(op, part.sums.bytes);
-                seen.latency_ns_sum += u64::try_from(part.sums.latency_ps / 1000).unwrap_or(0);
+                let ns = u64::try_from(part.sums.latency_ps / 1000).unwrap_or(u64::MAX);
+                seen.latency_ns_sum = seen.latency_ns_sum.saturating_add(ns);
                 part.latencies.count_into(&mut seen.histogram);
             }
             look(&seen);
@@ -376,6 +377,19 @@ mod tests {
         let mut empty = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(1))));
         empty.add_error(Op::Read, Time::from_us(3));
         assert_eq!(empty.points(Time::from_ms(1))[0].latency_ns_p99, None);
+    }
+
+    /// As a [glance](crate::totals::glance) at a run: the sum stays at its most and does not go back.
+    #[test]
+    fn a_sum_that_is_too_large_is_the_largest() {
+        let mut series = Series::new(Grid::new(Time::ZERO, Some(Time::from_ms(10))));
+        for (ms, latency_ps) in [(1, u128::MAX / 4), (11, 5_000)] {
+            let sums = OpSums { count: 1, latency_ps, ..OpSums::default() };
+            series.add_many(Op::Read, &sums, Time::from_ms(ms));
+        }
+        let mut seen = Vec::new();
+        series.snapshots(Time::from_ms(20), &mut |look| seen.push(look.latency_ns_sum));
+        assert_eq!(seen, [u64::MAX, u64::MAX]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Default for Slices {
 }
 
 impl Slices {
-    /// Completions in a slice to begin with.
+    /// Departures in a slice to begin with.
     const FIRST: u64 = 16;
     /// At this many, neighbours are joined.
     const MOST: usize = 64;
@@ -125,15 +125,17 @@ impl Slices {
         self.done.len()
     }
 
-    /// Whether a slice ends where `recorded` completions have been recorded.
+    /// Whether a slice ends with request number `departed`, counted over all that departed, recorded or not.
+    // The count of departures exists anyway; one of recorded requests would cost the hot path. Ramp-up and errors make
+    // slices hold less, which does no harm: each slice is weighted by what it holds.
     #[inline]
-    pub(crate) fn due(&self, recorded: u64) -> bool {
-        recorded >= self.next_at
+    pub(crate) fn due(&self, departed: u64) -> bool {
+        departed >= self.next_at
     }
 
     /// Ends a slice at `end`, from the state of all lanes.
     #[cold]
-    pub(crate) fn close(&mut self, recorded: u64, end: Time, lanes: [View<'_>; LANES]) {
+    pub(crate) fn close(&mut self, departed: u64, end: Time, lanes: [View<'_>; LANES]) {
         let mut slice = Slice { end, ..Slice::default() };
         for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
             *part = difference(before, view);
@@ -143,7 +145,7 @@ impl Slices {
             self.done.push(slice);
             self.shrink();
         }
-        self.next_at = recorded + self.size;
+        self.next_at = departed + self.size;
     }
 
     fn shrink(&mut self) {

@@ -265,8 +265,6 @@ mod tests {
         (0..points).map(|_| 1.0 + spread * normal()).collect()
     }
 
-    /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of
-    /// each are not steady from start to end.
     /// Steady for the rule of the series from the start, but told as a warm-up for a while: the figures of the stretch are those behind it.
     #[test]
     fn a_warm_up_is_not_steady() {
@@ -280,6 +278,8 @@ mod tests {
         assert!(behind.steady_share < 0.93);
     }
 
+    /// 1000 runs of independent noise of 1, 5 and 15 % a window (seeds 0 to 999): at most 10 of
+    /// each are not steady from start to end.
     #[test]
     fn false_alarms() {
         for spread in [0.01, 0.05, 0.15] {

@@ -28,6 +28,8 @@ const HEAD_MOST: u64 = 1 << 26;
 /// Most words of a chunk, as an attempt to get memory for a damaged length is none of ours.
 const WORDS_MOST: u32 = 1 << 24;
 const LENGTHS_MOST: u32 = 256;
+/// More jobs than any run has. The checksum covers the words alone, and tables by job are as long as the largest number.
+pub(super) const JOBS_MOST: u32 = 1 << 20;
 
 /// What a file of rows says of its run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -166,7 +168,10 @@ pub(crate) fn read_chunk(
     let (start_ns, expected) = (number(&head[24..32]), number(&head[32..40]));
     // The lengths are looked at before memory is asked for. They come from a file that may be
     // damaged.
-    let is_sound = head[..8] == CHUNK_MARK && count <= WORDS_MOST && lengths <= LENGTHS_MOST;
+    let is_sound = head[..8] == CHUNK_MARK
+        && job < JOBS_MOST
+        && count <= WORDS_MOST
+        && lengths <= LENGTHS_MOST;
     let lengths_end = at + CHUNK_HEAD as u64 + 4 * u64::from(lengths);
     let words_at = lengths_end + padding(lengths_end) as u64;
     let next = words_at + 16 * u64::from(count);

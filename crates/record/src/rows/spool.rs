@@ -127,11 +127,12 @@ impl Shared {
         if self.made.load(Ordering::Relaxed) >= self.most || memory::is_scarce(1) {
             return None;
         }
-        self.make_ready()
+        self.make_ready(CHUNK_WORDS)
     }
 
-    /// One more chunk, if there may be more, and the system gives memory for it: what is left was looked at.
-    fn make_ready(&self) -> Option<Vec<u128>> {
+    /// One more chunk of so many words, if there may be more, and the system gives memory for it: what is left was
+    /// looked at.
+    fn make_ready(&self, words: usize) -> Option<Vec<u128>> {
         // Several jobs may be here at once. Each adds before it looks, so the limit holds
         // without a lock; one that was too late takes its part back.
         if self.made.fetch_add(1, Ordering::Relaxed) >= self.most {
@@ -139,7 +140,12 @@ impl Shared {
             return None;
         }
         let mut chunk = Vec::new();
-        memory::reserve(&mut chunk, CHUNK_WORDS).then_some(chunk)
+        if !memory::reserve(&mut chunk, words) {
+            // A chunk that was refused does not count: there may be memory for it later.
+            self.made.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(chunk)
     }
 
     /// Removes the file: its rows are elsewhere now.
@@ -240,7 +246,7 @@ impl Spool {
         let most = most.max(ready);
         let shared = Arc::new(Shared::new(path, file, most));
         for _ in 0..ready {
-            let Some(mut chunk) = shared.make_ready() else { break };
+            let Some(mut chunk) = shared.make_ready(CHUNK_WORDS) else { break };
             // What a system hands out costs most when it is first written.
             chunk.resize(CHUNK_WORDS, 0);
             chunk.clear();
@@ -343,6 +349,8 @@ fn write(shared: &Shared, receiver: &Receiver<Message>, mut file: File, mut at: 
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Seek, SeekFrom};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -420,6 +428,40 @@ mod tests {
         let before = shared.lost();
         strip.hand_over();
         assert_eq!(shared.lost(), before);
+    }
+
+    #[test]
+    fn a_chunk_that_memory_was_refused_for_may_be_made_later() {
+        let shared = Shared::new(PathBuf::new(), tempfile::tempfile().unwrap(), 1);
+        assert!(shared.make_ready(usize::MAX / 32).is_none());
+        assert!(shared.make_ready(CHUNK_WORDS).is_some());
+        assert!(shared.make_ready(CHUNK_WORDS).is_none(), "one is the limit");
+    }
+
+    /// The number of the job is in no checksum. Tables by job are as long as the largest number, so one of a damaged
+    /// head must not be believed.
+    #[test]
+    fn a_chunk_of_a_job_that_cannot_be_is_damaged() {
+        let row = Row::punctual(&ssdyno_block::Request::flush(), 1, 1, ssdyno_block::Status::Ok);
+        for (job, kept) in [(file::JOBS_MOST - 1, 2), (file::JOBS_MOST, 1), (u32::MAX, 1)] {
+            let directory = tempfile::tempdir().unwrap();
+            let mut spool = Spool::create(directory.path(), &Head::default(), 1).unwrap();
+            let mut strip = spooled(&spool, 0);
+            strip.push(&row);
+            strip.end();
+            spool.close();
+            let path = directory.path().join(ROWS_FILE);
+            let mut file = File::options().read(true).write(true).open(&path).unwrap();
+            // The same once more, as of that job: its number is the bytes 8 to 11 of the chunk.
+            let (_, at) = file::read_head(&mut file).unwrap().unwrap();
+            let mut again = fs::read(&path).unwrap().split_off(at as usize);
+            again[8..12].copy_from_slice(&job.to_le_bytes());
+            file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(&again)).unwrap();
+            // The strip holds the file, too, and its lock.
+            drop((strip, spool, file));
+            let (result, _) = recover(directory.path()).unwrap();
+            assert_eq!(result.requests, kept, "{job}");
+        }
     }
 
     #[test]
