@@ -181,7 +181,9 @@ impl Dftl {
         let number = self.cache.group_of(page);
         self.write_translation_page(number, FlashCause::Mapping, out)?;
         // The version just written contains what cleaning had changed. The number stays in the
-        // queue, and `rewrite_stale` skips it there: removing it would need a search.
+        // queue, and `rewrite_stale` skips it there: removing it would need a search. A page that
+        // is out of date again meanwhile has two places, of which the first that comes rewrites
+        // it. A call adds one such place and takes up to a block's worth, so they stay few.
         let number = self.device_page(page);
         self.is_stale[number as usize] = false;
         Ok(())

@@ -42,15 +42,37 @@ impl Endurance {
 
     /// Draws the next block: the erases it survives; 0 = bad from the factory, `u32::MAX` = endless.
     pub fn draw(&mut self) -> u32 {
-        if self.rng.unit() < self.factory_bad {
+        let is_bad = self.rng.unit() < self.factory_bad;
+        let Some(mean) = self.mean_cycles else { return if is_bad { 0 } else { u32::MAX } };
+        // Twelve uniforms make a normal deviate, good to three sigma: ample for wear. They are
+        // drawn for bad blocks, too, so that the lives of others do not depend on `factory_bad`.
+        let normal: f64 = (0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0;
+        if is_bad {
             return 0;
         }
-        let Some(mean) = self.mean_cycles else { return u32::MAX };
-        // Twelve uniforms make a normal deviate, good to three sigma: ample for wear.
-        let normal: f64 = (0..12).map(|_| self.rng.unit()).sum::<f64>() - 6.0;
         let cycles = f64::from(mean) * (1.0 + self.spread * normal);
         // A life of 0 means bad from the factory. A wide spread can draw a negative number of
         // cycles, which the conversion turns into 0, and such a block survives one erase.
         (cycles.round() as u32).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two devices that differ in `factory_bad` alone share random numbers: one block is bad or it is not, and the
+    /// others live as long.
+    #[test]
+    fn blocks_bad_from_the_factory_change_no_other_life() {
+        let lives = |factory_bad| {
+            let rng = Rng::new(7, "flash endurance");
+            let mean_cycles = Some(3_000);
+            Endurance { mean_cycles, spread: 0.2, factory_bad, rng }.draw_all(1_000)
+        };
+        let (all, some) = (lives(0.0), lives(0.1));
+        let bad = some.iter().filter(|life| **life == 0).count();
+        assert!((50..200).contains(&bad), "{bad}");
+        assert!(all.iter().zip(&some).all(|(all, some)| *some == 0 || some == all));
     }
 }
