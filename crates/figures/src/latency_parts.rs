@@ -49,7 +49,7 @@ pub struct OpLatencyParts {
 /// time of using it. For a request of several pages, the parts are of the page that arrives last.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MeanParts {
-    /// All parts together.
+    /// Sum of all parts.
     pub total: f64,
     /// Outside the device: host, driver, interrupts, network; 0 if the workload goes directly to the device.
     pub host: f64,

@@ -160,8 +160,8 @@ pub struct CacheAccount {
     pub journal_pages: u64,
     /// Pages of metadata read.
     pub metadata_reads: u64,
-    /// Times a writer had to wait because too much was dirty.
+    /// Number of times a writer had to wait because too many pages were dirty.
     pub throttled: u64,
-    /// Most pages dirty or being written at a time.
+    /// Maximum number of pages dirty or being written at the same time.
     pub dirty_pages_max: u64,
 }

@@ -42,7 +42,7 @@ pub(crate) enum Prepared {
     Served(Time),
     /// Its next command waits for those before it.
     Barrier,
-    /// There is no buffer.
+    /// No buffer.
     NoBuffer,
     /// Too much is dirty.
     Throttled,

@@ -28,21 +28,21 @@ pub struct HostConfig {
     pub description: String,
     /// The processor.
     pub cpu: CpuConfig,
-    /// What each thing costs the core that does it (S0-34).
+    /// Cost of each operation for the core that executes it (S0-34).
     pub costs: CostConfig,
-    /// How locks are handed over.
+    /// How locks pass from core to core.
     #[serde(default)]
     pub lock: LockConfig,
-    /// What lies between a process and the driver.
+    /// The layer between a process and the driver.
     #[serde(default)]
     pub stack: StackConfig,
     /// The page cache; none: direct I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheConfig>,
-    /// The file system over it; none: the cache is that of the block device.
+    /// The file system over the page cache; none: the cache of the block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<FileSystemConfig>,
-    /// How threads issue where the command line does not say.
+    /// How threads issue requests if the command line does not set it.
     #[serde(default)]
     pub threads: ThreadMode,
 }
@@ -53,17 +53,17 @@ pub struct HostConfig {
 pub struct CpuConfig {
     /// Cores, 1 to 1024.
     pub cores: u16,
-    /// Their clock: what a cost in cycles is divided by.
+    /// Clock of the cores, for the conversion of costs in cycles.
     pub clock: Frequency,
-    /// From idleness to the first instruction (leaving a C-state): a delay, not work.
+    /// Time from idle to the first instruction (leaving a C-state): a delay, not work.
     #[serde(default)]
     pub idle_exit: Span,
-    /// After so much work in one go a thread lets others have the core.
+    /// Maximum time of uninterrupted work before a thread yields the core.
     #[serde(default = "time_slice")]
     pub time_slice: Span,
-    /// What one core draws while it works, for the estimate of energy.
+    /// Power of one core while it works, for the estimate of energy.
     pub active_power: Watts,
-    /// What one core draws while it idles.
+    /// Power of one core while it idles.
     pub idle_power: Watts,
 }
 
@@ -71,49 +71,49 @@ fn time_slice() -> Span {
     Span(Time::from_ms(4))
 }
 
-/// The `[costs]` table. All but `interrupt_delivery` are work of a core.
+/// The `[costs]` table. All keys except `interrupt_delivery` are work of a core.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostConfig {
-    /// Into the kernel and out again, once a request; with asynchronous threads and batches once
-    /// for all requests issued together.
+    /// Kernel entry and exit, once per request; with asynchronous threads and batches once for all requests issued
+    /// together.
     pub system_call: Cost,
-    /// The block layer, once a request.
+    /// The block layer, once per request.
     pub request: Cost,
-    /// The block layer, once a piece (bio) of a request that goes to the driver.
+    /// The block layer, once per piece (bio) of a request that goes to the driver.
     pub piece: Cost,
-    /// Translation to SCSI and back, once a command; only with the SCSI stack (S1-51).
+    /// Translation to SCSI and back, once per command; only with the SCSI stack (S1-51).
     pub scsi: Cost,
     /// The driver: building and issuing one command.
     pub command: Cost,
-    /// Taking and giving up a lock that is free.
+    /// Acquiring and releasing a free lock.
     pub lock: Cost,
-    /// From one core's release of a lock to the next one's start: cache lines move.
+    /// Time from one core's release of a lock to the start of the next core: cache lines move.
     pub lock_handover: Cost,
     /// A posted register write.
     pub register_write: Cost,
     /// A register read: the core stalls (S1-4).
     pub register_read: Cost,
-    /// From a register write to its arrival at the device: a delay, not work. The port takes it.
+    /// Time from a register write to its arrival at the device: a delay, not work. It occupies the port.
     pub register_delivery: Span,
-    /// From the message of the device to the handler's core: a delay, not work. The port takes it.
+    /// Time from the message of the device to the handler's core: a delay, not work. It occupies the port.
     pub interrupt_delivery: Span,
     /// Interrupt entry, dispatch to the handler, and exit.
     pub interrupt: Cost,
     /// Handling one completed command.
     pub completion: Cost,
-    /// Waking a thread, on the core that does it.
+    /// Waking a thread, on the core that wakes it.
     pub wakeup: Cost,
     /// Switching to another thread.
     pub context_switch: Cost,
-    /// One look for completions.
+    /// One poll for completions.
     pub poll: Cost,
-    /// Data between process and kernel buffers; needed with `stack.copy`.
+    /// Rate of the copy between process and kernel buffers; needed with `stack.copy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copy: Option<Bandwidth>,
 }
 
-/// In which order cores get a lock, or a place in a full queue.
+/// The order in which cores get a lock, or a place in a full queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LockOrder {
@@ -130,7 +130,7 @@ pub enum LockOrder {
 pub struct LockConfig {
     /// `fifo` or `random`.
     pub order: LockOrder,
-    /// Chance of the favoured core against that of each other, 1 or more; for `random`.
+    /// Probability of the favoured core relative to each other core, 1 or more; for `random`.
     pub favoured_weight: f64,
 }
 
@@ -144,24 +144,24 @@ impl Default for LockConfig {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StackConfig {
-    /// System calls of a request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each for
+    /// System calls per request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each at the cost of
     /// `costs.system_call`.
     pub system_calls: u32,
-    /// Context switches of a request beyond those that come out of its waiting (S4-38): helper
-    /// threads of the process, each for `costs.context_switch`.
+    /// Context switches per request in addition to the switches due to waiting (S4-38): helper threads of the process,
+    /// each at the cost of `costs.context_switch`.
     pub extra_switches: f64,
-    /// Data is copied between the process and buffers of the kernel; without, the device reads
-    /// and writes the process' memory (direct I/O).
+    /// Copy data between the process and buffers of the kernel. Without, the device reads and writes the process'
+    /// memory (direct I/O).
     pub copy: bool,
-    /// Largest piece of a request that goes to the driver as one command (S1-52: 32 KiB; S0-1: one
-    /// page). None: as much as the driver takes.
+    /// Maximum size of the pieces of a request that go to the driver as one command (S1-52: 32 KiB; S0-1: one page).
+    /// None: as large as the driver accepts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
-    /// Buffers of the kernel: most commands between submission and completion. None: no limit.
+    /// Number of kernel buffers: the maximum number of commands between submission and completion. None: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffers: Option<u32>,
-    /// A write is complete for its thread once its data is copied and all its commands are with
-    /// the driver (S1-56). Needs `copy`.
+    /// A write is complete for its thread when its data is copied and all its commands are with the driver (S1-56).
+    /// Needs `copy`.
     pub write_behind: bool,
 }
 
@@ -179,31 +179,31 @@ impl Default for StackConfig {
 }
 
 ssdyno_block::named! {
-    /// How threads issue.
+    /// How threads issue requests.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum ThreadMode: name {
-        /// One request at a time: every outstanding request has a thread of its own (S0-5).
+        /// One request at a time: every outstanding request has its own thread (S0-5).
         #[default]
         Sync = "sync",
-        /// Each thread keeps its share of the requests outstanding, and issues again as they complete.
+        /// Each thread keeps its share of the requests outstanding, and issues new requests as they complete.
         Async = "async",
-        /// Each thread issues its share, then waits for all of it (S1-64).
+        /// Each thread issues its share, then waits for all requests of the share (S1-64).
         Batch = "batch",
     }
 }
 
 ssdyno_block::named! {
-    /// How a thread learns that its request is done.
+    /// How a thread waits for a completion.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum CompletionWait: name {
-        /// It sleeps; the device interrupts.
+        /// The thread sleeps until the interrupt of the device.
         #[default]
         Interrupt = "interrupt",
-        /// It looks until it is there, unless another thread wants the core.
+        /// The thread polls until the completion arrives, unless another thread wants the core.
         Poll = "poll",
-        /// It sleeps for half of the mean time of the last requests, then looks.
+        /// The thread sleeps for half of the mean time of the last requests, then polls.
         Hybrid = "hybrid",
     }
 }
@@ -213,7 +213,7 @@ ssdyno_block::named! {
 pub struct HostUse {
     /// Cores that take part, 1 to those of the host; threads are spread over them in turn.
     pub cores: u16,
-    /// How threads issue.
+    /// How threads issue requests.
     pub mode: ThreadMode,
     /// Threads with [`ThreadMode::Async`] and [`ThreadMode::Batch`].
     pub threads: u32,

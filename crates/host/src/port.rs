@@ -25,7 +25,7 @@ pub struct Choice {
 pub struct ResentCommand {
     /// The core that did.
     pub core: u16,
-    /// What it is.
+    /// Operation of the command.
     pub op: Op,
     /// Bytes that it moves.
     pub bytes: u32,

@@ -43,7 +43,7 @@ pub(crate) struct AssumedValue {
     /// All values that are possible, where not all are.
     #[serde(default)]
     pub(crate) allowed: Vec<f64>,
-    /// Where the range comes from.
+    /// Source of the range.
     pub(crate) reason: String,
     /// Claims whose answer may depend on it.
     pub(crate) claims: Vec<String>,

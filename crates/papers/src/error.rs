@@ -48,7 +48,7 @@ pub enum PaperError {
     /// Experiments over a network that cannot be carried out.
     #[error("{problem}{}{help}", if help.is_empty() { "" } else { "; " })]
     Hosts {
-        /// What is wrong.
+        /// The problem.
         problem: String,
         /// What to do; may be empty.
         help: String,
@@ -59,7 +59,7 @@ pub enum PaperError {
     Defect {
         /// Which file.
         file: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
 }

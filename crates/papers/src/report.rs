@@ -5,28 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Answer;
 
-/// One printed number and what becomes of it.
+/// One printed number and our results for it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FigureCell {
     /// Paper, table, column, row with unit: `S3/table3/random_write/energy_joules`.
     pub id: String,
-    /// What the paper prints; `null` where it prints nothing of what was run: a drive of the user's.
+    /// The number in the paper; `null` if the paper has no number for the run: a drive of the user.
     pub printed: Option<f64>,
-    /// The same, digit by digit.
+    /// The printed number, digit by digit.
     pub printed_text: String,
-    /// What the paper's own printed parameters give; `null` where they give nothing, or where what
-    /// they need was not run.
+    /// Result with the paper's own printed parameters; `null` if they give no result, or if a required run is missing.
     pub as_printed_model: Option<f64>,
-    /// What the corrected model gives; `null` where it was not run.
+    /// Result of the corrected model; `null` if it was not run.
     pub ours: Option<f64>,
     /// (ours - printed) / printed.
     pub relative_error: Option<f64>,
     /// Largest error that counts as a match, as a share of `printed`: 1 %, 0.1 % for IOPS and time.
     pub tolerance: f64,
-    /// Whether the corrected model should match: it was run in full, and the printed
-    /// number is not wrong.
+    /// Whether the corrected model should match: its run is complete, and the printed number is not wrong.
     pub expected_to_match: bool,
-    /// What a reader must know; empty where nothing.
+    /// Note for the reader; may be empty.
     pub note: String,
 }
 
@@ -37,47 +35,47 @@ impl FigureCell {
     }
 }
 
-/// A statement about the paper, checked.
+/// A statement about the paper, with our check.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Claim {
     /// `S3/claims/iops_are_the_loads`.
     pub id: String,
     /// The statement.
     pub text: String,
-    /// Whether it holds; `null` where that is not decided: what it needs was not run, it is undecided,
-    /// or assumed (see `state`).
+    /// Whether the statement holds; `null` if it is not decided: a required run is missing, or the statement is
+    /// undecided or assumed (see `state`).
     pub holds: Option<bool>,
-    /// What is to be thought of it; `null` where what it needs was not run.
+    /// State of the statement; `null` if a required run is missing.
     #[serde(default)]
     pub state: Option<ClaimState>,
-    /// The numbers behind the answer.
+    /// The numbers behind the decision.
     pub evidence: String,
-    /// The assumed values that were varied for it; those that decide it first.
+    /// The assumed values that were varied for the statement; the decisive values first.
     #[serde(default)]
     pub assumptions: Vec<Assumption>,
 }
 
-/// A value that no paper prints, and what the claim is with others in its place. Each is varied alone.
+/// A value that no paper prints, and the state of the claim with other values. Each value is varied alone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Assumption {
-    /// What it is.
+    /// Name of the assumed quantity.
     pub name: String,
-    /// Where it stands: keys of the host, the device, the network or the plan.
+    /// Its keys in the host, the device, the network or the plan.
     pub keys: Vec<String>,
-    /// What is assumed, with its unit, or as a multiple of what the presets have.
+    /// The assumed value with its unit, or as a multiple of the value in the presets.
     pub assumed: String,
-    /// The least that is plausible.
+    /// Smallest plausible value.
     pub low: String,
-    /// The most.
+    /// Greatest plausible value.
     pub high: String,
-    /// The value at which the effect is not put in; `null` where there is none.
+    /// The value without the assumed effect; `null` if there is none.
     pub neutral: Option<String>,
-    /// Where the range comes from.
+    /// Source of the range.
     pub reason: String,
-    /// True if the state of the claim follows from it: the claim is gone at the neutral value, or is
-    /// another one within the range.
+    /// True if the state of the claim depends on the value: the claim does not hold at the neutral value, or its state
+    /// changes within the range.
     pub decides: bool,
-    /// What the claim is at each value that was tried, by rising value.
+    /// State of the claim at each value that was tried, by ascending value.
     pub tried: Vec<Trial>,
 }
 
@@ -86,7 +84,7 @@ pub struct Assumption {
 pub struct Trial {
     /// The value.
     pub value: String,
-    /// What the runs with it say: never `assumed`.
+    /// State from the runs with this value: never `assumed`.
     pub state: ClaimState,
 }
 
@@ -114,18 +112,19 @@ impl Assumption {
 }
 
 ssdyno_block::named! {
-    /// What is to be thought of a statement, by the rule of `docs/claims.md`.
+    /// State of a statement, by the rule of `docs/claims.md`.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ClaimState: words {
-        /// It holds.
+        /// The statement holds.
         Holds = "holds",
-        /// It does not.
+        /// The statement does not hold.
         DoesNotHold = "does not hold",
-        /// Its figures are too near to its boundary to say, or it is another one with an assumed value
-        /// elsewhere in its plausible range.
+        /// The figures are too near to the boundary for a decision, or the state changes with an assumed value within
+        /// its plausible range.
         Undecided = "undecided",
-        /// It holds because its cause was put in: it does not with an assumed value at its neutral one.
+        /// The statement holds because its cause was assumed: it does not hold with an assumed value at its neutral
+        /// value.
         Assumed = "assumed",
     }
 }
@@ -151,27 +150,27 @@ impl From<Answer> for ClaimState {
     }
 }
 
-/// A figure, drawn.
+/// A drawn figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// `S3/figure3`.
     pub id: String,
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
     /// The drawing, a complete SVG document.
     pub svg: String,
 }
 
-/// The numbers behind a figure that prints none of its own: columns of text for people.
+/// The numbers behind a figure that prints no numbers: columns of text.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FigureTable {
-    /// `S0/figure5`: that of the figure.
+    /// Identifier of the figure: `S0/figure5`.
     pub id: String,
-    /// What it shows.
+    /// Title of the table.
     pub title: String,
-    /// Heads of the columns, each with its unit.
+    /// Headings of the columns, each with its unit.
     pub columns: Vec<String>,
-    /// Rows, as many cells each as there are columns.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -188,9 +187,9 @@ pub struct RunSummary {
     pub requests: u64,
     /// Arrival of the last request, in s.
     pub simulated_seconds: f64,
-    /// What the simulation took.
+    /// Wall time of the simulation.
     pub wall_seconds: f64,
-    /// Mean latency inside the device: what the paper prints.
+    /// Mean latency inside the device, as in the paper.
     pub device_latency_ms: f64,
     /// Mean latency with the wait before the device (S3-37).
     pub latency_ms: f64,
@@ -200,13 +199,14 @@ pub struct RunSummary {
     pub erases: u64,
     /// Valid pages moved by cleaning.
     pub relocations: u64,
-    /// Pages programmed by page written by the host, summaries left out; `null` without writes.
+    /// Number of pages programmed divided by the number of pages the host wrote, without summaries; `null` without
+    /// writes.
     pub write_amplification: Option<f64>,
-    /// Energy above that of the idle device (S3-42).
+    /// Energy above the energy of the idle device (S3-42).
     pub above_idle_joules: f64,
-    /// Energy by request, idle share included (S3-42), in J.
+    /// Energy per request, idle share included (S3-42), in J.
     pub joules_per_request: f64,
-    /// True if it was stopped before its end.
+    /// True if the simulation was stopped before its end.
     pub partial: bool,
 }
 
@@ -234,20 +234,20 @@ impl RunSummary {
 pub struct PapersReport {
     /// Title of the paper.
     pub title: String,
-    /// Printed numbers beside ours.
+    /// Printed numbers beside our results.
     pub cells: Vec<FigureCell>,
-    /// Statements, checked.
+    /// Checked statements.
     pub claims: Vec<Claim>,
-    /// Figures, drawn.
+    /// Drawn figures.
     pub figures: Vec<Figure>,
     /// The numbers of figures.
     #[serde(default)]
     pub tables: Vec<FigureTable>,
-    /// The simulations behind them.
+    /// The simulations behind the results.
     pub runs: Vec<RunSummary>,
-    /// What a reader must know of the whole.
+    /// Notes on the whole report.
     pub notes: Vec<String>,
-    /// True if something was stopped before its end.
+    /// True if a simulation was stopped before its end.
     pub partial: bool,
 }
 

@@ -10,7 +10,7 @@ pub enum ProfileError {
     Plan {
         /// What does not.
         what: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
     /// The target cannot be loaded.
@@ -19,7 +19,7 @@ pub enum ProfileError {
     /// Requests of a whole test, or of many slices in a row, ended in errors.
     #[error("{errors} requests ended in an error, the last ones in {test}")]
     Requests {
-        /// How many.
+        /// Number of errors.
         errors: u64,
         /// In which test.
         test: String,
@@ -40,7 +40,7 @@ impl From<Failure> for ProfileError {
 }
 
 impl ProfileError {
-    /// What to do.
+    /// The remedy.
     pub fn help(&self) -> String {
         match self {
             ProfileError::Plan { help, .. } => help.clone(),

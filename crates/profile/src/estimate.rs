@@ -49,14 +49,14 @@ pub struct CurvePoint {
     pub size_bytes: u64,
     /// Time per request; the mean of the repetitions, or the value on the line.
     pub access_time_ns: f64,
-    /// Lower end of the 90 % interval; `null` where nothing was repeated. On a line it follows from the spread
-    /// of the measured points alone, not from how well a line fits.
+    /// Lower end of the 90 % interval; `null` without repetitions. On a line it follows from the spread of the measured
+    /// points alone, not from the fit of the line.
     pub low: Option<f64>,
-    /// Upper end of the 90 % interval; `null` where nothing was repeated.
+    /// Upper end of the 90 % interval; `null` without repetitions.
     pub high: Option<f64>,
-    /// Whether it was measured and not estimated.
+    /// Whether the time was measured and not estimated.
     pub measured: bool,
-    /// How many times it was measured; 0 if it was estimated.
+    /// Number of measurements; 0 for an estimate.
     pub repetitions: u32,
 }
 

@@ -15,32 +15,32 @@ pub enum DeviceState {
     Steady,
     /// The device was faster at first (a write cache, credits), then steady.
     Burst,
-    /// The device became slower and slower.
+    /// The device became slower throughout the test.
     Throttled,
     /// Too few slices, or the device became faster.
     #[default]
     Unknown,
 }
 
-/// What the slices say about the device.
+/// Verdict on the device from the slices.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The state.
     pub state: DeviceState,
-    /// How long the burst lasted: of the whole device, in seconds of device time from the first test; of a write cache,
-    /// from the first request of a slice; `null` if there was none.
+    /// Length of the burst: of the whole device, in seconds of device time from the first test; of a write cache, from
+    /// the first request of a slice; `null` without a burst.
     pub burst_seconds: Option<f64>,
-    /// Bytes that a write cache held when the burst ended; `null` if no slice of writes had a burst.
+    /// Bytes that a write cache held at the end of the burst; `null` if no slice of writes had a burst.
     #[serde(default)]
     pub burst_bytes: Option<u64>,
-    /// The same in words, with the figures.
+    /// The verdict in words, with the figures.
     pub text: String,
 }
 
 /// A request size from which the access time follows another line (stripe, cache, maximum transfer).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Breakpoint {
-    /// The smallest size known to lie beyond it.
+    /// The smallest size that is known to be beyond the breakpoint.
     pub size_bytes: u64,
     /// Whether measurements that were held out of the fit agree. The curve has a breakpoint only if they do.
     pub held_out_agrees: bool,
@@ -49,7 +49,8 @@ pub struct Breakpoint {
 /// How well the curve of a test describes its sizes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LackOfFit {
-    /// Standard deviation of sizes from the curve beyond noise, divided by the access time: 0 if noise explains all.
+    /// Standard deviation of sizes from the curve beyond noise, divided by the access time: 0 if noise explains all
+    /// deviations.
     pub relative: f64,
     /// Probability of residuals this large by noise alone (F-test), 0 to 1.
     pub p_value: f64,

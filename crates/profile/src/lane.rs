@@ -84,7 +84,7 @@ pub(crate) struct Lane {
     pub(crate) spent: f64,
     /// Tests begun in this session.
     tests: u64,
-    /// Tests that the time limit ended: those that count, and those with too few requests.
+    /// Number of tests that the time limit ended and that count.
     cut: u64,
     dropped: u64,
     failed: Failed,

@@ -92,23 +92,23 @@ impl fmt::Display for ProfileTest {
     }
 }
 
-/// One test with one request size, done once.
+/// One measurement of one test with one request size.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
-    /// Which test.
+    /// The test.
     pub test: ProfileTest,
     /// Size of every request.
     pub size_bytes: u64,
-    /// Requests that count. Those that a slice sent before them do not.
+    /// Number of requests that count, without the `lead` of a slice.
     pub requests: u64,
-    /// How long they took together, on the clock of the device.
+    /// Total time of these requests, on the clock of the device.
     pub seconds: f64,
-    /// Whether every record of the span was accessed. If not, it was a slice, or the time limit ended the test.
+    /// Whether the test accessed every record of the span. If not, it was a slice, or the time limit ended the test.
     pub whole: bool,
     /// Requests of a slice that do not count: they changed the pattern, or filled the write cache.
     #[serde(default)]
     pub lead: u64,
-    /// The writes were faster at first; `null` if they were not, and with methods that measure whole tests alone.
+    /// The faster start of the writes; `null` without a burst, and with methods that measure only whole tests.
     #[serde(default)]
     pub burst: Option<Burst>,
 }
@@ -118,13 +118,13 @@ pub struct Measurement {
 pub struct Burst {
     /// Requests until the rate dropped.
     pub requests: u64,
-    /// How long they took.
+    /// Time of these requests.
     pub seconds: f64,
-    /// Bytes by which the host was ahead of the sustained rate at the end of the slice: what the cache held.
+    /// Bytes that the host was ahead of the sustained rate at the end of the slice: the contents of the cache.
     pub held_bytes: f64,
     /// `held_bytes` divided by the bytes of a whole test, 0 to 1.
     pub share: f64,
-    /// Whether enough requests followed the burst to know the sustained rate. If not, a slice does not count.
+    /// Whether enough requests followed the burst for the sustained rate. If not, a slice does not count.
     pub settled: bool,
 }
 

@@ -19,77 +19,80 @@ use crate::stopped::StoppedBecause;
 /// Version of the shape of [`ProfileResult`].
 const SCHEMA_VERSION: u32 = 1;
 
-/// All figures of one profile, as `result.json` and `--json` give them (S2-1). Additions do not raise
-/// `schema_version`, renames do.
+/// All figures of one profile, as in `result.json` and `--json` (S2-1). New keys do not raise `schema_version`; renamed
+/// keys do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileResult {
-    /// Version of this shape.
+    /// Version of this format.
     pub schema_version: u32,
-    /// What was profiled, as the user named it.
+    /// Name of the target, as the user gave it.
     pub target: String,
-    /// How sizes were chosen.
+    /// The method that chose the sizes.
     pub method: MethodName,
-    /// The seed that repeats it.
+    /// The seed that repeats the profile.
     pub seed: u64,
     /// Bytes from the start of the target that every test accesses.
     pub span_bytes: u64,
-    /// Requests outstanding; of several depths (`more_depths`) the first. All other figures here are those of this depth.
+    /// Requests outstanding; for several depths (`more_depths`) the first depth. All other figures here are of this
+    /// depth.
     pub depth: u32,
-    /// Why there were no more tests.
+    /// Reason why the profile has no more tests.
     pub stopped_because: StoppedBecause,
-    /// Time that all tests took together, on the clock of the device.
+    /// Total time of all tests, on the clock of the device.
     pub seconds_spent: f64,
-    /// Time that it took on the wall; the only figure that differs between two simulations with one seed.
+    /// Wall time of the profile; the only figure that differs between two simulations with the same seed.
     pub wall_seconds: f64,
     /// Every request size of the plan once, ascending.
     pub sizes_bytes: Vec<u64>,
-    /// Throughput of sequential reads divided by that of random reads. A size about which nothing is known is left
-    /// out; empty without reads.
+    /// Throughput of sequential reads divided by throughput of random reads. A size without data is left out; empty
+    /// without reads.
     pub read_ratio: Vec<Ratio>,
-    /// The same of writes.
+    /// Throughput of sequential writes divided by throughput of random writes, as `read_ratio`.
     pub write_ratio: Vec<Ratio>,
-    /// Mean, minimum and maximum of both.
+    /// Mean, minimum and maximum of both ratios.
     pub summary: ProfileSummary,
-    /// The access time per request by size, of each test.
+    /// Access time per request by size, for each test.
     pub curves: ByTest,
     /// Whether the device was steady; `unknown` with methods that have no reference points.
     pub verdict: Verdict,
-    /// Breakpoints of the curve of each test; empty with other methods than `adaptive`.
+    /// Breakpoints of the curve of each test; empty with methods other than `adaptive`.
     pub breakpoints: BTreeMap<ProfileTest, Vec<Breakpoint>>,
-    /// How well the curve of each test describes its sizes; empty with other methods than `adaptive`.
+    /// Fit of the curve of each test to its sizes; empty with methods other than `adaptive`.
     pub lack_of_fit: BTreeMap<ProfileTest, LackOfFit>,
-    /// How far two repetitions of the same test differ: the median over tests and sizes of the standard
-    /// deviation divided by the mean; `null` where nothing was repeated.
+    /// Difference between repetitions of the same test: the median over tests and sizes of the standard deviation
+    /// divided by the mean; `null` without repetitions.
     pub noise_floor: Option<f64>,
-    /// Where an optimisation pays; empty without `--threshold`.
+    /// Request sizes for which an optimisation pays; empty without `--threshold`.
     pub advice: Vec<Advice>,
-    /// Every test that was done, in its order.
+    /// All tests in the order of the measurements.
     pub measurements: Vec<Measurement>,
-    /// What `capacity` found; left out with other methods. The figures of ratios are empty with it.
+    /// Result of `capacity`; left out with other methods. With it, the figures of ratios are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CapacityResult>,
-    /// What `--map` found; left out without it. The figures of ratios are empty with it.
+    /// Result of `--map`; left out without it. With it, the figures of ratios are empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub map: Option<MapResult>,
-    /// What `--resume` compares; `null` in merged profiles, with `capacity` and `map`, and in results of older versions.
+    /// The plan that `--resume` compares; `null` in merged profiles, with `capacity` and `map`, and in results of older
+    /// versions.
     #[serde(default)]
     pub plan: Option<PlanRecord>,
-    /// The sessions that measured, in their order: more than one after `--resume` and in merged profiles. Empty with
-    /// `capacity` or `map` and in results of older versions.
+    /// The measuring sessions, in order: more than one after `--resume` and in merged profiles. Empty with `capacity`
+    /// or `map` and in results of older versions.
     #[serde(default)]
     pub sessions: Vec<ProfileSession>,
-    /// The profiles of the further depths of `--depth N,N`, each of this shape, without `plan`. Left out with one depth.
+    /// The profiles of the further depths of `--depth N,N`, each in this format, without `plan`. Left out with one
+    /// depth.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_depths: Vec<ProfileResult>,
-    /// Name of the solution that the capacity stands for in systemd's hardware database (`--solution`); left out without
-    /// one, which stands for `ssdyno`.
+    /// Name of the solution for the capacity in systemd's hardware database (`--solution`); left out without a name;
+    /// the default is `ssdyno`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solution: Option<String>,
-    /// The capacities of the further solutions of the same device, each of this shape: after `--merge` of profiles with
-    /// different `--solution`. All other figures here are those of the first solution. Left out without one.
+    /// The capacities of the further solutions of the same device, each in this format: after `--merge` of profiles
+    /// with different `--solution`. All other figures here are of the first solution. Left out with one solution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_solutions: Vec<ProfileResult>,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     pub notes: Vec<String>,
 }
 
@@ -157,12 +160,12 @@ impl ProfileResult {
 pub struct Ratio {
     /// Size of every request.
     pub size_bytes: u64,
-    /// Throughput of sequential requests divided by that of random ones: above 1 where sequential is faster.
+    /// Throughput of sequential requests divided by throughput of random requests: above 1 if sequential is faster.
     pub estimate: f64,
-    /// Lower end of the 90 % interval, from the intervals of both access times by the delta method; `null`
-    /// where nothing was repeated.
+    /// Lower end of the 90 % interval, from the intervals of both access times by the delta method; `null` without
+    /// repetitions.
     pub low: Option<f64>,
-    /// Upper end of the 90 % interval; `null` where nothing was repeated.
+    /// Upper end of the 90 % interval; `null` without repetitions.
     pub high: Option<f64>,
     /// Whether both access times were measured and not estimated.
     pub measured: bool,
@@ -171,9 +174,9 @@ pub struct Ratio {
 /// The ratios of both operations over all sizes (S2-1).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileSummary {
-    /// Of `read_ratio`; `null` where that is empty.
+    /// Summary of `read_ratio`; `null` if it is empty.
     pub read: Option<RatioSummary>,
-    /// Of `write_ratio`; `null` where that is empty.
+    /// Summary of `write_ratio`; `null` if it is empty.
     pub write: Option<RatioSummary>,
 }
 
@@ -182,9 +185,9 @@ pub struct ProfileSummary {
 pub struct RatioSummary {
     /// Arithmetic mean.
     pub mean: f64,
-    /// The least.
+    /// Smallest ratio.
     pub min: f64,
-    /// The greatest.
+    /// Greatest ratio.
     pub max: f64,
 }
 
@@ -200,7 +203,7 @@ impl RatioSummary {
     }
 }
 
-/// A curve for each test; empty for one that was not done.
+/// A curve for each test; empty for a test that was not run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ByTest {
     /// Sequential writes.
@@ -235,14 +238,14 @@ impl ByTest {
     }
 }
 
-/// Where an optimisation that makes random accesses sequential (aggregation, reordering) pays (S2-18).
+/// Request sizes for which an optimisation pays that makes random accesses sequential (aggregation, reordering; S2-18).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// Which accesses.
+    /// Operation of the accesses.
     pub op: ProfileOp,
     /// The ratio from which the optimisation pays.
     pub threshold: f64,
-    /// Request sizes whose ratio is at least that, ascending.
+    /// Request sizes whose ratio is at least `threshold`, ascending.
     pub sizes_bytes: Vec<u64>,
 }
 

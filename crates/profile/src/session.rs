@@ -9,12 +9,12 @@ use crate::measure::ProfileOp;
 use crate::plan::ProfilePlan;
 use crate::stopped::StoppedBecause;
 
-/// What decides a profile besides the fields of the result itself. [`ProfilePlan::resume`] compares it.
+/// The parameters of a profile that are not fields of the result itself. [`ProfilePlan::resume`] compares them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PlanRecord {
-    /// Operations whose ratios are wanted.
+    /// Operations whose ratios are measured.
     pub ops: Vec<ProfileOp>,
-    /// Intervals of request sizes, as `--sizes` takes them.
+    /// Intervals of request sizes, in the syntax of `--sizes`.
     pub sizes: Vec<String>,
     /// `--error` of the method, as a share of 1; `null` with `serra`.
     pub error: Option<f64>,
@@ -24,32 +24,32 @@ pub struct PlanRecord {
     pub repeat: Option<u32>,
     /// `--threshold`, if it was given.
     pub threshold: Option<f64>,
-    /// Which device it was.
+    /// Identity of the device.
     pub device: DeviceRecord,
-    /// What was set of it and of its host.
+    /// Settings of the device and of its host.
     pub setup: Setup,
 }
 
-/// How a device is told from another one.
+/// Identity of a device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceRecord {
-    /// Its capacity.
+    /// Capacity of the device.
     pub capacity_bytes: u64,
-    /// Its sector.
+    /// Sector size of the device.
     pub sector_bytes: u32,
-    /// Its serial number; `null` for a simulated device, a file, and a device that has none.
+    /// Serial number; `null` for a simulated device, a file, and a device without a serial number.
     pub serial: Option<String>,
 }
 
-/// The device keys and the host of a simulated target; how a real one is loaded.
+/// The device keys and the host of a simulated target; the load settings of a real target.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Setup {
-    /// `KEY=VALUE` of `--set`, in the order that was given.
+    /// `KEY=VALUE` of `--set`, in the given order.
     pub set: Vec<String>,
     /// The host of a simulated target.
     pub host: HostSpec,
-    /// How a real target is loaded.
+    /// How the run loads a real target.
     pub real: RealSpec,
 }
 
@@ -62,26 +62,25 @@ impl Setup {
     }
 }
 
-/// One stretch of measurements, without a break.
+/// One uninterrupted session of measurements.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProfileSession {
-    /// How many of `measurements` are from this session; they follow those of the session before.
+    /// Number of `measurements` from this session; they follow the measurements of the session before.
     pub measurements: u64,
-    /// Tests begun, with those that do not count.
+    /// Number of tests begun, including tests that do not count.
     pub tests: u64,
-    /// Time that its tests took together, on the clock of the device. A simulated device begins each session new.
+    /// Total time of its tests, on the clock of the device. A simulated device starts fresh in each session.
     pub seconds_spent: f64,
-    /// Time of the write over the span that came before the tests of a resumed `serra` or `full`; part of
-    /// `seconds_spent`.
+    /// Time of the write over the span before the tests of a resumed `serra` or `full`; part of `seconds_spent`.
     pub settling_seconds: f64,
-    /// Why it ended.
+    /// Reason for the end of the session.
     pub stopped_because: StoppedBecause,
-    /// Tests that the time limit ended: those that count, and those with too few requests.
+    /// Number of tests that the time limit ended and that count.
     pub cut: u64,
-    /// See `cut`.
+    /// Number of tests that the time limit ended with too few requests to count.
     pub dropped: u64,
     /// Slices with failed requests, which do not count.
     pub failed_slices: u64,
-    /// Failed requests in them.
+    /// Failed requests in these slices.
     pub failed_requests: u64,
 }

@@ -4,19 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 ssdyno_block::named! {
-    /// Why a profile has no more tests.
+    /// Reason why a profile has no more tests.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum StoppedBecause: words {
-        /// Every test of the method was done.
+        /// Every test of the method was run.
         Done = "every test was done",
         /// Every ratio (`capacity`: every figure; `map`: interpolation) is within `--error`.
         WithinError = "every ratio is within `error`",
         /// More measurements would not bring the other ratios within `--error`.
         NoiseFloor = "more measurements would not narrow the ratios (noise floor)",
-        /// The time was over (`--time`).
+        /// The time limit was reached (`--time`).
         TimeLimit = "the time limit was reached (`time`)",
-        /// It was interrupted.
+        /// The user interrupted the profile.
         Interrupted = "it was interrupted",
         /// The target failed.
         Failed = "the target failed",

@@ -27,7 +27,7 @@ impl Slice {
 pub enum NextTest {
     /// Measure `test`, or a slice of it, with requests of `size_bytes`.
     Measure {
-        /// Which test.
+        /// The test.
         test: ProfileTest,
         /// One of the sizes of the plan.
         size_bytes: u64,
@@ -65,6 +65,6 @@ pub trait Strategy {
         Findings::default()
     }
 
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     fn notes(&self, so_far: &Measurements) -> Vec<String>;
 }

@@ -22,18 +22,18 @@ use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompareTask {
-    /// Directories of runs, files `result.json`, or targets, which are run; two or more. The others are compared with the
-    /// first. Simulated targets run side by side, real ones one after the other.
+    /// Two or more sides: directories of runs, files `result.json`, or targets, which are run. The first side is the
+    /// baseline. Simulated targets run at the same time, real targets one after the other.
     pub sides: Vec<String>,
-    /// How targets are run; `real` and `write` are for real ones alone.
+    /// How targets are run; `real` and `write` apply to real targets only.
     pub run: RunSpec,
-    /// What is run for each side, in the order of the sides, in place of what `run` says; `null`, or none at all: as `run`
-    /// says. A spec without a target loads the one that the side names. In what specs of two sides differ was asked for: a load
-    /// that differs in nothing else is judged.
+    /// A spec for each side, in the order of the sides, in place of `run`; `null` or no entry: `run`. A spec without a
+    /// target loads the side's target. Differences between the specs count as asked for: loads that differ in nothing
+    /// else are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub specs: Vec<Option<RunSpec>>,
-    /// How often each side runs, in turn: 2 or more. The figures are then those over the runs, their intervals those of the
-    /// spread between the runs. Run *i* has the seed plus *i*. With it, a single side will do.
+    /// Number of runs of each side, in turn: 2 or more. The figures are then means over the runs, with intervals from
+    /// the spread between the runs. Run *i* has the seed plus *i*. With it, a single side is enough.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runs: Option<u32>,
 }
@@ -41,14 +41,14 @@ pub struct CompareTask {
 /// What `compare` gives.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CompareResult {
-    /// What each run is called, in the order of the sides.
+    /// Name of each run, in the order of the sides.
     #[serde(default)]
     pub names: Vec<String>,
-    /// The results, in the order of the sides; of sides that ran several times the first run.
+    /// The results, in the order of the sides; for sides that ran several times, the first run.
     pub results: Vec<RunResult>,
-    /// Each result but the first against the first.
+    /// Comparisons of each further result with the first result.
     pub comparisons: Vec<Comparison>,
-    /// The runs of each side, in the order of the sides, where sides ran several times.
+    /// The runs of each side, in the order of the sides, if sides ran several times.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repeated: Vec<RepeatedRuns>,
 }

@@ -12,7 +12,7 @@ use ssdyno_report::{HeadlineFigure, figure_format, headline_figures, repeated_fi
 use ssdyno_session::{Failure, FailureKind};
 use ssdyno_sweep::{Objective, Requirement};
 
-/// What may be said about a bound.
+/// Verdict on a bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
@@ -20,18 +20,18 @@ pub enum GateVerdict {
     Holds,
     /// No value of the interval keeps the bound.
     Broken,
-    /// The bound is within the interval, or nothing is known.
+    /// The bound is within the interval, or the figure is unknown.
     Undecided,
 }
 
-/// A bound and what a result says about it.
+/// A bound and the verdict of a result.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Gate {
     /// The bound, such as `p99<2ms`, or `iops at most 5% slower`.
     pub bound: String,
-    /// What may be said about it.
+    /// Verdict on the bound.
     pub verdict: GateVerdict,
-    /// The figure with its interval, or why nothing is known.
+    /// The figure with its interval, or the reason why it is unknown.
     pub found: String,
 }
 

@@ -16,12 +16,12 @@ use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProbeTask {
-    /// Block devices whose own counters are shown, such as `/dev/nvme0n1`, or files on them. Default: all disks.
+    /// Block devices to sample, such as `/dev/nvme0n1`, or files on them. Default: all disks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
     /// Length of a sample, above 0.
     pub interval: Span,
-    /// How many samples, 1 or more.
+    /// Number of samples, 1 or more.
     pub samples: u32,
 }
 

@@ -32,16 +32,16 @@ const ERROR_ADAPTIVE: f64 = 0.05;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileTask {
-    /// What to profile: `sim:NAME`, `FILE.toml`, a block device or a file. On a real target the write tests write
-    /// over the span and need `write.allowed`.
+    /// The target: `sim:NAME`, `FILE.toml`, a block device or a file. On a real target the write tests overwrite the
+    /// span and need `write.allowed`.
     pub target: String,
-    /// The stored profile to go on with: its directory or its `result.json`.
+    /// The stored profile to continue: its directory or its `result.json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// How request sizes are tested. Default: `adaptive`.
+    /// Method of the tests of request sizes. Default: `adaptive`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<MethodName>,
-    /// Which operations. Without `write`, nothing is written. Default: reads and writes.
+    /// Operations to profile. Without `write`, nothing is written. Default: reads and writes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<ProfileOp>,
     /// Request sizes: intervals of `SMALLEST..LARGEST/GAP`. Default: `8KiB..64KiB/8KiB` and `64KiB..4MiB/32KiB`.
@@ -55,18 +55,18 @@ pub struct ProfileTask {
     /// Sizes that `serra` measures in each interval, 2 or more. Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub points: Option<u32>,
-    /// How many times `serra` measures each test, 1 or more. Default: 1.
+    /// Number of times `serra` measures each test, 1 or more. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// Half the width of the 90 % interval at which a method stops, divided by the ratio or the mean, above 0 and
-    /// below 1; of `map` the difference of interpolated and measured latency. Default: 0.05, 0.1 with `full` and
-    /// `map`.
+    /// Precision at which a method stops, above 0 and below 1: half the width of the 90 % interval divided by the ratio
+    /// or the mean; for `map`, the difference between interpolated and measured latency. Default: 0.05, 0.1 with `full`
+    /// and `map`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<f64>,
     /// Time limit for all tests together, on the clock of the device. Default: 3 min, none with `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// Requests outstanding, 1 or more; each of several depths is profiled. Default: 1; `capacity` and `map` search.
+    /// Requests outstanding, 1 or more; with several depths, each is profiled. Default: 1; `capacity` and `map` search.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub depth: Vec<u32>,
     /// The ratio from which an optimisation pays, for the advice; above 0.
@@ -78,14 +78,14 @@ pub struct ProfileTask {
     /// Random seed. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Keys of the device, as `KEY=VALUE`; later ones win.
+    /// Keys of the device, as `KEY=VALUE`. A later entry overrides an earlier entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// What lies between the profile and a simulated device.
+    /// The host between the profile and a simulated device.
     pub host: HostSpec,
-    /// How a real target is loaded.
+    /// How the run loads a real target.
     pub real: RealSpec,
-    /// What allows writing to a real target.
+    /// Permissions to write to a real target.
     pub write: WriteSpec,
 }
 

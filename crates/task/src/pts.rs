@@ -28,41 +28,41 @@ const HISTOGRAM_ROUNDS: u64 = 20;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PtsTask {
-    /// What to test: `sim:NAME`, `FILE.toml`, a block device or a file. A real target is written over and needs
+    /// The target: `sim:NAME`, `FILE.toml`, a block device or a file. The test overwrites a real target and needs
     /// `write.allowed`.
     pub target: String,
-    /// Which test.
+    /// The test.
     pub test: Test,
-    /// Length of each load of a round, on the clock of the device. Default: 1 min on a real target, as the
-    /// specification says, 100 ms on a simulated one; 1 s and 10 ms with `quick`.
+    /// Length of each load of a round, on the clock of the device. Default: 1 min on a real target, as in the
+    /// specification, 100 ms on a simulated target; 1 s and 10 ms with `quick`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round: Option<Span>,
-    /// Short loads where `round` does not say how long they are.
+    /// Short loads if `round` is not set.
     pub quick: bool,
-    /// How long the latency test runs its tracked load once more at the end, for the histogram of all response
-    /// times; 0: not at all. Default: 20 times `round`.
+    /// Length of the repetition of the tracked load at the end of the latency test, for the histogram of all response
+    /// times; 0: no repetition. Default: 20 times `round`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Span>,
-    /// Rounds after which the test gives up, 5 or more.
+    /// Maximum number of rounds, 5 or more.
     pub rounds_max: u32,
-    /// How many times the device is written over sequentially first; 0: not at all.
+    /// Number of times the device is overwritten sequentially first; 0: not at all.
     pub precondition: f64,
-    /// Part of the device, from its start, that the rounds use, above 0 to 100 percent.
+    /// Share of the device, from its start, that the rounds use, above 0 to 100 percent.
     pub active_range_percent: f64,
-    /// Requests outstanding, 1 or more; the latency test always has one.
+    /// Requests outstanding, 1 or more; always 1 in the latency test.
     pub depth: u32,
     /// Discard or format the target first.
     pub purge: bool,
     /// Random seed.
     pub seed: u64,
-    /// Keys of the device, as `KEY=VALUE`; later ones win.
+    /// Keys of the device, as `KEY=VALUE`. A later entry overrides an earlier entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// What lies between the test and a simulated device.
+    /// The host between the test and a simulated device.
     pub host: HostSpec,
-    /// How a real target is loaded.
+    /// How the run loads a real target.
     pub real: RealSpec,
-    /// What allows writing to a real target.
+    /// Permissions to write to a real target.
     pub write: WriteSpec,
 }
 

@@ -54,7 +54,7 @@ pub struct TaskOutcome {
 /// How far a task is. Any number of viewers see the same snapshots.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSnapshot {
-    /// Number of the snapshot, ascending; two with the same number are the same.
+    /// Number of the snapshot, ascending. Two snapshots with the same number are equal.
     pub sequence: u64,
     /// Whether the task has begun, and whether it is over.
     pub phase: RunPhase,

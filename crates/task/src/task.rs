@@ -19,11 +19,11 @@ use crate::runner::PreparedTask;
 use crate::verify::VerifyTask;
 use crate::{plan, run, sweep};
 
-/// Something that a front end can start. The key `task` says what it is.
+/// A task that a front end can start. The key `task` selects the kind.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Task {
-    /// One run. A text without the key `task` is one, too.
+    /// One run. A text without the key `task` is a run, too.
     Run(Box<RunSpec>),
     /// A test of the SNIA specification.
     Pts(Box<PtsTask>),
@@ -31,11 +31,11 @@ pub enum Task {
     Profile(Box<ProfileTask>),
     /// Results and targets side by side.
     Compare(Box<CompareTask>),
-    /// Many designs: keys of a run that are varied, as one table.
+    /// Many designs: varied keys of a run, as one table.
     Sweep(Box<SweepPlan>),
-    /// A run on several hosts in steps. A text with `clients` is one, too.
+    /// A run on several hosts in steps. A text with `clients` is a plan, too.
     Plan(Box<ClusterPlan>),
-    /// Writes blocks and checks that they are read back, or checks a target after a crash.
+    /// Writes blocks and checks that reads return them, or checks a target after a crash.
     #[cfg(target_os = "linux")]
     Verify(Box<VerifyTask>),
     /// Samples the state of this machine.

@@ -26,20 +26,20 @@ const DRAIN: Duration = Duration::from_secs(5);
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VerifyTask {
-    /// A block device, a file or a network target. It is written to, which `write.allowed` must allow, except with
+    /// A block device, a file or a network target. The task writes to it and needs `write.allowed`, except with
     /// `resume`.
     pub target: String,
     /// Random seed.
     pub seed: u64,
-    /// Bytes of a write. Default: 4 KiB, or the target's sector if that is larger.
+    /// Size of a write. Default: 4 KiB, or the target's sector if that is larger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// Bytes from the start of the target that are verified. Default: all.
+    /// Number of bytes from the start of the target to verify. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Bytes>,
-    /// Writes under way together, 1 or more.
+    /// Number of concurrent writes, 1 or more.
     pub threads: u32,
-    /// Blocks to write. Default: as many as the range holds.
+    /// Number of blocks to write. Default: all blocks of the range.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writes: Option<u64>,
     /// Reads among the requests, 0 to 99 percent.
@@ -54,7 +54,7 @@ pub struct VerifyTask {
     pub resume: Option<PathBuf>,
     /// The target is treated as hung when no request completes for this long.
     pub timeout: Span,
-    /// What allows writing to the target.
+    /// Permissions to write to the target.
     pub write: WriteSpec,
 }
 

@@ -7,47 +7,46 @@ use ssdyno_block::{ConfigError, Time};
 
 use crate::cost::Cost;
 
-/// The `[cache]` table: a page cache between processes and the block layer, with least recently used
-/// pages going first, read-ahead, and write-back by a thread of the kernel.
+/// The `[cache]` table: a page cache between processes and the block layer, with least recently used replacement,
+/// read-ahead, and write-back by a kernel thread.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheConfig {
     /// Memory for pages.
     pub size: Bytes,
-    /// One page.
+    /// Size of a page.
     #[serde(default = "page")]
     pub page: Bytes,
-    /// Work for each page of a request: finding it, adding it, marking it.
+    /// Work for each page of a request: lookup, insertion, marking.
     #[serde(default)]
     pub page_cost: Cost,
-    /// What a read that follows the one before fetches in one go, twice: while one window is used
-    /// the next one comes. 0: nothing beyond the request.
+    /// Size of a read-ahead window. A sequential read fetches two windows: while one is used, the next is read. 0: no
+    /// read-ahead.
     #[serde(default)]
     pub read_ahead: Bytes,
-    /// The largest command of write-back: dirty pages beside each other go together.
+    /// Maximum size of a write-back command: adjacent dirty pages are written together.
     #[serde(default = "cluster")]
     pub cluster: Bytes,
-    /// Commands of write-back at the device at a time.
+    /// Maximum number of write-back commands at the device.
     #[serde(default = "write_depth")]
     pub write_depth: u32,
-    /// Share of the cache that may be dirty before write-back begins by itself, 0 to 1.
+    /// Share of dirty pages at which write-back begins by itself, 0 to 1.
     #[serde(default = "background")]
     pub dirty_background: f64,
-    /// Share of the cache that may be dirty; beyond it writers wait.
+    /// Maximum share of dirty pages; beyond it writers wait.
     #[serde(default = "limit")]
     pub dirty_limit: f64,
-    /// Share down to which they wait then; none: the limit itself. Lower, it makes periods in which
-    /// nothing is written but old data (S4-25).
+    /// Share of dirty pages at which waiting writers continue; none: the limit itself. A lower share makes periods in
+    /// which only old data is written (S4-25).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_resume: Option<f64>,
-    /// How often the kernel looks for old dirty pages.
+    /// Interval at which the kernel looks for old dirty pages.
     #[serde(default = "flush_interval")]
     pub flush_interval: Span,
-    /// From this age on a dirty page is old.
+    /// Age from which a dirty page is old.
     #[serde(default = "expire")]
     pub expire: Span,
-    /// A write is done only when it, and the metadata it changed, are on the device (mount option
-    /// `sync`, O_SYNC).
+    /// A write is complete only when its data and the changed metadata are on the device (mount option `sync`, O_SYNC).
     #[serde(default)]
     pub sync: bool,
 }
@@ -74,14 +73,14 @@ fn expire() -> Span {
     Span(Time::from_s(30))
 }
 
-/// Whether changes of metadata are written to a journal first.
+/// Journal for changes of metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Journal {
-    /// No: they are dirty pages like others (ext2).
+    /// No journal: changes of metadata are dirty pages like others (ext2).
     #[default]
     None,
-    /// Metadata alone; the data they belong to goes to its place before (ext3, `data=ordered`).
+    /// Metadata only; the data it refers to is written to its place before (ext3, `data=ordered`).
     Ordered,
     /// Metadata and data: all data is written twice (`data=journal`).
     Data,
@@ -91,22 +90,20 @@ pub enum Journal {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystemConfig {
-    /// Work for each request: finding the place of its data.
+    /// Work for each request to find the place of its data.
     #[serde(default)]
     pub request_cost: Cost,
-    /// Data whose place one page of metadata tells; such a page must be in the cache before that data is
-    /// read or written, and becomes dirty with a write that changes it (ext2: an indirect block, 4 MiB
-    /// with blocks of 4 KiB).
+    /// Amount of data that one page of metadata maps. The page must be in the cache before the data is read or written;
+    /// a write that changes the page makes it dirty (ext2: an indirect block, 4 MiB with blocks of 4 KiB).
     #[serde(default = "extent")]
     pub extent: Bytes,
-    /// Share of writes that change metadata, 0 to 1: those that allocate or change the times of the
-    /// file.
+    /// Share of writes that change metadata, 0 to 1: writes that allocate blocks or change the times of the file.
     #[serde(default = "always")]
     pub metadata_share: f64,
-    /// Whether there is a journal.
+    /// Mode of the journal.
     #[serde(default)]
     pub journal: Journal,
-    /// How often the journal's transaction is committed.
+    /// Interval at which the journal's transaction is committed.
     #[serde(default = "commit")]
     pub commit_interval: Span,
     /// Size of the journal, at the start of the device.

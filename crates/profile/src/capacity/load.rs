@@ -20,7 +20,7 @@ pub(crate) const MIDDLE_BYTES: u64 = 64 << 10;
 pub(crate) const MIX_READ_PERCENT: f64 = 70.0;
 
 ssdyno_block::named! {
-    /// One figure of the kernel's linear cost model, with its name there.
+    /// One figure of the kernel's linear cost model, by its name in the model.
     #[derive(
         Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, JsonSchema,
     )]

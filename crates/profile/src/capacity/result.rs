@@ -5,28 +5,28 @@ use serde::{Deserialize, Serialize};
 
 use super::load::Figure;
 
-/// What `--method capacity` found.
+/// Result of `--method capacity`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityResult {
-    /// Half the width of a 90 % interval divided by its figure at which a figure is known well enough.
+    /// Precision goal: half the width of a 90 % interval divided by its figure.
     pub error: f64,
     /// Size of the requests of the iops figures.
     pub small_bytes: u64,
     /// Size of the requests of the bandwidth figures.
     pub large_bytes: u64,
-    /// The figures, in the order of `io.cost.model`; without writes only those of reads.
+    /// The figures, in the order of `io.cost.model`; without writes only the figures of reads.
     pub figures: Vec<CapacityFigure>,
-    /// Loads that no figure is fitted to, predicted and measured.
+    /// Loads outside the fit of the figures, predicted and measured.
     pub checks: Vec<CheckedLoad>,
-    /// Latencies at a moderate load, for `io.cost.qos`; `null` where the time did not suffice.
+    /// Latencies at a moderate load, for `io.cost.qos`; `null` if the time was too short.
     pub moderate: Option<ModerateLatency>,
-    /// Hard disk or not, and what the system says of the disk.
+    /// Kind of disk, and its identity from the system.
     pub disk: DiskFacts,
-    /// The processor limited a test; `null` where none did, and for simulated targets.
+    /// The processor limited a test; `null` without a limit, and for simulated targets.
     pub cpu_limit: Option<CpuLimit>,
-    /// Why the figures cannot be right, or cannot be used. With any, no scheduler file is written.
+    /// Reasons why the figures cannot be right, or cannot be used. With any reason, no scheduler file is written.
     pub implausible: Vec<String>,
-    /// What is unusual about the figures.
+    /// Warnings about the figures.
     pub warnings: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct CapacityFigure {
     pub figure: Figure,
     /// Mean of the rounds, after a burst.
     pub estimate: f64,
-    /// Lower end of the 90 % interval of Student's t over rounds; `null` with fewer than two.
+    /// Lower end of the 90 % interval of Student's t over rounds; `null` with fewer than two rounds.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
@@ -57,14 +57,13 @@ pub struct CapacityFigure {
     pub rounds: u32,
     /// Requests outstanding: the least depth whose rate is within 2 % of the highest.
     pub depth: u32,
-    /// The depths that were tried.
+    /// The depths that the test tried.
     pub depths: Vec<DepthRate>,
     /// Change from the first to the second half of the rounds, divided by the mean.
     pub drift: f64,
-    /// A faster time at first, which is not in the estimate; `null` without one.
+    /// A higher rate at the start, which the estimate excludes; `null` without a burst.
     pub burst: Option<RateBurst>,
-    /// The longest stretch of this load without a pause in which the rate was looked at, in seconds: a burst that is
-    /// longer was not seen.
+    /// Longest continuous load in which the rate was observed, in seconds: a longer burst was not seen.
     pub longest_seconds: f64,
 }
 
@@ -89,23 +88,23 @@ pub struct DepthRate {
     pub iops: f64,
 }
 
-/// A faster time before a rate was sustained (a write cache, credits).
+/// A period of higher rate before the sustained rate (a write cache, credits).
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RateBurst {
     /// Rate of the burst, in the unit of the figure.
     pub rate: f64,
-    /// Rate right after it.
+    /// Rate right after the burst.
     pub sustained: f64,
-    /// How long it lasted, in seconds on the clock of the device; other tests that ran meanwhile count.
+    /// Length of the burst, in seconds on the clock of the device; other tests that ran during the burst count.
     pub seconds: f64,
-    /// Bytes of this load until its end.
+    /// Bytes of this load until the end of the burst.
     pub bytes: f64,
 }
 
-/// A load that no figure is fitted to.
+/// A load outside the fit of the figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckedLoad {
-    /// In words.
+    /// The load in words.
     pub load: String,
     /// Size of every request.
     pub size_bytes: u64,
@@ -119,31 +118,31 @@ pub struct CheckedLoad {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Requests per second by the kernel's linear cost model with the figures; `null` where some are missing.
+    /// Requests per second by the kernel's linear cost model with the figures; `null` if figures are missing.
     pub iocost_iops: Option<f64>,
-    /// Predicted by measured, less 1: above 0 where the model promises too much.
+    /// Predicted rate divided by measured rate, minus 1: above 0 if the model predicts too much.
     pub iocost_error: Option<f64>,
-    /// Requests per second by Seastar's model; `null` where figures are missing.
+    /// Requests per second by Seastar's model; `null` if figures are missing.
     pub seastar_iops: Option<f64>,
     /// As `iocost_error`.
     pub seastar_error: Option<f64>,
 }
 
-/// Latencies at a moderate load: the small mix (small random reads where nothing is written) at the greatest depth with
-/// at most 80 % of its highest rate.
+/// Latencies at a moderate load: the small mix (small random reads without writes) at the greatest depth with at most
+/// 80 % of its highest rate.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModerateLatency {
     /// Requests outstanding.
     pub depth: u32,
-    /// Rate at that depth divided by the highest.
+    /// Rate at that depth divided by the highest rate.
     pub load: f64,
     /// 99th percentile of reads.
     pub read_p99_us: f64,
     /// 99th percentile of writes; `null` without writes.
     pub write_p99_us: Option<f64>,
-    /// 99th percentile of reads at saturation: the median of the rounds; `null` without one.
+    /// 99th percentile of reads at saturation: the median of the rounds; `null` without rounds.
     pub read_p99_us_saturated: Option<f64>,
-    /// The same of writes.
+    /// 99th percentile of writes at saturation.
     pub write_p99_us_saturated: Option<f64>,
 }
 
@@ -151,23 +150,23 @@ pub struct ModerateLatency {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MediaKind {
-    /// Small random reads at depth 1 take 2 ms or more, and four times as long as sequential ones.
+    /// Small random reads at depth 1 take 2 ms or more, and four times as long as sequential reads.
     Hdd,
-    /// Anything faster.
+    /// All faster media.
     #[default]
     Ssd,
 }
 
-/// What is known of the disk.
+/// Properties of the disk.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DiskFacts {
-    /// As measured; `null` where the time did not suffice.
+    /// Measured kind; `null` if the time was too short.
     pub media: Option<MediaKind>,
-    /// The kernel's flag; `null` for simulated targets and where there is none.
+    /// The kernel's flag; `null` for simulated targets and without a flag.
     pub rotational: Option<bool>,
-    /// `MAJOR:MINOR` of the whole disk; `null` where no single disk is known.
+    /// `MAJOR:MINOR` of the whole disk; `null` without a single known disk.
     pub number: Option<String>,
-    /// Its name in the kernel.
+    /// Name of the disk in the kernel.
     pub name: Option<String>,
     /// Its model.
     pub model: Option<String>,
@@ -177,15 +176,15 @@ pub struct DiskFacts {
     pub below: Vec<String>,
 }
 
-/// A processor that was busy.
+/// A processor that limited a test.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CpuLimit {
     /// The test with the highest share.
     pub load: String,
     /// CPU time of the jobs divided by the time of the test and the number of jobs, 0 to 1.
     pub share: f64,
-    /// Threads that carried the load.
+    /// Number of threads that issued requests.
     pub jobs: u32,
-    /// Cores that they were bound to; empty where the scheduler chose.
+    /// Cores that the threads were bound to; empty if the scheduler chose.
     pub cores: Vec<u32>,
 }
