@@ -109,7 +109,7 @@ impl JobPlan {
         }
     }
 
-    /// What was asked for.
+    /// The spec that the client asked for.
     pub fn asked(&self) -> &RunSpec {
         match self {
             JobPlan::Here(prepared) => prepared.asked(),

@@ -16,29 +16,29 @@ const STEPS_MAX: usize = 10_000;
 /// Rates of one sweep at most.
 const POINTS_MAX: u32 = 1_000;
 
-/// A run on several hosts in steps, as a TOML file describes it. Each step is one run: its clients begin at one moment,
-/// and its figures are over the time in which all of them were running.
+/// A run on several hosts in steps, as in a TOML file. Each step is one run: its clients begin at the same time, and
+/// its figures cover the time in which all clients were running.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClusterPlan {
-    /// What the clients run, with the keys of a spec (`ssdyno schema spec`).
+    /// The load of the clients, with the keys of a spec (`ssdyno schema spec`).
     #[serde(default)]
     pub load: RunSpec,
-    /// How requests arrive in steps with rates. Default: `poisson`.
+    /// Arrivals of requests in steps with rates. Default: `poisson`.
     #[serde(default)]
     pub arrivals: RateArrivals,
     /// The clients, one or more.
     pub clients: Vec<PlanClient>,
-    /// The steps, which are carried out one after the other. Default: one step with all clients.
+    /// The steps, which run one after the other. Default: one step with all clients.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<PlanStep>,
 }
 
-/// How requests arrive that have a rate.
+/// Arrivals of requests with a rate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateArrivals {
-    /// Exponential gaps: those of several clients together are exponential again.
+    /// Exponential gaps. The gaps of several clients together are exponential, too.
     #[default]
     Poisson,
     /// Equal gaps on each client.
@@ -49,17 +49,17 @@ pub enum RateArrivals {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanClient {
-    /// The host, as `run --hosts` takes it; each host has one client.
+    /// The host, in the syntax of `run --hosts`; each host has one client.
     pub host: String,
-    /// Its name in steps and results. Default: its host.
+    /// Name of the client in steps and results. Default: its host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its share of the rate of a step, above 0, in any unit: shares are divided by their sum over the clients of the
-    /// step. Default: 1.
+    /// Share of the rate of a step, above 0, in any unit: shares are divided by their sum over the clients of the step.
+    /// Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
-    /// Keys of the load that are different for this client: keys of a spec (`target`, `for`), or of the workload or the
-    /// device (`workload.depth`).
+    /// Keys of the load that differ for this client: keys of a spec (`target`, `for`), or of the workload or the device
+    /// (`workload.depth`).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub change: Map<String, Value>,
 }
@@ -68,20 +68,20 @@ pub struct PlanClient {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlanStep {
-    /// Its name in results. Default: `step`.
+    /// Name of the step in results. Default: `step`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Names of its clients: clients are added and removed from step to step. Default: all.
+    /// Names of the clients in this step; they may differ from step to step. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clients: Vec<String>,
-    /// Requests per second of all its clients together; the step is carried out for each rate. Default: as the load
-    /// says, which may be a closed loop.
+    /// Requests per second of all clients of the step together; the step runs once for each rate. Default: as in the
+    /// load, which may be a closed loop.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rates: Option<Rates>,
-    /// How often it is carried out, each time with other random numbers, 1 or more. Default: 1.
+    /// Number of repetitions with different random numbers, 1 or more. Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<u32>,
-    /// Keys of the load that are different in this step, as in a client. Those of a client win.
+    /// Keys of the load that differ in this step, as in a client. A client's keys override the step's keys.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub change: Map<String, Value>,
 }
@@ -90,38 +90,38 @@ pub struct PlanStep {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Rates {
-    /// One.
+    /// One rate.
     One(f64),
-    /// Several, in this order.
+    /// Several rates, in this order.
     Several(Vec<f64>),
-    /// From one to another.
+    /// A range of rates.
     Sweep(RateSweep),
 }
 
-/// Rates whose ratio is the same from each to the next.
+/// Rates with a constant ratio from each rate to the next.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateSweep {
-    /// The first, above 0.
+    /// First rate, above 0.
     pub from: f64,
-    /// The last; it may be below the first.
+    /// Last rate; it may be below the first.
     pub to: f64,
-    /// How many, 2 to 1000.
+    /// Number of rates, 2 to 1000.
     pub points: u32,
 }
 
 /// A step that can be carried out.
 #[derive(Clone, Debug)]
 pub struct PlannedStep {
-    /// Its place in the plan, from 1, with rates and repetitions counted.
+    /// Position of the step in the plan, from 1, with rates and repetitions counted.
     pub number: usize,
-    /// Its name.
+    /// Name of the step.
     pub name: String,
-    /// Names of its clients.
+    /// Names of the clients.
     pub clients: Vec<String>,
     /// Requests per second of all clients together, where the plan says so.
     pub rate: Option<f64>,
-    /// Which repetition it is, from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
     /// What its hosts run.
     pub load: ClusterLoad,

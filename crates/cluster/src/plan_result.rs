@@ -11,49 +11,49 @@ use crate::plan::{ClusterPlan, PlannedStep};
 /// What a plan measured.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PlanResult {
-    /// What was asked for.
+    /// The plan.
     pub plan: ClusterPlan,
-    /// Whether it ended before all steps were carried out, or a step has an error or is partial.
+    /// Whether the run ended before all steps were run, or a step has an error or is partial.
     pub partial: bool,
-    /// The steps, in their order; those that were not begun are not here.
+    /// The steps in order, without steps that were not begun.
     pub steps: Vec<StepResult>,
 }
 
-/// What a step measured.
+/// Result of a step.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StepResult {
-    /// Its place in the plan, from 1, with rates and repetitions counted.
+    /// Position of the step in the plan, from 1, with rates and repetitions counted.
     pub number: usize,
-    /// Its name.
+    /// Name of the step.
     pub name: String,
-    /// Which repetition it is, from 1.
+    /// Number of the repetition, from 1.
     pub repetition: u32,
-    /// Names of its clients.
+    /// Names of the clients.
     pub clients: Vec<String>,
-    /// Requests per second of all its clients that were asked for; `null` where the load has no rate from the plan.
+    /// Requested rate in requests per second of all clients together; `null` if the plan sets no rate.
     pub rate: Option<f64>,
-    /// The directory of its own result, beside this file; `null` without figures, or where no files are kept.
+    /// The directory of the step's own result, beside this file; `null` without figures or without stored files.
     pub directory: Option<String>,
-    /// Over all clients; `null` where it could not be carried out.
+    /// Figures over all clients; `null` if the step could not run.
     pub figures: Option<StepFigures>,
-    /// Each client, in the order of `clients`.
+    /// Figures of each client, in the order of `clients`.
     pub hosts: Vec<StepHost>,
-    /// What was wrong with it.
+    /// The error of the step.
     pub error: Option<ErrorBody>,
 }
 
 /// Figures of a step over the time in which all its clients were running.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct StepFigures {
-    /// Whether it ended early, or a client is missing.
+    /// Whether the step ended early, or a client is missing.
     pub partial: bool,
     /// Requests completed without error.
     pub requests: u64,
     /// Requests that ended in an error.
     pub errors: u64,
-    /// `requests` by second.
+    /// `requests` per second.
     pub iops: f64,
-    /// Bytes read and written, by second.
+    /// Bytes read and written, per second.
     pub throughput_bytes_per_second: f64,
     /// From the intended start to the completion; `null` without requests.
     pub latency_ns: Option<Latency>,
@@ -64,7 +64,7 @@ pub struct StepFigures {
 pub struct StepHost {
     /// Name of the client.
     pub name: String,
-    /// Why it is missing in the figures; `null` where it is in them.
+    /// Reason why the client is missing in the figures; `null` if it is included.
     pub lost: Option<String>,
     /// As of the step.
     #[serde(flatten)]

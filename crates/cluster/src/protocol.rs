@@ -61,7 +61,7 @@ pub struct Hello {
 pub struct Greeting {
     pub protocol: u32,
     pub version: String,
-    /// What its machine calls itself.
+    /// Host name of the machine.
     pub machine: String,
 }
 

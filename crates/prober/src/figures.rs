@@ -64,7 +64,7 @@ macro_rules! figures {
         #[derive(Clone, Copy, PartialEq, Debug, Default)]
         #[derive(::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
         pub struct $name {
-            /// Time over which these figures are known, in ns: that between the two readings of their source.
+            /// Time over which these figures are known, in ns: from the first reading of their source to the second.
             pub covered_ns: u64,
             $(#[doc = $help] pub $field: f64,)*
         }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::figures::figures;
 
-/// The machine over one interval (S4-18 to S4-20). A group that is `null`, or a name that is not there, is unknown:
-/// its source could not be read, or its counters were reset in the interval.
+/// The machine over one interval (S4-18 to S4-20). A group that is `null`, or a missing name, is unknown: its source
+/// could not be read, or its counters were reset in the interval.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SystemSample {
-    /// Number of the sample, counted from 1 by the prober; 0 without a prober. Of samples that were joined, that of
-    /// the last one.
+    /// Number of the sample, counted from 1 by the prober; 0 without a prober. For joined samples, the number of the
+    /// last sample.
     pub sequence: u64,
     /// End of the interval on the monotonic clock of the machine (`CLOCK_MONOTONIC`), in ns.
     pub monotonic_ns: u64,
@@ -34,8 +34,8 @@ pub struct SystemSample {
     /// Network interfaces by name, with the loopback `lo` (proc_pid_net(5), `/proc/net/dev`).
     #[serde(default)]
     pub interfaces: BTreeMap<String, NetworkRates>,
-    /// Block devices by the kernel's name, partitions beside the disk that they are on: a sum over all counts their
-    /// requests twice (Documentation/admin-guide/iostats.rst).
+    /// Block devices by kernel name, partitions beside their disk: a sum over all entries counts the requests of
+    /// partitions twice (Documentation/admin-guide/iostats.rst).
     #[serde(default)]
     pub disks: BTreeMap<String, DiskRates>,
     /// Discards (trims) of block devices; since Linux 4.18.
@@ -44,9 +44,9 @@ pub struct SystemSample {
     /// Flushes of block devices; since Linux 5.5.
     #[serde(default)]
     pub flushes: BTreeMap<String, FlushRates>,
-    /// Power by RAPL zone (Documentation/power/powercap/powercap.rst), named such as `package-0 (intel-rapl:0)`. A
-    /// zone `intel-rapl:0:0` is part of zone `intel-rapl:0`. Usually only root may read them. And by hwmon sensor
-    /// (Documentation/hwmon/sysfs-interface.rst), named such as `power_meter power1`.
+    /// Power by sensor. A RAPL zone (Documentation/power/powercap/powercap.rst) has a name such as
+    /// `package-0 (intel-rapl:0)`. A zone `intel-rapl:0:0` is part of zone `intel-rapl:0`. Usually only root may read
+    /// RAPL zones. A hwmon sensor (Documentation/hwmon/sysfs-interface.rst) has a name such as `power_meter power1`.
     #[serde(default)]
     pub power: BTreeMap<String, SensorLevel>,
     /// Pressure stall information (Documentation/accounting/psi.rst): `cpu_some`, `io_some`, `io_full`,
@@ -105,9 +105,9 @@ figures! {
     MemoryLevels[8], "memory_" {
         /// Memory that the kernel manages, in bytes.
         total_bytes: "bytes",
-        /// Memory that is not used at all, in bytes.
+        /// Unused memory, in bytes.
         free_bytes: "bytes",
-        /// Memory that programs could get without swapping, in bytes.
+        /// Memory available to programs without swapping, in bytes.
         available_bytes: "bytes",
         /// Shared memory and tmpfs, in bytes.
         shared_bytes: "bytes",
@@ -117,7 +117,7 @@ figures! {
         cached_bytes: "bytes",
         /// Swap space, in bytes.
         swap_total_bytes: "bytes",
-        /// Swap space that is not used, in bytes.
+        /// Unused swap space, in bytes.
         swap_free_bytes: "bytes",
     }
 }
@@ -161,13 +161,13 @@ figures! {
         reads_per_second: "per_second",
         /// Bytes read per second.
         read_bytes_per_second: "bytes_per_second",
-        /// Time that reads took, all together, per second: the mean number of reads in flight.
+        /// Total time of reads per second: the mean number of reads in flight.
         read_seconds_per_second: "seconds_per_second",
         /// Writes completed per second.
         writes_per_second: "per_second",
         /// Bytes written per second.
         write_bytes_per_second: "bytes_per_second",
-        /// Time that writes took, all together, per second: the mean number of writes in flight.
+        /// Total time of writes per second: the mean number of writes in flight.
         write_seconds_per_second: "seconds_per_second",
         /// Requests in flight at the end of the interval.
         requests_in_flight: "",
@@ -201,7 +201,7 @@ figures! {
         discards_per_second: "per_second",
         /// Bytes discarded per second.
         discard_bytes_per_second: "bytes_per_second",
-        /// Time that discards took, all together, per second.
+        /// Total time of discards per second.
         discard_seconds_per_second: "seconds_per_second",
     }
 }
@@ -211,7 +211,7 @@ figures! {
     FlushRates[2], "disk_" {
         /// Flushes completed per second.
         flushes_per_second: "per_second",
-        /// Time that flushes took, all together, per second.
+        /// Total time of flushes per second.
         flush_seconds_per_second: "seconds_per_second",
     }
 }
@@ -219,7 +219,7 @@ figures! {
 figures! {
     /// Power of a sensor.
     SensorLevel[1], "power_" {
-        /// Mean power over the interval, in watts; of a hwmon sensor that of its readings at both ends.
+        /// Mean power over the interval, in watts; for a hwmon sensor, the mean of its readings at both ends.
         watts: "watts",
     }
 }

@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::figures::{Figures, Joining};
 use crate::sample::SystemSample;
 
-/// One sample, or several that follow each other.
+/// One sample, or several successive samples.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SystemPoint {
-    /// Number of samples in it; at least 1.
+    /// Number of samples in the point; at least 1.
     pub samples: u64,
-    /// Means of the figures, each weighted by the time over which it is known (`covered_ns`). Its
-    /// `sequence` and times of the end are those of the last sample, `interval_ns` is the sum.
+    /// Means of the figures, each weighted by the time over which it is known (`covered_ns`). `sequence` and the end
+    /// times are of the last sample, `interval_ns` is the sum.
     pub mean: SystemSample,
-    /// The greatest value of each figure in any of the samples; `null` if there is only one, which is in `mean`.
+    /// The greatest value of each figure in any of the samples; `null` for a single sample, which is in `mean`.
     pub max: Option<Box<SystemSample>>,
 }
 
@@ -40,28 +40,29 @@ impl SystemPoint {
     }
 }
 
-/// The state of a machine over a stretch of time.
+/// The state of a machine over time.
 ///
-/// The number of points is bounded. When the limit is reached, neighbours are joined pairwise, and from then on a point
-/// has twice as many samples. Joined points keep the integrals and the maxima of all figures, exactly but for rounding.
-/// Per point at most 512 names are kept of each kind (interfaces, disks ...), the latest first.
+/// The number of points is limited. When the limit is reached, neighbours are joined pairwise, and from then on a point
+/// has twice as many samples. Joined points keep the integrals and the maxima of all figures, exact except for
+/// rounding. A point keeps at most 512 names of each kind (interfaces, disks ...), the latest first.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SystemSeries {
-    /// Time between two samples that was asked for, in ns.
+    /// Requested time between two samples, in ns.
     pub sampling_interval_ns: u64,
     /// Samples per point; a power of 2. The last point may have fewer.
     pub samples_per_point: u64,
-    /// Begin of the first sample on the monotonic clock, in ns.
+    /// Start of the first sample on the monotonic clock, in ns.
     pub start_monotonic_ns: u64,
-    /// Begin of the first sample on the calendar clock, in ns since 1970 (UTC).
+    /// Start of the first sample on the calendar clock, in ns since 1970 (UTC).
     pub start_unix_ns: u64,
     /// In order of time, without gaps.
     pub points: Vec<SystemPoint>,
-    /// Samples that were taken.
+    /// Number of samples.
     pub samples: u64,
-    /// Samples that were left out because the machine was too busy to take them in time. The next one covers their time.
+    /// Samples that were left out because the machine was too busy to take them in time. The next sample covers their
+    /// time.
     pub samples_missed: u64,
-    /// CPU time of the prober per sample, mean, in ns; `null` where the system does not tell it.
+    /// CPU time of the prober per sample, mean, in ns; `null` if the system does not report it.
     pub own_cpu_ns_per_sample_mean: Option<f64>,
     /// Greatest CPU time of the prober for one sample, in ns.
     pub own_cpu_ns_per_sample_max: Option<u64>,

@@ -30,7 +30,7 @@ pub struct SourceError {
     pub file: PathBuf,
     /// The line, counted from 1; `None` if the file as a whole could not be read.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 

@@ -10,7 +10,7 @@ pub enum PtsError {
     Plan {
         /// What does not.
         what: String,
-        /// What to do.
+        /// The remedy.
         help: String,
     },
     /// The target cannot be loaded.
@@ -19,7 +19,7 @@ pub enum PtsError {
     /// Requests of a load ended in errors: their figures would be those of an unwell device.
     #[error("{errors} requests ended in an error ({load})")]
     Requests {
-        /// How many.
+        /// Number of errors.
         errors: u64,
         /// Under which load.
         load: String,
@@ -40,7 +40,7 @@ impl From<Failure> for PtsError {
 }
 
 impl PtsError {
-    /// What to do.
+    /// The remedy.
     pub fn help(&self) -> String {
         match self {
             PtsError::Plan { help, .. } => help.clone(),

@@ -20,7 +20,7 @@ ssdyno_block::named! {
         /// Random requests: eight block sizes by seven mixes of reads and writes.
         #[default]
         Iops = "iops",
-        /// Sequential requests of 1024 KiB and 128 KiB, each a test of its own.
+        /// Sequential requests of 1024 KiB and 128 KiB, each size as a separate test.
         Throughput = "throughput",
         /// Random requests one at a time: three block sizes by three mixes.
         Latency = "latency",
@@ -82,7 +82,7 @@ pub(crate) struct PartPlan {
 pub struct PtsPlan {
     /// Name of the target in results.
     pub target: String,
-    /// Which test.
+    /// The test.
     pub test: Test,
     /// How long each load of a round runs, on the clock of the device. The specification says one
     /// minute.

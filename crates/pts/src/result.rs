@@ -11,40 +11,39 @@ use crate::rule::Window;
 /// `schema_version`, renames do.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PtsResult {
-    /// Version of this shape.
+    /// Version of this format.
     pub schema_version: u32,
-    /// What was tested, as the user named it.
+    /// Name of the target, as the user gave it.
     pub target: String,
-    /// Which test.
+    /// The test.
     pub test: Test,
     /// Specification and version.
     pub specification: String,
-    /// The seed that repeats it.
+    /// The seed that repeats the test.
     pub seed: u64,
-    /// Whether it ended before its work was done. What was measured until then is here.
+    /// Whether the test ended early. The result is then of the part that was done.
     pub partial: bool,
     /// Whether every part reached steady state.
     pub steady: bool,
-    /// How it was set up.
+    /// Settings of the test.
     pub settings: Settings,
-    /// The parts: one, or for throughput one for each block size.
+    /// The parts: one, or for throughput one part for each block size.
     pub parts: Vec<PtsPart>,
-    /// Why the figures do not mean what they seem to; shown above them.
+    /// Warnings about misleading figures; shown above the figures.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     pub notes: Vec<String>,
 }
 
-/// How a test was set up.
+/// Settings of a test.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// Length of each load of a round, on the clock of the device; 60 in the specification.
     pub round_seconds: f64,
-    /// Rounds after which it is given up; 25 in the specification.
+    /// Maximum number of rounds; 25 in the specification.
     pub rounds_max: u32,
-    /// Length of the load of the response time histogram; 1200 in the specification, 0 where there is
-    /// none.
+    /// Length of the load of the response time histogram; 1200 in the specification, 0 without the histogram.
     #[serde(default)]
     pub histogram_seconds: f64,
     /// Requests outstanding.
@@ -53,47 +52,46 @@ pub struct Settings {
     pub precondition_times: f64,
     /// Size of the target.
     pub capacity_bytes: u64,
-    /// Part of it that the rounds use, from its start.
+    /// Part of the target that the rounds use, from its start.
     pub active_range_bytes: u64,
-    /// Unit of its addresses.
+    /// Sector size of the target.
     pub sector_bytes: u32,
 }
 
-/// One part of a test: preparation, and rounds until it is steady.
+/// One part of a test: preparation, and rounds until steady state.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PtsPart {
-    /// What it is: `random, 32 outstanding`, `sequential 128 KiB`.
+    /// Name of the part: `random, 32 outstanding`, `sequential 128 KiB`.
     pub name: String,
-    /// What was done before the rounds.
+    /// Steps before the rounds.
     pub steps: Vec<PtsStep>,
     /// The rounds.
     pub rounds: Vec<Round>,
-    /// The figure that decides about steady state.
+    /// The figure that decides on steady state.
     pub tracked: Tracked,
-    /// Each load, averaged over the measurement window (the last rounds, where it is not steady).
+    /// Each load, averaged over the measurement window (the last rounds without steady state).
     pub averages: Vec<Average>,
-    /// All answers of the tracked load in one long run after the rounds; of the latency test only.
+    /// All completions of the tracked load in one long run after the rounds; only for the latency test.
     #[serde(default)]
     pub histogram: Option<PtsHistogram>,
 }
 
-/// How long answers took, in a run of one load.
+/// Response times in a run of one load.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PtsHistogram {
     /// The load.
     pub load: String,
-    /// How long it ran, on the clock of the device; 1200 in the specification.
+    /// Length of the run, on the clock of the device; 1200 in the specification.
     pub seconds: f64,
     /// Requests that completed.
     pub requests: u64,
     /// Mean latency; `null` without a completed request.
     pub latency_ns_mean: Option<f64>,
-    /// 99.999th percentile of the latency, within 2 %; `null` where there were fewer than 100 000
-    /// requests.
+    /// 99.999th percentile of the latency, within 2 %; `null` with fewer than 100 000 requests.
     pub latency_ns_p99_999: Option<f64>,
     /// Largest latency; `null` without a completed request.
     pub latency_ns_max: Option<f64>,
-    /// Requests by latency, in ascending order; latencies without one are left out.
+    /// Requests by latency, in ascending order; latencies without requests are left out.
     pub bins: Vec<LatencyBin>,
 }
 
@@ -102,9 +100,9 @@ pub struct PtsHistogram {
 pub struct PtsStep {
     /// `purge`, `workload_independent_preconditioning`.
     pub step: String,
-    /// What was done.
+    /// The work of the step.
     pub detail: String,
-    /// How long it took, on the clock of the device.
+    /// Duration of the step, on the clock of the device.
     pub seconds: f64,
     /// Bytes written.
     pub written_bytes: u64,
@@ -113,9 +111,9 @@ pub struct PtsStep {
 /// One round: every load once.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
-    /// Its number, from 1.
+    /// Number of the round, from 1.
     pub round: u32,
-    /// Its loads, in the order they ran.
+    /// Loads of the round, in the order of their runs.
     pub cells: Vec<PtsCell>,
 }
 
@@ -132,8 +130,7 @@ pub struct PtsCell {
     pub throughput_bytes_per_second: f64,
     /// Mean latency; `null` without a completed request.
     pub latency_ns_mean: Option<f64>,
-    /// 99.999th percentile of the latency, within 2 %; `null` where there were fewer than 100 000
-    /// requests.
+    /// 99.999th percentile of the latency, within 2 %; `null` with fewer than 100 000 requests.
     pub latency_ns_p99_999: Option<f64>,
     /// Largest latency; `null` without a completed request.
     pub latency_ns_max: Option<f64>,
@@ -141,16 +138,16 @@ pub struct PtsCell {
     pub written_bytes: u64,
 }
 
-/// The figure that decides about steady state, round by round.
+/// The figure that decides on steady state, round by round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tracked {
     /// Key of the figure in a cell: `iops`, `throughput_bytes_per_second`, `latency_ns_mean`.
     pub figure: String,
-    /// The load whose figure it is.
+    /// The load of the figure.
     pub load: String,
-    /// Its value in each finished round.
+    /// Value of the figure in each finished round.
     pub values: Vec<f64>,
-    /// The last five rounds and the rule; `null` before there are five.
+    /// The last five rounds and the rule; `null` with fewer than five rounds.
     pub window: Option<Window>,
 }
 

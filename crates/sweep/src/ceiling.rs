@@ -30,25 +30,25 @@ pub(crate) enum Side {
 /// The highest rate of arrivals at which a latency stays within its bound. Rates are requests per second.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Ceiling {
-    /// The figure that is bounded, such as `latency_ns.p99`.
+    /// The bounded figure, such as `latency_ns.p99`.
     pub figure: String,
-    /// Its bound in nanoseconds.
+    /// The bound in nanoseconds.
     pub bound: f64,
-    /// One request at a time completes at this rate: where the search begins.
+    /// Rate of a closed loop with one request at a time: the start of the search.
     pub pilot: f64,
-    /// The highest rate within the bound, with 95 %; left out where no rate tried was.
+    /// The highest rate within the bound, with 95 %; left out if no rate was within it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<f64>,
-    /// The lowest rate beyond the bound, with 95 %; left out where no rate tried was.
+    /// The lowest rate beyond the bound, with 95 %; left out if no rate was beyond it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<f64>,
-    /// Whether `beyond` is beyond because requests arrive faster there than the target completes them: its saturation.
+    /// Whether `beyond` is the saturation of the target: requests arrive faster than the target completes them.
     #[serde(default)]
     pub overloaded: bool,
-    /// Rates between the two where the longest run could not decide, rising.
+    /// Rates between the two for which the longest run did not decide, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<f64>,
-    /// Rates that were tried.
+    /// Number of rates that were tried.
     pub steps: u64,
 }
 

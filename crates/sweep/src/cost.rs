@@ -7,8 +7,8 @@ use toml::{Table, Value};
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Prices of the parts of a device. The unit is the user's; the defaults are US dollars of 2024, all *assumed*: of the
-/// order of public spot prices, and only good for comparing designs with each other.
+/// Prices of the parts of a device. The currency is the user's choice. The defaults are US dollars of 2024, all
+/// *assumed*: they are near public spot prices, and only useful to compare designs with each other.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostModel {
@@ -20,7 +20,7 @@ pub struct CostModel {
     pub tlc_per_gib: f64,
     /// A GiB of raw flash, QLC. Default: 0.045.
     pub qlc_per_gib: f64,
-    /// What each die costs beside its bits: test and package. Default: 0.25.
+    /// Additional cost of each die: test and package. Default: 0.25.
     pub per_die: f64,
     /// A channel of the controller, with its pins. Default: 0.6.
     pub per_channel: f64,
@@ -30,7 +30,8 @@ pub struct CostModel {
     pub controller: f64,
     /// A GiB of DRAM for the write buffer. Default: 3.
     pub dram_per_gib: f64,
-    /// A whole device that is no SSD: a disk, a volume. Default: none, so that such a design has no cost.
+    /// A complete device other than an SSD: a disk, a volume. Default: none, so that a design with this device has no
+    /// cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub other_device: Option<f64>,
 }

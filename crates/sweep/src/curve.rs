@@ -11,14 +11,14 @@ use crate::swept::number;
 const THROUGHPUT: &str = "throughput_bytes_per_second";
 const MEAN: &str = "latency_ns.mean";
 
-/// Throughput and latency against the one number that is varied.
+/// Throughput and latency against the varied number.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
-    /// The key that is varied.
+    /// The varied key.
     pub key: String,
-    /// The designs with figures, by their value. The row of a design has its figures.
+    /// The designs with figures, by value. The figures are in the row of the design.
     pub points: Vec<CurvePoint>,
-    /// The point of the greatest power; left out with fewer than three points that have one.
+    /// The point of the greatest power; left out with fewer than three points with a power.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
 }
@@ -26,26 +26,28 @@ pub struct Curve {
 /// A point of a curve.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
-    /// The value, as the row has it.
+    /// The value, as in the row.
     pub value: Value,
-    /// The same as a number: times in nanoseconds, sizes in bytes.
+    /// The value as a number: times in nanoseconds, sizes in bytes.
     pub number: f64,
     /// Number of the row.
     pub design: u64,
-    /// Throughput in bytes per second divided by mean latency in seconds; left out where a figure is missing or zero.
+    /// Throughput in bytes per second divided by mean latency in seconds; left out if a figure is missing or zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<SweepFigure>,
 }
 
-/// Where more load begins to cost more latency than it brings throughput: the greatest power.
+/// The point of the greatest power: with more load, latency increases more than throughput.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Knee {
     /// The value with the greatest power.
     pub value: Value,
-    /// The greatest value below it whose power is less with 95 %: the knee is above. Left out where the curve has none.
+    /// The greatest value below with significantly less power (95 %): the knee is above it. Left out if the curve has
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Value>,
-    /// The smallest value above it whose power is less with 95 %: the knee is below. Left out where the curve has none.
+    /// The smallest value above with significantly less power (95 %): the knee is below it. Left out if the curve has
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<Value>,
 }

@@ -16,23 +16,23 @@ use crate::search::space;
 /// Designs of a sweep at the most. More are a mistake, or a matter for drawing some of them.
 pub const DESIGNS_MAX: u64 = 1_000_000;
 
-/// Which designs are run.
+/// Selection of the designs to run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// Each value of each axis with each of the others; the last axis varies fastest.
+    /// Every combination of the values of all axes; the last axis varies fastest.
     #[default]
     Grid,
-    /// `designs` of them, drawn independently; where all axes are lists none is drawn twice.
+    /// `designs` designs, drawn independently; if all axes are lists, no design is drawn twice.
     Random,
-    /// `designs` of them, so that each axis is cut into as many parts and each part is met once (McKay, Beckman and
-    /// Conover 1979).
+    /// `designs` designs in a Latin hypercube: each axis is cut into as many parts, and each part has one design
+    /// (McKay, Beckman and Conover 1979).
     LatinHypercube,
-    /// Those that look promising by the results of the ones before, `designs` of them at the most or until `time` is
-    /// over: NSGA-II (Deb et al. 2002).
+    /// Designs chosen from the results of earlier designs, at most `designs` or until `time` is over: NSGA-II (Deb et
+    /// al. 2002).
     Search,
-    /// Rates of arrivals until the highest within the bound of `require` is known to 5 %. `vary` is `workload.arrivals.rate`
-    /// alone, over a range without steps.
+    /// Rates of arrivals until the highest rate within the bound of `require` is known to 5 %. `vary` is
+    /// `workload.arrivals.rate` alone, over a range without steps.
     Bisection,
 }
 

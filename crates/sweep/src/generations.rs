@@ -18,49 +18,50 @@ const OBJECTIVES_MAX: usize = 4;
 /// How far the reference point lies beyond the worst values of the front, as a share of the range of the front.
 const MARGIN: f64 = 0.1;
 
-/// Why a search began no further designs.
+/// Reason why a search began no further designs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchEnd {
-    /// It ran `designs` designs.
+    /// The search ran `designs` designs.
     Budget,
-    /// `time` was over.
+    /// The time limit (`time`) was reached.
     Time,
     /// No design is left.
     Exhausted,
     /// The last ten generations added nothing to the front.
     NoImprovement,
-    /// The user stopped it.
+    /// The user interrupted the search.
     Interrupted,
 }
 
-/// Designs that a search chose together, by the results of the generations before.
+/// Designs that a search chose together, from the results of earlier generations.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchGeneration {
-    /// Designs that were run until then, without those that are impossible or ruled out.
+    /// Number of designs run so far, without impossible or ruled-out designs.
     pub runs: u64,
-    /// Designs on the front of all until then, each combination of objectives counted once.
+    /// Number of designs on the front so far, each combination of objectives counted once.
     pub front: u64,
-    /// The share of the box between the best values of the last front and the reference point that this front covers, 0 to 1.
-    /// Left out for more than four objectives.
+    /// The hypervolume: share of the box between the best values of the last front and the reference point that this
+    /// front covers, 0 to 1. Left out for more than four objectives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hypervolume: Option<f64>,
 }
 
-/// How a search went.
+/// Course of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchOutcome {
     /// The method, which is `nsga-ii`.
     pub method: String,
-    /// How many designs the values of all axes give; a range counts as 1001 values at the most.
+    /// Number of designs from the values of all axes; a range counts as at most 1001 values.
     pub space: f64,
-    /// Designs that were run, without those that are impossible or ruled out.
+    /// Number of designs run, without impossible or ruled-out designs.
     pub runs: u64,
-    /// Why it began no further designs.
+    /// Reason why the search began no further designs.
     pub stopped: SearchEnd,
-    /// The reference point of the hypervolumes, by objective: the worst value of the last front, and a tenth of its range more.
+    /// The reference point of the hypervolumes, by objective: the worst value of the last front, plus a tenth of its
+    /// range.
     pub reference: BTreeMap<String, f64>,
-    /// The generations in their order.
+    /// The generations in order.
     pub generations: Vec<SearchGeneration>,
 }
 

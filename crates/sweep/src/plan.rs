@@ -12,39 +12,39 @@ use crate::cost::CostModel;
 use crate::designs::Sampling;
 use crate::objective::{Objective, Requirement};
 
-/// Many designs, and what they are judged by.
+/// Many designs, with objectives and bounds.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SweepPlan {
-    /// What all designs have in common, with the keys of a spec. All designs have the same seed, so that they see the
-    /// same requests; to see the spread, vary `seed`.
+    /// The common settings of all designs, with the keys of a spec. All designs have the same seed, so that they get
+    /// the same requests; vary `seed` to see the spread.
     pub run: RunSpec,
-    /// The keys that are varied, with their values: `flash.channels=4,8,16`, `ftl.over_provisioning=0.07..0.28/5` (five
-    /// values), `workload.depth=1..256*2` (each twice the one before), and for designs that are drawn
-    /// `ftl.over_provisioning=0.07..0.28`. A key is one of a spec (`target`, `host.queues`) or one that `set` takes.
+    /// The varied keys with their values: `flash.channels=4,8,16`, `ftl.over_provisioning=0.07..0.28/5` (five values),
+    /// `workload.depth=1..256*2` (each value is twice the last), and for drawn designs
+    /// `ftl.over_provisioning=0.07..0.28`. A key is a key of a spec (`target`, `host.queues`) or a key for `set`.
     pub vary: Vec<Axis>,
-    /// Which designs are run.
+    /// Selection of the designs to run.
     pub sampling: Sampling,
-    /// How many designs are drawn, 1 to 1 000 000; not for a grid, which has all of them. A search runs that many at the
-    /// most; designs that are impossible, or ruled out by their cost, do not count.
+    /// Number of designs to draw, 1 to 1 000 000; not for a grid, which runs all designs. Upper limit for a search.
+    /// Impossible designs, and designs ruled out by their cost, do not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub designs: Option<u64>,
-    /// Decides which designs are drawn, and which way a search goes.
+    /// Random seed of the drawing of designs and of the search.
     pub draw_seed: u64,
-    /// Figures that the designs are judged by: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
+    /// Figures by which designs are compared: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `energy_per_request`, `energy_delay`, `wa`, `cost`.
     pub objectives: Vec<Objective>,
-    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A design whose cost breaks a bound is
-    /// not run, and a simulation that surely breaks one ends early.
+    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A design whose cost breaks a
+    /// bound is not run, and a simulation that certainly breaks a bound ends early.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
-    /// Run designs that surely break a bound of `require` to their end, too. A bisection always does.
+    /// Run designs to their end even if they certainly break a bound of `require`. A bisection always does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub run_hopeless: bool,
-    /// Begin no design after this time by the wall's clock. Default: run all. A search needs `designs`, `time` or both.
+    /// Begin no design after this wall time. Default: run all. A search needs `designs`, `time` or both.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
-    /// What the parts of a device cost.
+    /// Prices of the parts of a device.
     pub cost: CostModel,
 }
 

@@ -14,33 +14,33 @@ use crate::plan::SweepPlan;
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
 pub const SWEEP_VERSION: u32 = 1;
 
-/// What became of a design.
+/// State of a design.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DesignState {
-    /// It has figures.
+    /// The design has figures.
     Done,
-    /// Its values do not go together; nothing was run.
+    /// The values are not a valid combination; nothing was run.
     Impossible,
-    /// Its run failed; figures of it are those until then, and it is not judged.
+    /// The run failed; its figures cover the time until the failure, and the design is not ranked.
     Failed,
-    /// Its cost breaks a bound of `require`, which is known before the run: nothing was run.
+    /// The cost breaks a bound of `require` before the run: nothing was run.
     RuledOut,
-    /// Its run surely broke a bound of `require` and was ended: its figures are those until then.
+    /// The run certainly broke a bound of `require` and was ended: its figures cover the time until then.
     Stopped,
 }
 
-/// Where a design stands among the others.
+/// Rank of a design among the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// No other design is as good in all objectives and better in one.
     Front,
-    /// A design of the front is better, but by no more than the intervals of the figures.
+    /// A design of the front is better, but only within the intervals of the figures.
     Undecided,
     /// A design of the front is better.
     Dominated,
-    /// It breaks a bound of `require`.
+    /// The design breaks a bound of `require`.
     Excluded,
 }
 
@@ -49,7 +49,7 @@ pub enum Standing {
 pub struct SweepFigure {
     /// The figure.
     pub value: f64,
-    /// Lower bound of the true value, with 95 %; left out where the run cannot tell.
+    /// Lower bound of the true value, with 95 %; left out if the run does not give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper bound.
@@ -57,24 +57,24 @@ pub struct SweepFigure {
     pub high: Option<f64>,
 }
 
-/// A design, and what it gave.
+/// A design and its figures.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SweepRow {
-    /// Its number, from 0.
+    /// Number of the design, from 0.
     pub design: u64,
     /// The value of each axis, in the order of `vary`.
     pub values: Vec<Value>,
-    /// What became of it.
+    /// State of the design.
     pub state: DesignState,
-    /// Why it is not done.
+    /// Reason if the design is not `done`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// The bound of `require` that it surely breaks, where it was not run, or not to its end.
+    /// The bound of `require` that the design certainly breaks, if it was not run, or not to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
     /// Random seed of the run.
     pub seed: u64,
-    /// The first 16 hexadecimal digits of the SHA-256 of its spec in JSON: equal specs have equal figures.
+    /// The first 16 hexadecimal digits of the SHA-256 of the design's spec in JSON: equal specs have equal figures.
     pub spec_hash: String,
     /// Requests completed without error.
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct SweepRow {
     /// Figures by the path of their key in `result.json`, and `cost`.
     #[serde(default)]
     pub figures: BTreeMap<String, SweepFigure>,
-    /// Where it stands; left out where it is not judged.
+    /// Rank of the design; left out if it is not ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
 }
@@ -118,17 +118,17 @@ impl SweepRow {
     }
 }
 
-/// What a key does to an objective, over all values of the other keys.
+/// Effect of a key on an objective, over all values of the other keys.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Effect {
-    /// The key that is varied.
+    /// The varied key.
     pub key: String,
     /// The objective.
     pub figure: String,
-    /// The share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1
-    /// (eta squared). What all keys together leave is due to their interactions.
+    /// Share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1 (eta
+    /// squared). The rest after all keys is due to their interactions.
     pub share: f64,
-    /// Each value with what the objective is on average there.
+    /// Each value with the mean of the objective.
     pub levels: Vec<EffectLevel>,
 }
 
@@ -137,39 +137,39 @@ pub struct Effect {
 pub struct EffectLevel {
     /// The value.
     pub value: Value,
-    /// Geometric mean of the objective over the designs with it.
+    /// Geometric mean of the objective over the designs with this value.
     pub mean: f64,
-    /// How many designs have it.
+    /// Number of designs with this value.
     pub designs: u64,
 }
 
-/// Pairs of keys that act together.
+/// Pairs of keys that interact.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Interactions {
-    /// How many products of two keys were examined, over all objectives.
+    /// Number of products of two keys that were examined, over all objectives.
     pub examined: u64,
-    /// Those whose interval excludes 1, the strongest first. The intervals of all that were examined cover the truth
-    /// together with 95 %.
+    /// Interactions whose interval excludes 1, the strongest first. The intervals of all examined interactions together
+    /// cover the true values with 95 %.
     pub found: Vec<Interaction>,
 }
 
-/// How the effect of one key depends on another.
+/// Dependence of one key's effect on another key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Interaction {
     /// The objective.
     pub figure: String,
-    /// The key whose effect is looked at.
+    /// The key with the effect.
     pub key: String,
-    /// It goes from the first of these values to the second: the lowest and the highest, or of names the first and another.
+    /// The first and the second value of the key: the lowest and the highest, or for names the first and another name.
     pub between: [Value; 2],
-    /// The key on which that effect depends.
+    /// The key on which the effect depends.
     pub by: String,
-    /// Two of its values, likewise.
+    /// Two values of that key, likewise.
     pub at: [Value; 2],
-    /// By what the objective is multiplied when `key` goes between its values, at each of the values of `by`; ordered
-    /// other keys are in their middle.
+    /// Factor on the objective from the first to the second value of `key`, at each of the values of `by`; other
+    /// ordered keys are at their middle.
     pub factors: [f64; 2],
-    /// The second factor by the first; 1: the keys do not act together.
+    /// The second factor divided by the first; 1: the keys do not interact.
     pub ratio: f64,
     /// Lower bound of the ratio.
     pub low: f64,
@@ -182,41 +182,41 @@ pub struct Interaction {
 pub struct SweepResult {
     /// [`SWEEP_VERSION`] of the program that wrote it.
     pub sweep_version: u32,
-    /// What was asked for.
+    /// The plan.
     pub plan: SweepPlan,
-    /// How many designs the plan has; of a search, how many it asked for.
+    /// Number of designs in the plan; for a search, the number that it asked for.
     pub designs: u64,
-    /// Whether some of them were not run.
+    /// Whether some designs were not run.
     pub partial: bool,
-    /// How many have figures.
+    /// Number of designs with figures.
     pub done: u64,
-    /// How many have values that do not go together.
+    /// Number of designs with invalid combinations of values.
     pub impossible: u64,
-    /// How many failed.
+    /// Number of designs that failed.
     pub failed: u64,
-    /// How many were not run because their cost breaks a bound.
+    /// Number of designs that were not run because their cost breaks a bound.
     #[serde(default)]
     pub ruled_out: u64,
-    /// How many runs ended early because they surely broke a bound.
+    /// Number of runs that ended early because they certainly broke a bound.
     #[serde(default)]
     pub stopped: u64,
-    /// What each key does to each objective, the greatest first.
+    /// Effects of each key on each objective, the greatest first.
     pub effects: Vec<Effect>,
-    /// Pairs of keys that act on an objective together.
+    /// Pairs of keys that interact in an objective.
     #[serde(default)]
     pub interactions: Interactions,
-    /// Throughput and latency against the key, where one number is varied.
+    /// Throughput and latency against the key, if one number is varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// How the search went, where results decided which designs were run.
+    /// Course of the search, if results decided which designs were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchOutcome>,
-    /// The highest rate within the bound of `require`, of a bisection.
+    /// The highest rate within the bound of `require`, for a bisection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// A row a design, in the order of their numbers.
+    /// One row per design, in the order of their numbers.
     pub rows: Vec<SweepRow>,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     #[serde(default)]
     pub notes: Vec<String>,
 }

@@ -131,7 +131,7 @@ pub enum JournalError {
     Format {
         /// Where.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         problem: &'static str,
     },
     /// It has a hole: no crash does that.

@@ -62,23 +62,23 @@ pub struct VerifyPlan {
     pub journal: Option<PathBuf>,
 }
 
-/// What was wrong with a block.
+/// Fault of a block.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifyFault {
-    /// An older generation than what completed or was flushed, again when read a second time.
+    /// An older generation than a completed or flushed generation, also in a second read.
     Lost,
-    /// An older generation first, the right one when read again.
+    /// An older generation in the first read, the right generation in the second.
     Stale,
-    /// Sectors of several generations, or some not ours.
+    /// Sectors of several generations, or sectors that the test did not write.
     Torn,
-    /// A block that belongs elsewhere.
+    /// A block from another offset.
     Misplaced,
-    /// A wrong sum.
+    /// A wrong checksum.
     Damaged,
-    /// Not ours: zeroes, or what was there before.
+    /// Not written by the test: zeroes, or earlier contents.
     Unwritten,
     /// A generation or seed that was never written.
     Invented,
@@ -87,15 +87,15 @@ pub enum VerifyFault {
 /// One fault.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
-    /// What it is.
+    /// The fault.
     pub fault: VerifyFault,
-    /// Where.
+    /// Offset of the block.
     pub offset_bytes: u64,
-    /// The generation that should be there.
+    /// The expected generation.
     pub expected_generation: u64,
-    /// What was there, where it could be read.
+    /// The generation found, if it could be read.
     pub found_generation: Option<u64>,
-    /// Where it belongs, where that is elsewhere.
+    /// Offset for which the block was written, if it is another offset.
     pub belongs_to_bytes: Option<u64>,
 }
 
@@ -105,7 +105,7 @@ pub const FINDINGS_MAX: usize = 1000;
 /// What came out.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReport {
-    /// Blocks written and answered.
+    /// Blocks written and completed.
     pub writes: u64,
     /// Blocks read and compared.
     pub reads: u64,
@@ -113,27 +113,27 @@ pub struct VerifyReport {
     pub flushes: u64,
     /// Faults found.
     pub faults: u64,
-    /// The first of them, in order of address.
+    /// The first faults, in order of address.
     pub findings: Vec<Finding>,
-    /// True if it was stopped before its end.
+    /// True if the test was stopped before its end.
     pub partial: bool,
-    /// What it took.
+    /// Wall time of the test.
     pub wall_seconds: f64,
-    /// After a crash: what the journal said; otherwise `null`.
+    /// After a crash: data from the journal; otherwise `null`.
     #[serde(default)]
     pub journal: Option<JournalUse>,
 }
 
-/// What a journal said.
+/// Data from a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct JournalUse {
-    /// Writes that it tells of.
+    /// Number of writes in the journal.
     pub writes: u64,
     /// Flushes that completed.
     pub flushes: u64,
-    /// Blocks that must be on the target. Without any, nothing was to be checked.
+    /// Blocks that must be on the target. With 0, there was nothing to check.
     pub promised_blocks: u64,
-    /// Bytes of a torn end, which are left out.
+    /// Bytes of an incomplete end, which are ignored.
     pub unused_bytes: u64,
 }
 
@@ -171,7 +171,7 @@ pub enum VerifyError {
     Plan {
         /// Field of [`VerifyPlan`].
         key: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The target failed a request: no data is wrong, but none came either.

@@ -19,7 +19,7 @@ pub use write::OpenMetricsWriter;
 pub struct OpenMetricsError {
     /// Counted from 1; 0 for a label or a name that is not in a text.
     pub line: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 

@@ -22,38 +22,38 @@ const SERIAL_PREFIX: &str = "ssdyno serial ";
 pub struct DriveOrigin {
     /// Name of the whole device in the kernel: `nvme0n1`.
     pub name: String,
-    /// The partition of it that is used; `null`: all of it.
+    /// The partition that is used; `null`: the whole device.
     pub partition: Option<String>,
-    /// Model, as the device says.
+    /// Model, as reported by the device.
     pub model: Option<String>,
-    /// Firmware revision, as the device says.
+    /// Firmware revision, as reported by the device.
     pub firmware: Option<String>,
-    /// Tells one device from another of the same model without its serial number: the first 16 hexadecimal digits of the
-    /// SHA-256 of `ssdyno serial ` and the serial number. `null` where the device has none.
+    /// Identifies the device without its serial number: the first 16 hexadecimal digits of the SHA-256 of
+    /// `ssdyno serial ` and the serial number. `null` if the device has no serial number.
     pub serial_hash: Option<String>,
-    /// How it is attached: `nvme-pcie`, `nvme-tcp`, `sata`, `sas`, `usb`, `virtio`, `iscsi`, `mmc`, `loop`, `nbd`,
-    /// `device-mapper`, `md`; `null` where that is not known.
+    /// Transport: `nvme-pcie`, `nvme-tcp`, `sata`, `sas`, `usb`, `virtio`, `iscsi`, `mmc`, `loop`, `nbd`,
+    /// `device-mapper`, `md`; `null` if unknown.
     pub transport: Option<String>,
     /// Capacity of the whole device in bytes.
     pub capacity_bytes: Option<u64>,
-    /// Logical block size in bytes: what requests are multiples of.
+    /// Logical block size in bytes: requests are multiples of it.
     pub logical_block_bytes: Option<u64>,
-    /// Physical block size in bytes: what the device writes at once.
+    /// Physical block size in bytes: the smallest unit that the device writes.
     pub physical_block_bytes: Option<u64>,
     /// I/O scheduler of the queue: `none`, `mq-deadline`, `bfq`, `kyber`.
     pub scheduler: Option<String>,
-    /// Requests that the queue holds in each direction (`queue/nr_requests`).
+    /// Maximum number of requests in the queue in each direction (`queue/nr_requests`).
     pub queue_requests: Option<u64>,
-    /// Write cache as the kernel sees it: `write back` or `write through`.
+    /// Write cache as reported by the kernel: `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// Whether the kernel takes it for a disk that turns.
+    /// Whether the kernel marks the device as rotational.
     pub rotational: Option<bool>,
     /// Read-ahead of the page cache in bytes.
     pub read_ahead_bytes: Option<u64>,
-    /// NUMA node to which it is attached; `null` where there is only one, or it is not known.
+    /// NUMA node of the device; `null` on a machine with one node, or if unknown.
     pub numa_node: Option<u32>,
-    /// On what it is itself: the names of the devices below a mapped device or an array, or of the file behind a loop
-    /// device, without its directory.
+    /// Lower layers of the device: the names of the devices below a mapped device or an array, or the name of the file
+    /// behind a loop device, without its directory.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lies_on: Vec<String>,
 }

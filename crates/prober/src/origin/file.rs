@@ -6,21 +6,21 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A file as its file system has it.
+/// Properties of a file in its file system.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FileOrigin {
     /// Type of the file system, such as `ext4`.
     pub file_system: Option<String>,
-    /// Options with which it is mounted, in order of their names. Those that name people, addresses or paths are left out.
+    /// Mount options, in order of their names. Options that name people, addresses or paths are left out.
     #[serde(default)]
     pub mount_options: Vec<String>,
     /// Length of the file in bytes.
     pub size_bytes: u64,
-    /// Extents, written or not; `null` where the file system does not tell, or the file is in more than a million.
+    /// Extents, written or not; `null` if the file system does not report them, or for more than a million extents.
     pub extents: Option<u64>,
-    /// Bytes of extents that were allocated and never written; such reads never reach the drive.
+    /// Bytes of extents that were allocated and never written; reads of these bytes never reach the drive.
     pub unwritten_bytes: Option<u64>,
-    /// Bytes without any extent; such reads never reach the drive.
+    /// Bytes without any extent; reads of these bytes never reach the drive.
     pub hole_bytes: Option<u64>,
 }
 

@@ -21,15 +21,15 @@ const VIRTUAL: [(&str, &str); 10] = [
     ("Firecracker", "firecracker"),
 ];
 
-/// The machine on which a run was made.
+/// The machine of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MachineOrigin {
-    /// Model of the processor, such as `AMD EPYC 9354`; `null` where the kernel has no name for it.
+    /// Model of the processor, such as `AMD EPYC 9354`; `null` if the kernel has no name for it.
     pub cpu_model: Option<String>,
     /// Logical processors that are online.
     pub cpu_cores: Option<u64>,
-    /// Frequency governor of the processors, such as `performance`; several are joined by `+`. `null` where the kernel
-    /// controls no frequency.
+    /// Frequency governor of the processors, such as `performance`; several governors are joined by `+`. `null` if the
+    /// kernel controls no frequency.
     pub cpu_governor: Option<String>,
     /// Architecture, such as `x86_64`.
     pub architecture: String,
@@ -39,9 +39,10 @@ pub struct MachineOrigin {
     pub os: Option<String>,
     /// Usable memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// The kind of virtual machine, such as `kvm`, or `yes` where it is unknown; `null` where nothing says that this is one.
+    /// The kind of virtual machine, such as `kvm`, or `yes` if it is unknown; `null` without signs of a virtual
+    /// machine.
     pub virtual_machine: Option<String>,
-    /// The kind of container, such as `docker`; `null` where nothing says that this is one.
+    /// The kind of container, such as `docker`; `null` without signs of a container.
     pub container: Option<String>,
 }
 

@@ -20,16 +20,16 @@ pub use machine::MachineOrigin;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a target is: a block device, or a file and what is below it.
+/// The storage of a target: a block device, or a file and the devices below it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StorageOrigin {
-    /// The target, as the user named it.
+    /// The target, as the user gave it.
     pub target: String,
     /// The file; left out for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileOrigin>,
-    /// The block device that is loaded, or on which the file is, and then the devices below it, those nearer to it first.
-    /// Empty where no block device is known (tmpfs, overlays, network file systems).
+    /// The loaded block device, or the block device of the file, then the devices below it, the nearest first. Empty if
+    /// no block device is known (tmpfs, overlays, network file systems).
     #[serde(default)]
     pub drives: Vec<DriveOrigin>,
 }

@@ -32,7 +32,7 @@ fn every_metric_of_a_sample_is_read_back_with_its_value_and_unit() {
     let host = [("host", "a \"b\"\\\n\r{}=,# é")];
     let sample = sample();
     let text = to_open_metrics(&sample, &labels(&host));
-    assert!(text.contains("# TYPE ssdyno_memory_free_bytes gauge\n# UNIT ssdyno_memory_free_bytes bytes\n# HELP ssdyno_memory_free_bytes Memory that is not used at all, in bytes.\n"), "{text}");
+    assert!(text.contains("# TYPE ssdyno_memory_free_bytes gauge\n# UNIT ssdyno_memory_free_bytes bytes\n# HELP ssdyno_memory_free_bytes Unused memory, in bytes.\n"), "{text}");
     let points = read_open_metrics(&text).unwrap();
     let found: BTreeSet<String> = points.iter().map(|point| point.name.clone()).collect();
     assert_eq!(found, metric_names().into_iter().collect());
