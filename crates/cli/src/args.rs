@@ -12,12 +12,12 @@ use crate::trace_args::TraceArgs;
 /// What is asked of a target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// A preset (see `ssdyno list`), FILE.toml, or a trace, which may be compressed [default: mixed; for
-    /// a real device or file, which is read-only without --write, randread].
+    /// Workload: a preset (see `ssdyno list`), FILE.toml, or a trace, which may be compressed [default:
+    /// randread for a real device or file, mixed for other targets].
     #[arg(short, long, value_name = "WORKLOAD")]
     pub(crate) workload: Option<String>,
-    /// Run the jobs of a fio job file instead of a workload: at the same time, groups (stonewall) one
-    /// after the other. Options that have no counterpart are named with their line.
+    /// Run the jobs of a fio job file instead of a workload. Jobs run at the same time; groups (stonewall)
+    /// run one after the other. Unsupported options are reported with their line.
     #[arg(long, value_name = "FILE.fio",
           conflicts_with_all = ["workload", "depth", "block_size", "read_percent", "rate", "requests", "trace_format", "timing", "trace_depth",
                                 "trace_device", "trace_origin", "trace_slot", "trace_ids",
@@ -27,21 +27,23 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = seed)]
     pub(crate) seed: u64,
-    /// Stop issuing after this long on the device's clock, such as 10s (fio: runtime); with --fio, no job
-    /// runs longer.
+    /// Stop issuing after this much device time, such as 10s (fio: runtime). With --fio, no job runs
+    /// longer.
     #[arg(short = 't', long = "for", alias = "runtime", value_name = "TIME", value_parser = positive_span,
           conflicts_with = "requests")]
     pub(crate) duration: Option<Span>,
-    /// Issue this many requests, such as 5000, 40k or 1.5M; a ramp-up comes before and is not counted
-    /// (fio: number_ios).
+    /// Issue this many requests, such as 5000, 40k or 1.5M (fio: number_ios). Requests of a ramp-up are not
+    /// counted.
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
-    /// Run until mean latency and IOPS are known to this precision (95 % confidence interval), such as
-    /// 1%; or one figure, such as p99=2% (mean, iops, throughput, p50, p95, p99, p99.9). --for and
-    /// --requests limit it [default: 10 minutes, at most 20 million requests].
+    /// Run until the 95 % intervals of mean latency and IOPS are this narrow, such as 1%, or the interval
+    /// of one figure, such as p99=2%.
+    ///
+    /// Figures: mean, iops, throughput, p50, p95, p99, p99.9. --for or --requests limits the run [default
+    /// limits: 10 minutes and 20 million requests].
     #[arg(long, value_name = "[FIGURE=]N%")]
     pub(crate) until: Option<Until>,
-    /// Requests outstanding: workload.depth (fio: iodepth).
+    /// Number of outstanding requests: workload.depth (fio: iodepth).
     #[arg(short, long, alias = "iodepth", value_name = "N")]
     pub(crate) depth: Option<String>,
     /// Size of every request, such as 4k: workload.block_size (fio: bs).
@@ -50,8 +52,8 @@ pub(crate) struct LoadArgs {
     /// Percentage of reads: workload.read_percent (fio: rwmixread).
     #[arg(short, long, alias = "rwmixread", value_name = "N")]
     pub(crate) read_percent: Option<String>,
-    /// Requests per second, which arrive at random whether or not earlier ones are done: workload.arrivals, poisson (fio:
-    /// rate_iops with rate_process=poisson).
+    /// Requests per second in an open loop with Poisson arrivals: workload.arrivals (fio: rate_iops with
+    /// rate_process=poisson).
     #[arg(long, alias = "rate-iops", value_name = "N")]
     pub(crate) rate: Option<String>,
     /// Set a key of the device or the workload; see below. May be repeated.

@@ -19,14 +19,13 @@ pub(crate) struct WriteArgs {
     /// Allow writing. Without it a real target is opened read-only.
     #[arg(long)]
     pub(crate) write: bool,
-    /// For scripts: the serial number of the device whose contents may be destroyed; once for each
-    /// device.
+    /// For scripts: serial number of a device whose contents may be destroyed. May be repeated.
     #[arg(long, value_name = "SERIAL", requires = "write")]
     pub(crate) destroy: Vec<String>,
-    /// Allow overwriting an existing file that ssdyno did not make.
+    /// Allow overwriting an existing file that ssdyno did not create.
     #[arg(long, requires = "write")]
     pub(crate) overwrite: bool,
-    /// Make the target, a file, with this size where it does not exist.
+    /// Create the target file with this size if it does not exist.
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
 }
@@ -68,14 +67,14 @@ impl Prompt for Terminal {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Consent to write")]
 pub(crate) struct ConsentArgs {
-    /// Let runs that others start write to this target, by the name that they use for it. May be given several times.
-    /// Without it every target is opened read-only, whatever they say.
+    /// Allow runs that other machines or the page start to write to this target. Give the name of the
+    /// target that these runs use. May be repeated. All other targets are opened read-only.
     #[arg(long, value_name = "TARGET")]
     pub(crate) write: Vec<String>,
-    /// Serial numbers of the devices among them whose contents may be destroyed.
+    /// Serial number of a --write device whose contents may be destroyed. May be repeated.
     #[arg(long, value_name = "SERIAL", requires = "write")]
     pub(crate) destroy: Vec<String>,
-    /// Allow overwriting files among them that ssdyno did not make.
+    /// Allow overwriting --write files that ssdyno did not create.
     #[arg(long, requires = "write")]
     pub(crate) overwrite: bool,
 }

@@ -13,8 +13,8 @@ pub(crate) const HEADING: &str = "Bounds";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct JunitArgs {
-    /// Write the bounds and what became of them to this file, as JUnit XML: a broken bound is a failure, an undecided one
-    /// an error.
+    /// Write the bounds and their verdicts to this file as JUnit XML: a broken bound is a failure, an
+    /// undecided bound is an error.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }

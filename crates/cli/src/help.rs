@@ -78,15 +78,15 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
     (
         "run",
         &[
-            ("a simulated drive for ten seconds of its time", "run sim:nvme-tlc -t 10s"),
+            ("a simulated drive for ten seconds of device time", "run sim:nvme-tlc -t 10s"),
             (
                 "random reads, 16 outstanding, 8 KiB each",
                 "run sim:p3600 -w randread -d 16 -b 8k -t 1s",
             ),
-            ("70 % reads arriving at 20 000 a second", "run sim:nvme-tlc -r 70 --rate 20k -t 1s"),
+            ("70 % reads at 20 000 requests per second", "run sim:nvme-tlc -r 70 --rate 20k -t 1s"),
             ("another design of the flash", "run sim:config-a -w randwrite -s flash.channels=16"),
             (
-                "a real drive, read-only, until p99 is known to 2 %",
+                "a real drive, read-only, until the interval of p99 is 2 %",
                 "run /dev/nvme0n1 --until p99=2%",
             ),
             (
@@ -103,13 +103,13 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
     (
         "compare",
         &[
-            ("two runs that exist", "compare results/first results/second"),
+            ("two stored runs", "compare results/first results/second"),
             (
                 "two drives under one load",
                 "compare sim:nvme-tlc sim:config-a -w oltp --requests 200k",
             ),
             (
-                "a single queue against one per core, five runs of each",
+                "a single queue and one queue per core, five runs each",
                 "compare sim:p3600 sim:p3600 --requests 20k --runs 5 --b=--queues=single",
             ),
         ],
@@ -132,7 +132,7 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
         &[
             ("a short test of a simulated drive", "pts sim:nvme-tlc --quick"),
             (
-                "a real drive; its data are lost",
+                "a real drive; destroys its data",
                 "pts /dev/nvme1n1 --test latency --write --destroy SERIAL",
             ),
         ],
@@ -153,14 +153,11 @@ const EXAMPLES: [(&str, &[(&str, &str)]); 16] = [
         ],
     ),
     ("pci", &[("this machine", "pci sys"), ("a simulated one", "pci sim:p3600")]),
-    ("verify", &[("a file that is made", "verify ./scratch --write --size 1GiB")]),
+    ("verify", &[("a file, which is created", "verify ./scratch --write --size 1GiB")]),
     ("probe", &[("one drive and its machine", "probe --device /dev/nvme0n1")]),
     ("worker", &[("for controllers on this machine", "worker --listen 127.0.0.1:7801")]),
-    ("ui", &[("here, without a browser", "ui --listen 127.0.0.1:8080 --no-open")]),
-    (
-        "list",
-        &[("what there is of one kind", "list workloads"), ("drives by word", "list devices nvme")],
-    ),
+    ("ui", &[("another port, without a browser", "ui --listen 127.0.0.1:8080 --no-open")]),
+    ("list", &[("one kind", "list workloads"), ("devices that match a word", "list devices nvme")]),
     ("show", &[("a file to edit", "show sim:nvme-tlc"), ("a workload", "show oltp")]),
     (
         "explain",

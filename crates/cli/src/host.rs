@@ -20,11 +20,11 @@ pub(crate) struct HostArgs {
     /// The machine: a preset (see `ssdyno list hosts`) or FILE.toml.
     #[arg(long, value_name = "HOST", default_value = DEFAULT_HOST)]
     pub(crate) host: String,
-    /// Number of its cores that issue requests [default: all].
+    /// Number of host cores that issue requests [default: all].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) cores: Option<u16>,
-    /// Attach the device over a network: a preset (s4-iscsi, iscsi-25g) or FILE.toml. Each core of the
-    /// host has a session of its own.
+    /// Attach the device over a network: a preset (s4-iscsi, iscsi-25g) or FILE.toml. Each host core opens
+    /// one session.
     #[arg(long, value_name = "NETWORK")]
     pub(crate) network: Option<String>,
     /// How NVMe commands are spread over queues [default: per-core].
@@ -33,29 +33,28 @@ pub(crate) struct HostArgs {
     /// Kernel layers above the driver [default: block].
     #[arg(long, value_name = "STACK", value_parser = words::<StackKind>())]
     pub(crate) stack: Option<StackKind>,
-    /// How threads issue: sync (each outstanding request has its own thread), async, or batch
-    /// (issue all, then wait for all) [default: as the host file says].
+    /// How threads issue requests: sync (each outstanding request has its own thread), async, or batch
+    /// (issue all, then wait for all) [default: from the host file].
     #[arg(long, value_name = "MODE", value_parser = words::<ThreadMode>())]
     pub(crate) threads: Option<ThreadMode>,
     /// How a thread waits for completions [default: interrupt].
     #[arg(long, value_name = "HOW", value_parser = words::<CompletionWait>())]
     pub(crate) completion: Option<CompletionWait>,
-    /// When doorbells are written: for each command and completion, or once for all that are ready
-    /// [default: for each command; once for all completions].
+    /// When doorbells are written: for each command and completion, or once for all commands and
+    /// completions that are ready [default: for each command; once for all completions].
     #[arg(long, value_name = "WHEN", value_parser = words::<Doorbell>())]
     pub(crate) doorbell: Option<Doorbell>,
-    /// Priority classes of the threads in turn, 0 (served first) to 3, such as 1,3; for the queues
-    /// weighted and more-queues.
+    /// Priority classes of the threads in turn, 0 (served first) to 3, such as 1,3. For --queues weighted
+    /// and more-queues.
     #[arg(long, value_name = "CLASSES", value_delimiter = ',',
           value_parser = clap::value_parser!(u8).range(0..=3))]
     pub(crate) classes: Vec<u8>,
-    /// NVMe power state that the driver sets as it starts, such as 1: states after 0 limit the
-    /// device's power and slow it (`nvme.operational_states` of the device file) [default: none set,
-    /// state 0].
+    /// NVMe power state that the driver sets at its start, such as 1. States after 0 limit the power of the
+    /// device and slow it (`nvme.operational_states` of the device file) [default: state 0].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
     pub(crate) power_state: Option<u8>,
-    /// Namespaces of an NVMe device: one, for all threads, or one for each thread in turn, such as
-    /// 1,2,3,4 for four threads, which then load nothing else [default: 1].
+    /// Namespaces of an NVMe device: one namespace for all threads, or one namespace for each thread in
+    /// turn, such as 1,2,3,4 for four threads [default: 1].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) namespaces: Vec<u32>,
     /// Command timeout of the NVMe driver, 1ms to 1h. When it expires the driver polls the queue, then

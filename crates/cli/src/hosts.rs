@@ -9,15 +9,19 @@ use ssdyno_session::{Failure, RealSpec};
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Other machines")]
 pub(crate) struct HostsArgs {
-    /// Load it from these machines together, each its own target of this name: USER@HOST or HOST, where ssh
-    /// starts `ssdyno worker`, or [tls://]HOST:PORT, where one listens: with TLS, on this machine only with `tls://`. One
-    /// result, over the time in which all of them were running.
+    /// Run the load on these machines at the same time, with one result: HOST or USER@HOST through ssh, or
+    /// HOST:PORT of a worker.
+    ///
+    /// Each machine loads its own target of this name. For HOST and USER@HOST, ssh starts `ssdyno worker`.
+    /// A worker at HOST:PORT is reached with TLS; on this machine, only tls://HOST:PORT uses TLS. The
+    /// figures cover the time in which all machines were running.
     #[arg(long, value_name = "HOST", value_delimiter = ',',
           conflicts_with_all = ["timeline", "tune"])]
     pub(crate) hosts: Vec<HostAddress>,
-    /// Sample these machines, too, which carry no load, such as the servers of the targets: USER@HOST or HOST, where ssh
-    /// starts `ssdyno worker`, or HOST:PORT, where `ssdyno prober` listens: with TLS, as --hosts. Or read the metrics of another program:
-    /// http://HOST:PORT/metrics (OpenMetrics), with #PREFIX+PREFIX for the names to keep.
+    /// Also sample these machines, which run no load, such as the servers of the targets. For HOST and
+    /// USER@HOST, ssh starts `ssdyno worker`; at HOST:PORT, `ssdyno prober` listens, with TLS as for
+    /// --hosts. http://HOST:PORT/metrics reads the metrics of another program (OpenMetrics); append
+    /// #PREFIX+PREFIX to select metrics by name.
     #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "hosts")]
     pub(crate) probers: Vec<ProberAddress>,
     #[command(flatten)]
@@ -28,14 +32,14 @@ pub(crate) struct HostsArgs {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Other machines")]
 pub(crate) struct ReachArgs {
-    /// Run this command in place of ssh; it may have options, such as `ssh -J gate` [default: ssh].
+    /// Run this command instead of ssh. It may have options, such as `ssh -J gate` [default: ssh].
     #[arg(long, value_name = "COMMAND")]
     pub(crate) ssh: Option<String>,
     /// Name or path of ssdyno on the machines that ssh reaches [default: ssdyno].
     #[arg(long, value_name = "PATH")]
     pub(crate) remote_program: Option<String>,
-    /// Directory with the certificate of this controller, for workers that listen with TLS
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    /// Directory with the certificate of this controller, for workers that use TLS [default:
+    /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     pub(crate) identity: Option<PathBuf>,
 }

@@ -14,33 +14,34 @@ use crate::consent::WriteArgs;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real targets")]
 pub(crate) struct RealArgs {
-    /// I/O engine (fio: ioengine): io_uring, threads (pread and pwrite, a thread for each outstanding
-    /// request) or auto (io_uring where the kernel needs no worker threads for it) [default: auto].
+    /// I/O engine (fio: ioengine): io_uring, threads (pread and pwrite, one thread per outstanding request)
+    /// or auto (io_uring if the kernel needs no worker threads for it) [default: auto].
     #[arg(long, value_name = "ENGINE",
           value_parser = PossibleValuesParser::new(["auto", "io_uring", "threads"]).try_map(|name| name.parse::<EngineKind>()))]
     pub(crate) engine: Option<EngineKind>,
-    /// Poll the device for completions instead of waiting for interrupts (fio: hipri); the device must have
+    /// Poll the device for completions instead of waiting for interrupts (fio: hipri). The device must have
     /// poll queues.
     #[arg(long)]
     pub(crate) iopoll: bool,
-    /// Let a kernel thread submit requests; it takes a core (fio: sqthread_poll).
+    /// Let a kernel thread submit requests (fio: sqthread_poll). The thread uses a whole core.
     #[arg(long)]
     pub(crate) sqpoll: bool,
-    /// Use the page cache (fio: direct=0), which is dropped for the target first: reads may never reach
-    /// the target, and a write completes once it is in memory.
+    /// Use the page cache (fio: direct=0). The cached pages of the target are dropped first. Reads may be
+    /// served from the cache, and a write completes when its data is in memory.
     #[arg(long, conflicts_with = "iopoll")]
     pub(crate) buffered: bool,
     /// Threads that share the load (fio: numjobs) [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) jobs: Option<u32>,
-    /// Cores that jobs are bound to, in turn, such as 0,2 (fio: cpus_allowed), or none for wherever the
-    /// system puts them [default: none, but on a loop device a single job that sleeps stays on the core
-    /// where it starts, if its depth is above 1].
+    /// Bind jobs to these cores in turn, such as 0,2 (fio: cpus_allowed), or none to let the scheduler
+    /// choose [default: none; on a loop device, a single job that sleeps and has a depth above 1 stays on
+    /// the core where it starts].
     #[arg(long, value_name = "CORES")]
     pub(crate) pin: Option<Pin>,
-    /// How requests are submitted and reaped: default (sleep; submit up to two in a call, reap what is
-    /// there), efficient (sleep until all outstanding requests have completed: least CPU time), latency
-    /// (one at a time, spinning: no wake-up latency, but it takes a core) [default: default].
+    /// How requests are submitted and reaped: default (sleep; submit up to two requests in a call, reap all
+    /// available completions), efficient (sleep until all outstanding requests have completed: least CPU
+    /// time), latency (one at a time, spinning: no wake-up latency, but uses a whole core) [default:
+    /// default].
     #[arg(long, value_name = "METHOD", 
           value_parser = PossibleValuesParser::new(Method::ALL.map(Method::name)).try_map(|name| name.parse::<Method>()))]
     pub(crate) method: Option<Method>,
@@ -51,8 +52,8 @@ pub(crate) struct RealArgs {
     /// Maximum requests in one submit call, or all (fio: iodepth_batch) [default: set by --method].
     #[arg(long, value_name = "N")]
     pub(crate) submit: Option<Batch>,
-    /// How jobs wait for completions: sleep (every latency includes the wake-up) or spin (takes a core)
-    /// [default: set by --method].
+    /// How jobs wait for completions: sleep (every latency includes the wake-up) or spin (uses a whole
+    /// core) [default: set by --method].
     #[arg(long, value_name = "HOW", conflicts_with = "iopoll",
           value_parser = PossibleValuesParser::new(["sleep", "spin"]).try_map(|how| how.parse::<ReapWait>()))]
     pub(crate) wait: Option<ReapWait>,
@@ -63,8 +64,8 @@ pub(crate) struct RealArgs {
     /// counters, power).
     #[arg(long, conflicts_with = "probe_interval")]
     pub(crate) no_probes: bool,
-    /// Sampling interval of the machine [default: 100ms, or longer where that would use more than 0.1 %
-    /// of a CPU].
+    /// Interval between samples of the machine [default: 100ms, or longer if the samples would use more
+    /// than 0.1 % of a CPU].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     pub(crate) probe_interval: Option<Span>,
     #[cfg(target_os = "linux")]

@@ -17,10 +17,10 @@ pub(crate) const DEFAULT: &str = "results";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = HEADING)]
 pub(crate) struct ResultsArgs {
-    /// Name of the directory [default: what was run, its seed and the time].
+    /// Name of the results directory [default: made from the target, the seed and the time].
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where directories of runs lie.
+    /// Directory that contains the results directories.
     #[arg(long, value_name = "DIR", default_value = DEFAULT)]
     pub(crate) results: PathBuf,
 }

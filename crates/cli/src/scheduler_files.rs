@@ -18,19 +18,19 @@ const STANDARD_OUTPUT: &str = "-";
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Scheduler files (--method capacity; - is standard output)")]
 pub(crate) struct SchedulerFileArgs {
-    /// Write the line for io.cost.model of Linux: six coefficients, with their intervals as comments.
+    /// Write the line for io.cost.model (Linux): six coefficients, with their intervals as comments.
     #[arg(long, value_name = "FILE")]
     io_cost_model: Option<PathBuf>,
-    /// Write a proposed line for io.cost.qos of Linux, from latencies at a moderate load.
+    /// Write a proposed line for io.cost.qos (Linux), from latencies at a moderate load.
     #[arg(long, value_name = "FILE")]
     io_cost_qos: Option<PathBuf>,
-    /// Write an entry of systemd's hardware database with both.
+    /// Write an entry for systemd's hardware database with both lines.
     #[arg(long, value_name = "FILE")]
     io_cost_hwdb: Option<PathBuf>,
-    /// Write io_properties.yaml of Seastar (ScyllaDB, Redpanda).
+    /// Write io_properties.yaml for Seastar (ScyllaDB, Redpanda).
     #[arg(long, value_name = "FILE")]
     io_properties: Option<PathBuf>,
-    /// Write the capacity options of Ceph's mClock scheduler.
+    /// Write the capacity options for Ceph's mClock scheduler.
     #[arg(long, value_name = "FILE")]
     mclock: Option<PathBuf>,
 }

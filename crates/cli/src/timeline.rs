@@ -20,11 +20,11 @@ const HEAD: &[u8] = b"{\"displayTimeUnit\"";
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Timeline")]
 pub(crate) struct TimelineArgs {
-    /// Write when each part of a simulated device was busy, and the requests, to this file: JSON
-    /// for ui.perfetto.dev or chrome://tracing, a million events at most.
+    /// Write the busy times of each part of a simulated device, and the requests, to this file: JSON for
+    /// ui.perfetto.dev or chrome://tracing, at most one million events.
     #[arg(long, value_name = "FILE")]
     pub(crate) timeline: Option<PathBuf>,
-    /// Begin the timeline at this time of the device [default: 0s].
+    /// Begin the timeline at this device time [default: 0s].
     #[arg(long, value_name = "TIME", requires = "timeline")]
     timeline_from: Option<Span>,
 }

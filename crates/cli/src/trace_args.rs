@@ -12,34 +12,34 @@ use crate::words::words;
 #[command(next_help_heading = "Traces")]
 pub(crate) struct TraceArgs {
     /// disksim, mqsim, msr, blkparse, fio, csv, alibaba, tencent, libcachesim, oraclegeneral or vscsi:
-    /// docs/traces.md has their columns [default: detected from the content].
+    /// docs/traces.md describes their columns [default: detected from the content].
     #[arg(long, value_name = "FORMAT", value_parser = trace_format)]
     pub(crate) trace_format: Option<Format>,
     /// When requests start: original, scaled=FACTOR (0.5 is twice as fast), or fast (as soon as
     /// fewer than --trace-depth are outstanding) [default: original].
     #[arg(long, value_name = "TIMING", value_parser = timing)]
     pub(crate) timing: Option<TraceTiming>,
-    /// Which time of the trace is time 0 of the run: that of the first replayed request, or the trace's
-    /// own 0 [default: first].
+    /// Trace time that is time 0 of the run: the time of the first replayed request, or the trace's own 0
+    /// [default: first].
     #[arg(long, value_name = "ORIGIN", value_parser = words::<TraceOrigin>())]
     pub(crate) trace_origin: Option<TraceOrigin>,
-    /// Maximum outstanding requests; later ones wait, and their latency counts from the recorded time
-    /// (fio: iodepth) [default: no limit; 32 with --timing fast].
+    /// Maximum number of outstanding requests (fio: iodepth). Later requests wait, and their latency counts
+    /// from the recorded time [default: no limit; 32 with --timing fast].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) trace_depth: Option<u32>,
-    /// Replay only the requests of this device (disk, volume) of the trace; may be repeated [default: all].
+    /// Replay only requests for this device (disk, volume) of the trace. May be repeated [default: all].
     #[arg(long, value_name = "DEVICE", visible_alias = "trace-volume")]
     pub(crate) trace_device: Vec<String>,
-    /// Give each device of the trace a range of its own of this size on the target, in order of first
-    /// appearance, such as 100GiB [default: all at the same addresses].
+    /// Give each device of the trace its own range of this size on the target, such as 100GiB, in order of
+    /// first appearance [default: all devices at the same addresses].
     #[arg(long, value_name = "SIZE", value_parser = slot)]
     pub(crate) trace_slot: Option<Bytes>,
-    /// What an object identifier of a libCacheSim trace means: a sector of 512 B, a byte address, or a
-    /// name whose hash decides the address [default: sector].
+    /// Meaning of an object identifier in a libCacheSim trace: a sector of 512 B, a byte address, or a name
+    /// whose hash decides the address [default: sector].
     #[arg(long, value_name = "WHAT", value_parser = words::<ObjectIds>())]
     pub(crate) trace_ids: Option<ObjectIds>,
-    /// The columns of a CSV trace that has no header, such as time_us,device,op,offset_bytes,length_bytes;
-    /// columns with other names are ignored.
+    /// Column names for a CSV trace without a header, such as time_us,device,op,offset_bytes,length_bytes.
+    /// Columns with other names are ignored.
     #[arg(long, value_name = "NAMES")]
     pub(crate) trace_columns: Option<String>,
     /// What to do with requests beyond the end of the target [default: fail].

@@ -29,31 +29,31 @@ use crate::commands::worker::{ProberArgs, WorkerArgs};
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    a run failed or is partial: the device refused or failed requests, a trace is damaged
-       further down, an invariant or a bound is broken, a cell of a paper that should match does not
+  1    a run failed or is partial: the device refused or failed requests, a trace is damaged,
+       an invariant is violated, a bound is broken, a paper's cell does not match as required
   2    wrong arguments, configuration or input; nothing was run
   3    results could not be written
   4    a bound of --require or --fail-if-slower is undecided: it is within the interval
-  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); what was measured is written and marked
+  130  interrupted (Ctrl-C, SIGTERM, SIGHUP); the results so far are written and marked
        partial. A second interrupt ends the program at once";
 
 macro_rules! set_help {
     ($($workload:literal)?) => {
         concat!(
             "Keys of --set:\n",
-            "  KEY           of the device file, with dots: flash.channels=4, ftl.cleaning=fifo\n",
+            "  KEY           a key of the device file: flash.channels=4, ftl.cleaning=fifo\n",
             $($workload,)?
             "  faults.KEY    fault injection: faults.error=0.001, faults.remove_at=5s (docs/faults.md)\n",
             "  A value is TOML; anything else is a string, so flash.read_time=25us needs no quotes.\n",
-            "  Later settings win. `ssdyno show` prints all keys, `ssdyno explain KEY` explains one."
+            "  The last value for a key applies. `ssdyno show` prints all keys, `ssdyno explain KEY` explains one."
         )
     };
 }
 
 /// Shown below the help of verbs with `--set`.
 const SET: &str = set_help!(
-    "  workload.KEY  of the workload file: workload.depth=8, workload.address.theta=0.9\n\
-     \x20 network.KEY   of the network file: network.faults.drop=0.01\n"
+    "  workload.KEY  a key of the workload file: workload.depth=8, workload.address.theta=0.9\n\
+     \x20 network.KEY   a key of the network file: network.faults.drop=0.01\n"
 );
 
 /// The same where the loads are given.
@@ -62,19 +62,19 @@ const SET_DEVICE: &str = set_help!();
 /// Shown below the help of `sweep`.
 const SWEEP: &str = "\
 Values of --vary:
-  KEY=4,8,16        these; KEY is one of a spec (target, seed, host.queues) or one that --set takes
-  KEY=0.07..0.28/5  five values, evenly spaced, with both ends
-  KEY=1..256*2      each twice the one before
+  KEY=4,8,16        a list; KEY is a key of a spec (target, seed, host.queues) or of --set
+  KEY=0.07..0.28/5  five evenly spaced values, including both ends
+  KEY=1..256*2      each value is twice the previous value
   KEY=25us..100us/4 with a unit
-  KEY=0.07..0.28    anything between, for designs that are drawn (--sampling)
+  KEY=0.07..0.28    any value between the ends, for random designs (--sampling)
 Figures of --objective and --require:
   iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, cost";
 
-/// A dynamometer for storage: speed, latency, energy and character of a block device.
+/// Benchmark real and simulated storage devices: speed, latency and energy.
 #[derive(Debug, Parser)]
 #[command(name = "ssdyno", version, after_help = EXIT_CODES)]
 pub(crate) struct Cli {
-    /// Print one JSON object on standard output and nothing else there, also for errors.
+    /// Print exactly one JSON object on standard output, also for errors.
     #[arg(long, global = true)]
     pub(crate) json: bool,
     #[command(subcommand)]
@@ -89,18 +89,20 @@ pub(crate) enum Verb {
     /// Compare runs or targets with confidence intervals and significance tests.
     #[command(after_long_help = SET)]
     Compare(Box<CompareArgs>),
-    /// Run many designs of a device or settings of a load; print and store one table, the best designs, the effect of each key.
+    /// Run many designs of a device or settings of a load; print and store a table, the best designs and
+    /// the effect of each key.
     #[command(after_long_help = SWEEP)]
     Sweep(Box<SweepArgs>),
-    /// Test a device as the SNIA performance test specification says: IOPS, throughput or latency
-    /// in steady state. Destroys all data on the target.
+    /// Run a SNIA performance test: IOPS, throughput or latency in steady state. Destroys all data on the
+    /// target.
     #[command(after_long_help = SET_DEVICE)]
     Pts(Box<PtsArgs>),
-    /// Measure by request size how much faster sequential accesses are than random ones, for reads and writes.
-    /// Destroys the data in the span unless only reads are measured.
+    /// Measure the ratio of sequential to random throughput for each request size. Destroys the data in the
+    /// span, unless only reads are measured.
     #[command(after_long_help = SET_DEVICE)]
     Profile(Box<ProfileArgs>),
-    /// Re-run a paper's tables and figures: printed value, our value, error, and why.
+    /// Re-run the tables and figures of a paper; print the paper's value, the simulated value and the
+    /// error.
     Papers(PapersArgs),
     /// Print the PCI functions of a machine: bridges, capabilities, routed interrupts.
     Pci(PciArgs),
@@ -110,22 +112,23 @@ pub(crate) enum Verb {
     /// Sample this machine: processors, interrupts, memory, network, a device, power.
     #[cfg(target_os = "linux")]
     Probe(ProbeArgs),
-    /// Load targets of this machine for a controller elsewhere: `ssdyno run --hosts`.
+    /// Load targets on this machine for a controller on another machine: `ssdyno run --hosts`.
     Worker(WorkerArgs),
-    /// Sample this machine for a controller elsewhere: `ssdyno run --probers`.
+    /// Sample this machine for a controller on another machine: `ssdyno run --probers`.
     Prober(ProberArgs),
-    /// Carry out a plan on several hosts, or invite workers that this machine may use over a network.
+    /// Run a plan on several hosts, or manage the certificates of workers on a network.
     Controller(ControllerArgs),
     /// Start, watch and compare runs in a browser.
     Ui(UiArgs),
-    /// Rebuild the results of a run that was killed from the rows it had written.
+    /// Rebuild the results of a killed run from the rows that it wrote.
     Recover(RecoverArgs),
     /// List devices, hosts, workloads, FTLs and papers.
     List(ListArgs),
     /// Print a device, host, network or workload as a complete TOML file, which `run` accepts.
     #[command(after_long_help = SET)]
     Show(ShowArgs),
-    /// Explain a key of a file, a spec or a result: meaning, unit, values, default, and what presets give it.
+    /// Explain a key of a file, a spec or a result: meaning, unit, values, default, and its value in each
+    /// preset.
     Explain(ExplainArgs),
     /// Print the names of the published JSON schemas, or one of them.
     Schema(SchemaArgs),

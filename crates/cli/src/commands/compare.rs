@@ -24,27 +24,33 @@ use crate::task;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Directories of runs, result.json files, or targets and spec files, which are then run: simulated ones side
-    /// by side, real ones one after the other, read-only unless --write says otherwise. The first is
-    /// what the others are compared with.
+    /// Results directories or result.json files; or targets and spec files, which are run first. The other
+    /// sides are compared with the first.
+    ///
+    /// Simulated targets run at the same time. Real targets run one after the other and are read-only,
+    /// unless --write is given.
     #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET|SPEC")]
     pub(crate) sides: Vec<String>,
-    /// Print one table, a row a run, in the order of this figure, the best first: iops, throughput, mean, p50, p95, p99,
-    /// p99.9, energy_per_request, energy_delay, wa.
+    /// Print one table with a row for each run, sorted by this figure, the best run first: iops,
+    /// throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa.
     #[arg(long, value_name = "FIGURE", help_heading = None::<&str>)]
     pub(crate) sort: Option<Objective>,
-    /// Rows of the table to print [default: all].
+    /// Number of rows of the table to print [default: all].
     #[arg(long, value_name = "N", help_heading = None::<&str>)]
     pub(crate) top: Option<usize>,
-    /// Run each side N times, in turn (A B A B), and judge by the spread between the runs: figures are means over the runs, intervals are
-    /// at 95 %. Run 1 has the seed of --seed, run 2 the next one, the same on every side. 2 or more; for targets only.
+    /// Run each side N times (at least 2) in turn (A B A B), and judge by the spread between the runs. For
+    /// targets only.
+    ///
+    /// Figures are means over the runs, with 95 % intervals. Run 1 uses the seed of --seed, run 2 the next
+    /// seed; the seeds are the same on every side.
     #[arg(long, value_name = "N", help_heading = None::<&str>)]
     pub(crate) runs: Option<u32>,
-    /// Options of `run` for the first side alone, such as --a '--queues single -d 16'. They go over those that both sides have.
-    /// For two targets; consent to write is given beside it.
+    /// Options of `run` for the first of two targets only, such as --a '--queues single -d 16'.
+    ///
+    /// They take precedence over the common options. Give consent to write outside of --a.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = None::<&str>)]
     pub(crate) a: Option<String>,
-    /// The same for the second side.
+    /// The same for the second target.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = None::<&str>)]
     pub(crate) b: Option<String>,
     #[command(flatten)]
@@ -53,14 +59,17 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
-    /// Write comparison.csv: a line for each side, and with --runs for each run, with all figures, bounds and ratios.
+    /// Write comparison.csv: a line for each side, and with --runs also for each run, with all figures,
+    /// bounds and ratios.
     #[arg(long, help_heading = HEADING)]
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
-    /// By how much the others may be slower than the first: `5%` of the request rate and of the mean latency, or `p99=10%` of
-    /// that figure; may be repeated. Exit code 1 if a run is slower than that with 95 % confidence, 4 if the limit lies
-    /// within the interval of the ratio, or if the runs are not comparable.
+    /// Limit for how much slower the other sides may be than the first: 5% limits request rate and mean
+    /// latency, p99=10% limits one figure. May be repeated.
+    ///
+    /// The exit code is 1 if a side is slower than the limit with 95 % confidence. It is 4 if the limit
+    /// lies within the interval of the ratio, or if the runs are not comparable.
     #[arg(long, value_name = "[FIGURE=]PERCENT", help_heading = gates::HEADING)]
     pub(crate) fail_if_slower: Vec<SlowerLimit>,
     #[command(flatten)]

@@ -16,8 +16,8 @@ const WHOLE_WORDS: &str = include_str!("completion.bash");
 
 #[derive(Debug, Args)]
 pub(crate) struct CompletionArgs {
-    /// The shell. The scripts of bash complete presets, workloads, keys and values of --set, and papers; those of others keys
-    /// and papers.
+    /// The shell. The script for bash completes presets, workloads, keys and values of --set, and papers.
+    /// The scripts for other shells complete keys and values of --set, and papers.
     pub(crate) shell: Shell,
 }
 

@@ -18,19 +18,19 @@ pub(crate) struct ControllerArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum ControllerVerb {
-    /// Carry out a plan on several hosts: which clients load what, with which share, in which steps.
+    /// Run a plan on several hosts. A plan lists clients, their shares of the load, and steps.
     Run(PlanArgs),
-    /// Print a token with which one worker enrols (`ssdyno worker enrol TOKEN`), and wait until it has.
+    /// Print a token for one worker (`ssdyno worker enrol TOKEN`), and wait until the worker has enrolled.
     #[cfg(target_os = "linux")]
     Invite(InviteArgs),
-    /// List the certificates of enrolled workers: names, serial numbers, dates, and whether they are valid.
+    /// List the certificates of enrolled workers: names, serial numbers, dates and states.
     #[cfg(target_os = "linux")]
     List(ListArgs),
-    /// Take back the certificate of a worker: this controller refuses to connect to it from then on.
+    /// Revoke the certificate of a worker. This controller then refuses to connect to the worker.
     #[cfg(target_os = "linux")]
     Revoke(RevokeArgs),
-    /// Replace the key and the certificate of this controller, and take back the old certificate: workers refuse it from
-    /// the next connection of this controller on.
+    /// Replace the key and the certificate of this controller, and revoke the old certificate. A worker
+    /// refuses the old certificate after the next connection from this controller.
     #[cfg(target_os = "linux")]
     Renew(RenewArgs),
 }

@@ -15,27 +15,27 @@ use crate::output::Output;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Where the authority and the certificate of this controller lie
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    /// Directory with the authority and the certificate of this controller [default:
+    /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RevokeArgs {
-    /// A name or an address of the worker's certificate, or its serial number, as `controller list` shows them. A name
-    /// revokes all valid certificates that have it.
+    /// A name or an address in the worker's certificate, or the serial number of the certificate, as
+    /// `controller list` shows them. A name revokes all valid certificates with that name.
     name: String,
-    /// Where the authority and the certificate of this controller lie
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    /// Directory with the authority and the certificate of this controller [default:
+    /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RenewArgs {
-    /// Where the authority and the certificate of this controller lie
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    /// Directory with the authority and the certificate of this controller [default:
+    /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
 }

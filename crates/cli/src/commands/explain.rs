@@ -17,8 +17,8 @@ const MOST_WHOLE: usize = 4;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A key of a file, a spec or a result, such as flash.channels, workload.depth, queues or latency_ns.p99; or a table
-    /// [default: every key with its meaning, one a line].
+    /// A key of a file, a spec or a result, such as flash.channels, workload.depth, queues or
+    /// latency_ns.p99; or a table [default: every key with its meaning, one per line].
     pub(crate) key: Option<String>,
 }
 

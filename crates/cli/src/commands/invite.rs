@@ -17,25 +17,25 @@ use crate::progress::interrupted;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct InviteArgs {
-    /// Wait for the worker at this address; with port 0 at one that is free.
+    /// Wait for the worker at this address; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:7809")]
     listen: SocketAddr,
-    /// What the worker calls this machine: a name or an address [default: that of --listen; for 0.0.0.0 the name of
-    /// this machine].
+    /// Name or address under which the worker reaches this machine [default: the address of --listen; for
+    /// 0.0.0.0 the name of this machine].
     #[arg(long, value_name = "HOST")]
     reach: Option<String>,
-    /// How long the token is valid, such as 15m; at most 24 hours.
+    /// Time for which the token is valid, such as 15m; at most 24 hours.
     #[arg(long, value_name = "TIME", default_value = "900s", value_parser = positive_span)]
     valid_for: Span,
-    /// How long the certificate of the worker is valid, in days; a worker that enrols again renews it.
+    /// Number of days for which the certificate of the worker is valid. Enrol the worker again to renew it.
     #[arg(long, value_name = "DAYS", default_value_t = 365)]
     hosts_valid: u32,
-    /// A name or an address by which `run --hosts` calls the worker. May be given several times [default: the name of
-    /// the worker's machine, and the address by which it comes].
+    /// Name or address of the worker for `run --hosts`. May be repeated [default: the name of the worker's
+    /// machine, and the address from which the worker connects].
     #[arg(long, value_name = "HOST")]
     name: Vec<String>,
-    /// Where the authority and the certificate of this controller lie
-    /// [default: $XDG_CONFIG_HOME/ssdyno/controller].
+    /// Directory with the authority and the certificate of this controller [default:
+    /// $XDG_CONFIG_HOME/ssdyno/controller].
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
 }

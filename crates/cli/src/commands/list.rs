@@ -11,7 +11,7 @@ use crate::output::Output;
 pub(crate) struct ListArgs {
     /// What to list [default: everything].
     pub(crate) what: Option<ListWhat>,
-    /// Only names and descriptions that contain all these words; case makes no difference.
+    /// List only entries whose name or description contains all these words. Case is ignored.
     pub(crate) words: Vec<String>,
 }
 

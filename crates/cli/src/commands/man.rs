@@ -13,7 +13,8 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Where to write a page for the program and one for each verb, such as ssdyno-controller-invite.1.
+    /// Directory for one page per verb, such as ssdyno-controller-invite.1, and a page for the program
+    /// [default: print the page of the program].
     pub(crate) directory: Option<PathBuf>,
 }
 

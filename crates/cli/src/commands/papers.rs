@@ -30,35 +30,36 @@ pub(crate) struct PapersArgs {
     /// A paper or a part of it: S3, S3/table5, S3/figure3, S3/claims (see `ssdyno list papers`).
     #[arg(default_value = "S3")]
     pub(crate) selector: String,
-    /// A trace that the paper used, such as iozone=FILE or postmark=FILE. May be repeated.
+    /// A trace from the paper, such as iozone=FILE or postmark=FILE. May be repeated.
     #[arg(long, value_name = "NAME=FILE")]
     pub(crate) trace: Vec<String>,
-    /// For `papers disks`: a drive file that is held against the trace of the same name. May be repeated.
+    /// For `papers disks`: a drive file to compare with the trace of the same name. May be repeated.
     #[arg(long, value_name = "NAME=FILE")]
     pub(crate) device: Vec<String>,
-    /// Where NAME.trace, perhaps compressed, is looked for.
+    /// Directory to search for NAME.trace, which may be compressed.
     #[arg(long, value_name = "DIR")]
     pub(crate) trace_dir: Option<PathBuf>,
-    /// Run at most so many requests each: a glance, whose cells are not expected to match.
+    /// Limit each run to this many requests, for a quick look. The cells are then not expected to match.
     #[arg(long, value_name = "N", value_parser = requests)]
     pub(crate) requests: Option<u64>,
-    /// Claims to run again with other values in place of assumed ones: listed (those that depend on
-    /// them), all (slow), none (those that may depend on them stay undecided).
+    /// Claims to run again with other values instead of assumed values: listed (claims that depend on
+    /// assumed values), all (slow), or none (claims that may depend on assumed values stay undecided).
     #[arg(long, value_name = "WHAT", default_value = "listed", value_parser = vary())]
     pub(crate) vary: Vary,
-    /// Measure S4's table 4, figure 7 and ramp-up over a network, which is made on this machine for that time: network
-    /// namespaces, nbd-server, workers. Needs Linux, root, and the packages iproute2 and nbd-server (docs/many_hosts.md).
+    /// Measure S4's table 4, figure 7 and ramp-up over a temporary network on this machine: network
+    /// namespaces, nbd-server, workers. Needs Linux, root, and the packages iproute2 and nbd-server
+    /// (docs/many_hosts.md).
     #[arg(long, conflicts_with_all = ["trace", "device", "trace_dir", "requests"])]
     pub(crate) hosts: bool,
-    /// With --hosts: how long each load lasts, at least 300ms.
+    /// With --hosts: length of each load, at least 300ms.
     #[arg(long = "for", value_name = "TIME", default_value = "1.5s", requires = "hosts")]
     pub(crate) duration: Span,
-    /// With --hosts: how often each load is repeated, at least 3 times.
+    /// With --hosts: number of repetitions of each load, at least 3.
     #[arg(long, value_name = "N", default_value_t = 3, requires = "hosts",
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub(crate) repeat: u32,
-    /// Make all runs again. Otherwise runs that an earlier start of the same program has kept are not made again: those
-    /// of simulated points of S0, S1 and S4, below `papers-cache` in the directory of --results.
+    /// Repeat all runs. Without this option, simulated runs for S0, S1 and S4 that an earlier start of the
+    /// same program has kept are not repeated. They are in `papers-cache` below the directory of --results.
     #[arg(long, help_heading = HEADING)]
     pub(crate) fresh: bool,
     /// What to keep: all (report.json, the figures, and runs for the next start) or none.

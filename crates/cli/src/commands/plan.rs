@@ -29,10 +29,11 @@ pub(crate) struct PlanArgs {
     /// The plan: a TOML file (`ssdyno schema plan`).
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// Also sample these machines, which carry no load, or read the metrics of these programs, as `run --probers` does.
+    /// Also sample these machines, which run no load, or read the metrics of these programs, as with `run
+    /// --probers`.
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     probers: Vec<ProberAddress>,
-    /// How often the machines are sampled.
+    /// Interval between samples of the machines.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
     probe_interval: Span,
     /// Do not sample the machines.
@@ -40,7 +41,7 @@ pub(crate) struct PlanArgs {
     no_probes: bool,
     #[command(flatten)]
     reach: ReachArgs,
-    /// Show progress in lines instead of the live view.
+    /// Print plain progress lines instead of the live view.
     #[arg(long, help_heading = None::<&str>)]
     no_live: bool,
     /// What to keep: summary (a directory for each step, and one table) or none (no files).

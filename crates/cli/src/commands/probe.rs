@@ -16,14 +16,14 @@ use crate::task::{self, TakePartial};
 
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
-    /// A block device whose own counters are shown, such as /dev/nvme0n1, or a file on one. May be
-    /// repeated [default: all disks].
+    /// Show the counters of this block device, such as /dev/nvme0n1, or of the device that contains this
+    /// file. May be repeated [default: all disks].
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Vec<String>,
-    /// Length of a sample.
+    /// Interval between samples.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_span)]
     pub(crate) interval: Span,
-    /// How many samples.
+    /// Number of samples.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) samples: u32,
 }

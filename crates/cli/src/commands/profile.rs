@@ -30,66 +30,71 @@ use crate::task;
 #[command(mut_arg("submit", |arg| arg.help("Maximum requests in one submit call, or all (fio: iodepth_batch) [default: set by --submit-method]")))]
 #[command(mut_arg("wait", |arg| arg.help("How jobs wait for completions: sleep (every latency includes the wake-up) or spin (takes a core) [default: set by --submit-method]")))]
 pub(crate) struct ProfileArgs {
-    /// What to profile: sim:NAME, FILE.toml, a block device or a file. On a real target the write tests
-    /// write over the span and need --write; --ops read does not write.
+    /// Target: sim:NAME, FILE.toml, a block device or a file. On a real target, write tests overwrite the
+    /// span and need --write; --ops read does not write.
     #[arg(required_unless_present = "merge")]
     pub(crate) target: Option<String>,
-    /// Combine stored profiles of one device into one profile with narrower intervals; nothing is measured.
-    /// RESULT is the directory or the result.json of a profile. Scheduler files can be written from the
-    /// combined profile. Profiles with different --solution are kept side by side.
+    /// Combine stored profiles of one device into one profile with narrower intervals, without a
+    /// measurement. RESULT is the directory or the result.json of a profile. The combined profile can also
+    /// be written as scheduler files. Profiles with different --solution are kept side by side.
     #[arg(long, value_name = "RESULT", num_args = 2..,
           conflicts_with_all = ["target", "profile_method", "sizes", "span", "points", "repeat", "error", "time", "depth",
                                 "threshold", "set", "solution"])]
     merge: Vec<String>,
     /// Continue a stored profile of the same target that ended early. RESULT is its directory or its
-    /// result.json. Options that are left out have the values of that profile; --time is for this session.
+    /// result.json. Omitted options have the values of that profile; --time applies to this session.
     #[arg(long, value_name = "RESULT", conflicts_with = "merge")]
     resume: Option<String>,
-    /// How request sizes are tested: adaptive measures where the answer is least certain until every ratio
-    /// is within --error; serra measures some sizes and estimates the others with a line; full measures
-    /// every size until its mean is known (slow); capacity measures rates at saturation for the
-    /// configuration of I/O schedulers [default: adaptive; capacity with a scheduler file].
+    /// How request sizes are tested: adaptive, serra, full or capacity [default: adaptive; capacity with a
+    /// scheduler file].
+    ///
+    /// adaptive measures the least certain sizes until every ratio is within --error. serra measures some
+    /// sizes and estimates the others with a line. full measures every size until its mean is within
+    /// --error (slow). capacity measures rates at saturation for the configuration of I/O schedulers.
     #[arg(long = "method", id = "profile_method", value_name = "METHOD", value_enum)]
     method: Option<ProfileMethod>,
-    /// Measure the 95th percentile of read latency over the rates of reads and writes, both at once, and draw it:
-    /// random reads of 4KiB, sequential writes of 128KiB. Points are chosen until interpolation between them is
-    /// within --error (10%), or --time is over. Writes over the span.
+    /// Map the 95th percentile of read latency over the rates of simultaneous reads (random, 4KiB) and
+    /// writes (sequential, 128KiB). The map stops when interpolation between its points is within --error
+    /// (10%), or when --time is over. Overwrites the span.
     #[arg(long, conflicts_with_all = ["merge", "profile_method", "sizes", "depth", "points", "repeat", "threshold"])]
     map: bool,
-    /// Which operations: read, write or both. Without write, nothing is written [default: read,write].
+    /// Operations to test: read, write or both [default: read,write].
     #[arg(long, value_name = "OPS", value_delimiter = ',', value_parser = op)]
     ops: Vec<ProfileOp>,
-    /// Request sizes: intervals of SMALLEST..LARGEST/GAP [default: 8KiB..64KiB/8KiB,64KiB..4MiB/32KiB].
+    /// Request sizes: intervals SMALLEST..LARGEST/GAP [default: 8KiB..64KiB/8KiB,64KiB..4MiB/32KiB].
     #[arg(long, value_name = "INTERVALS", value_delimiter = ',', value_parser = interval)]
     sizes: Vec<SizeInterval>,
     /// Bytes from the start of the target that every test accesses [default: 1200MiB, or all of a
     /// smaller target; all with capacity and --map].
     #[arg(long, value_name = "SIZE")]
     span: Option<Bytes>,
-    /// Sizes that serra measures in each interval: both ends, the others drawn at random [default: 2].
+    /// Number of sizes that serra measures in each interval: both ends, and random sizes between them
+    /// [default: 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     points: Option<u32>,
     /// How many times serra measures each test [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
-    /// Half the width of the 90 % confidence interval at which adaptive stops, divided by the ratio, or full
-    /// or capacity stops repeating a test, divided by the mean; --map: difference of interpolated and measured
-    /// latency, 1% to 50% [default: 5%, 10% with full and --map].
+    /// Precision at which the profile stops. For adaptive, half the width of the 90 % confidence interval
+    /// divided by the ratio; for full and capacity, half the width divided by the mean; for --map, the
+    /// difference between interpolated and measured latency, 1% to 50% [default: 5%; 10% with full and
+    /// --map].
     #[arg(long, value_name = "N%", value_parser = error_share)]
     error: Option<f64>,
-    /// Time limit for all tests together, on the clock of the device; serra shares it among its tests
-    /// [default: 3min, none with full].
+    /// Time limit for all tests together, in device time; serra divides it among its tests [default: 3min;
+    /// none with full].
     #[arg(long, value_name = "TIME", value_parser = positive_span)]
     time: Option<Span>,
-    /// Requests outstanding. With several values, such as 1,8, each depth is profiled; --time is for all of them
-    /// together [default: 1; capacity searches for the depth of saturation].
+    /// Number of outstanding requests. With several values, such as 1,8, each depth is profiled; --time
+    /// limits all depths together [default: 1; capacity searches for the depth of saturation].
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     depth: Vec<u32>,
-    /// Report the sizes whose ratio is at least this: where an optimisation that needs this ratio pays.
+    /// List the sizes whose ratio is at least this: for these sizes an optimisation that needs this ratio
+    /// is worthwhile.
     #[arg(long, value_name = "RATIO", value_parser = ratio)]
     threshold: Option<f64>,
-    /// Name of the capacity in the file of --io-cost-hwdb, such as isolated-bandwidth; --merge puts profiles with
-    /// different names into one file [default: ssdyno].
+    /// Name of the solution in the file of --io-cost-hwdb, such as isolated-bandwidth. --merge writes
+    /// profiles with different names into one file [default: ssdyno].
     #[arg(long, value_name = "NAME")]
     solution: Option<String>,
     /// Random seed: the same seed gives the same figures on a simulated target [default: 1].

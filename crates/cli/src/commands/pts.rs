@@ -24,40 +24,40 @@ use crate::task;
 
 #[derive(Debug, Args)]
 pub(crate) struct PtsArgs {
-    /// What to test: sim:NAME, FILE.toml, a block device or a file. A real target is written over
-    /// and needs --write.
+    /// Target: sim:NAME, FILE.toml, a block device or a file. A real target is overwritten and needs
+    /// --write.
     pub(crate) target: String,
-    /// Which test: iops, throughput or latency.
+    /// Test to run: iops, throughput or latency.
     #[arg(long, value_name = "TEST", default_value = "iops", value_parser = test)]
     test: Test,
-    /// How long each load of a round runs, on the clock of the device [default: 1min on a real
-    /// target, as the specification says; 100ms on a simulated one].
+    /// Device time of each load in a round [default: 1min on a real target, as in the specification; 100ms
+    /// on a simulated target].
     #[arg(long, value_name = "TIME", value_parser = positive_span, conflicts_with = "quick")]
     round: Option<Span>,
-    /// Short loads: 1s on a real target, 10ms on a simulated one.
+    /// Short loads: 1s on a real target, 10ms on a simulated target.
     #[arg(long)]
     quick: bool,
-    /// How long the latency test runs its tracked load once more at the end, for the histogram of
-    /// all response times; 0s: not at all [default: 20 times the length of a round, 20 minutes on a
-    /// real target as the specification says].
+    /// Length of the last load of the latency test, which repeats the tracked load for the histogram of all
+    /// response times; 0s omits it [default: 20 times the length of a round; 20 minutes on a real target,
+    /// as in the specification].
     #[arg(long, value_name = "TIME")]
     histogram: Option<Span>,
-    /// Rounds after which it is given up.
+    /// Maximum number of rounds.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u32).range(5..))]
     rounds_max: u32,
-    /// How many times the device is written over sequentially first; 0: not at all.
+    /// Number of sequential overwrites of the device before the rounds; 0 for none.
     #[arg(long, value_name = "TIMES", default_value_t = 2.0)]
     precondition: f64,
-    /// Part of the device, from its start, that the rounds use, in percent.
+    /// Percentage of the device, from its start, that the rounds use.
     #[arg(long, value_name = "N%", default_value = "100%", value_parser = percent)]
     active_range: f64,
-    /// Requests outstanding; the latency test always has one.
+    /// Number of outstanding requests. The latency test always uses 1.
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..))]
     depth: u32,
-    /// Leave the state of the device as it is: no discard, no format.
+    /// Do not discard or format the device before the test.
     #[arg(long)]
     no_purge: bool,
-    /// Decides about everything random.
+    /// Random seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Set a key of the device; see below. May be repeated.

@@ -14,10 +14,10 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// The directory of a run that was killed, or that found no room for requests.parquet.
+    /// Results directory of a run that was killed, or that had no space for requests.parquet.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Write the rows as requests.csv, too, in the order of issue.
+    /// Also write the rows as requests.csv, in the order of issue.
     #[arg(long)]
     pub(crate) csv: bool,
 }

@@ -36,69 +36,81 @@ use crate::timeline::{TimelineArgs, TimelineFile};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What to load: sim:NAME (see `ssdyno list`), sim:FILE.toml or FILE.toml; or a real target: a
-    /// block device such as /dev/nvme0n1, a file, nbd://HOST/EXPORT or iscsi://HOST/IQN/LUN (what a
-    /// server exports), or null: (the overhead of the tool), read-only unless --write says otherwise.
-    /// [default: the file that a job file names, or sim:nvme-tlc].
+    /// Target: sim:NAME (see `ssdyno list`), FILE.toml, a block device such as /dev/nvme0n1, a file,
+    /// nbd://HOST/EXPORT, iscsi://HOST/IQN/LUN, or null: (tool overhead) [default: the file that a job file
+    /// names, or sim:nvme-tlc].
+    ///
+    /// sim:FILE.toml is the same as FILE.toml. NBD and iSCSI targets are exports of a server. A real target
+    /// is opened read-only, unless --write is given.
     pub(crate) target: Option<String>,
-    /// Run what this file describes, TOML or JSON (`ssdyno schema spec`), or repeat the result in it:
-    /// results/NAME/result.json. It has all options that decide the run; beside it only --keep, and
-    /// where results go.
+    /// Run a spec in TOML or JSON (`ssdyno schema spec`), or repeat a run from its
+    /// results/NAME/result.json. The file contains all options of the run; only --keep and the options for
+    /// the results directory may be added.
     #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
     pub(crate) spec: Option<String>,
     #[command(flatten)]
     pub(crate) load: LoadArgs,
     #[command(flatten)]
     pub(crate) hosts: HostsArgs,
-    /// Show progress in lines instead of the live view, as it is where standard error is no terminal,
-    /// with TERM=dumb or with NO_COLOR.
+    /// Print plain progress lines instead of the live view. This is the default if standard error is not a
+    /// terminal, with TERM=dumb, or with NO_COLOR.
     #[arg(long, help_heading = None::<&str>)]
     pub(crate) no_live: bool,
     #[command(flatten)]
     pub(crate) real: RealArgs,
-    /// Search for the fastest method first, by short runs of the load itself (about half a minute); use and
-    /// print that method. The replay command names it.
+    /// First search for the fastest method with short runs of the load (about half a minute), then use and
+    /// print this method. The replay command contains it.
     #[arg(long, help_heading = "Real targets", conflicts_with_all = ["method", "batch", "submit", "wait"])]
     pub(crate) tune: bool,
-    /// What to keep: all (a row for each request of 16 bytes: in memory of a simulated run, otherwise on the
-    /// disk), summary (no rows: memory stays flat, percentiles within 0.4 %), or none (no files, and on a
-    /// real target no rows) [default: all, with --hosts summary, or as --spec says].
+    /// What to keep: all (a row of 16 bytes for each request: in memory for a simulated run, otherwise on
+    /// disk), summary (no rows: constant memory use, percentiles within 0.4 %), or none (no files, and no
+    /// rows on a real target) [default: all; summary with --hosts; with --spec the value in the file].
     #[arg(long, value_name = "WHAT", help_heading = HEADING,
           value_parser = keep(["all", "summary", "none"]))]
     pub(crate) keep: Option<Keep>,
-    /// Write series.csv: rates, percentiles and the largest latency by interval. Where rows are kept here, write them as
-    /// requests.csv, too, in the order of issue: a trace that --workload plays.
+    /// Write series.csv: rates, percentiles and the largest latency for each interval. If the run keeps
+    /// rows on this machine, also write requests.csv, in the order of issue: a trace that --workload can
+    /// replay.
     #[arg(long, help_heading = HEADING)]
     pub(crate) csv: bool,
     #[command(flatten)]
     pub(crate) results: ResultsArgs,
-    /// Length of the points of the series, such as 10ms; 0 for a single one, at the end [default: by
-    /// the length of the run].
+    /// Interval of the series, such as 10ms; 0 for a single point at the end [default: from the length of
+    /// the run].
     #[arg(long, value_name = "TIME", value_parser = span_or_zero, help_heading = HEADING)]
     pub(crate) interval: Option<Span>,
-    /// Show where the time goes: what the mean latency and that of the slowest 1 % consist of, for each operation. For simulated
-    /// SSDs; the figures stay the same, and the run takes longer.
+    /// Divide the mean latency, and the latency of the slowest 1 % of the requests, into parts, for each
+    /// operation. For simulated SSDs only. The figures do not change; the run takes longer.
     #[arg(long, help_heading = HEADING, conflicts_with_all = ["runs", "sweep", "latency_target", "hosts", "tune"])]
     pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
-    /// Run it N times, with the seeds from --seed on, and print means with the interval between the runs: 2 or more. --require is judged
-    /// by these intervals. No run keeps rows.
+    /// Run N times (at least 2), with N seeds from --seed on, and print means with intervals between the
+    /// runs.
+    ///
+    /// --require is judged by these intervals. The runs keep no rows.
     #[arg(long, value_name = "N", help_heading = None::<&str>,
           conflicts_with_all = ["timeline", "tune", "csv", "hosts"])]
     pub(crate) runs: Option<u32>,
-    /// Run the load at each value of a number, such as depth=1..256, rate=1k..200k or any key of --set: print throughput and
-    /// latency against it, and the knee. A..B doubles from A to B; A..B/N has N values, A..B*F a factor. Each run keeps no rows.
+    /// Run the load at each value of a key, such as depth=1..256 or rate=1k..200k; print throughput,
+    /// latency and the knee.
+    ///
+    /// Any numeric key of --set is possible. A..B doubles the value from A to B, A..B*F multiplies it by F,
+    /// and A..B/N gives N evenly spaced values. The runs keep no rows.
     #[arg(long, value_name = "KEY=VALUES", value_parser = Swept::from_str, help_heading = None::<&str>,
           conflicts_with_all = ["runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
     pub(crate) sweep: Option<Swept>,
-    /// Find the highest rate at which requests may arrive (at random, as with --rate) so that a latency stays within a bound,
-    /// such as p99=1ms; or mean=, p50=, p95=, p99.9=. Exit code 1 if no rate does. No run keeps rows.
+    /// Find the highest rate of arrivals (at random, as with --rate) at which a latency stays within a
+    /// bound, such as p99=1ms. Figures: mean, p50, p95, p99, p99.9. The exit code is 1 if no rate is within
+    /// the bound. The runs keep no rows.
     #[arg(long, value_name = "FIGURE=TIME", value_parser = Requirement::latency_target, help_heading = None::<&str>,
           conflicts_with_all = ["rate", "sweep", "runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
     pub(crate) latency_target: Option<Requirement>,
-    /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`; may be repeated. Exit code
-    /// 1 if the figure breaks it with 95 % confidence, 4 if the bound lies within the interval of the figure.
+    /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`. May be
+    /// repeated.
+    ///
+    /// The exit code is 1 if the figure breaks the bound with 95 % confidence, and 4 if the bound lies
+    /// within the interval of the figure.
     #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
     pub(crate) require: Vec<Requirement>,
     #[command(flatten)]

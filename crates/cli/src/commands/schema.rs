@@ -20,7 +20,7 @@ use crate::output::Output;
 
 #[derive(Debug, Args)]
 pub(crate) struct SchemaArgs {
-    /// Which schema [default: their names, one a line].
+    /// Schema to print [default: the names of all schemas, one per line].
     pub(crate) name: Option<SchemaName>,
 }
 

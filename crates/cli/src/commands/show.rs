@@ -20,8 +20,8 @@ use crate::output::Output;
 pub(crate) struct ShowArgs {
     /// sim:NAME, a host, a network, a workload, or FILE.toml with one of them.
     pub(crate) what: String,
-    /// Give the simulated controller the identity of a real one: what `nvme id-ctrl` saved, as text,
-    /// with -o json or with -b. Save what is shown as FILE.toml and run it as sim:FILE.toml.
+    /// Give the simulated controller the identity of a real controller, from the saved output of `nvme
+    /// id-ctrl` (text, -o json or -b). Save the printed file as FILE.toml and run it as sim:FILE.toml.
     #[arg(long, value_name = "FILE")]
     pub(crate) id_ctrl: Option<PathBuf>,
     /// Set a key of the device or the workload; see below. May be repeated.

@@ -34,45 +34,51 @@ const DESIGNS: &str = "Designs";
 
 #[derive(Debug, Args)]
 pub(crate) struct SweepArgs {
-    /// What to load: sim:NAME, FILE.toml, a block device or a file; or a plan, a TOML file with the key `vary`
-    /// (`ssdyno schema sweep`), which has all options below but those about results.
+    /// Target: sim:NAME, FILE.toml, a block device or a file; or a plan: a TOML file with the key `vary`
+    /// (`ssdyno schema sweep`).
+    ///
+    /// A plan contains all options below, except the options for results.
     #[arg(value_name = "TARGET|PLAN", required_unless_present = "resume")]
     target: Option<String>,
-    /// Vary this key over these values; see below. May be repeated: each value meets each of the others.
+    /// Vary this key over these values; see below. May be repeated: all combinations are run.
     #[arg(long, value_name = "KEY=VALUES", help_heading = DESIGNS)]
     vary: Vec<Axis>,
-    /// Figures to judge designs by; the best in one, or the front of several [default: mean].
+    /// Figures to optimise: the best design by one figure, or the front of several figures [default: mean].
     #[arg(long, value_name = "FIGURE", value_delimiter = ',', help_heading = DESIGNS)]
     objective: Vec<Objective>,
-    /// A bound that designs of the front keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
+    /// A bound that designs on the front must keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
     #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
     require: Vec<Requirement>,
-    /// Run designs that surely break a bound of --require to their end, too. Otherwise their runs end early, and designs
-    /// whose cost breaks a bound are not run; the table says which.
+    /// Run designs to their end even if they certainly break a bound of --require. Without this option
+    /// their runs end early, and designs whose cost breaks a bound are not run; the table marks both.
     #[arg(long, help_heading = DESIGNS)]
     run_hopeless: bool,
-    /// Which designs to run: grid (all), random, latin-hypercube (each part of each axis once), or search (NSGA-II: those
-    /// that look promising by the results so far; --designs and --time are its budget), or bisection (the highest rate within the bound of --require).
+    /// Designs to run: grid (all), random, latin-hypercube (each part of each axis once), search or
+    /// bisection.
+    ///
+    /// search runs the promising designs by the results so far (NSGA-II); --designs and --time are its
+    /// budget. bisection finds the highest rate within the bound of --require.
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
           value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search", "bisection"]).map(|how| sampling(&how)))]
     sampling: Sampling,
-    /// How many designs to draw; of a search, how many to run at the most.
+    /// Number of designs to draw; for a search, the maximum number of designs to run.
     #[arg(long, value_name = "N", value_parser = requests, help_heading = DESIGNS)]
     designs: Option<u64>,
-    /// Decides which designs are drawn, and the way of a search.
+    /// Random seed for the draw of designs and for a search.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = DESIGNS)]
     draw_seed: u64,
-    /// Begin no design after this time by the wall's clock.
+    /// Start no design after this wall-clock time.
     #[arg(long, value_name = "TIME", value_parser = positive_span, help_heading = DESIGNS)]
     time: Option<Span>,
-    /// Go on with the sweep whose results are in this directory: designs that are done are not run again.
+    /// Continue the sweep in this results directory without repeating finished designs.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "vary", "name"], help_heading = DESIGNS)]
     resume: Option<PathBuf>,
-    /// Let the workers of the Dask scheduler at this address run the designs, such as tcp://10.0.0.5:8786. The Python
-    /// packages ssdyno and distributed have to be installed here and on the workers. The table does not change.
+    /// Run the designs on the workers of the Dask scheduler at this address, such as tcp://10.0.0.5:8786.
+    /// Install the Python packages ssdyno and distributed here and on the workers. The table does not
+    /// change.
     #[arg(long, value_name = "ADDRESS", help_heading = DESIGNS)]
     dask: Option<String>,
-    /// Designs of the front to print.
+    /// Number of designs on the front to print.
     #[arg(long, value_name = "N", default_value_t = 10, help_heading = DESIGNS)]
     top: usize,
     #[command(flatten)]
@@ -83,7 +89,7 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     keep: Keep,
-    /// Write the table as sweep.csv, too.
+    /// Also write the table as sweep.csv.
     #[arg(long, help_heading = HEADING)]
     csv: bool,
     #[command(flatten)]
@@ -203,7 +209,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
 
 /// How a sweep is shown.
 pub(crate) struct Shown {
-    /// Designs of the front to print.
+    /// Number of designs on the front to print.
     pub(crate) top: usize,
     /// Whether the table is written as CSV, too.
     pub(crate) csv: bool,

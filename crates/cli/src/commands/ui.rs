@@ -20,18 +20,18 @@ use crate::results::{DEFAULT, HEADING};
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct UiArgs {
-    /// Serve the page at this address of loopback; with port 0 at one that is free. Others reach it through ssh
-    /// (`ssh -L`).
+    /// Serve the page at this loopback address; port 0 selects a free port. Reach it from other machines
+    /// through ssh (`ssh -L`).
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7800")]
     pub(crate) listen: SocketAddr,
-    /// Print the address and open no browser.
+    /// Print the address without opening a browser.
     #[arg(long)]
     pub(crate) no_open: bool,
-    /// Write the token of the session to this file, for programs that read the metrics. A new file can be read by its
-    /// owner alone; one that is there keeps its permissions.
+    /// Write the session token to this file, for programs that read the metrics. Only the owner can read a
+    /// new file; an existing file keeps its permissions.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Where directories of runs lie.
+    /// Directory that contains the results directories.
     #[arg(long, value_name = "DIR", default_value = DEFAULT, help_heading = HEADING)]
     pub(crate) results: PathBuf,
     #[command(flatten)]

@@ -21,48 +21,48 @@ use crate::task;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// A block device, a file or a network target [default: the one that a job file names].
+    /// A block device, a file or a network target [default: the target that a job file names].
     #[arg(required_unless_present = "fio")]
     target: Option<String>,
-    /// A job file of fio with one job and its `verify`: block size, range, threads, share of reads, writes,
-    /// flushes and seed are the job's; order and stamps are those of this program.
+    /// A fio job file with one job and its `verify`. Block size, range, threads, share of reads, writes,
+    /// flushes and seed come from the job; this program decides the order and the timestamps.
     #[arg(long, value_name = "FILE.fio", conflicts_with_all = [
         "seed", "block_size", "range", "threads", "writes", "read_percent", "flush_every", "resume",
     ])]
     fio: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) write: WriteArgs,
-    /// Decides about everything random.
+    /// Random seed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Bytes of a write [default: 4KiB, or the target's sector if that is larger].
+    /// Size of each write [default: 4KiB, or the target's sector size if it is larger].
     #[arg(long, value_name = "SIZE")]
     pub(crate) block_size: Option<Bytes>,
-    /// Verify this much from the start [default: all].
+    /// Number of bytes to verify, from the start of the target [default: all].
     #[arg(long, value_name = "SIZE")]
     pub(crate) range: Option<Bytes>,
-    /// Writes under way together.
+    /// Number of threads; each has one outstanding request.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
-    /// Blocks to write [default: as many as the range holds].
+    /// Number of blocks to write [default: the number of blocks in the range].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) writes: Option<u64>,
-    /// Reads among the requests, in percent.
+    /// Percentage of reads among the requests.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(0..=99))]
     pub(crate) read_percent: u8,
-    /// Writes of a thread between two flushes of the target.
+    /// Number of writes of a thread between two flushes of the target.
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) flush_every: u64,
-    /// Keep a journal in this new file, on another device than the target, for --resume.
+    /// Write a journal for --resume to this new file. It must be on another device than the target.
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
-    /// After a crash: check the target against this journal; nothing is written.
+    /// After a crash: check the target against this journal, without writing.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "journal", "write", "size", "seed", "block_size", "range", "writes", "read_percent",
         "flush_every",
     ])]
     pub(crate) resume: Option<PathBuf>,
-    /// Treat the target as hung when no request completes for this long.
+    /// Treat the target as hung if no request completes for this long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_span)]
     pub(crate) timeout: Span,
 }

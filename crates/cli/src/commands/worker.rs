@@ -16,8 +16,8 @@ use crate::progress::interrupted;
 /// Where controllers are waited for.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Listen for controllers at this address, such as 127.0.0.1:7801; with port 0 at one that is free. Beyond loopback
-    /// with TLS, for the controller that enrolled this worker.
+    /// Listen for controllers at this address, such as 127.0.0.1:7801; port 0 selects a free port. An
+    /// address other than loopback uses TLS and accepts only the controller that enrolled this worker.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -25,18 +25,18 @@ pub(crate) struct ServeArgs {
         conflicts_with = "stdio"
     )]
     pub(crate) listen: Option<SocketAddr>,
-    /// Serve the one controller at standard input and output, and end with it.
+    /// Serve one controller on standard input and output, and exit when it disconnects.
     #[arg(long)]
     pub(crate) stdio: bool,
-    /// Serve metrics for Prometheus at this address of loopback, such as 127.0.0.1:9801 (http://ADDRESS/metrics); with
-    /// port 0 at one that is free.
+    /// Serve metrics for Prometheus at this loopback address, such as 127.0.0.1:9801
+    /// (http://ADDRESS/metrics); port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS", requires = "listen")]
     pub(crate) metrics: Option<SocketAddr>,
-    /// Use TLS on loopback, too.
+    /// Use TLS also on loopback.
     #[cfg(target_os = "linux")]
     #[arg(long, requires = "listen")]
     pub(crate) tls: bool,
-    /// Where the certificate of this worker lies [default: $XDG_CONFIG_HOME/ssdyno/worker].
+    /// Directory with the certificate of this worker [default: $XDG_CONFIG_HOME/ssdyno/worker].
     #[cfg(target_os = "linux")]
     #[arg(long, value_name = "DIR", requires = "listen")]
     pub(crate) identity: Option<PathBuf>,
@@ -51,15 +51,16 @@ pub(crate) struct WorkerArgs {
     pub(crate) serve: ServeArgs,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
-    /// Directory for rows of requests (`run --keep all`) until the controller has fetched them [default: the directory of
-    /// temporary files].
+    /// Directory for the rows (`run --keep all`) until the controller has fetched them [default: the
+    /// directory for temporary files].
     #[arg(long, value_name = "DIR")]
     pub(crate) rows: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum WorkerVerb {
-    /// Enrol this worker with the token that `ssdyno controller invite` printed, so that it may listen beyond loopback.
+    /// Enrol this worker with the token that `ssdyno controller invite` printed. It may then listen on
+    /// addresses other than loopback.
     #[cfg(target_os = "linux")]
     Enrol(EnrolArgs),
 }
@@ -67,13 +68,13 @@ pub(crate) enum WorkerVerb {
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Args)]
 pub(crate) struct EnrolArgs {
-    /// The token; - reads it from standard input, where no list of processes shows it.
+    /// The token; - reads it from standard input, which keeps it out of process lists.
     pub(crate) token: String,
-    /// A name or an address by which controllers call this worker. May be given several times [default: the name of
-    /// this machine, and the address by which it reaches the controller].
+    /// Name or address under which controllers reach this worker. May be repeated [default: the name of
+    /// this machine, and the address from which it reaches the controller].
     #[arg(long, value_name = "HOST")]
     pub(crate) name: Vec<String>,
-    /// Where the certificate and its key are stored [default: $XDG_CONFIG_HOME/ssdyno/worker].
+    /// Directory for the certificate and its key [default: $XDG_CONFIG_HOME/ssdyno/worker].
     #[arg(long, value_name = "DIR")]
     pub(crate) identity: Option<PathBuf>,
 }
