@@ -68,7 +68,7 @@ impl Delays {
         self.ours_ns_max as f64
     }
 
-    /// Requests that waited for a place.
+    /// Requests that waited for a free slot.
     pub(crate) fn queued(&self) -> u64 {
         self.queued
     }

@@ -42,7 +42,7 @@ pub enum BenchError {
     Network {
         /// The target, as it was named.
         target: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
         /// What to do about it.
         help: String,

@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use ssdyno_figures::MethodSettings;
 
 ssdyno_block::named! {
-    /// A documented way to load a target.
+    /// A documented method of issuing requests to a target.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Method: name {
-        /// Sleeps; submits what is ready, in pairs, and reaps what is there. What an application with asynchronous
-        /// requests does, and fio with its defaults.
+        /// Sleeps for completions; submits the ready requests in pairs, and reaps the available completions.
+        /// Applications with asynchronous requests work this way, and fio with its defaults.
         #[default]
         Default = "default",
-        /// Sleeps until all that is outstanding has completed, and submits as much at once: least CPU time
-        /// per request, at the price of a device that has nothing to do between two batches.
+        /// Sleeps until all outstanding requests have completed, and submits as many at once: least CPU time per
+        /// request, at the price of a device that is idle between two batches.
         Efficient = "efficient",
-        /// Submits each request by itself and spins for its completion: no wake-up is in the latencies,
-        /// at the price of a core.
+        /// Submits each request separately and spins for its completion: latencies include no wake-up, at the price of
+        /// a core.
         Latency = "latency",
     }
 }
@@ -55,10 +55,10 @@ ssdyno_block::named! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ReapWait: name {
-        /// Until the kernel wakes it: what that takes is in every latency.
+        /// Sleeps until the kernel wakes the job: every latency includes the wake-up.
         #[default]
         Sleep = "sleep",
-        /// Looking for completions all the time, which takes a core. io_uring without IOPOLL.
+        /// Polls for completions all the time, which takes a core. io_uring without IOPOLL.
         Spin = "spin",
     }
 }
@@ -74,7 +74,7 @@ impl FromStr for ReapWait {
     }
 }
 
-/// As many as there are.
+/// All available requests.
 pub const ALL: u32 = u32::MAX;
 
 /// Requests that reach the device at once: of more than two in one call the kernel holds all back until it

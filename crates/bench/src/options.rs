@@ -11,11 +11,11 @@ use crate::method::{Method, ReapWait, SubmitStrategy};
 /// The name of the target that completes at once.
 pub const NULL: &str = "null:";
 
-/// What carries requests out.
+/// The engine that issues requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineKind {
-    /// io_uring where it works without workers of the kernel, threads elsewhere.
+    /// io_uring if it works without kernel workers, threads otherwise.
     #[default]
     Auto,
     /// io_uring.
@@ -85,7 +85,7 @@ pub(crate) struct Opening {
 /// How the tool goes about it. The defaults suit every target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BenchOptions {
-    /// What carries requests out.
+    /// The engine that issues requests.
     pub engine: EngineKind,
     /// io_uring: poll the device for completions instead of waiting for interrupts. The device
     /// must have queues for it.

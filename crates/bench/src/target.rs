@@ -65,7 +65,7 @@ pub struct RealTarget {
     pub(crate) warnings: Vec<Warning>,
     /// The same of reads alone: parts that held no data when the target was opened.
     pub(crate) no_media: Vec<Warning>,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     pub(crate) notes: Vec<String>,
     /// Further files or devices, whose addresses follow.
     more: Vec<Part>,

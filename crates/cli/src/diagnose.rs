@@ -20,7 +20,7 @@ pub(crate) fn exit_code(kind: FailureKind) -> u8 {
     }
 }
 
-/// The shape of an error in `--json`.
+/// Format of an error in `--json`.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct ErrorObject {
     /// The error.

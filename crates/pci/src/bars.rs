@@ -14,7 +14,7 @@ use crate::header::{ConfigHeader, bar_count};
 /// A base address register that exists (PCI clause 6.2.5.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bar {
-    /// Its number, 0 to 5; that of its lower half if it takes two.
+    /// Number of the register, 0 to 5; for a pair of registers, the number of the lower half.
     pub index: u8,
     /// What it maps.
     pub space: BarSpace,
@@ -42,7 +42,7 @@ pub enum BarSpace {
 /// hold nothing yet, cannot be told so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldBar {
-    /// Its number, 0 to 5; that of its lower half if it takes two.
+    /// Number of the register, 0 to 5; for a pair of registers, the number of the lower half.
     pub index: u8,
     /// What it maps.
     pub space: BarSpace,

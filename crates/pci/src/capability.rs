@@ -17,7 +17,7 @@ use crate::config::ConfigSpace;
 /// One capability and where it stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capability {
-    /// Its offset in configuration space.
+    /// Offset in configuration space.
     pub offset: u16,
     /// What it says.
     pub kind: CapabilityKind,

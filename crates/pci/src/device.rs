@@ -117,7 +117,7 @@ impl Identity {
 /// The bus owes: `now` never goes back; `advance` is called after each `bar_write` that did not [come
 /// early](PciDevice::may_come_early), and at every time that [`next_event`](PciDevice::next_event) names.
 pub trait PciDevice {
-    /// What it is.
+    /// Identity of the device.
     fn identity(&self) -> Identity;
     /// Reads 4 bytes of `bar`.
     fn bar_read(&mut self, now: Time, bar: u8, offset: u32) -> u32;

@@ -33,13 +33,13 @@ pub enum FunctionError {
     /// No memory for DMA is left.
     #[error("no memory for DMA of {bytes} bytes is left")]
     NoMemory {
-        /// What was asked for.
+        /// The requested value.
         bytes: u32,
     },
     /// The function has no such kind of interrupt.
     #[error("the function has no interrupts of kind {mode:?}")]
     NoInterrupt {
-        /// What was asked for.
+        /// The requested value.
         mode: InterruptMode,
     },
     /// The function is gone: every register reads as ones.

@@ -48,7 +48,7 @@ pub enum RecoverError {
 }
 
 impl RecoverError {
-    /// What to do.
+    /// The remedy.
     pub fn help(&self) -> &'static str {
         match self {
             RecoverError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {

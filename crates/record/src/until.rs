@@ -130,7 +130,7 @@ impl Precise {
         }
     }
 
-    /// What became of it.
+    /// Result of the precision goal.
     pub fn precision(&self) -> Precision {
         Precision {
             metric: self.until.metric,

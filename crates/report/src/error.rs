@@ -11,7 +11,7 @@ pub enum ResultError {
     NotFinite {
         /// Key of the figure, with dots: `latency_ns.mean`.
         figure: String,
-        /// What it is.
+        /// The value.
         value: f64,
     },
     /// A figure has no form in JSON.
@@ -24,7 +24,7 @@ pub enum ResultError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
-        /// What to do.
+        /// The remedy.
         advice: &'static str,
     },
 }

@@ -98,7 +98,7 @@ impl Generic {
         Ok(Generic { file, namespace: Namespace { nsid, block_bytes } })
     }
 
-    /// What a reader of the figures must know.
+    /// Note that a reader of the figures needs.
     pub(crate) fn note(&self) -> String {
         format!(
             "NVMe passthrough: commands go unchanged to namespace {}, past the block layer, which neither splits nor merges them; its counters do not count them",

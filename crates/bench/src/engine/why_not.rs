@@ -36,7 +36,7 @@ impl Facts {
 pub(crate) struct WhyNot {
     /// The error with its name, and the setting behind it.
     pub(crate) reason: String,
-    /// What to do.
+    /// The remedy.
     pub(crate) remedy: String,
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct Facts {
     pub(crate) fua: bool,
     /// A flush on one connection is for what was written on the others, too.
     pub(crate) shares_flushes: bool,
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     pub(crate) notes: Vec<String>,
 }
 

@@ -26,7 +26,7 @@ impl Candidate {
         }
     }
 
-    /// The settings that ask for it.
+    /// The settings that select the method.
     pub(super) fn settings(self) -> MethodSettings {
         MethodSettings { pin: self.core.map(|core| core as u32), ..self.strategy.settings() }
     }

@@ -76,19 +76,19 @@ pub(crate) struct CompareArgs {
     pub(crate) junit: JunitArgs,
 }
 
-/// What `compare --json` prints.
+/// Output of `compare --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Compare")]
 pub(crate) struct CompareOutput {
     #[serde(flatten)]
     result: CompareResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     #[serde(default)]
     results_directory: Option<String>,
-    /// The limits of `--fail-if-slower`, and what the comparisons say about them.
+    /// The limits of `--fail-if-slower`, with the verdicts of the comparisons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<Gate>,
-    /// What was wrong with a run, if anything was.
+    /// The error of a run, if a run failed.
     error: Option<ErrorBody>,
 }
 

@@ -22,11 +22,11 @@ pub(crate) struct ExplainArgs {
     pub(crate) key: Option<String>,
 }
 
-/// What `explain --json` prints.
+/// Output of `explain --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Explain")]
 pub(crate) struct ExplainOutput {
-    /// The keys of that name.
+    /// All keys with the given name.
     keys: &'static [KeyEntry],
 }
 

@@ -114,15 +114,15 @@ fn vary() -> impl TypedValueParser<Value = Vary> {
     })
 }
 
-/// What `papers --json` prints.
+/// Output of `papers --json`.
 #[derive(Serialize, schemars::JsonSchema)]
 #[schemars(title = "Papers")]
 pub(crate) struct PapersOutput<'a> {
     #[serde(flatten)]
     report: &'a PapersReport,
-    /// Where the report and its figures lie; `null` with `--keep none`.
+    /// Directory of the report and its figures; `null` with `--keep none`.
     results_directory: Option<String>,
-    /// Why the whole is no success, if it is none.
+    /// The error, if the command failed.
     error: Option<ErrorBody>,
 }
 

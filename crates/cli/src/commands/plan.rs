@@ -52,15 +52,15 @@ pub(crate) struct PlanArgs {
     results: ResultsArgs,
 }
 
-/// What `controller run --json` prints.
+/// Output of `controller run --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Plan result")]
 pub(crate) struct PlanOutput {
     #[serde(flatten)]
     result: PlanResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     results_directory: Option<String>,
-    /// Why the plan failed, if it did; the figures are those until then.
+    /// The error, if the plan failed; the figures cover the time until then.
     error: Option<ErrorBody>,
 }
 

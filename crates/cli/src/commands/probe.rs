@@ -28,15 +28,15 @@ pub(crate) struct ProbeArgs {
     pub(crate) samples: u32,
 }
 
-/// What `probe --json` prints.
+/// Output of `probe --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Probe")]
 pub(crate) struct ProbeOutput {
-    /// One for each interval.
+    /// One sample for each interval.
     samples: Vec<Sample>,
-    /// Whether it was interrupted before all samples were taken.
+    /// Whether the command was interrupted before all samples were taken.
     partial: bool,
-    /// Why the whole is no success, if it is none.
+    /// The error, if the command failed.
     error: Option<ErrorBody>,
 }
 

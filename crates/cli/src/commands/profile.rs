@@ -191,15 +191,15 @@ fn ratio(text: &str) -> Result<f64, String> {
     ratio.ok_or_else(|| "write a ratio above 0, such as 1.5".to_owned())
 }
 
-/// What `profile --json` prints. `result.json` has the result alone.
+/// Output of `profile --json`. `result.json` has only the result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Profile")]
 pub(crate) struct ProfileOutput<'a> {
     #[serde(flatten)]
     result: &'a ProfileResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     results_directory: Option<String>,
-    /// Why the profile failed, if it did; the figures are those until then.
+    /// The error, if the profile failed; the figures cover the time until then.
     error: Option<ErrorBody>,
 }
 

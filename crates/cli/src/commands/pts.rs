@@ -108,15 +108,15 @@ fn percent(text: &str) -> Result<f64, String> {
     sane.ok_or_else(|| "write a percentage above 0 to 100, such as 75%".to_owned())
 }
 
-/// What `pts --json` prints. `result.json` has the result alone.
+/// Output of `pts --json`. `result.json` has only the result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Pts")]
 pub(crate) struct PtsOutput<'a> {
     #[serde(flatten)]
     result: &'a PtsResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     results_directory: Option<String>,
-    /// Why the test failed, if it did; the figures are those until then.
+    /// The error, if the test failed; the figures cover the time until then.
     error: Option<ErrorBody>,
 }
 

@@ -17,20 +17,20 @@ use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::task::{self, other_result};
 
-/// What `run --runs N --json` prints, and what `result.json` holds.
+/// Output of `run --runs N --json`, and contents of `result.json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Repeat")]
 pub(crate) struct RepeatOutput {
     #[serde(flatten)]
     repeated: RepeatedRuns,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     results_directory: Option<String>,
     /// The command that repeats the runs.
     replay: String,
-    /// The bounds of `--require`, and what the runs say about them.
+    /// The bounds of `--require`, with the verdicts of the runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<Gate>,
-    /// What was wrong with a run, if anything was.
+    /// The error of a run, if a run failed.
     error: Option<ErrorBody>,
 }
 

@@ -181,26 +181,25 @@ impl RunArgs {
     }
 }
 
-/// What `run --json` prints: the result, and what became of it. `result.json` has the result
-/// alone.
+/// Output of `run --json`: the result and its files. `result.json` has only the result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Run")]
 pub(crate) struct RunOutput<'a> {
     #[serde(flatten)]
     result: &'a RunResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     #[serde(default)]
     results_directory: Option<String>,
-    /// Where the timeline lies; `null` where none was asked for, or it could not be written.
+    /// Path of the timeline; `null` if it was not asked for, or could not be written.
     #[serde(default)]
     timeline: Option<String>,
     /// The command that repeats the run.
     #[serde(default)]
     replay: Option<String>,
-    /// The bounds of `--require`, and what the run says about them.
+    /// The bounds of `--require`, with the verdicts of the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     bounds: Vec<Gate>,
-    /// Why the run failed, if it did; the figures are those until then.
+    /// The error, if the run failed; the figures cover the time until then.
     #[serde(default)]
     error: Option<ErrorBody>,
 }

@@ -106,18 +106,18 @@ fn sampling(how: &str) -> Sampling {
     }
 }
 
-/// What `sweep --json` prints. `result.json` has the result alone.
+/// Output of `sweep --json`. `result.json` has only the result.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Sweep result")]
 pub(crate) struct SweepOutput<'a> {
     #[serde(flatten)]
     result: &'a SweepResult,
-    /// Where the files lie; `null` with `--keep none`, or where they could not be written.
+    /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     results_directory: Option<String>,
-    /// The command that repeats the sweep, if it is one of `ssdyno run`.
+    /// The command that repeats the sweep, for a sweep of `ssdyno run`.
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<String>,
-    /// Why the sweep is no success, if it is none; the rows are those until then.
+    /// The error, if the sweep failed; the rows cover the time until then.
     error: Option<ErrorBody>,
 }
 

@@ -117,17 +117,17 @@ impl VerifyArgs {
     }
 }
 
-/// What `verify --json` prints.
+/// Output of `verify --json`.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Verify")]
 pub(crate) struct VerifyOutput<'a> {
-    /// What was verified.
+    /// Name of the target, as the user gave it.
     target: &'a str,
-    /// The seed: the same again with `--seed`; `null` after a crash, where nothing is drawn.
+    /// The seed, for a repetition with `--seed`; `null` after a crash, because nothing is drawn.
     seed: Option<u64>,
     #[serde(flatten)]
     report: &'a VerifyReport,
-    /// Why the whole is no success, if it is none.
+    /// The error, if the command failed.
     error: Option<ErrorBody>,
 }
 

@@ -19,9 +19,9 @@ use crate::Pin;
 pub struct MpTable {
     /// Revision of the specification: 1 is 1.1, 4 is 1.4.
     pub revision: u8,
-    /// Who made the machine.
+    /// Manufacturer of the machine.
     pub oem: String,
-    /// What the maker calls it.
+    /// Product name of the machine.
     pub product: String,
     /// Physical address of the local APICs.
     pub local_apic_address: u32,

@@ -43,7 +43,7 @@ pub enum TopologyFault {
         first: FunctionId,
         /// The other.
         second: FunctionId,
-        /// What was asked for.
+        /// The requested value.
         address: PciAddress,
     },
     /// Ones were written to a base address register that decodes.

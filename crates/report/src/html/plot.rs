@@ -18,7 +18,7 @@ const LABEL_ROOM: f64 = 12.0;
 /// One axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// What it shows.
+    /// Label of the axis.
     pub label: &'static str,
     /// Its lower end.
     pub from: f64,

@@ -98,7 +98,7 @@ impl Export {
         self.blocks.map_or(MOST_BYTES_UNTOLD, |blocks| blocks.most_bytes)
     }
 
-    /// What a reader of the figures must know.
+    /// Notes that a reader of the figures needs.
     fn notes(&self, name: &str) -> Vec<String> {
         let flags = [
             (wire::READ_ONLY, "read-only"),

@@ -14,13 +14,13 @@ use super::source::MachineFacts;
 /// The functions of a machine.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct PciOutput {
-    /// What was looked at.
+    /// The machine, as the user gave it.
     pub(super) target: String,
     /// The functions, by address.
     pub(super) functions: Vec<FunctionOutput>,
     /// The MP table; `null` if there is none.
     pub(super) mp_table: Option<MpTableOutput>,
-    /// What is odd, and what the reader should know.
+    /// Anomalies, and other notes for the reader.
     pub(super) notes: Vec<String>,
 }
 
@@ -29,43 +29,42 @@ pub(crate) struct PciOutput {
 pub(super) struct FunctionOutput {
     /// Segment, bus, device and function, as in 0000:01:03.0.
     pub(super) address: String,
-    /// storage, network, bridge (one that leads to a bus), or unknown.
+    /// storage, network, bridge (to another bus), or unknown.
     pub(super) class: &'static str,
     /// Base class, subclass and programming interface, as in 0x010802.
     pub(super) class_code: String,
-    /// The name of that.
+    /// Name of the class.
     pub(super) class_name: &'static str,
     /// Vendor identifier, as in 0x8086.
     pub(super) vendor: String,
     /// Device identifier.
     pub(super) device: String,
-    /// Maker and name, where the source tells them.
+    /// Vendor and device name, if the source has them.
     pub(super) name: Option<String>,
-    /// Address of the bridge that it is behind; `null` on a root bus.
+    /// Address of the bridge above the function; `null` on a root bus.
     pub(super) parent: Option<String>,
-    /// Bus numbers, if it is a bridge.
+    /// Bus numbers; only for a bridge.
     pub(super) buses: Option<BusesOutput>,
-    /// INTA to INTD; `null` if it has none.
+    /// INTA to INTD; `null` without a pin.
     pub(super) pin: Option<String>,
-    /// Where the pin arrives; `null` if there is none.
+    /// Routing of the pin; `null` without a pin.
     pub(super) routed: Option<RoutedOutput>,
-    /// With --vortex-quirks: where the pin arrives by the specification, and by the thesis' other
-    /// rules.
+    /// With --vortex-quirks: routing of the pin by the specification, and by the thesis' other rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) beside: Option<BesideOutput>,
-    /// The interrupts that a driver gets: the best kind; `null` for bridges, which are passive, and
-    /// functions without.
+    /// The interrupts available to a driver: the best kind; `null` for bridges, which are passive, and for functions
+    /// without interrupts.
     pub(super) interrupts: Option<InterruptsOutput>,
-    /// Base address registers that hold something, be it only their kind.
+    /// Base address registers that are not empty, even if they contain only their kind.
     pub(super) bars: Vec<BarOutput>,
     /// In the order of the list.
     pub(super) capabilities: Vec<CapabilityOutput>,
-    /// Whether firmware set it up; `null` where that cannot be told.
+    /// Whether firmware set the function up; `null` if unknown.
     pub(super) recognised_by_firmware: Option<bool>,
-    /// Whether firmware can start an operating system from it: storage that it recognised. `null`
-    /// for other classes.
+    /// Whether firmware can start an operating system from the function: storage that firmware recognised. `null` for
+    /// other classes.
     pub(super) bootable: Option<bool>,
-    /// Who drives it now, where the source tells it.
+    /// The current driver, if the source has it.
     pub(super) driver: Option<String>,
 }
 
@@ -74,33 +73,32 @@ pub(super) struct FunctionOutput {
 pub(super) struct BusesOutput {
     /// The bus towards the root.
     pub(super) primary: u8,
-    /// The bus behind it.
+    /// The bus directly below the bridge.
     pub(super) secondary: u8,
-    /// The last bus behind it.
+    /// The last bus below the bridge.
     pub(super) subordinate: u8,
 }
 
-/// Where a pin arrives.
+/// Routing of a pin.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct RoutedOutput {
-    /// Who says it: mp-table (an entry for the function), swizzle (an entry for a bridge above),
+    /// Source of the routing: mp-table (an entry for the function), swizzle (an entry for a bridge above),
     /// operating-system, interrupt-line (the register that firmware left), vortex-quirks, or none.
     pub(super) via: &'static str,
-    /// The pin that it is on the root bus, swizzled through the bridges above; `null` if the thesis'
-    /// code makes none of it.
+    /// The pin on the root bus, swizzled through the bridges above; `null` if the thesis' code derives no pin.
     pub(super) pin_at_root: Option<String>,
-    /// The interrupt: the input of the I/O APIC, or the number that firmware or the operating system
-    /// gave; `null` if nobody knows.
+    /// The interrupt: the input of the I/O APIC, or the number from firmware or the operating system; `null` if
+    /// unknown.
     pub(super) irq: Option<u32>,
     /// The I/O APIC of an MP entry.
     pub(super) io_apic: Option<u8>,
-    /// The bridges above, the nearest first, with the pin each makes of it.
+    /// The bridges above, the nearest first, each with the pin after its swizzle.
     pub(super) path: Vec<StepOutput>,
-    /// Everyone who says something, the best first.
+    /// All sources of an interrupt number, the most reliable first.
     pub(super) sources: Vec<SourceOutput>,
-    /// True if they say different things.
+    /// True if the sources have different numbers.
     pub(super) disagree: bool,
-    /// Why it is as it is.
+    /// Explanation of the routing.
     pub(super) explanation: String,
 }
 
@@ -109,25 +107,25 @@ pub(super) struct RoutedOutput {
 pub(super) struct StepOutput {
     /// The bridge.
     pub(super) bridge: String,
-    /// Its pin.
+    /// The pin at the bridge.
     pub(super) pin: String,
 }
 
-/// Someone who says where an interrupt arrives.
+/// A source of an interrupt number.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct SourceOutput {
-    /// As in `via`.
+    /// The source, with the values of `via` in the routing.
     pub(super) via: &'static str,
-    /// The number.
+    /// The interrupt number.
     pub(super) irq: u32,
 }
 
-/// The specification beside the thesis.
+/// The routing by the specification beside the rules of the thesis.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BesideOutput {
-    /// Where the pin arrives by the specification.
+    /// Routing of the pin by the specification.
     pub(super) specification: RoutedOutput,
-    /// The pin on the root bus by equation 2, which takes bus numbers (S1-17).
+    /// The pin on the root bus by equation 2, which uses bus numbers (S1-17).
     pub(super) pin_at_root_by_equation_2: String,
     /// The pin on the root bus by table 3.1, which subtracts (S1-18).
     pub(super) pin_at_root_by_table_3_1: String,
@@ -136,17 +134,17 @@ pub(super) struct BesideOutput {
 /// A base address register.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct BarOutput {
-    /// Its number, 0 to 5; that of its lower half if it takes two.
+    /// Number of the register, 0 to 5; for a pair of registers, the number of the lower half.
     pub(super) index: u8,
-    /// What it maps: memory or ports.
+    /// Address space: memory or ports.
     pub(super) space: &'static str,
-    /// It may lie above 4 GiB: it takes two registers.
+    /// The address may be above 4 GiB: the address takes two registers.
     pub(super) wide: bool,
-    /// Reads of it have no side effects and may be merged.
+    /// Reads have no side effects and may be merged.
     pub(super) prefetchable: bool,
-    /// Its address, as in 0xfe800000; `null`: it has none yet.
+    /// Address, as in 0xfe800000; `null`: not assigned yet.
     pub(super) address: Option<String>,
-    /// What it asks for, in bytes; `null` where the source does not tell.
+    /// Requested size in bytes; `null` if the source does not have it.
     pub(super) bytes: Option<u64>,
 }
 
@@ -155,18 +153,18 @@ pub(super) struct BarOutput {
 pub(super) struct InterruptsOutput {
     /// msi-x, msi or pin.
     pub(super) mode: &'static str,
-    /// How many.
+    /// Number of vectors.
     pub(super) vectors: u16,
 }
 
 /// A capability.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct CapabilityOutput {
-    /// Its offset in configuration space.
+    /// Offset in configuration space.
     pub(super) offset: u16,
-    /// Its identifier: that of the list it is in.
+    /// Identifier of the capability in its list.
     pub(super) id: u16,
-    /// True above 0x100.
+    /// True for offsets above 0x100.
     pub(super) extended: bool,
     /// What it says.
     #[serde(flatten)]
@@ -191,7 +189,7 @@ pub(super) enum Says {
         enabled: bool,
         masked: bool,
     },
-    /// PCI Express: kind of port, link as it is, and as it could be.
+    /// PCI Express: kind of port, current link, and best possible link.
     PciExpress {
         port: &'static str,
         slot: bool,
@@ -199,11 +197,11 @@ pub(super) enum Says {
         link: Option<LinkOutput>,
         link_max: Option<LinkOutput>,
     },
-    /// Who made the board of a bridge.
+    /// Vendor of the board of a bridge.
     BridgeSubsystem { vendor: String, device: String },
     /// Serial number of the device.
     SerialNumber { serial: String },
-    /// Anything else.
+    /// Another capability.
     Other { title: &'static str },
 }
 
@@ -216,22 +214,22 @@ pub(super) struct LinkOutput {
     pub(super) lanes: u8,
 }
 
-/// What an MP table has.
+/// Contents of an MP table.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MpTableOutput {
-    /// Who made the machine.
+    /// Manufacturer of the machine.
     pub(super) oem: String,
-    /// What the maker calls it.
+    /// Product name of the machine.
     pub(super) product: String,
-    /// How many processors.
+    /// Number of processors.
     pub(super) processors: usize,
-    /// How many buses.
+    /// Number of buses.
     pub(super) buses: usize,
-    /// How many I/O APICs.
+    /// Number of I/O APICs.
     pub(super) io_apics: usize,
-    /// Entries of interrupts of buses.
+    /// Number of entries for interrupts of buses.
     pub(super) io_interrupts: usize,
-    /// Entries of interrupts at local APICs.
+    /// Number of entries for interrupts at local APICs.
     pub(super) local_interrupts: usize,
 }
 
