@@ -19,8 +19,8 @@ ssdyno_block::named! {
         /// Applications with asynchronous requests work this way, and fio with its defaults.
         #[default]
         Default = "default",
-        /// Sleeps until all outstanding requests have completed, and submits as many at once: least CPU time per
-        /// request, at the price of a device that is idle between two batches.
+        /// Sleeps until all outstanding requests have completed, then submits the same number together: least CPU time
+        /// per request, at the price of a device that is idle between two batches.
         Efficient = "efficient",
         /// Submits each request separately and spins for its completion: latencies include no wake-up, at the price of
         /// a core.

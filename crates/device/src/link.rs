@@ -51,8 +51,8 @@ pub enum LinkConfig {
         latency: Span,
     },
     /// One half-duplex bus with a time for each sector, as in the simulator behind S3 (S3-28): a request's data crosses
-    /// at once, finished requests go before new requests, and a new read command also waits until the bus is free.
-    /// Firmware and DRAM take no time on this link.
+    /// in one transfer, finished requests go before new requests, and a new read command also waits until the bus is
+    /// free. Firmware and DRAM take no time on this link.
     SectorBus {
         /// Time for 512 bytes.
         sector_time: Span,

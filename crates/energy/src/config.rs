@@ -41,7 +41,7 @@ pub struct FlashPower {
     pub idle_during_cleaning: bool,
 }
 
-/// When the CPU counts as working.
+/// When the CPU counts as active.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuRule {
@@ -57,7 +57,7 @@ pub enum CpuRule {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CpuPower {
-    /// When the CPU counts as working: `cores` or `in-service`.
+    /// When the CPU counts as active: `cores` or `in-service`.
     #[serde(default)]
     pub rule: CpuRule,
     /// Power while working (S3-16: 259 mW).
@@ -85,7 +85,7 @@ pub struct DramPower {
     pub idle_power: Watts,
 }
 
-/// The `[energy.bus]` table: buses draw nothing while idle (S3-5).
+/// The `[energy.bus]` table: buses have no idle power (S3-5).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BusPower {

@@ -62,7 +62,7 @@ pub struct FigureComparison {
     pub first: f64,
     /// Value in the second result.
     pub second: f64,
-    /// How many times better the second result is. Above 1 is better for every figure.
+    /// The ratio by which the second result is better; above 1 is better for every figure.
     pub ratio: f64,
     /// Interval around `ratio`; `null` if a result has no interval, or if neither bound is known.
     pub interval: Option<Interval>,

@@ -19,7 +19,7 @@ pub struct HostResult {
     pub queues: String,
     /// The layer between process and driver: `block` or `scsi`.
     pub stack: String,
-    /// How threads issue: `sync`, `async`, `batch=N`.
+    /// Mode of issuing requests: `sync`, `async`, `batch=N`.
     pub threads: String,
     /// How threads wait for completions: `interrupt`, `poll`, `hybrid`.
     pub completion: String,
@@ -73,7 +73,7 @@ pub struct HostResult {
 /// Figures of the page cache and the file system of the host, over the whole run and after it, until no page was dirty.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheResult {
-    /// Pages that reads asked for.
+    /// Pages requested by reads.
     pub pages_read: u64,
     /// Pages of these that were in the cache or already being read.
     pub pages_hit: u64,
@@ -85,7 +85,7 @@ pub struct CacheResult {
     pub pages_dirtied: u64,
     /// Pages written back.
     pub pages_written: u64,
-    /// Commands that wrote them.
+    /// Commands that wrote these pages.
     pub write_commands: u64,
     /// Pages written to the journal.
     pub journal_pages: u64,
@@ -100,9 +100,9 @@ pub struct CacheResult {
 /// A namespace under its share of the load, over the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamespaceResult {
-    /// Its identifier.
+    /// Identifier of the namespace.
     pub namespace: u32,
-    /// Its logical block, in bytes.
+    /// Logical block size of the namespace, in bytes.
     pub block_bytes: u32,
     /// Size of the namespace in bytes. In every namespace the load covers as many bytes as the smallest loaded
     /// namespace has.

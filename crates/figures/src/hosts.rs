@@ -66,8 +66,7 @@ pub struct HostRun {
     /// more than [`HostRun::POINTS_MOST`] points.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<SeriesPoint>,
-    /// Figures that are known only for the host's whole run, including the time outside the window. Left out without
-    /// such figures.
+    /// Figures that cover only the host's whole run, including the time outside the window. Left out if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_run: Option<WholeRun>,
 }
@@ -82,7 +81,7 @@ impl HostRun {
 pub struct WholeRun {
     /// Energy of its simulated device; `null` without an energy model.
     pub energy_joules: Option<Energy>,
-    /// Operations of the flash array; `null` for a device that is not known to be flash.
+    /// Operations of the flash array; `null` if the device is not known to have flash.
     pub flash_operations: Option<FlashOperations>,
     /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
     pub write_amplification: Option<f64>,
@@ -135,11 +134,11 @@ pub struct MetricSeries {
 pub struct OutsideWindow {
     /// Name of the host.
     pub name: String,
-    /// How long it ran before the window.
+    /// Time that the host ran before the window.
     pub before_seconds: f64,
-    /// How long it ran after the window.
+    /// Time that the host ran after the window.
     pub after_seconds: f64,
-    /// Requests without error that it completed before and after.
+    /// Requests that the host completed without error before and after the window.
     pub requests: u64,
 }
 

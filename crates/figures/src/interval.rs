@@ -18,7 +18,7 @@ pub struct Interval {
     #[serde(serialize_with = "unbounded::serialize", deserialize_with = "unbounded::deserialize")]
     #[schemars(extend("type" = ["number", "null"]))]
     pub high: f64,
-    /// Probability of covering the true figure, 0 to 1.
+    /// Probability that the interval covers the true figure, 0 to 1.
     pub level: f64,
 }
 

@@ -68,7 +68,7 @@ pub struct LatencyByOp {
 /// Intervals around the figures of a run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Confidence {
-    /// Probability with which an interval covers the true figure, 0 to 1.
+    /// Probability that an interval covers the true figure, 0 to 1.
     pub level: f64,
     /// Meaning of the intervals, and the method that computed them.
     pub meaning: String,

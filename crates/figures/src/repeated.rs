@@ -28,7 +28,7 @@ pub struct FigureSpread {
 pub struct RepeatedRuns {
     /// Name of the load.
     pub name: String,
-    /// Number of runs that the user asked for.
+    /// Number of requested runs.
     pub asked: u32,
     /// The complete runs, in the order of the rounds.
     pub runs: Vec<RunResult>,

@@ -90,7 +90,7 @@ pub struct RunResult {
     /// `killed`; `null` in results of older versions.
     #[serde(default)]
     pub stopped_because: Option<StopReason>,
-    /// The precision that the user asked for, and the precision reached; `null` without a goal.
+    /// The requested precision and the reached precision; `null` without a requested precision.
     #[serde(default)]
     pub until: Option<Precision>,
     /// Steady and unsteady parts of the run; `null` if the run is too short.
@@ -118,7 +118,7 @@ pub struct RunResult {
     /// collection, and without cleaned blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gc_victims: Option<GcVictims>,
-    /// Operations of the flash array; `null` for a device that is not known to be flash.
+    /// Operations of the flash array; `null` if the device is not known to have flash.
     pub flash_operations: Option<FlashOperations>,
     /// Share of `energy_seconds` that each part was busy, 0 to 1, with the work after the last completion. `null` for a
     /// real device.
@@ -143,7 +143,7 @@ pub struct RunResult {
     /// Costs of the simulated host; `null` if the workload goes directly to the device.
     #[serde(default)]
     pub host: Option<HostResult>,
-    /// Injected faults and the recovery; left out if no fault was asked for.
+    /// Injected faults and the recovery; left out without faults in the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faults: Option<FaultsResult>,
     /// How requests were passed to a real target and reaped; `null` for a simulated target.
@@ -188,7 +188,7 @@ pub struct RunResult {
     /// Warnings about misleading figures; front ends show them above the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// Notes on how the load was issued, and other remarks.
+    /// Notes on the issuing of the load, and other remarks.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The complete configuration, for a repetition of the run.
@@ -517,7 +517,7 @@ pub struct Expected {
 pub struct Invariant {
     /// Name: `littles_law`.
     pub name: String,
-    /// Whether it held.
+    /// Whether the invariant held.
     pub holds: bool,
     /// The numbers behind the check.
     pub detail: String,

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Whether the 99th percentile of a run is due to the target alone.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TailVerdict {
-    /// Whether no known fact contradicts the percentile.
+    /// Whether all checks found the percentile credible.
     pub believable: bool,
-    /// Facts that contradict the percentile; without such facts, the facts that were checked.
+    /// Findings against the percentile; without findings, the checks that were made.
     pub reasons: Vec<String>,
 }
 

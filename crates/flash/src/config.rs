@@ -119,7 +119,7 @@ pub struct FlashConfig {
     pub pages_per_block: u32,
     /// Data bytes in a page; a multiple of 512 B.
     pub page_size: Bytes,
-    /// Bytes beside the data that cross the bus with each page (error correction, metadata).
+    /// Bytes in addition to the data that cross the bus with each page (error correction, metadata).
     #[serde(default)]
     pub spare_size: Bytes,
     /// Bits in a cell.

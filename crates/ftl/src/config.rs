@@ -46,8 +46,8 @@ pub enum WearLevelling {
     Off,
     /// The least worn free block is used first.
     Dynamic,
-    /// Dynamic; and when the wear of a plane's blocks differs by more than
-    /// [`FtlConfig::wear_threshold`], the least worn block is moved although it is not worth cleaning.
+    /// Dynamic; and if the wear of a plane's blocks differs by more than [`FtlConfig::wear_threshold`], the least worn
+    /// block is moved, even with few invalid pages.
     Static,
 }
 

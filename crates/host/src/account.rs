@@ -144,7 +144,7 @@ impl Account {
 /// What page cache and file system did. Pages are those of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheAccount {
-    /// Pages that reads asked for.
+    /// Pages requested by reads.
     pub pages_read: u64,
     /// Of these, found there or on their way.
     pub pages_hit: u64,

@@ -120,7 +120,7 @@ pub enum LockOrder {
     /// In order of arrival: MCS and ticket locks.
     #[default]
     Fifo,
-    /// A draw that favours one core: test-and-set locks (S1-39, S1-59).
+    /// Random, with a favoured core: test-and-set locks (S1-39, S1-59).
     Random,
 }
 

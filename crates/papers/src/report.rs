@@ -245,7 +245,7 @@ pub struct PapersReport {
     pub tables: Vec<FigureTable>,
     /// The simulations behind the results.
     pub runs: Vec<RunSummary>,
-    /// Notes on the whole report.
+    /// Notes on the report.
     pub notes: Vec<String>,
     /// True if a simulation was stopped before its end.
     pub partial: bool,

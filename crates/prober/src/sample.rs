@@ -72,7 +72,7 @@ figures! {
         irq_fraction: "fraction",
         /// Fraction of CPU time in soft interrupts, 0 to 1.
         softirq_fraction: "fraction",
-        /// Fraction of CPU time that the hypervisor gave to others, 0 to 1.
+        /// Fraction of CPU time that the hypervisor gave to other virtual machines, 0 to 1.
         steal_fraction: "fraction",
     }
 }
@@ -85,7 +85,7 @@ impl CpuFractions {
 }
 
 figures! {
-    /// What the kernel did, from `/proc/stat`.
+    /// Activity of the kernel, from `/proc/stat`.
     KernelActivity[5], "" {
         /// Interrupts served per second.
         interrupts_per_second: "per_second",
@@ -93,9 +93,9 @@ figures! {
         context_switches_per_second: "per_second",
         /// Processes and threads created per second.
         forks_per_second: "per_second",
-        /// Threads that ran or could run at the end of the interval, the prober among them.
+        /// Running or runnable threads at the end of the interval, including the prober.
         processes_running: "",
-        /// Threads that waited for I/O to complete at the end of the interval.
+        /// Threads that waited for I/O at the end of the interval.
         processes_blocked: "",
     }
 }
@@ -139,9 +139,9 @@ figures! {
         receive_bytes_per_second: "bytes_per_second",
         /// Packets received per second.
         receive_packets_per_second: "packets_per_second",
-        /// Packets received with an error per second.
+        /// Packets received with an error, per second.
         receive_errors_per_second: "per_second",
-        /// Packets received and dropped per second.
+        /// Packets received and dropped, per second.
         receive_drops_per_second: "per_second",
         /// Bytes sent per second.
         transmit_bytes_per_second: "bytes_per_second",
@@ -225,7 +225,7 @@ figures! {
 }
 
 figures! {
-    /// Time that threads lost because a resource was short.
+    /// Time that threads lost because a resource was scarce.
     StalledTime[1], "pressure_" {
         /// Fraction of time in which some (or all) threads waited for the resource, 0 to 1.
         stalled_fraction: "fraction",

@@ -17,23 +17,23 @@ const DEEPEST: usize = 16;
 pub struct KeyEntry {
     /// With dots, and with the prefix that `--set` needs: `flash.channels`, `workload.depth`.
     pub key: String,
-    /// The kinds of file that have it: `ssd`, `disk`, `workload`, `spec`, `result`.
+    /// The kinds of file with the key: `ssd`, `disk`, `workload`, `spec`, `result`.
     pub files: Vec<String>,
     /// Meaning, unit, and source (a clause, a paper).
     pub meaning: String,
-    /// The values that it takes, in words.
+    /// The allowed values, in words.
     pub form: String,
-    /// The words among these values.
+    /// The words among the allowed values.
     pub words: Vec<KeyWord>,
     /// The value if a file leaves the key out; only for an optional key with a default.
     pub default: Option<Json>,
-    /// Whether a file must have it.
+    /// Whether a file must have the key.
     pub required: bool,
     /// The values of the key in the presets.
     pub presets: Vec<PresetValue>,
 }
 
-/// A word that a key takes.
+/// A word that is a value of a key.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct KeyWord {
     /// The word as it is written in a file.
@@ -49,7 +49,7 @@ pub struct PresetValue {
     pub preset: String,
     /// The value as it is written in the preset's file.
     pub value: String,
-    /// Where the value comes from, or *assumed*, as the file says; may be empty.
+    /// Source of the value, or *assumed*, as in the file; may be empty.
     pub source: String,
 }
 

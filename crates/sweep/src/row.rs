@@ -184,7 +184,7 @@ pub struct SweepResult {
     pub sweep_version: u32,
     /// The plan.
     pub plan: SweepPlan,
-    /// Number of designs in the plan; for a search, the number that it asked for.
+    /// Number of designs in the plan; for a search, the requested number.
     pub designs: u64,
     /// Whether some designs were not run.
     pub partial: bool,

@@ -190,7 +190,7 @@ pub(crate) struct RunOutput<'a> {
     /// Directory of the result files; `null` with `--keep none`, or if they could not be written.
     #[serde(default)]
     results_directory: Option<String>,
-    /// Path of the timeline; `null` if it was not asked for, or could not be written.
+    /// Path of the timeline; `null` if not requested, or if it could not be written.
     #[serde(default)]
     timeline: Option<String>,
     /// The command that repeats the run.

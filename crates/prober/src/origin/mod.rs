@@ -28,8 +28,8 @@ pub struct StorageOrigin {
     /// The file; left out for a block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileOrigin>,
-    /// The loaded block device, or the block device of the file, then the devices below it, the nearest first. Empty if
-    /// no block device is known (tmpfs, overlays, network file systems).
+    /// The loaded block device, or the block device of the file, then the devices below it, the nearest first. Empty
+    /// without a known block device (tmpfs, overlays, network file systems).
     #[serde(default)]
     pub drives: Vec<DriveOrigin>,
 }

@@ -94,7 +94,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "is_default")]
     pub write: WriteSpec,
     /// The contents of the files and presets that the spec names. If contents are here, the run does not read the file
-    /// or the preset, so that a later change to the file does not change the run.
+    /// or the preset, so that a later change to the file has no effect.
     #[serde(skip_serializing_if = "is_default")]
     pub contents: FileContents,
 }

@@ -21,8 +21,8 @@ pub const DEFAULT_REQUESTS: u64 = 1_000_000;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkloadConfig {
-    /// How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
-    /// `disksim` and the limits).
+    /// How requests are generated: `mix` (all keys except `disksim`) or `disksim-synthetic` (the table `disksim` and
+    /// the limits).
     pub kind: WorkloadKind,
     /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed and always has this
     /// many requests outstanding (default 1). With `arrivals` it is an upper bound: a request that arrives at a full
@@ -98,7 +98,7 @@ pub struct WorkloadConfig {
     pub disksim: Option<DiskSimSynthetic>,
 }
 
-/// How requests are made.
+/// How requests are generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {

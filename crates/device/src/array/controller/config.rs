@@ -71,8 +71,8 @@ pub struct ControllerTable {
     /// Maximum number of commands in the controller, 1 to 65536; more are refused as a full queue.
     #[serde(default = "depth")]
     pub depth: u32,
-    /// Maximum number of commands that the controller gives a member at a time, 1 to 65536; none: as many as the
-    /// member takes.
+    /// Maximum number of commands that the controller issues to a member at a time, 1 to 65536; none: the limit of the
+    /// member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_depth: Option<u32>,
     /// Time for which each command of the host occupies a core, up to 1 s.
@@ -96,7 +96,7 @@ pub struct ControllerTable {
     /// Which dirty data are destaged first.
     #[serde(default)]
     pub destage: DestageOrder,
-    /// Maximum number of destage writes under way, 1 to 1024. Each writes contiguous dirty data inside a full stripe:
+    /// Maximum number of destage writes in progress, 1 to 1024. Each writes contiguous dirty data inside a full stripe:
     /// `stripe` x the number of members.
     #[serde(default = "destage_depth")]
     pub destage_depth: u32,
@@ -114,7 +114,7 @@ pub struct ControllerTable {
     /// replaces the least recently used stream.
     #[serde(default = "streams")]
     pub streams: u32,
-    /// Power of the controller while it has nothing to do.
+    /// Power of the idle controller.
     #[serde(default)]
     pub idle_power: Watts,
     /// Power of the controller while a command is inside or data are destaged or read ahead; none: `idle_power`.
