@@ -145,8 +145,7 @@ impl JsonSchema for MemberSpec {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "The name of a device that comes with the program, or a table with all that a \
-                            device file has.",
+            "description": "The name of a device preset, or a table with the contents of a device file.",
             "type": ["string", "object"],
         })
     }
