@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ use ssdyno_session::{Failure, FailureKind, ResultFolder};
 
 /// Changes when files of an older form cannot be read any more.
 const CACHE_VERSION: u32 = 1;
+
+/// Folders of builds that stay: enough to compare two programs, and the one that is being changed.
+const BUILDS_KEPT: usize = 3;
 
 /// Digits of a hash in the name of a file: as good as unique among all runs that anybody makes.
 const DIGITS: usize = 32;
@@ -150,6 +153,7 @@ impl RunCache {
             Failure::new(FailureKind::Unwritable, message)
                 .with_help("choose another place with `--results`, or `--keep none`")
         })?;
+        forget_old_builds(directory, &runs);
         let store = Store {
             base: ResultFolder::open(directory)?,
             runs: ResultFolder::open(&runs)?,
@@ -205,9 +209,14 @@ impl RunCache {
         }
     }
 
+    /// The run `id` will be looked for.
+    pub(crate) fn plan(&self, id: &RunId) {
+        self.state().plan(id);
+    }
+
     /// The result of the run `id`, if it is there. The run counts as planned from now on.
     pub(crate) fn find<T: DeserializeOwned>(&self, id: &RunId) -> Option<T> {
-        self.state().plan(id);
+        self.plan(id);
         let store = self.0.store.as_ref().filter(|store| !store.fresh)?;
         let path = store.file(id);
         let text = match std::fs::read_to_string(&path) {
@@ -380,6 +389,32 @@ impl State {
             self.notes.push(note);
         }
     }
+}
+
+/// Removes the folders of all builds but the last [`BUILDS_KEPT`], `ours` among them. A build of a developer
+/// finds nothing of the one before, and a whole S1 needs more than 100 MB.
+fn forget_old_builds(directory: &Path, ours: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else { return };
+    let mut builds: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path != ours && path.is_dir() && is_of_a_build(path))
+        .filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)))
+        .collect();
+    builds.sort_by(|one, other| other.cmp(one));
+    for (_, path) in builds.into_iter().skip(BUILDS_KEPT - 1) {
+        // A folder that stays costs space only.
+        let _ = std::fs::remove_dir_all(path);
+    }
+}
+
+/// True for the names that [`RunCache::open`] gives: a version and twelve digits of a hash. Nothing else in the
+/// directory is removed.
+fn is_of_a_build(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.rsplit_once('-').is_some_and(|(version, hash)| {
+        let is_hash = hash.len() == 12 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_hash && version.starts_with(|first: char| first.is_ascii_digit())
+    })
 }
 
 fn file_name(RunId(id): &RunId) -> String {

@@ -58,7 +58,7 @@ pub(crate) struct PapersArgs {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "hosts",
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub(crate) repeat: u32,
-    /// Repeat all runs. Without this option, simulated runs for S0, S1 and S4 that an earlier start of the
+    /// Repeat all runs. Without this option, simulated runs for S0, S1, S2 and S4 that an earlier start of the
     /// same program has kept are not repeated. They are in `papers-cache` below the directory of --results.
     #[arg(long, help_heading = HEADING)]
     pub(crate) fresh: bool,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
 use ssdyno_device::faults::FaultConfig;
@@ -16,8 +18,9 @@ use toml::Table;
 
 use super::data::{Device, Plan};
 use super::ours::OurProfile;
+use crate::cache::RunId;
 use crate::error::defect;
-use crate::{PaperError, PapersOptions, PapersProgress, presets};
+use crate::{PaperError, PapersOptions, PapersProgress, RunCache, presets};
 
 /// A test with one request size.
 pub(super) type TestKey = (ProfileTest, u64);
@@ -26,13 +29,31 @@ pub(super) type TestKey = (ProfileTest, u64);
 pub(super) type Times = BTreeMap<TestKey, f64>;
 
 /// One span of one device.
-#[derive(Debug)]
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct SpanTimes {
     /// Without slowness: seconds of every test, and its requests; each in several executions, whose tests are in other
     /// orders and whose random requests go to other places.
+    #[serde(with = "as_list")]
     own: BTreeMap<TestKey, Vec<(f64, u64)>>,
     /// Our profiles, one a seed; empty where nobody asks for them.
     pub(super) ours: Vec<OurProfile>,
+}
+
+/// JSON has texts as keys only.
+mod as_list {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{BTreeMap, TestKey};
+
+    type Own = BTreeMap<TestKey, Vec<(f64, u64)>>;
+
+    pub(super) fn serialize<S: Serializer>(own: &Own, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(own)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Own, D::Error> {
+        Vec::<(TestKey, Vec<(f64, u64)>)>::deserialize(from).map(|list| list.into_iter().collect())
+    }
 }
 
 impl SpanTimes {
@@ -92,23 +113,33 @@ pub(super) fn simulate(
     let jobs: Vec<(&Device, u64)> =
         plan.devices.iter().flat_map(|d| spans.iter().map(move |span| (d, span << 20))).collect();
     let of: u64 = jobs.len() as u64;
+    let pieces = jobs.iter().flat_map(|(device, span)| {
+        (0..=seeds).map(move |piece| Piece { device, span: *span, seed: options.seed, piece })
+    });
+    // All of them at first, so that their number is known; each is looked for when its turn comes.
+    for piece in pieces {
+        options.cache.plan(&piece.id()?);
+    }
+    options.cache.start();
     let ran = side_by_side(
         &jobs,
         options.threads,
         |(device, span), stop| {
-            let Some(mut times) = one(device, *span, options.seed, stop)? else { return Ok(None) };
+            let piece = |piece| Piece { device, span: *span, seed: options.seed, piece };
+            let steady = || one(device, *span, options.seed, stop);
+            let Some(mut times) = piece(0).kept_or(&options.cache, steady)? else {
+                return Ok(None);
+            };
             for seed in 1..=seeds {
-                match OurProfile::run(device, *span, (options.seed, seed), stop)? {
+                let ours = || OurProfile::run(device, *span, (options.seed, seed), stop);
+                match piece(seed).kept_or(&options.cache, ours)? {
                     Some(profile) => times.ours.push(profile),
                     None => return Ok(None),
                 }
             }
             Ok(Some(times))
         },
-        &mut |done| {
-            let running = vec![format!("{} of {of} profiles", done)];
-            progress(&PapersProgress::part(done as u64, of, running))
-        },
+        &mut |done| progress(&PapersProgress::part(done as u64, of, Vec::new())),
     )?;
     let mut ran = ran.into_iter();
     let mut all = Vec::new();
@@ -124,6 +155,43 @@ pub(super) fn simulate(
         all.push(Profiled { device: device.clone(), slowness, spans: of_device });
     }
     Ok(Some(all))
+}
+
+/// What decides the executions without slowness (piece 0) or a profile of ours (its seed), beside the program, which
+/// has the presets in it.
+#[derive(Serialize)]
+struct Piece<'a> {
+    device: &'a Device,
+    span: u64,
+    seed: u64,
+    piece: u64,
+}
+
+impl Piece<'_> {
+    fn id(&self) -> Result<RunId, PaperError> {
+        RunId::new("profile", self).map_err(|error| defect("papers", error))
+    }
+
+    /// What is kept of it, or what `make` gives, which is kept then; `None` where it was stopped.
+    fn kept_or<T>(
+        &self,
+        cache: &RunCache,
+        make: impl FnOnce() -> Result<Option<T>, PaperError>,
+    ) -> Result<Option<T>, PaperError>
+    where
+        T: Serialize + DeserializeOwned + PartialEq,
+    {
+        let id = self.id()?;
+        if let Some(kept) = cache.find(&id) {
+            return Ok(Some(kept));
+        }
+        let made = make()?;
+        if let Some(made) = &made {
+            let name = format!("{} {} MiB {}", self.device.name, self.span >> 20, self.piece);
+            cache.keep(&id, &name, made);
+        }
+        Ok(made)
+    }
 }
 
 /// The `[faults]` of the device's preset.
@@ -326,4 +394,29 @@ pub(super) fn size_ratios(times: &Times, op: ProfileOp) -> impl Iterator<Item = 
 pub(super) fn mean_ratio(times: &Times, op: ProfileOp) -> Option<f64> {
     let ratios: Vec<f64> = size_ratios(times, op).map(|(_, ratio)| ratio).collect();
     (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Access times are fractions, and keys of a map are no texts: both are read as they were written.
+    #[test]
+    fn pieces_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let device = Plan::load().unwrap().devices.remove(0);
+        let key = (ProfileTest::pair(ProfileOp::Read).0, 4096);
+        let made =
+            || SpanTimes { own: [(key, vec![(0.1 + 0.2, 3), (1e-9, 1)])].into(), ours: Vec::new() };
+        let cache = RunCache::open(place.path(), "1.0", "a", false).unwrap();
+        let piece = |seed| Piece { device: &device, span: 1 << 20, seed, piece: 0 };
+        let first = piece(1).kept_or(&cache, || Ok(Some(made()))).unwrap();
+        let again = piece(1).kept_or(&cache, || panic!("it is kept")).unwrap();
+        assert_eq!((first, again), (Some(made()), Some(made())));
+        // Another seed, and what was stopped, are not found.
+        for _ in 0..2 {
+            let stopped = piece(2).kept_or::<SpanTimes>(&cache, || Ok(None)).unwrap();
+            assert_eq!(stopped, None);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::PaperError;
 use crate::error::{defect, paper_files};
@@ -13,7 +13,7 @@ paper_files!("s2": Printed in "printed.toml", Plan in "plan.toml");
 pub(super) const CLASSES: [&str; 4] = ["hdd", "raid", "ssd", "all"];
 
 /// One of the nine devices.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Device {
     pub(super) name: String,

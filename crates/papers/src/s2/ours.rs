@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_profile::{Method, ProfileOp, Ratio};
 use ssdyno_session::StopFlag;
@@ -19,7 +20,7 @@ const ERROR: f64 = 0.05;
 const TIME: Time = Time::from_s(180);
 
 /// One profile of one span.
-#[derive(Debug)]
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
 pub(super) struct OurProfile {
     ratios: BTreeMap<ProfileOp, Vec<Ratio>>,
     /// On the clock of the device.
