@@ -253,6 +253,10 @@ fn tls_for(host: &HostAddress, identity: Option<&Path>) -> Result<Option<ClientT
 }
 
 /// A channel over TLS to `host`, which is called `name`. After a cut it is made again.
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(unused_variables, unused_assignments, reason = "no `ClientTls` exists without TLS")
+)]
 async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<Channel, Failure> {
     // What a channel tells of its connector is a text.
     let why: Arc<std::sync::Mutex<Option<Failure>>> = Arc::default();

@@ -92,6 +92,10 @@ pub struct WorkerListener {
     address: SocketAddr,
     #[cfg(target_os = "linux")]
     tls: Option<ServerTls>,
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(dead_code, reason = "without TLS nobody is refused")
+    )]
     refused: Arc<dyn Fn(&str) + Send + Sync>,
     metrics: Option<MetricsListener>,
 }

@@ -325,6 +325,8 @@ impl Worker for WorkerService {
             // Refused, the controller is told: it would believe that a stolen certificate is refused from now on.
             tls.learn(list).map_err(|failure| status_of(&failure))?;
         }
+        #[cfg(not(target_os = "linux"))]
+        drop(hello);
         let (version, machine) = (self.program.version.clone(), machine());
         Ok(Response::new(Greeting { protocol: PROTOCOL, version, machine }))
     }

@@ -107,6 +107,10 @@ fn disk(run: &CapacityRun<'_>) -> DiskFacts {
     };
     let rates = first(Figure::Rrandiops).zip(first(Figure::Rseqiops));
     let measured = rates.map(|(random, sequential)| media(random, sequential));
+    #[cfg_attr(
+        not(target_os = "linux"),
+        allow(unused_mut, reason = "the rest is known on Linux only")
+    )]
     let mut facts = DiskFacts { media: measured, ..DiskFacts::default() };
     #[cfg(target_os = "linux")]
     if run.loads.is_real
