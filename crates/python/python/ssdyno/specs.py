@@ -12,16 +12,17 @@ from typing import Any, Literal, Union
 
 @dataclass(kw_only=True)
 class RunSpec:
-    """Everything that decides a run, of a simulated or a real target.
+    """A complete description of a run of a simulated or a real target.
 
-    A key that is left out has its default. Paths are relative to the directory that the program runs in.
-    Not in here: where results go and how progress is shown."""
+    A key that is left out has its default. Paths are relative to the working directory of the program. The spec does
+    not include where results go and how progress is shown."""
 
-    #: Version of the shape of this object: 1.
+    #: Version of the format of this object: 1.
     #: Default: 1.
     version: int | None = None
-    #: What to load: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`; or a real target: a block device, a file,
-    #: `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN`, or `null:`. Default: the file that a job file names, or `sim:nvme-tlc`.
+    #: The target: `sim:NAME`, `sim:FILE.toml` or `FILE.toml` for a simulated device; a block device, a file,
+    #: `nbd://HOST[:PORT][/EXPORT]`, `iscsi://HOST[:PORT]/IQN/LUN` or `null:` for a real target. Default: the file that
+    #: a job file names, or `sim:nvme-tlc`.
     target: str | None = None
     #: A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
     workload: str | None = None
@@ -30,84 +31,84 @@ class RunSpec:
     #: Random seed. A simulated run with the same seed has the same figures.
     #: Default: 1.
     seed: int | None = None
-    #: Stop issuing after this time of the device; with `fio`, each job at the latest.
+    #: Stop issuing requests at this time of the device. With `fio`, an upper limit for each job.
     for_: Span | None = field(default=None, metadata={"key": "for"})
     #: Issue this many requests, 1 or more, after the ramp-up of a workload that has one.
     requests: int | None = None
-    #: Stop when the 95 % intervals of mean latency and IOPS are ± this narrow, such as `1%`; or that of one
-    #: figure: `p99=2%`.
+    #: Stop when the 95 % intervals of mean latency and IOPS are within ± this share of the value, such as `1%`. With a
+    #: figure, such as `p99=2%`, only its interval decides.
     until: str | None = None
-    #: Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`; later
-    #: ones win.
+    #: Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`. A later entry
+    #: overrides an earlier entry.
     set: list[str] | None = None
-    #: What is kept of each request. It decides how exact percentiles are.
+    #: The data that the run keeps of each request. It decides how exact percentiles are.
     keep: Keep | None = None
-    #: Length of the points of the series; 0 for a single one. Default: by the length of the run.
+    #: Length of one interval of the series; 0 for a single interval. Default: depends on the length of the run.
     interval: Span | None = None
-    #: Find out what the latency of requests to a simulated SSD consists of: waiting, firmware, link, channel, the die and what it
-    #: was busy with (`latency_parts_ns`). The figures stay the same; the run takes longer.
+    #: Split the latency of requests to a simulated SSD into its parts (`latency_parts_ns`): waiting, firmware, link,
+    #: channel, die, and the work that kept the die busy. The figures stay the same; the run takes longer.
     why: bool | None = None
-    #: How a trace is read and played.
+    #: How a trace is read and replayed.
     trace: TraceSpec | None = None
-    #: What lies between the workload and a simulated device.
+    #: The host between the workload and a simulated device.
     host: HostSpec | None = None
-    #: How a real target is loaded.
+    #: How the run loads a real target.
     real: RealSpec | None = None
-    #: What allows writing to a real target.
+    #: Permissions to write to a real target.
     write: WriteSpec | None = None
-    #: The contents of the files and presets that are named above. Where they are here, the file or the preset
-    #: is not read, so that the run is the same after it has changed.
+    #: The contents of the files and presets that the spec names. If contents are here, the run does not read the file
+    #: or the preset, so that a later change to the file has no effect.
     contents: FileContents | None = None
 
 
 @dataclass(kw_only=True)
 class TraceSpec:
-    """How a trace is read and played."""
+    """How a trace is read and replayed."""
 
-    #: The format. Default: told from the content.
+    #: The format. Default: detected from the content.
     format: str | None = None
     #: When requests start: `original`, `scaled=FACTOR` (0.5 is twice as fast), or `fast` (as soon as fewer than
     #: `depth` are outstanding). Default: `original`.
     timing: str | None = None
-    #: Which time of the trace is time 0 of the run. Default: `first`.
+    #: The time in the trace that becomes time 0 of the run. Default: `first`.
     origin: TraceOrigin | None = None
-    #: Most requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
+    #: Maximum number of requests outstanding, 1 or more. Default: no limit; 32 with `fast`.
     depth: int | None = None
-    #: Only the requests of these devices (disks, volumes) of the trace. Default: all.
+    #: Replay only the requests of these devices (disks, volumes) of the trace. Default: all.
     device: list[str] | None = None
     #: Space for each device of the trace, one after the other. Default: all at the same addresses.
     slot: Bytes | None = None
-    #: What the objects of libCacheSim's traces are. Default: `sector`.
+    #: The meaning of the objects in libCacheSim traces. Default: `sector`.
     ids: ObjectIds | None = None
     #: The columns of a CSV trace without a header.
     columns: str | None = None
-    #: What becomes of requests beyond the end of the target. Default: `fail`.
+    #: How to handle requests beyond the end of the target. Default: `fail`.
     beyond_end: BeyondEnd | None = None
 
 
 @dataclass(kw_only=True)
 class HostSpec:
-    """What lies between the workload and a simulated device."""
+    """The host between the workload and a simulated device."""
 
-    #: The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a
-    #: network, `direct` for others.
+    #: The driver. Default: `nvme` for a device with a table `nvme`, `ring` for a ring card, `network` with a network,
+    #: `direct` for other devices.
     driver: DriverSpec | None = None
     #: The machine: a preset or `FILE.toml`. Default: `server`.
     name: str | None = None
-    #: Cores of it that take part, 1 or more. Default: all.
+    #: Number of host cores that take part, 1 or more. Default: all cores.
     cores: int | None = None
     #: A network before the device: a preset or `FILE.toml`.
     network: str | None = None
-    #: How NVMe commands are spread over queues. Default: `per-core`.
+    #: How NVMe commands are distributed over queues. Default: `per-core`.
     queues: Queues | None = None
-    #: What lies between a process and the driver. Default: `block`.
+    #: The layer between a process and the driver. Default: `block`.
     stack: StackKind | None = None
-    #: How threads issue. Default: as the host file says.
+    #: How threads issue requests. Default: the setting in the host file.
     threads: ThreadMode | None = None
-    #: How threads learn of completions. Default: `interrupt`.
+    #: How threads wait for completions. Default: `interrupt`.
     completion: CompletionWait | None = None
-    #: Doorbells for each command and completion, or once for all that come together. Default: each command,
-    #: and once for all completions.
+    #: Ring a doorbell for each command and completion, or once for a batch. Default: for each command, and once for a
+    #: batch of completions.
     doorbell: Doorbell | None = None
     #: Priority classes of the threads in turn, 0 (served first) to 3.
     classes: list[int] | None = None
@@ -115,60 +116,61 @@ class HostSpec:
     power_state: int | None = None
     #: Namespaces of an NVMe device, from 1: one, for all threads, or one for each thread in turn. Default: 1.
     namespaces: list[int] | None = None
-    #: How long the NVMe driver waits for a completion, 1 ms to 1 h. Default: 30 s.
+    #: Timeout of the NVMe driver for a completion, 1 ms to 1 h. Default: 30 s.
     time_limit: Span | None = None
-    #: How often an NVMe command that failed is given to the device again, at most 1000. Default: 0.
+    #: How often the driver retries a failed NVMe command, at most 1000. Default: 0.
     retries: int | None = None
-    #: How the ring driver works, such as `block=16,completion=napi:64`.
+    #: Settings of the ring driver, such as `block=16,completion=napi:64`.
     ring: RingSpec | None = None
 
 
 @dataclass(kw_only=True)
 class RealSpec:
-    """How a real target is loaded."""
+    """How the run loads a real target."""
 
-    #: What carries requests out. Default: `auto`.
+    #: The engine that issues requests. Default: `auto`.
     engine: EngineKind | None = None
     #: Poll the device for completions instead of waiting for interrupts.
     iopoll: bool | None = None
-    #: Let a thread of the kernel take submissions.
+    #: Use a kernel thread for submissions.
     sqpoll: bool | None = None
-    #: Go through this machine's page cache, which is emptied of the target before (direct=0 of fio).
+    #: Use the page cache of this machine; the run first drops the target's pages from it (fio: direct=0).
     buffered: bool | None = None
     #: Threads that share the load, 1 or more. Default: 1.
     jobs: int | None = None
-    #: Cores that jobs are bound to, in turn, or `none` for wherever the system puts them. Default: `none`, but on
-    #: a loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
+    #: Cores to which jobs are bound, in turn, or `none` to let the system choose. Default: `none`. Exception: on a
+    #: loop device a single job that sleeps stays on the core where it starts, if its depth is above 1.
     pin: Pin | None = None
-    #: How requests go to the kernel and come back. Default: `default`.
+    #: How requests are passed to the kernel and reaped. Default: `default`.
     method: Method | None = None
-    #: Completions that a closed loop waits for at a time, or `all`. Default: the method's.
+    #: Number of completions for which a closed loop waits at a time, or `all`. Default: depends on the method.
     batch: Batch | None = None
-    #: Requests that go to the kernel with one call at most, or `all` (fio: iodepth_batch). Default: the method's.
+    #: Maximum number of requests per submit call, or `all` (fio: iodepth_batch). Default: depends on the method.
     submit: Batch | None = None
-    #: How jobs wait for completions. Default: the method's.
+    #: How jobs wait for completions. Default: depends on the method.
     wait: ReapWait | None = None
-    #: Without a completion for so long the target is treated as hung. Default: 30 s.
+    #: Time without a completion after which the target is treated as hung. Default: 30 s.
     timeout: Span | None = None
-    #: Do not sample the machine while the target is loaded.
+    #: Do not sample the machine during the run.
     no_probes: bool | None = None
-    #: Sample the machine this often. Default: 100 ms, or longer where that would cost too much.
+    #: Sampling interval of the machine. Default: 100 ms, or longer if that interval costs too much.
     probe_interval: Span | None = None
-    #: Search for the fastest method first, and use it. The spec in a result has what was found in its place.
+    #: Search for the fastest method first, and use it. The spec in the result contains the method that the search
+    #: found.
     tune: bool | None = None
 
 
 @dataclass(kw_only=True)
 class WriteSpec:
-    """What allows writing to a real target."""
+    """Permissions to write to a real target."""
 
     #: Allow writing. Without it a real target is opened read-only.
     allowed: bool | None = None
-    #: Serial numbers of the devices whose contents may be destroyed.
+    #: Serial numbers of the devices whose contents the run may destroy.
     destroy: list[str] | None = None
-    #: Allow overwriting an existing file that ssdyno did not make.
+    #: Allow overwriting an existing file that ssdyno did not create.
     overwrite: bool | None = None
-    #: Make the target, a file, with this size where it does not exist.
+    #: Create the target, a file, with this size if it does not exist.
     size: Bytes | None = None
 
 
@@ -184,7 +186,7 @@ class FileContents:
     host: HostConfig | None = None
     #: The network file.
     network: NetworkConfig | None = None
-    #: What traces and job files were, which are not in here themselves: a run is not repeated with others.
+    #: Marks of the traces and job files, whose contents are not included. A repetition refuses files with other marks.
     files: list[FileMark] | None = None
 
 
@@ -213,9 +215,9 @@ class Config:
     energy: EnergyConfig
     #: Low-power states.
     power: PowerConfig | None = None
-    #: What lies in the device before the run.
+    #: Contents of the device before the run.
     precondition: Precondition | None = None
-    #: What is injected as a fault; left out: nothing.
+    #: Faults to inject; left out: none.
     faults: FaultConfig | None = None
 
 
@@ -237,7 +239,7 @@ class FlashConfig:
     pages_per_block: int
     #: Data bytes in a page; a multiple of 512 B.
     page_size: Bytes
-    #: Bytes beside the data that cross the bus with each page (error correction, metadata).
+    #: Bytes in addition to the data that cross the bus with each page (error correction, metadata).
     #: Default: "0B".
     spare_size: Bytes | None = None
     #: Bits in a cell.
@@ -254,14 +256,14 @@ class FlashConfig:
     #: Command and address cycles before each operation, on the bus.
     #: Default: "0ps".
     command_time: Span | None = None
-    #: Which of the transfers that wait for a channel goes next.
+    #: Which of the waiting transfers goes next on a channel.
     #: Default: "fcfs".
     channel_order: ChannelOrder | None = None
-    #: With another `channel_order` than `fcfs`: after so many transfers in a row that went before one
-    #: that was ready earlier, the one that waits longest goes; 0 = never.
+    #: With a `channel_order` other than `fcfs`: maximum number of transfers in a row that go before an earlier
+    #: transfer; then the transfer that waits longest goes. 0 = no limit.
     #: Default: 64.
     channel_burst: int | None = None
-    #: Which planes of a die may join in one operation.
+    #: Planes of a die that may join in one operation.
     #: Default: "any".
     multi_plane: MultiPlane | None = None
     #: True: dies of one chip work at the same time. False: the chip does one operation at a time.
@@ -270,8 +272,7 @@ class FlashConfig:
     #: True: reads of the host go before programs and erases that wait on the same die.
     #: Default: false.
     read_priority: bool | None = None
-    #: With `read_priority`: after so many reads in a row a waiting program or erase has its turn;
-    #: 0 = never.
+    #: With `read_priority`: maximum number of reads in a row before a waiting program or erase; 0 = no limit.
     #: Default: 0.
     read_burst: int | None = None
     #: With `read_priority`: a program in progress is suspended for reads.
@@ -283,24 +284,24 @@ class FlashConfig:
     #: Time to suspend, and again to resume.
     #: Default: "0ps".
     suspend_time: Span | None = None
-    #: True: a read that comes next on its die is read into the page register while the data of the
-    #: one before goes out of the cache register (ONFI read cache, 31h and 3Fh).
+    #: True: the next read of a die goes into the page register while the data of the previous read leaves the cache
+    #: register (ONFI read cache, 31h and 3Fh).
     #: Default: false.
     cache_read: bool | None = None
-    #: With `cache_read`: a page from the page register to the cache register, tRCBSY.
+    #: With `cache_read`: time to move a page from the page register to the cache register, tRCBSY.
     #: Default: "3us".
     cache_read_busy: Span | None = None
-    #: True: the data of the program that comes next on its die goes into the cache register while the
-    #: array programs the one before (ONFI page cache program, 15h).
+    #: True: the data of the next program of a die goes into the cache register while the array executes the previous
+    #: program (ONFI page cache program, 15h).
     #: Default: false.
     cache_program: bool | None = None
-    #: With `cache_program`: a page from the cache register to the page register, tCBSY.
+    #: With `cache_program`: time to move a page from the cache register to the page register, tCBSY.
     #: Default: "3us".
     cache_program_busy: Span | None = None
     #: How cleaning moves a page.
     #: Default: "controller".
     copy: CopyMode | None = None
-    #: Program and erase cycles that a block endures on average; none = for ever.
+    #: Program and erase cycles that a block endures on average; none = no limit.
     endurance_cycles: int | None = None
     #: Spread of the endurance, as its coefficient of variation (0 to 0.3).
     #: Default: 0.0.
@@ -312,10 +313,9 @@ class FlashConfig:
 
 @dataclass(kw_only=True)
 class FtlConfig:
-    """The `[ftl]` table: what several FTLs understand, and a table for each that has keys of
-    its own."""
+    """The `[ftl]` table: keys that several FTLs share, and a table for each FTL with keys of its own."""
 
-    #: Which FTL; `ssdyno list ftls` shows all.
+    #: Name of the FTL; `ssdyno list ftls` shows all.
     name: str
     #: Physical / logical - 1.
     over_provisioning: float
@@ -323,13 +323,12 @@ class FtlConfig:
     #: `windowed`.
     #: Default: "greedy".
     cleaning: Cleaning | None = None
-    #: For `d-choices`: how many blocks are drawn; for `windowed`: how many of the oldest are
-    #: looked at.
+    #: For `d-choices`: number of blocks drawn; for `windowed`: number of the oldest blocks examined.
     cleaning_window: int | None = None
-    #: Cleaning goes on while fewer blocks of a plane are free; share of a plane's blocks.
+    #: Cleaning continues while fewer blocks of a plane are free; share of a plane's blocks.
     #: Default: 0.05.
     free_blocks_low: float | None = None
-    #: While idle, cleaning goes on until so many are free; share of a plane's blocks, 0 = no
+    #: While idle, cleaning continues until this many blocks are free; share of a plane's blocks, 0 = no
     #: cleaning in the background.
     #: Default: 0.0.
     free_blocks_background: float | None = None
@@ -341,7 +340,7 @@ class FtlConfig:
     #: fastest.
     #: Default: "CWDP".
     static_order: str | None = None
-    #: Which pages are kept apart from others, in blocks of their own.
+    #: Which pages have blocks of their own, separate from other pages.
     #: Default: "off".
     hot_cold: HotCold | None = None
     #: Wear levelling.
@@ -350,8 +349,8 @@ class FtlConfig:
     #: For static wear levelling: tolerated difference of erases within a plane.
     #: Default: 100.
     wear_threshold: int | None = None
-    #: Pages at the end of each block that hold a summary of the block instead of data; each
-    #: is programmed when the block is full (S3-26).
+    #: Pages at the end of each block that hold a summary of the block instead of data; each page is programmed
+    #: when the block is full (S3-26).
     summary_pages: int | None = None
     #: Keys of the FTL `page`.
     page: PageMapConfig | None = None
@@ -370,25 +369,25 @@ class PageMapConfig:
     #: When the pages of a block that is cleaned are moved. Other FTLs clean whole blocks.
     cleaning_pace: CleaningPace | None = None
     #: For `ftl.hot_cold = "classes"`: two to eight classes of logical pages, in the order of their
-    #: addresses. Each keeps its part, by space, of `free_blocks_low` and `free_blocks_background`.
+    #: addresses. Each class keeps its part, by space, of `free_blocks_low` and
+    #: `free_blocks_background`.
     classes: list[PageClass] | None = None
 
 
 @dataclass(kw_only=True)
 class PageClass:
-    """A class of logical pages: those that follow the class before, up to `space` more of the logical
-    space. What a host calls a stream, or a drive a namespace of its own kind of data."""
+    """A class of logical pages: the next `space` of the logical space after the class before. An
+    example is a stream of the host, or a namespace with its own kind of data."""
 
-    #: Share of the logical space; the classes' add up to 1.
+    #: Share of the logical space; the shares of all classes sum to 1.
     space: float
-    #: Share of the writes that is expected to go there; the classes' add up to 1. The spare blocks
-    #: are shared out so that write amplification is least then (form 5 of the closed forms:
-    #: Desnoyers, SYSTOR 2012; Stoica and Ailamaki, VLDB 2013). Left out where every class has
-    #: `spare`.
+    #: Expected share of the writes; the shares of all classes sum to 1. The spare blocks are
+    #: divided so that write amplification is least (form 5 of the closed forms: Desnoyers, SYSTOR
+    #: 2012; Stoica and Ailamaki, VLDB 2013). Left out if every class has `spare`.
     writes: float | None = None
-    #: Share of the spare blocks, which are those of a plane that neither data fill nor
-    #: `free_blocks_low` keeps; the classes' add up to 1. Left out in all classes: the best for
-    #: `writes`.
+    #: Share of the spare blocks: the blocks of a plane that hold no data and that
+    #: `free_blocks_low` does not keep. The shares of all classes sum to 1. Left out in all
+    #: classes: the best division for `writes`.
     spare: float | None = None
 
 
@@ -396,7 +395,7 @@ class PageClass:
 class DftlConfig:
     """The `[ftl.dftl]` table."""
 
-    #: RAM for the cached part of the mapping table, 8 B an entry; none = 1/32 of the table.
+    #: RAM for the cached part of the mapping table, 8 B per entry; none = 1/32 of the table.
     mapping_cache: Bytes | None = None
 
 
@@ -418,17 +417,16 @@ class BufferConfig:
     #: Memory for data; rounded down to whole pages.
     #: Default: "0B".
     size: Bytes | None = None
-    #: Write-back starts when so much of the buffer is dirty; share of the pages, 0 = at once.
+    #: Write-back starts at this share of dirty pages; 0 = at once.
     #: Default: 0.9.
     write_back_high: float | None = None
-    #: Write-back then goes on until no more than this is dirty; share of the pages, none = as
-    #: `write_back_high`.
+    #: Write-back then continues down to this share of dirty pages; none = as `write_back_high`.
     write_back_low: float | None = None
-    #: True: a capacitor saves what is dirty when the power fails, so a flush has nothing to do.
+    #: True: a capacitor saves dirty data when the power fails, so a flush has nothing to do.
     #: Default: false.
     protected: bool | None = None
-    #: True: data that was read, and data that was written back, stays while there is room.
-    #: False: the buffer holds only what is on its way to flash.
+    #: True: data that was read or written back stays in the buffer while there is room. False: the
+    #: buffer holds only data on its way to flash.
     #: Default: false.
     cache_reads: bool | None = None
 
@@ -437,7 +435,7 @@ class BufferConfig:
 class ControllerConfig:
     """The `[controller]` table."""
 
-    #: Firmware cores; each command takes one for `command_time` plus `page_time` a page.
+    #: Firmware cores. Each command takes one core for `command_time` plus `page_time` per page.
     #: Default: 1.
     cores: int | None = None
     #: Firmware time of a command.
@@ -446,9 +444,9 @@ class ControllerConfig:
     #: Firmware time of each page of a command.
     #: Default: "0ps".
     page_time: Span | None = None
-    #: Bandwidth of the controller's DRAM, crossed once by all data; none = no time.
+    #: Bandwidth of the controller's DRAM, which all data crosses once; none = no time.
     dram_bandwidth: Bandwidth | None = None
-    #: What becomes of a write that covers only part of a page.
+    #: How to handle a write that covers only part of a page.
     #: Default: "read-modify-write".
     partial_page: PartialPage | None = None
 
@@ -457,10 +455,10 @@ class ControllerConfig:
 class QueueConfig:
     """The `[queue]` table."""
 
-    #: Requests inside the device at a time; further ones wait outside.
+    #: Maximum number of requests inside the device; further requests wait outside.
     #: Default: 1024.
     depth: int | None = None
-    #: In which order they enter.
+    #: The order in which waiting requests enter.
     #: Default: "fcfs".
     waiting: WaitingOrder | None = None
 
@@ -469,11 +467,11 @@ class QueueConfig:
 class NvmeControllerConfig:
     """The `[nvme]` table: the NVMe controller between host and device.
 
-    A device file without it has no controller: its requests come from nowhere and cost the host
+    A device file without this table has no controller: requests reach the device without queues and cost the host
     nothing."""
 
-    #: Version of the specification that the controller reports, 1.0 to 2.0. What came later is neither
-    #: announced nor taken.
+    #: Version of the specification that the controller reports, 1.0 to 2.0. The controller neither announces nor
+    #: accepts features of later versions.
     #: Default: "2.0".
     version: str | None = None
     #: PCI vendor.
@@ -494,34 +492,34 @@ class NvmeControllerConfig:
     #: I/O queue pairs, 1 to 1024.
     #: Default: 32.
     io_queues: int | None = None
-    #: Entries of a queue at most, 2 to 65536.
+    #: Maximum number of entries of a queue, 2 to 65536.
     #: Default: 1024.
     queue_entries: int | None = None
-    #: Data of a command at most: a power of two from 8KiB, the least that MDTS can say, to 4MiB.
+    #: Maximum data size of a command: a power of two from 8KiB, the smallest MDTS value, to 4MiB.
     #: Default: "1MiB".
     max_transfer: Bytes | None = None
-    #: Commands taken from a queue at a time, until the host sets it: 1 to 64, or "unlimited".
+    #: Commands taken from a queue at a time, until the host sets another value: 1 to 64, or "unlimited".
     #: Default: 8.
     arbitration_burst: Burst | None = None
-    #: Weighted round robin with urgent class is offered.
+    #: The controller offers weighted round robin with urgent class.
     #: Default: true.
     weighted_round_robin: bool | None = None
-    #: Distance of doorbells: a power of two from 4B to 128KiB.
+    #: Distance between doorbells: a power of two from 4B to 128KiB.
     #: Default: "4B".
     doorbell_stride: Bytes | None = None
-    #: Vectors of MSI-X; none = one for each queue.
+    #: Number of MSI-X vectors; none = one for each queue.
     msix_vectors: int | None = None
-    #: Vectors of MSI: 0, or a power of two to 32.
+    #: Number of MSI vectors: 0, or a power of two to 32.
     #: Default: 1.
     msi_vectors: int | None = None
     #: From the read of host memory leaving the controller to its last data arriving, without the
     #: time of the data on the wire.
     #: Default: "900ns".
     fetch_latency: Span | None = None
-    #: Submission queue entries in a read, 1 to 64.
+    #: Number of submission queue entries per read, 1 to 64.
     #: Default: 16.
     fetch_entries: int | None = None
-    #: Reads of submission queues under way at a time, 1 to 256.
+    #: Maximum number of submission queue reads in progress, 1 to 256.
     #: Default: 8.
     fetches: int | None = None
     #: From the end of a command to its completion entry in host memory, without the time on the wire.
@@ -533,17 +531,17 @@ class NvmeControllerConfig:
     #: From CC.EN = 1 to CSTS.RDY = 1.
     #: Default: "10ms".
     ready_time: Span | None = None
-    #: Real data is kept, and found again when it is read. Costs the host's memory and time.
+    #: Keep the written data and return it when it is read. Costs memory and time on the host.
     #: Default: false.
     contents: bool | None = None
-    #: Namespaces at most, 1 to 1024.
+    #: Maximum number of namespaces, 1 to 1024.
     #: Default: 32.
     namespaces_max: int | None = None
-    #: Namespaces that the device comes with.
+    #: Namespaces that the device has at the start.
     #: Default: [{"block_size":"512B"}].
     namespaces: list[NamespaceConfig] | None = None
-    #: Operational power states, from the one with the most power; the low-power states of
-    #: `[power]` are numbered after them.
+    #: Operational power states, the state with the most power first; the low-power states of `[power]` are numbered
+    #: after them.
     #: Default: [{"power":"8W","entry_latency":"0ps","exit_latency":"0ps"}].
     operational_states: list[OperationalState] | None = None
     #: The link between the host and a controller in front of a disk, an array, a volume or a delay: entries of
@@ -553,11 +551,11 @@ class NvmeControllerConfig:
 
 @dataclass(kw_only=True)
 class NamespaceConfig:
-    """A namespace that the device comes with."""
+    """A namespace that the device has at the start."""
 
-    #: Its size; none = all that is left.
+    #: Size of the namespace; none = the rest of the capacity.
     size: Bytes | None = None
-    #: Its logical block: 512B or 4KiB.
+    #: Logical block size of the namespace: 512B or 4KiB.
     #: Default: "512B".
     block_size: Bytes | None = None
 
@@ -566,8 +564,8 @@ class NamespaceConfig:
 class OperationalState:
     """An operational power state (base 2.0c, clause 8.15): commands are processed."""
 
-    #: The most it draws, on average over a few milliseconds. In the first state it is only told, in
-    #: the others it is kept to; 0 W: not said, and no limit.
+    #: Maximum average power over a few milliseconds. The first state only reports it; the others also limit the power
+    #: to it. 0 W: not reported, no limit.
     power: Watts
     #: Time to enter.
     #: Default: "0ps".
@@ -593,7 +591,7 @@ class EnergyConfig:
 
 @dataclass(kw_only=True)
 class FlashPower:
-    """The `[energy.flash]` table: what one die draws (S3-2, S3-16)."""
+    """The `[energy.flash]` table: currents of one die (S3-2, S3-16)."""
 
     #: Supply voltage of the dies (S3-16: 3.3 V).
     voltage: Volts
@@ -605,10 +603,10 @@ class FlashPower:
     erase_current: Amperes
     #: Current of a die while its data crosses the channel (S3-16 prints 0.05 mA; S3-29: 5 mA).
     transfer_current: Amperes
-    #: Current of a die that does nothing (S3-16: 1 mA, of a package with one die).
+    #: Current of an idle die (S3-16: 1 mA, of a package with one die).
     idle_current: Amperes
-    #: True: a die draws its idle current also while it is busy with cleaning, on top of that of
-    #: the activity. Physically wrong; it is how the tables of S3 were computed (S3-33).
+    #: True: a die draws its idle current also during cleaning, on top of the current of the
+    #: activity. Physically wrong; the tables of S3 were computed this way (S3-33).
     #: Default: false.
     idle_during_cleaning: bool | None = None
 
@@ -617,7 +615,7 @@ class FlashPower:
 class CpuPower:
     """The `[energy.cpu]` table (S3-3, S3-16)."""
 
-    #: When the CPU counts as working: `cores` or `in-service`.
+    #: When the CPU counts as active: `cores` or `in-service`.
     #: Default: "cores".
     rule: CpuRule | None = None
     #: Power while working (S3-16: 259 mW).
@@ -626,7 +624,7 @@ class CpuPower:
     idle_power: Watts
     #: Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
     slow_power: Watts | None = None
-    #: Saves energy (S3-15): after so much idleness the CPU goes into slow mode until it is needed.
+    #: Saves energy (S3-15): idle time after which the CPU goes into slow mode until it is needed.
     #: None: never, as in S3. The return costs no time here.
     slow_when_idle_after: Span | None = None
 
@@ -635,17 +633,17 @@ class CpuPower:
 class DramPower:
     """The `[energy.dram]` table (S3-4, S3-16)."""
 
-    #: Power while data goes in or out; reads and writes draw the same (S3-4). S3-16 prints
-    #: 80 mW, with the labels swapped (S3-30): 878 mW.
+    #: Power while data goes in or out, the same for reads and writes (S3-4). S3-16 prints 80 mW,
+    #: with the labels swapped (S3-30): 878 mW.
     active_power: Watts
-    #: Power while it only retains (S3-16 prints 878 mW; what its tables were computed with is
+    #: Power while the DRAM only retains data (S3-16 prints 878 mW; the tables were computed with
     #: 80 mW, S3-30).
     idle_power: Watts
 
 
 @dataclass(kw_only=True)
 class BusPower:
-    """The `[energy.bus]` table: buses draw nothing while idle (S3-5)."""
+    """The `[energy.bus]` table: buses have no idle power (S3-5)."""
 
     #: Supply voltage of the buses (S3-16: 3.3 V).
     voltage: Volts
@@ -670,11 +668,11 @@ class PowerConfig:
 class PowerState:
     """A low-power state (NVM Express base specification 2.0, clause 8.15)."""
 
-    #: Draw of the whole device.
+    #: Power of the whole device.
     power: Watts
-    #: Entered after so much idleness (the host's autonomous transition table).
+    #: Idle time before the device enters the state (the host's autonomous transition table).
     idle_after: Span
-    #: Time to enter; a request that comes meanwhile waits for it.
+    #: Time to enter; a request that arrives during this time waits for it.
     entry_latency: Span
     #: Time to leave; the request that wakes the device waits for it.
     exit_latency: Span
@@ -684,7 +682,7 @@ class PowerState:
 class Precondition:
     """The `[precondition]` table."""
 
-    #: What was done to the device before.
+    #: Contents of the device before the run.
     #: Default: "random".
     fill: Fill | None = None
     #: Share of the logical space that holds data; 0 to 1.
@@ -694,19 +692,19 @@ class Precondition:
 
 @dataclass(kw_only=True)
 class FaultConfig:
-    """The `[faults]` table of a device. Left out, and with every key left out, nothing goes wrong.
+    """The `[faults]` table of a device. Without the table or without keys, no faults are injected.
 
-    A command meets one kind of fault at most, so that the shares may sum to 1 at most. Commands are those
-    that the device gets: reads, writes, trims and flushes; of the ring card one for each page."""
+    A command has at most one kind of fault, so that the shares sum to at most 1. The shares count commands to the
+    device: reads, writes, trims and flushes; for the ring card one command per page."""
 
-    #: Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others
-    #: with a write fault. They take their time first.
+    #: Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others with a write
+    #: fault. The error comes after the normal time of the command.
     #: Default: 0.0.
     error: float | None = None
     #: Share of commands that complete late, 0 to 1.
     #: Default: 0.0.
     delay: float | None = None
-    #: By so much; up to an hour.
+    #: The delay of late commands; up to an hour.
     delay_by: Span | None = None
     #: Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
     #: Default: 0.0.
@@ -714,18 +712,18 @@ class FaultConfig:
     #: Share of interrupts that never arrive, 0 to 1.
     #: Default: 0.0.
     lost_interrupts: float | None = None
-    #: The device hangs from this time of the run on, until its driver resets it. It does so
-    #: once; where nothing is asked of it then, with the next command.
+    #: Time of the run at which the device hangs until its driver resets it. It hangs once; if it has no commands at
+    #: that time, it hangs with the next command.
     hang_at: Span | None = None
-    #: Mean share by which everything in the device takes longer than its own time, 0 to 100. The share is drawn
-    #: anew for each `slow_for`, exponentially, so that runs differ as those of a real machine do (S2-25).
-    #: The driver `ring` refuses it.
+    #: Mean slowdown: the share by which every operation in the device takes longer, 0 to 100. The share is drawn again
+    #: for each `slow_for`, exponentially, so that runs differ as on a real machine (S2-25). The driver `ring` refuses
+    #: it.
     #: Default: 0.0.
     slow_by: float | None = None
-    #: For how long a share that was drawn holds; 1 ms to 24 hours.
+    #: Time for which a drawn share applies; 1 ms to 24 hours.
     slow_for: Span | None = None
-    #: The device is removed (surprise removal) at this time of the run. Where nothing is asked of it then, that shows with the
-    #: next command.
+    #: Time of the run at which the device is removed (surprise removal). If it has no commands at that time, the next
+    #: command finds it removed.
     remove_at: Span | None = None
 
 
@@ -742,7 +740,7 @@ class RingConfig:
     dma: DmaConfig
     #: PCI Express.
     link: TlpConfig
-    #: What stores the data.
+    #: The storage media.
     media: MediaConfig
     #: Geometry, times and rules of the flash; with flash media only.
     flash: FlashConfig | None = None
@@ -750,24 +748,24 @@ class RingConfig:
     ftl: FtlConfig | None = None
     #: Write buffer and read cache before the flash.
     buffer: BufferConfig | None = None
-    #: What lies in the flash before the run.
+    #: Contents of the flash before the run.
     precondition: Precondition | None = None
     #: Currents and powers.
     energy: EnergyConfig
-    #: What is injected as a fault; left out: nothing.
+    #: Faults to inject; left out: none.
     faults: FaultConfig | None = None
 
 
 @dataclass(kw_only=True)
 class CardConfig:
-    """The `[card]` table: the microprocessor and what it takes."""
+    """The `[card]` table: the microprocessor and its times."""
 
-    #: Most descriptors in a block: 1 to 1024.
+    #: Maximum number of descriptors in a block: 1 to 1024.
     max_block: int
-    #: Descriptors of the next block that can be held (S0-26); 0: the card has no prefetch.
+    #: Maximum number of descriptors of the next block that the card prefetches (S0-26); 0: no prefetch.
     #: Default: 0.
     prefetch: int | None = None
-    #: Microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
+    #: Number of microprocessors; each works on one command at a time (S0-15: one by one or in parallel).
     #: Default: 1.
     processors: int | None = None
     #: Microprocessor time of a command, read or write (S0-22).
@@ -784,10 +782,10 @@ class DmaConfig:
 
     #: Engines for data: 1 to 64; each moves one page at a time.
     engines: int
-    #: Which engine moves descriptors.
+    #: The engine that moves descriptors.
     #: Default: "shared".
     descriptors: DescriptorEngine | None = None
-    #: From the start of a transfer to its first packet, and what its end takes, together.
+    #: Time from the start of a transfer to its first packet plus the time to end the transfer.
     setup_time: Span
 
 
@@ -799,41 +797,42 @@ class TlpConfig:
     generation: int
     #: 1, 2, 4, 8 or 16.
     lanes: int
-    #: Most data in a packet (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    #: Maximum amount of data in a packet (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
     max_payload: Bytes
-    #: Most data that one read request asks for (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
+    #: Maximum amount of data per read request (clause 7.5.3.4): 128 B to 4 KiB, a power of two.
     max_read_request: Bytes
-    #: Where the root complex cuts completions (clause 2.3.1.1): a power of two, 64 B up to
-    #: `max_payload`. The standard allows it to send longer ones; many do not.
+    #: Boundary at which the root complex splits completions (clause 2.3.1.1): a power of two, 64 B
+    #: up to `max_payload`. The standard allows longer completions; many root complexes do not send
+    #: them.
     read_completion_boundary: Bytes
     #: Framing, sequence number, header and LCRC of a request with a 64-bit address: 24 B.
     request_overhead: Bytes
-    #: The same of a completion, whose header has 3 DW: 20 B.
+    #: Framing, sequence number, header and LCRC of a completion, whose header has 3 DW: 20 B.
     completion_overhead: Bytes
-    #: One way through link and root complex.
+    #: One-way latency through link and root complex.
     latency: Span
-    #: From a read request in the root complex to its first completion.
+    #: Time from the arrival of a read request in the root complex to its first completion.
     host_read_time: Span
-    #: Read requests under way at a time.
+    #: Maximum number of read requests in progress.
     read_tags: int
 
 
 @dataclass(kw_only=True)
 class DelayConfig:
-    """The file of a device with a given delay: a storage system of which nothing is known but how long
-    it takes (S4-35, after the Linux module scsi_debug)."""
+    """The file of a device with a given delay: a storage system of which only the latency is known (S4-35, after the Linux
+    module scsi_debug)."""
 
     #: One line about the device, and where its numbers come from.
     #: Default: "".
     description: str | None = None
     #: Size and times.
     delay: DelayTable
-    #: Currents and powers; left out, it draws nothing.
+    #: Currents and powers; left out: no energy.
     energy: EnergyConfig | None = None
-    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: An NVMe controller in front of the device, for `--driver nvme`; left out: with that driver every key has its
     #: default.
     nvme: NvmeControllerConfig | None = None
-    #: What is injected as a fault; left out: nothing.
+    #: Faults to inject; left out: none.
     faults: FaultConfig | None = None
 
 
@@ -843,40 +842,39 @@ class DelayTable:
 
     #: Size of the device, a multiple of 512 B.
     capacity: Bytes
-    #: Time that a read takes a server (S4-35).
+    #: Time that a server needs for a read (S4-35).
     read: Span
-    #: Time that a write takes a server.
+    #: Time that a server needs for a write.
     write: Span
-    #: Requests worked on at a time, 1 to 65536; further ones wait in order of arrival. With one,
-    #: a delay of 10 us means at most 100 000 requests a second (S4-35).
+    #: Maximum number of requests in progress, 1 to 65536; further requests wait in order of arrival. With one server,
+    #: a delay of 10 us means at most 100 000 requests per second (S4-35).
     #: Default: 1.
     servers: int | None = None
-    #: Fixed, or drawn with that mean.
+    #: Fixed, or drawn with the given mean.
     #: Default: "fixed".
     spread: Spread | None = None
-    #: Rate of the one path that the data of all requests crosses after their delay; none: no
-    #: time.
+    #: Rate of the single path that the data of all requests crosses after their delay; none: no time.
     bandwidth: Bandwidth | None = None
-    #: True: a request that begins where the last one of the same kind ended has no delay, only its
-    #: transfer: what a disk with read-ahead and a streaming write cache comes to.
+    #: True: a request that begins at the end of the last request of the same kind has no delay, only its transfer, as
+    #: on a disk with read-ahead and a streaming write cache.
     #: Default: false.
     streams: bool | None = None
-    #: Requests inside the device and its queue at most; more are refused as a full queue.
+    #: Maximum number of requests inside the device and its queue; the device refuses more as a full queue.
     #: Default: 65536.
     depth: int | None = None
 
 
 @dataclass(kw_only=True)
 class ArrayConfig:
-    """The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988, know it as no redundancy at all):
-    stripe by stripe the members take turns, and each gives as much as the smallest of them has."""
+    """The file of a striped array, RAID-0 (Patterson, Gibson and Katz, SIGMOD 1988: no redundancy at all). Stripes go to
+    the members in turn, and each member provides the capacity of the smallest member."""
 
     #: One line about the array.
     #: Default: "".
     description: str | None = None
     #: Members and stripes.
     array: ArrayTable
-    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: An NVMe controller in front of the array, for `--driver nvme`; left out: with that driver every key has its
     #: default.
     nvme: NvmeControllerConfig | None = None
     #: Faults injected into the array as a whole; members have tables of their own.
@@ -887,12 +885,12 @@ class ArrayConfig:
 class ArrayTable:
     """The `[array]` table."""
 
-    #: Bytes that lie in a member before the next one's turn (`chunk` of Linux's md); a multiple of the members'
-    #: sectors.
+    #: Number of contiguous bytes in a member before the next member follows (`chunk` of Linux's md); a multiple of the
+    #: members' sectors.
     #: Default: "64KiB".
     stripe: Bytes | None = None
-    #: The devices: of each the name, or a table with what its file would have, such as
-    #: `{ delay = { capacity = "1GiB", read = "100us", write = "30us" } }`. An array may be a member, too.
+    #: The members: for each, the name of a device, or a table with the contents of its file, such as `{ delay = {
+    #: capacity = "1GiB", read = "100us", write = "30us" } }`. A member may be an array.
     members: list[MemberSpec]
     #: The RAID controller before the members; none: the array takes no time of its own.
     controller: ControllerTable | None = None
@@ -905,8 +903,8 @@ class ControllerTable:
     #: Maximum number of commands in the controller, 1 to 65536; more are refused as a full queue.
     #: Default: 256.
     depth: int | None = None
-    #: Maximum number of commands that the controller gives a member at a time, 1 to 65536; none: as many as the
-    #: member takes.
+    #: Maximum number of commands that the controller issues to a member at a time, 1 to 65536; none: the limit of the
+    #: member.
     member_depth: int | None = None
     #: Time for which each command of the host occupies a core, up to 1 s.
     #: Default: "0ps".
@@ -917,8 +915,8 @@ class ControllerTable:
     cores: int | None = None
     #: The link to the host: the data of reads and writes cross it.
     link: LinkConfig | None = None
-    #: Size of the cache memory, up to 1 TiB; 0: there is none. Read-ahead takes up to `streams` x `read_ahead_size`
-    #: of the memory; dirty data may fill the rest.
+    #: Size of the cache memory, up to 1 TiB; 0: no cache. Read-ahead takes up to `streams` x `read_ahead_size` of the
+    #: memory; dirty data may fill the rest.
     #: Default: "0B".
     cache: Bytes | None = None
     #: True: a write completes when its data are in the cache, which is battery-backed. The controller writes them
@@ -928,23 +926,23 @@ class ControllerTable:
     #: Which dirty data are destaged first.
     #: Default: "address".
     destage: DestageOrder | None = None
-    #: Maximum number of destage writes under way, 1 to 1024. Each writes contiguous dirty data inside a full stripe:
+    #: Maximum number of destage writes in progress, 1 to 1024. Each writes contiguous dirty data inside a full stripe:
     #: `stripe` x the number of members.
     #: Default: 8.
     destage_depth: int | None = None
-    #: What a flush does; none: `complete` with `write_back`, `pass-on` without.
+    #: How the controller handles a flush; none: `complete` with `write_back`, `pass-on` without.
     flush: FlushPolicy | None = None
     #: When the controller reads ahead.
     #: Default: "none".
     read_ahead: ReadAheadPolicy | None = None
-    #: Maximum distance from the end of the last read of a stream to the end of what is read ahead, up to 1 GiB and a
+    #: Maximum distance from the end of the last read of a stream to the end of its read-ahead, up to 1 GiB and a
     #: multiple of the array's sectors; none: two full stripes. A read-ahead command reads one stripe of one member.
     read_ahead_size: Bytes | None = None
-    #: Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues none of
-    #: them takes the place of the stream that was not used for longest.
+    #: Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues no stream
+    #: replaces the least recently used stream.
     #: Default: 8.
     streams: int | None = None
-    #: Power of the controller while it has nothing to do.
+    #: Power of the idle controller.
     #: Default: "0nW".
     idle_power: Watts | None = None
     #: Power of the controller while a command is inside or data are destaged or read ahead; none: `idle_power`.
@@ -960,7 +958,7 @@ class DiskConfig:
     description: str | None = None
     #: The drive.
     disk: DiskTable
-    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: An NVMe controller in front of the drive, for `--driver nvme`; left out: with that driver every key has its
     #: default.
     nvme: NvmeControllerConfig | None = None
     #: Injected faults; left out: none.
@@ -974,9 +972,9 @@ class DiskTable:
     #: Size of a sector: 512 B or 4 KiB.
     #: Default: "512B".
     sector: Bytes | None = None
-    #: Logical blocks; no more than the zones have [default: as many].
+    #: Logical blocks, at most the number in the zones [default: all].
     blocks: int | None = None
-    #: Turns a minute, 1000 to 50000.
+    #: Revolutions per minute, 1000 to 50000.
     rpm: float
     #: Surfaces with data, each with a head, 1 to 64.
     surfaces: int
@@ -997,23 +995,23 @@ class DiskTable:
     #: Extra settling time of the head before a write.
     #: Default: "0ps".
     write_settle: Span | None = None
-    #: With true, a transfer begins with the sector of it that reaches the head first; with false, with
-    #: its first sector.
+    #: True: a transfer begins with the first of its sectors that reaches the head. False: it begins with its first
+    #: sector.
     #: Default: false.
     zero_latency: bool | None = None
     #: Rate of the bus.
     bus: Bandwidth
     #: Times of the electronics.
     overhead: OverheadTable | None = None
-    #: Commands in the drive at most: 32 with NCQ (Serial ATA 3.3, 13.6), 1 without queueing.
+    #: Maximum number of commands in the drive: 32 with NCQ (Serial ATA 3.3, 13.6), 1 without queueing.
     #: Default: 32.
     depth: int | None = None
-    #: Order of the commands that wait.
+    #: Order of the waiting commands.
     #: Default: "sptf".
     scheduler: Scheduler | None = None
     #: The cache; left out: none.
     cache: CacheTable | None = None
-    #: Power of each part; a part that is left out draws nothing.
+    #: Power of each part; a part that is left out has no power.
     power: DiskPower | None = None
 
 
@@ -1021,18 +1019,19 @@ class DiskTable:
 class ZoneTable:
     """One zone: cylinders whose tracks hold the same number of sectors."""
 
-    #: Number of the first cylinder, counted from the outermost [default: the one after the last zone].
+    #: Number of the first cylinder, counted from the outermost [default: the cylinder after the last zone].
     first_cylinder: int | None = None
     #: Cylinders in the zone.
     cylinders: int
     #: Sectors of one track.
     sectors_per_track: int
-    #: Sectors by which the first sector of a track is behind that of the track before it, where only
-    #: the head changes [default: what the head switch needs].
+    #: Offset in sectors between the first sectors of two successive tracks of a cylinder [default: the head switch
+    #: time].
     track_skew: float | None = None
-    #: The same where the cylinder changes [default: what a seek of one cylinder needs].
+    #: The same offset between the last track of a cylinder and the first track of the next [default: the time of a
+    #: seek of one cylinder].
     cylinder_skew: float | None = None
-    #: Sectors at the front of the zone without data of the user.
+    #: Sectors at the front of the zone without user data.
     #: Default: 0.
     unused: int | None = None
     #: Spare sectors at the end of each `spare_cylinders`.
@@ -1040,17 +1039,17 @@ class ZoneTable:
     spares: int | None = None
     #: Cylinders that share spare sectors [default: the whole zone].
     spare_cylinders: int | None = None
-    #: Defective sectors, counted from the first sector of the zone in the order of logical blocks,
-    #: rising: later blocks slip by one sector each.
+    #: Defective sectors, counted from the first sector of the zone in the order of logical blocks, ascending: later
+    #: blocks slip by one sector each.
     slips: list[int] | None = None
 
 
 @dataclass(kw_only=True)
 class ZonesByRule:
-    """Zones by rule, for a drive of which only the outermost and innermost track are known. The number of
-    sectors per track falls in equal steps from zone to zone."""
+    """Zones by rule, for a drive with known outermost and innermost track only. The number of sectors per track falls in
+    equal steps from zone to zone."""
 
-    #: How many zones, 1 to 1000.
+    #: Number of zones, 1 to 1000.
     count: int
     #: Cylinders of the whole drive.
     cylinders: int
@@ -1062,70 +1061,70 @@ class ZonesByRule:
 
 @dataclass(kw_only=True)
 class SeekTable:
-    """How long the arm takes."""
+    """Seek times of the arm."""
 
-    #: Measured points, `[cylinders, time]` with rising distances; straight lines between them.
+    #: Measured points, `[cylinders, time]` with ascending distances; straight lines between them.
     points: list[list[Any]] | None = None
-    #: Without points: a seek of one cylinder. With `average` and `full`, a curve
-    #: a + b sqrt(d - 1) + c (d - 1) goes through all three (Lee and Katz, SIGMETRICS 1993).
+    #: Without points: time of a seek of one cylinder. With `average` and `full`, a curve a + b sqrt(d - 1) + c (d - 1)
+    #: goes through all three (Lee and Katz, SIGMETRICS 1993).
     single: Span | None = None
-    #: The mean over two random cylinders, as data sheets have it (a third of all cylinders).
+    #: Mean time between two random cylinders, as in data sheets (a third of all cylinders).
     average: Span | None = None
-    #: From the first cylinder to the last.
+    #: Time from the first cylinder to the last.
     full: Span | None = None
 
 
 @dataclass(kw_only=True)
 class OverheadTable:
-    """Time of a command in the electronics before anything else happens, by what the command finds in
-    the cache. A write hits where it touches or continues what the cache holds."""
+    """Time of a command in the electronics before any other step, by the state of the cache. A write is a hit if it
+    overlaps or continues data in the cache."""
 
-    #: A read that the cache has.
+    #: A read that the cache can serve.
     #: Default: "0ps".
     read_hit: Span | None = None
-    #: A read that the cache has and that does not continue the one before it [default: `read_hit`].
+    #: A read that the cache can serve and that does not continue the read before it [default: `read_hit`].
     read_hit_apart: Span | None = None
     #: A read from the medium.
     #: Default: "0ps".
     read_miss: Span | None = None
-    #: A write that touches or continues what a segment holds, or continues the write before it.
+    #: A write that overlaps or continues a segment, or continues the write before it.
     #: Default: "0ps".
     write_hit: Span | None = None
-    #: Another write.
+    #: All other writes.
     #: Default: "0ps".
     write_miss: Span | None = None
-    #: What is added to a read that follows a write.
+    #: Extra time of a read that follows a write.
     #: Default: "0ps".
     read_after_write: Span | None = None
-    #: What is added to a write that follows a read.
+    #: Extra time of a write that follows a read.
     #: Default: "0ps".
     write_after_read: Span | None = None
 
 
 @dataclass(kw_only=True)
 class CacheTable:
-    """The cache. The segments of reads and the data that wait to be written share it."""
+    """The cache. The segments of reads and the dirty data share it."""
 
     #: Segments, each for one stream of sequential reads, 1 to 1024.
     segments: int
     #: Size of a segment, a multiple of the sector.
     segment: Bytes
-    #: How far the drive reads ahead beyond what was asked for; at most a segment. `"0B"`: no
-    #: read-ahead. It ends where a command needs the arm.
+    #: Amount of data that the drive reads ahead beyond the request; at most a segment. `"0B"`: no read-ahead.
+    #: Read-ahead ends when a command needs the arm.
     read_ahead: Bytes
-    #: Data that the host wrote and that are not on the medium yet, at most; `"0B"`: write-through,
-    #: a write completes when it is on the medium.
+    #: Maximum amount of dirty data in the cache. `"0B"`: write-through, so that a write completes when it is on the
+    #: medium.
     write_back: Bytes
-    #: Separate extents in `write_back` at most; a write that continues one joins it.
+    #: Maximum number of separate extents in `write_back`; a write that continues an extent joins it.
     write_extents: int
-    #: True: written data take a segment, too, and can be read from there.
+    #: True: written data takes a segment, too, and can be read from there.
     #: Default: false.
     keep_written: bool | None = None
 
 
 @dataclass(kw_only=True)
 class DiskPower:
-    """What the drive draws. Idle is with the spindle at speed."""
+    """Powers of the drive. Idle is with the spindle at speed."""
 
     #: The spindle at speed.
     #: Default: "0nW".
@@ -1139,7 +1138,7 @@ class DiskPower:
     #: The electronics while they work on a command.
     #: Default: "0nW".
     command: Watts | None = None
-    #: The arm while it seeks, beside the rest.
+    #: The arm while it seeks, in addition to the other parts.
     #: Default: "0nW".
     seek: Watts | None = None
     #: Head and channel while they read.
@@ -1148,7 +1147,7 @@ class DiskPower:
     #: Head and channel while they write.
     #: Default: "0nW".
     write: Watts | None = None
-    #: After so long without a command the spindle stops; left out: never.
+    #: Idle time after which the spindle stops; left out: never.
     standby_after: Span | None = None
     #: The spindle at rest, with its driver.
     #: Default: "0nW".
@@ -1160,15 +1159,15 @@ class DiskPower:
 
 @dataclass(kw_only=True)
 class VolumeConfig:
-    """The file of a rented volume: a device behind limits of rate, with credits for bursts, as clouds rent out block
-    storage."""
+    """The file of a rented volume: a device behind limits of rate, with credits for bursts, such as the block storage of
+    clouds."""
 
     #: One line about the volume, and where its numbers come from.
     #: Default: "".
     description: str | None = None
     #: The device and its limits.
     volume: VolumeTable
-    #: An NVMe controller in front of it, for `--driver nvme`; left out: with that driver every key has its
+    #: An NVMe controller in front of the volume, for `--driver nvme`; left out: with that driver every key has its
     #: default.
     nvme: NvmeControllerConfig | None = None
     #: Faults injected into the volume; the device has a table of its own.
@@ -1179,57 +1178,59 @@ class VolumeConfig:
 class VolumeTable:
     """The `[volume]` table."""
 
-    #: The device behind the limits: its name, or a table with what its file would have.
+    #: The device behind the limits: its name, or a table with the contents of its file.
     device: MemberSpec
-    #: Limit of requests; none: as many as the device can.
+    #: Limit of requests; none: no limit.
     iops: IopsLimit | None = None
-    #: Limit of bytes of reads and writes together; none: as many as the device can.
+    #: Limit of bytes of reads and writes together; none: no limit.
     bandwidth: BandwidthLimit | None = None
-    #: Bytes that count as one request, 4 KiB or more: a larger one counts as several; none: each counts as one.
+    #: Bytes that count as one request, 4 KiB or more: a larger request counts as several. None: each request counts as
+    #: one.
     unit: Bytes | None = None
-    #: True: requests of a kind of which each begins where the last one ended count as one, up to `unit`.
+    #: True: successive requests of the same kind count as one, up to `unit`, if each begins at the end of the last.
     #: Default: false.
     merge: bool | None = None
-    #: Share of the buckets that is full at the beginning, 0 to 1.
+    #: Fill level of the buckets at the beginning, as a share from 0 to 1.
     #: Default: 1.0.
     initial: float | None = None
-    #: Requests inside at most, with those that wait for tokens, 1 to 65536; more are refused as a full queue.
+    #: Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the volume refuses more
+    #: as a full queue.
     #: Default: 1024.
     depth: int | None = None
-    #: Time that each request takes beside that of the device: a network, say. Up to an hour.
+    #: Extra time of each request in addition to the time of the device, such as a network. Up to an hour.
     #: Default: "0ps".
     latency: Span | None = None
 
 
 @dataclass(kw_only=True)
 class IopsLimit:
-    """A limit of requests."""
+    """A limit of requests per second."""
 
-    #: Requests a second, of `unit` each, that the volume gives for ever; 1 to 1e9.
+    #: Permanent rate in requests per second, of `unit` each; 1 to 1e9.
     baseline: float
-    #: Requests a second while there are credits, the baseline at least; none: there is no burst.
+    #: Requests per second while there are credits, at least the baseline; none: no burst.
     burst: float | None = None
-    #: Credits that the bucket holds, 0 to 1e15: a request beyond the baseline takes one.
+    #: Maximum number of credits in the bucket, 0 to 1e15: a request beyond the baseline takes one credit.
     #: Default: 0.0.
     bucket: float | None = None
-    #: Credits a second that it gets while nothing is asked of the volume, 0 to 1e9, and in proportion where less
-    #: than the baseline is; none: the baseline.
+    #: Credits per second that the bucket gains while the volume is idle, 0 to 1e9; below the baseline, it gains a
+    #: proportional part. None: the baseline.
     refill: float | None = None
 
 
 @dataclass(kw_only=True)
 class BandwidthLimit:
-    """A limit of bytes."""
+    """A limit of bytes per second."""
 
-    #: The rate that the volume gives for ever; 1KB/s to 1000GB/s.
+    #: Permanent rate; 1KB/s to 1000GB/s.
     baseline: Bandwidth
-    #: The rate while there are credits, the baseline at least; none: there is no burst.
+    #: Rate while there are credits, at least the baseline; none: no burst.
     burst: Bandwidth | None = None
-    #: Bytes that the bucket holds, up to 1 PiB: what goes beyond the baseline is taken from it.
+    #: Maximum number of bytes in the bucket, up to 1 PiB: bytes beyond the baseline are taken from it.
     #: Default: "0B".
     bucket: Bytes | None = None
-    #: The rate at which it fills while nothing is asked of the volume, up to 1000GB/s, and in proportion where less
-    #: than the baseline is; none: the baseline.
+    #: Rate at which the bucket fills while the volume is idle, up to 1000GB/s; below the baseline, it fills at a
+    #: proportional rate. None: the baseline.
     refill: Bandwidth | None = None
 
 
@@ -1237,34 +1238,34 @@ class BandwidthLimit:
 class WorkloadConfig:
     """A generated workload."""
 
-    #: How requests are made: `mix` (all keys but `disksim`) or `disksim-synthetic` (the table
-    #: `disksim` and the limits).
+    #: How requests are generated: `mix` (all keys except `disksim`) or `disksim-synthetic` (the table `disksim` and
+    #: the limits).
     #: Default: "mix".
     kind: WorkloadKind | None = None
-    #: Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed
-    #: and this many are always outstanding (default 1). With `arrivals` it is an upper bound:
-    #: who arrives at a full queue waits, and latency counts from the arrival (default: none).
+    #: Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed and always has this
+    #: many requests outstanding (default 1). With `arrivals` it is an upper bound: a request that arrives at a full
+    #: queue waits, and its latency counts from the arrival (default: none).
     depth: int | None = None
-    #: Independent streams, 1 to 65536 (default 1). They multiply `depth`, take turns, and each
-    #: keeps its own place when it runs sequentially; with the pattern `sequential` each has its
-    #: own equal part of the range.
+    #: Independent streams, 1 to 65536 (default 1). They multiply `depth` and take turns. Each stream keeps its own
+    #: position when it runs sequentially; with the pattern `sequential` each stream has its own equal part of the
+    #: range.
     threads: int | None = None
-    #: Searches for the greatest depth, up to `depth` times `threads`, at which requests take this long at
-    #: most (fio: `latency_target`), and records a last run of one `latency_window` at it. Closed loops only.
+    #: Searches for the greatest depth, up to `depth` times `threads`, at which no request takes longer than this (fio:
+    #: `latency_target`). A last run of one `latency_window` at that depth is recorded. Closed loops only.
     latency_target: Span | None = None
-    #: How long each depth is tried; no shorter than `latency_target`, and many requests long. Needed where
-    #: that is given.
+    #: Duration of the test of each depth. It must be at least `latency_target` and long enough for many requests.
+    #: Required with `latency_target`.
     latency_window: Span | None = None
-    #: Share of the requests of a window that must take `latency_target` at most, 0 to 100 (default 100).
+    #: Share of the requests of a window that must take at most `latency_target`, 0 to 100 (default 100).
     latency_percentile: float | None = None
-    #: The depth follows the latencies to the end of the run, and all is recorded (default false: the run
-    #: ends when the depth is found).
+    #: Adapt the depth to the latencies until the end of the run, and record everything (default false: the run ends
+    #: when the search finds the depth).
     latency_run: bool | None = None
-    #: Makes the loop open: requests arrive whatever the target does.
+    #: Makes the loop open: requests arrive independently of completions.
     arrivals: Arrivals | None = None
-    #: Weight of reads (S4-13). Where absent: what the other two leave of 100.
+    #: Weight of reads (S4-13). Default: 100 minus the other two weights.
     read_percent: float | None = None
-    #: Weight of writes. Where absent: what the other two leave of 100.
+    #: Weight of writes. Default: 100 minus the other two weights.
     write_percent: float | None = None
     #: Weight of trims (default 0).
     trim_percent: float | None = None
@@ -1274,22 +1275,22 @@ class WorkloadConfig:
     block_sizes: list[BlockSize] | None = None
     #: Every offset is a multiple of this (S4-14); default: the smallest block size.
     alignment: Bytes | None = None
-    #: Share of requests that begin where the thread's last one ended, 0 to 100 (S4-13). The
-    #: others follow `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
+    #: Share of requests that begin at the end of the thread's last request, 0 to 100 (S4-13). The others follow
+    #: `address.pattern`. Default 0, and always 100 with the pattern `sequential`.
     sequential_percent: float | None = None
-    #: Where requests go.
+    #: Addresses of requests.
     address: AddressPattern | None = None
-    #: Size and places of writes, where they are not those of the other requests.
+    #: Size and addresses of writes, if they differ from the other requests.
     writes: WritesApart | None = None
-    #: What writes carry.
+    #: The data of writes.
     buffer: WriteData | None = None
-    #: Requests to issue after `ramp_up` (S4-9). Default: 1000000 where there is no `duration` and no search
-    #: for a depth, which ends by itself.
+    #: Number of requests to issue after `ramp_up` (S4-9). Default: 1000000 without `duration` and without a search for
+    #: a depth, which ends by itself.
     requests: int | None = None
-    #: No request is issued (closed loop) or arrives (open loop) at this time or later.
+    #: End of the load: no request is issued (closed loop) or arrives (open loop) at this time or later.
     duration: Span | None = None
-    #: Requests before recording starts (S4-10); they come on top of `requests` and within
-    #: `duration`. Default 0.
+    #: Number of requests before recording starts (S4-10). They are added to `requests` and are part of `duration`.
+    #: Default 0.
     #: Default: 0.
     ramp_up: int | None = None
     #: The parameters of `kind = "disksim-synthetic"`.
@@ -1325,7 +1326,7 @@ class BlockSize:
 
 @dataclass(kw_only=True)
 class AddressPattern:
-    """Where requests go."""
+    """Addresses of requests."""
 
     #: How offsets are chosen within the range.
     #: Default: "random".
@@ -1334,10 +1335,10 @@ class AddressPattern:
     #: (default 0.99, as YCSB).
     #: Default: 0.99.
     theta: float | None = None
-    #: Hot/cold only: the hot part of the range, above 0, below 100 (default 20).
+    #: Hot/cold only: share of the range that is hot, above 0, below 100 (default 20).
     #: Default: 20.0.
     hot_space_percent: float | None = None
-    #: Hot/cold only: the requests that go to it, 0 to 100 (default 80).
+    #: Hot/cold only: share of the requests that go to the hot part, 0 to 100 (default 80).
     #: Default: 80.0.
     hot_access_percent: float | None = None
     #: Zipf and hot/cold: spread hot blocks over the range by a seeded permutation, so that they
@@ -1355,56 +1356,55 @@ class AddressPattern:
 
 @dataclass(kw_only=True)
 class WritesApart:
-    """Writes beside other requests: their size and where they go. How many there are is said by the shares of operations."""
+    """Size and addresses of writes, if they differ from the other requests. The weights of the operations decide the
+    number of writes."""
 
-    #: Size of every write, a multiple of the target's sector. Their offsets are multiples of it.
+    #: Size of every write, a multiple of the target's sector. Offsets of writes are multiples of this size.
     block_size: Bytes
-    #: Where writes go (default: all of the target, at random). `sequential`: each write begins where the last one
-    #: ended, whatever is between them.
+    #: Addresses of writes (default: random over the full target). `sequential`: each write begins at the end of the
+    #: last write, regardless of requests in between.
     address: AddressPattern | None = None
 
 
 @dataclass(kw_only=True)
 class WriteData:
-    """What writes to a real target carry, for targets that compress or deduplicate. Simulated targets store
-    no data."""
+    """The data of writes to a real target, for targets that compress or deduplicate. Simulated targets store no data."""
 
-    #: Fresh data for each write (fio: `refill_buffers`); otherwise each place in memory keeps what it
-    #: was filled with at the start (default true).
+    #: Fill the buffer with new data for each write (fio: `refill_buffers`). Otherwise each buffer keeps the data that
+    #: it was filled with at the start (default true).
     #: Default: true.
     refill: bool | None = None
-    #: Share of each chunk that is zeroes, 0% to 100%; the rest, which comes first, is incompressible
-    #: (fio: `buffer_compress_percentage`; default 0%).
+    #: Share of each chunk that is zeroes, 0% to 100%. The rest comes first and is incompressible (fio:
+    #: `buffer_compress_percentage`; default 0%).
     #: Default: "0%".
     compress: Percent | None = None
     #: Length of a chunk; 0B: the whole request (fio: `buffer_compress_chunk`; default 512B).
     #: Default: "512B".
     compress_chunk: Bytes | None = None
-    #: Share of the writes that repeat the last one of the job that was fresh, 0% to 100% (fio:
-    #: `dedupe_percentage`; default 0%).
+    #: Share of the writes that repeat the last new data of the job, 0% to 100% (fio: `dedupe_percentage`; default 0%).
     #: Default: "0%".
     dedupe: Percent | None = None
 
 
 @dataclass(kw_only=True)
 class DiskSimSynthetic:
-    """DiskSim's synthetic generator with one device: its parameters and, with `drand48`, its very
-    numbers (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
+    """DiskSim's synthetic generator with one device: its parameters and, with `drand48`, exactly its random numbers
+    (`disksim_synthio.c` of DiskSim 4.0; S3-23 … S3-25).
 
-    Sizes are exponential, cut to whole sectors and rounded up to `block`; empty ones are drawn
-    again. A sequential request follows its predecessor and keeps its size and direction; where
-    twice the size does not fit before the end, place, size and direction are drawn anew."""
+    Sizes are exponential, cut to whole sectors and rounded up to `block`; empty sizes are drawn again. A sequential
+    request follows its predecessor and keeps its size and direction. If twice the size does not fit before the end,
+    address, size and direction are drawn again."""
 
-    #: Gaps between arrivals are uniform between 0 and this (default 1ms).
+    #: Maximum gap: gaps between arrivals are uniform between 0 and this value (default 1ms).
     #: Default: "1ms".
     gap_max: Span | None = None
     #: Mean of the exponential sizes, before rounding (default 4KiB: 8 sectors).
     #: Default: "4KiB".
     mean_size: Bytes | None = None
-    #: Sizes and offsets are multiples of this (default 4KiB).
+    #: Sizes and offsets are multiples of this value (default 4KiB).
     #: Default: "4KiB".
     block: Bytes | None = None
-    #: Addresses stay below this (default 3593678848B: 7018904 sectors).
+    #: Addresses stay below this value (default 3593678848B: 7018904 sectors).
     #: Default: "3509452KiB".
     space: Bytes | None = None
     #: Probability of a sequential request, 0 to 1 (default 0).
@@ -1413,7 +1413,7 @@ class DiskSimSynthetic:
     #: Probability of a read, 0 to 1 (default 1).
     #: Default: 1.0.
     read_probability: float | None = None
-    #: Where random numbers come from.
+    #: Source of random numbers.
     #: Default: "drand48".
     numbers: Numbers | None = None
     #: `drand48` only: seed for the first request (default 42, the shipped parameter files).
@@ -1433,17 +1433,17 @@ class HostConfig:
     description: str | None = None
     #: The processor.
     cpu: CpuConfig
-    #: What each thing costs the core that does it (S0-34).
+    #: Cost of each operation for the core that executes it (S0-34).
     costs: CostConfig
-    #: How locks are handed over.
+    #: How locks pass from core to core.
     lock: LockConfig | None = None
-    #: What lies between a process and the driver.
+    #: The layer between a process and the driver.
     stack: StackConfig | None = None
     #: The page cache; none: direct I/O.
     cache: CacheConfig | None = None
-    #: The file system over it; none: the cache is that of the block device.
+    #: The file system over the page cache; none: the cache of the block device.
     file_system: FileSystemConfig | None = None
-    #: How threads issue where the command line does not say.
+    #: How threads issue requests if the command line does not set it.
     #: Default: "sync".
     threads: ThreadMode | None = None
 
@@ -1454,44 +1454,44 @@ class CpuConfig:
 
     #: Cores, 1 to 1024.
     cores: int
-    #: Their clock: what a cost in cycles is divided by.
+    #: Clock of the cores, for the conversion of costs in cycles.
     clock: Frequency
-    #: From idleness to the first instruction (leaving a C-state): a delay, not work.
+    #: Time from idle to the first instruction (leaving a C-state): a delay, not work.
     #: Default: "0ps".
     idle_exit: Span | None = None
-    #: After so much work in one go a thread lets others have the core.
+    #: Maximum time of uninterrupted work before a thread yields the core.
     #: Default: "4ms".
     time_slice: Span | None = None
-    #: What one core draws while it works, for the estimate of energy (X-6).
+    #: Power of one core while it works, for the estimate of energy (X-6).
     active_power: Watts
-    #: What one core draws while it idles.
+    #: Power of one core while it idles.
     idle_power: Watts
 
 
 @dataclass(kw_only=True)
 class CostConfig:
-    """The `[costs]` table. All but `interrupt_delivery` are work of a core."""
+    """The `[costs]` table. All keys except `interrupt_delivery` are work of a core."""
 
-    #: Into the kernel and out again, once a request; with asynchronous threads and batches once
-    #: for all requests issued together.
+    #: Kernel entry and exit, once per request; with asynchronous threads and batches once for all requests issued
+    #: together.
     #: Default: "0ps".
     system_call: Cost | None = None
-    #: The block layer, once a request.
+    #: The block layer, once per request.
     #: Default: "0ps".
     request: Cost | None = None
-    #: The block layer, once a piece (bio) of a request that goes to the driver.
+    #: The block layer, once per piece (bio) of a request that goes to the driver.
     #: Default: "0ps".
     piece: Cost | None = None
-    #: Translation to SCSI and back, once a command; only with the SCSI stack (S1-51).
+    #: Translation to SCSI and back, once per command; only with the SCSI stack (S1-51).
     #: Default: "0ps".
     scsi: Cost | None = None
     #: The driver: building and issuing one command.
     #: Default: "0ps".
     command: Cost | None = None
-    #: Taking and giving up a lock that is free.
+    #: Acquiring and releasing a free lock.
     #: Default: "0ps".
     lock: Cost | None = None
-    #: From one core's release of a lock to the next one's start: cache lines move.
+    #: Time from one core's release of a lock to the start of the next core: cache lines move.
     #: Default: "0ps".
     lock_handover: Cost | None = None
     #: A posted register write.
@@ -1500,10 +1500,10 @@ class CostConfig:
     #: A register read: the core stalls (S1-4).
     #: Default: "0ps".
     register_read: Cost | None = None
-    #: From a register write to its arrival at the device: a delay, not work. The port takes it.
+    #: Time from a register write to its arrival at the device: a delay, not work. It occupies the port.
     #: Default: "0ps".
     register_delivery: Span | None = None
-    #: From the message of the device to the handler's core: a delay, not work. The port takes it.
+    #: Time from the message of the device to the handler's core: a delay, not work. It occupies the port.
     #: Default: "0ps".
     interrupt_delivery: Span | None = None
     #: Interrupt entry, dispatch to the handler, and exit.
@@ -1512,16 +1512,16 @@ class CostConfig:
     #: Handling one completed command.
     #: Default: "0ps".
     completion: Cost | None = None
-    #: Waking a thread, on the core that does it.
+    #: Waking a thread, on the core that wakes it.
     #: Default: "0ps".
     wakeup: Cost | None = None
     #: Switching to another thread.
     #: Default: "0ps".
     context_switch: Cost | None = None
-    #: One look for completions.
+    #: One poll for completions.
     #: Default: "0ps".
     poll: Cost | None = None
-    #: Data between process and kernel buffers; needed with `stack.copy`.
+    #: Rate of the copy between process and kernel buffers; needed with `stack.copy`.
     copy: Bandwidth | None = None
 
 
@@ -1532,7 +1532,7 @@ class LockConfig:
     #: `fifo` or `random`.
     #: Default: "fifo".
     order: LockOrder | None = None
-    #: Chance of the favoured core against that of each other, 1 or more; for `random`.
+    #: Probability of the favoured core relative to each other core, 1 or more; for `random`.
     #: Default: 1.0.
     favoured_weight: float | None = None
 
@@ -1541,69 +1541,68 @@ class LockConfig:
 class StackConfig:
     """The `[stack]` table."""
 
-    #: System calls of a request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each for
+    #: System calls per request (S4-38: about 14 of IoMeter's, 0 of a kernel module), each at the cost of
     #: `costs.system_call`.
     #: Default: 1.
     system_calls: int | None = None
-    #: Context switches of a request beyond those that come out of its waiting (S4-38): helper
-    #: threads of the process, each for `costs.context_switch`.
+    #: Context switches per request in addition to the switches due to waiting (S4-38): helper threads of the process,
+    #: each at the cost of `costs.context_switch`.
     #: Default: 0.0.
     extra_switches: float | None = None
-    #: Data is copied between the process and buffers of the kernel; without, the device reads
-    #: and writes the process' memory (direct I/O).
+    #: Copy data between the process and buffers of the kernel. Without, the device reads and writes the process'
+    #: memory (direct I/O).
     #: Default: false.
     copy: bool | None = None
-    #: Largest piece of a request that goes to the driver as one command (S1-52: 32 KiB; S0-1: one
-    #: page). None: as much as the driver takes.
+    #: Maximum size of the pieces of a request that go to the driver as one command (S1-52: 32 KiB; S0-1: one page).
+    #: None: as large as the driver accepts.
     buffer: Bytes | None = None
-    #: Buffers of the kernel: most commands between submission and completion. None: no limit.
+    #: Number of kernel buffers: the maximum number of commands between submission and completion. None: no limit.
     buffers: int | None = None
-    #: A write is complete for its thread once its data is copied and all its commands are with
-    #: the driver (S1-56). Needs `copy`.
+    #: A write is complete for its thread when its data is copied and all its commands are with the driver (S1-56).
+    #: Needs `copy`.
     #: Default: false.
     write_behind: bool | None = None
 
 
 @dataclass(kw_only=True)
 class CacheConfig:
-    """The `[cache]` table: a page cache between processes and the block layer, with least recently used
-    pages going first, read-ahead, and write-back by a thread of the kernel."""
+    """The `[cache]` table: a page cache between processes and the block layer, with least recently used replacement,
+    read-ahead, and write-back by a kernel thread."""
 
     #: Memory for pages.
     size: Bytes
-    #: One page.
+    #: Size of a page.
     #: Default: "4KiB".
     page: Bytes | None = None
-    #: Work for each page of a request: finding it, adding it, marking it.
+    #: Work for each page of a request: lookup, insertion, marking.
     #: Default: "0ps".
     page_cost: Cost | None = None
-    #: What a read that follows the one before fetches in one go, twice: while one window is used
-    #: the next one comes. 0: nothing beyond the request.
+    #: Size of a read-ahead window. A sequential read fetches two windows: while one is used, the next is read. 0: no
+    #: read-ahead.
     #: Default: "0B".
     read_ahead: Bytes | None = None
-    #: The largest command of write-back: dirty pages beside each other go together.
+    #: Maximum size of a write-back command: adjacent dirty pages are written together.
     #: Default: "128KiB".
     cluster: Bytes | None = None
-    #: Commands of write-back at the device at a time.
+    #: Maximum number of write-back commands at the device.
     #: Default: 32.
     write_depth: int | None = None
-    #: Share of the cache that may be dirty before write-back begins by itself, 0 to 1.
+    #: Share of dirty pages at which write-back begins by itself, 0 to 1.
     #: Default: 0.1.
     dirty_background: float | None = None
-    #: Share of the cache that may be dirty; beyond it writers wait.
+    #: Maximum share of dirty pages; beyond it writers wait.
     #: Default: 0.2.
     dirty_limit: float | None = None
-    #: Share down to which they wait then; none: the limit itself. Lower, it makes periods in which
-    #: nothing is written but old data (S4-25).
+    #: Share of dirty pages at which waiting writers continue; none: the limit itself. A lower share makes periods in
+    #: which only old data is written (S4-25).
     dirty_resume: float | None = None
-    #: How often the kernel looks for old dirty pages.
+    #: Interval at which the kernel looks for old dirty pages.
     #: Default: "5s".
     flush_interval: Span | None = None
-    #: From this age on a dirty page is old.
+    #: Age from which a dirty page is old.
     #: Default: "30s".
     expire: Span | None = None
-    #: A write is done only when it, and the metadata it changed, are on the device (mount option
-    #: `sync`, O_SYNC).
+    #: A write is complete only when its data and the changed metadata are on the device (mount option `sync`, O_SYNC).
     #: Default: false.
     sync: bool | None = None
 
@@ -1612,22 +1611,20 @@ class CacheConfig:
 class FileSystemConfig:
     """The `[file_system]` table: one large file on the device, through the page cache."""
 
-    #: Work for each request: finding the place of its data.
+    #: Work for each request to find the place of its data.
     #: Default: "0ps".
     request_cost: Cost | None = None
-    #: Data whose place one page of metadata tells; such a page must be in the cache before that data is
-    #: read or written, and becomes dirty with a write that changes it (ext2: an indirect block, 4 MiB
-    #: with blocks of 4 KiB).
+    #: Amount of data that one page of metadata maps. The page must be in the cache before the data is read or written;
+    #: a write that changes the page makes it dirty (ext2: an indirect block, 4 MiB with blocks of 4 KiB).
     #: Default: "4MiB".
     extent: Bytes | None = None
-    #: Share of writes that change metadata, 0 to 1: those that allocate or change the times of the
-    #: file.
+    #: Share of writes that change metadata, 0 to 1: writes that allocate blocks or change the times of the file.
     #: Default: 1.0.
     metadata_share: float | None = None
-    #: Whether there is a journal.
+    #: Mode of the journal.
     #: Default: "none".
     journal: Journal | None = None
-    #: How often the journal's transaction is committed.
+    #: Interval at which the journal's transaction is committed.
     #: Default: "5s".
     commit_interval: Span | None = None
     #: Size of the journal, at the start of the device.
@@ -1639,38 +1636,38 @@ class FileSystemConfig:
 class NetworkConfig:
     """The file of a network block target (S4-7, S4-42, S4-46): iSCSI by its costs, not by its bytes.
 
-    Not modelled: congestion (the link is a server each way), logins, more than one connection a
-    session; loss, damage and broken sessions only as far as `[faults]` asks for them. A session is a queue of the host: one for each of its cores, which
-    so stand for as many client machines of one core."""
+    Not modelled: congestion (the link is one server per direction), logins, more than one connection per session. Loss,
+    damage and broken sessions are modelled only if `[faults]` asks for them. A session is a queue of the host. Each
+    host core has one session, and thus represents a client machine with one core."""
 
     #: One line about the network, and where its numbers come from.
     #: Default: "".
     description: str | None = None
-    #: The port of the target, which all sessions share.
+    #: The network port of the server, which all sessions share.
     link: LinkTable
-    #: The machine with the device.
+    #: The storage server with the device.
     target: TargetTable
-    #: The protocol's work on the machine with the workload.
+    #: Costs of the protocol on the machine with the workload.
     initiator: EndTable
-    #: What is injected as a fault; left out: nothing.
+    #: Faults to inject; left out: none.
     faults: NetworkFaultConfig | None = None
 
 
 @dataclass(kw_only=True)
 class LinkTable:
-    """The `[link]` table: each direction is for itself."""
+    """The `[link]` table: the directions are independent."""
 
-    #: Bits on the wire, in bytes a second.
+    #: Line rate, in bytes per second.
     rate: Bandwidth
-    #: From the last bit out of one machine to the other's notice: cable, switch, adapter.
+    #: Time from the last bit sent by one machine to its receipt by the other: cable, switch, adapter.
     latency: Span
-    #: Data in a segment at most (TCP's MSS).
+    #: Maximum amount of data in a segment (TCP's MSS).
     #: Default: "1460B".
     segment: Bytes | None = None
     #: Headers, framing and gap of a segment: 78 B for TCP over IPv4 on Ethernet.
     #: Default: "78B".
     segment_overhead: Bytes | None = None
-    #: Header of a command and of an answer (RFC 7143, clause 11.2.1: 48 B).
+    #: Header of a command and of a completion (RFC 7143, clause 11.2.1: 48 B).
     #: Default: "48B".
     header: Bytes | None = None
 
@@ -1679,40 +1676,40 @@ class LinkTable:
 class TargetTable:
     """The `[target]` table."""
 
-    #: Cores that serve, 1 to 1024.
+    #: Number of server cores, 1 to 1024.
     #: Default: 1.
     cores: int | None = None
-    #: Taking a command: protocol, block layer, the device's driver.
+    #: Time to receive a command: protocol, block layer, the device's driver.
     command: Span
-    #: Taking the device's answer, and building that to the host.
+    #: Time to receive the completion from the device, and to build the completion for the host.
     response: Span
-    #: Each segment, in or out: interrupt share, TCP, IP, driver.
+    #: Time of each segment, sent or received: interrupt share, TCP, IP, driver.
     segment: Span
     #: Rate at which one core sends data: copies and checksums.
     send: Bandwidth
     #: Rate at which one core receives data.
     receive: Bandwidth
-    #: Switches between threads for one command (receiving, device, sending).
+    #: Number of switches between threads for one command (receiving, device, sending).
     #: Default: 0.0.
     switches: float | None = None
-    #: What one costs with one, two, three … sessions at work; the last also for more.
+    #: Cost of a switch with one, two, three … active sessions; the last value also applies to more sessions.
     #: Default: [].
     switch: list[Span] | None = None
-    #: Share by which all work of a command grows with each further session at work: what caches
-    #: and threads lose to each other beyond the switches.
+    #: Share by which all work of a command grows with each further active session: the loss in caches and between
+    #: threads, in addition to switches.
     #: Default: 0.0.
     surcharge: float | None = None
 
 
 @dataclass(kw_only=True)
 class EndTable:
-    """What one end of the connection works for the protocol."""
+    """Costs of the protocol on one end of the connection."""
 
-    #: Taking or building a command.
+    #: Time to receive or build a command.
     command: Span
-    #: Building or taking its answer.
+    #: Time to build or receive a completion.
     response: Span
-    #: Each segment, in or out: interrupt share, TCP, IP, driver.
+    #: Time of each segment, sent or received: interrupt share, TCP, IP, driver.
     segment: Span
     #: Rate at which one core sends data: copies and checksums.
     send: Bandwidth
@@ -1722,47 +1719,48 @@ class EndTable:
 
 @dataclass(kw_only=True)
 class NetworkFaultConfig:
-    """The `[faults]` table of a network. Left out, nothing goes wrong.
+    """The `[faults]` table of a network. Without the table, no faults are injected.
 
-    A command with its data is a message, and so is its answer. A message meets one kind of fault at most,
-    so that the shares may sum to 1 at most; one that is sent again can meet the next."""
+    A command with its data is one message, and its completion is another. A message has at most one kind of fault, so
+    that the shares sum to at most 1; a repeated message can have the next fault."""
 
     #: Share of messages that arrive late, 0 to 1.
     #: Default: 0.0.
     delay: float | None = None
-    #: By so much; up to an hour.
+    #: The delay of late messages; up to an hour.
     delay_by: Span | None = None
     #: Share of messages that are lost, 0 to 1; they are sent again after `resend_after`.
     #: Default: 0.0.
     drop: float | None = None
-    #: From the sending of a message that is lost to its next sending: the retransmission time-out of
-    #: TCP (RFC 6298; 200 ms is the least that Linux takes).
+    #: Time from the sending of a lost message to its next sending: the retransmission time-out of TCP (RFC 6298; the
+    #: minimum in Linux is 200 ms).
     #: Default: "200ms".
     resend_after: Span | None = None
-    #: Share of messages that arrive damaged, 0 to 1: their digest is wrong, the other end says so, and
-    #: they are sent again at once (RFC 7143, clause 7.8).
+    #: Share of messages that arrive damaged, 0 to 1: their digest is wrong, the receiver reports it, and they are sent
+    #: again at once (RFC 7143, clause 7.8).
     #: Default: 0.0.
     error: float | None = None
-    #: Share of messages that break their session, 0 to 1: all commands of it that have not completed
-    #: begin anew after `reconnect`, those in the device too (RFC 7143, clause 7.5).
+    #: Share of messages that break their session, 0 to 1: all incomplete commands of the session start again after
+    #: `reconnect`, including commands in the device (RFC 7143, clause 7.5).
     #: Default: 0.0.
     reset: float | None = None
-    #: All sessions break at this time of the run, once.
+    #: Time of the run at which all sessions break, once.
     reset_at: Span | None = None
-    #: From the break of a session until it takes commands again (RFC 7143, clause 13.15,
-    #: `DefaultTime2Wait`: 2 s).
+    #: Time from the break of a session until it accepts commands again (RFC 7143, clause 13.15, `DefaultTime2Wait`: 2
+    #: s).
     #: Default: "2s".
     reconnect: Span | None = None
-    #: How often a command is begun, 1 to 1000; when its session breaks then, it ends in an error.
+    #: Maximum number of starts of a command, 1 to 1000. If the session breaks after the last start, the command ends
+    #: in an error.
     #: Default: 5.
     tries: int | None = None
 
 
 @dataclass(kw_only=True)
 class FileMark:
-    """A trace or a job file, and what it was."""
+    """A trace or a job file, with a checksum of its contents."""
 
-    #: Where it is.
+    #: Path of the file.
     path: str
     #: SHA-256 of its bytes, as 64 hexadecimal digits.
     sha256: str
@@ -1770,54 +1768,54 @@ class FileMark:
 #: must be a time with its unit, such as "25us" or "1.5ms"
 Span = str
 
-#: What of a run is kept.
+#: The data of a run that are kept.
 Keep = Literal["all", "summary", "none"]
 
-#: Which time of a trace is time 0 of the run.
+#: The time in a trace that becomes time 0 of the run.
 TraceOrigin = Literal["first", "absolute"]
 
 #: must be a size with its unit, such as "4KiB" or "512B"
 Bytes = str
 
-#: Where the objects of a trace lie, which has names of objects in place of addresses.
+#: Addresses of the objects of a trace that has object names in place of addresses.
 ObjectIds = Literal["sector", "byte", "hash"]
 
-#: What becomes of a request that ends beyond the last byte of the target.
+#: How to handle a request that ends beyond the last byte of the target.
 BeyondEnd = Literal["fail", "wrap", "skip"]
 
-#: What drives a simulated device.
+#: The driver of a simulated device.
 DriverSpec = Literal["direct", "adapter", "network", "nvme", "ring"]
 
-#: How NVMe commands are spread over queues.
+#: How NVMe commands are distributed over queues.
 Queues = Literal["round-robin", "round-robin-as-printed", "per-core", "per-core-pool", "single", "weighted", "more-queues"]
 
-#: What lies between a process and the driver.
+#: The layer between a process and the driver.
 StackKind = Literal["block", "scsi"]
 
-#: How threads issue.
+#: How threads issue requests.
 ThreadMode = Literal["sync", "async", "batch"]
 
-#: How a thread learns that its request is done.
+#: How a thread waits for a completion.
 CompletionWait = Literal["interrupt", "poll", "hybrid"]
 
-#: When doorbells are rung.
+#: When the driver rings doorbells.
 Doorbell = Literal["each", "batch"]
 
 #: must be KEY=VALUE,… of the ring driver
 RingSpec = str
 
-#: What carries requests out.
+#: The engine that issues requests.
 EngineKind = Literal["auto", "io_uring", "threads"]
 
-#: The cores that jobs are bound to, in turn, or none: then no job is bound to a core.
+#: The cores to which jobs are bound, in turn. With none, no job is bound to a core.
 Pin = Union["list[int]", "NoneWord"]
 
 NoneWord = Literal["none"]
 
-#: A documented way to load a target.
+#: A documented method of issuing requests to a target.
 Method = Literal["default", "efficient", "latency"]
 
-#: A number of requests, 1 or more, or all that there are.
+#: A number of requests, 1 or more, or all available requests.
 Batch = Union[int, "AllWord"]
 
 AllWord = Literal["all"]
@@ -1825,10 +1823,10 @@ AllWord = Literal["all"]
 #: How a job waits for completions.
 ReapWait = Literal["sleep", "spin"]
 
-#: The shape of any device file: its tables say which.
+#: Any device file. Its tables decide the kind of device.
 AnyDevice = Union[Config, RingConfig, DelayConfig, ArrayConfig, DiskConfig, VolumeConfig]
 
-#: Bits in a cell: how many kinds of page a block has.
+#: Bits in a cell, which is the number of page types in a block.
 CellType = Literal["slc", "mlc", "tlc", "qlc"]
 
 #: One time for all pages, or one for each page type from lower to upper (page n of a block has
@@ -1838,16 +1836,15 @@ PerLevel = Union["Span", "list[Span]"]
 #: a bus such as "333MB/s", "25ns/B" or an ONFI mode: "onfi-sdr-0" to "-5", "onfi-nv-ddr-0" to "-5", "onfi-nv-ddr2-0" to "-10", "onfi-nv-ddr3-0" to "-19" or "onfi-nv-lpddr4-0" to "-19"
 Bus = str
 
-#: Which of the transfers that wait for a channel goes next. A transfer that has begun is never
-#: interrupted.
-#: Three kinds of transfer are told apart. *Commands*: command and address cycles of reads, erases and
-#: copies. *Data out*: a page that was read, on its way to the controller. *Data in*: a program's data with its
-#: command cycles, or a page that is moved through the controller, out and in again as one transfer.
-#: Those of one kind go in the order in which they became ready.
+#: Which of the waiting transfers goes next on a channel. A transfer that has begun is never interrupted.
+#: There are three kinds of transfer. *Commands*: command and address cycles of reads, erases and copies. *Data out*: a
+#: page that was read, on its way to the controller. *Data in*: a program's data with its command cycles, or a page
+#: that is moved through the controller, out and in again as one transfer. Transfers of the same kind go in the order
+#: in which they became ready.
 ChannelOrder = Literal["fcfs", "commands-first", "data-out-first", "commands-then-data-out"]
 
-#: Which planes of a die may join in one operation; at most sixteen do. Where pages are moved through
-#: the controller, programs of other data join them.
+#: Planes of a die that may join in one operation, at most sixteen. When pages are moved through the controller,
+#: programs of other data join them.
 MultiPlane = Literal["off", "same-page", "any"]
 
 #: How cleaning moves a page.
@@ -1859,7 +1856,7 @@ Cleaning = Literal["greedy", "fifo", "random", "d-choices", "cost-benefit", "win
 #: How planes are chosen for writes.
 Placement = Literal["static", "round-robin", "most-free", "least-busy"]
 
-#: Which pages are kept apart from others, in blocks of their own.
+#: Which pages have blocks of their own, separate from other pages.
 HotCold = Literal["off", "survivors", "classes"]
 
 #: Wear levelling.
@@ -1874,13 +1871,13 @@ BufferPolicy = Literal["none", "fifo", "lru", "clock", "bplru"]
 #: must be a bandwidth with its unit, such as "333MB/s" or "3.2GB/s"
 Bandwidth = str
 
-#: What becomes of a write that covers only part of a page.
+#: How to handle a write that covers only part of a page.
 PartialPage = Literal["read-modify-write", "whole-page"]
 
 #: The `[host_link]` table.
 LinkConfig = dict[str, Any]
 
-#: In which order requests enter a full device.
+#: The order in which requests enter a full device.
 WaitingOrder = Literal["fcfs", "c-look"]
 
 #: Commands that the arbiter takes from a queue at a time (base 2.0c, clause 5.27.1.1).
@@ -1895,28 +1892,28 @@ Volts = str
 #: must be a current with its unit, such as "15mA"
 Amperes = str
 
-#: When the CPU counts as working.
+#: When the CPU counts as active.
 CpuRule = Literal["cores", "in-service"]
 
-#: What lies in the device before the run.
+#: Contents of the device before the run.
 Fill = Literal["empty", "sequential", "random"]
 
-#: Which engine moves descriptors (S0-19).
+#: The engine that moves descriptors (S0-19).
 DescriptorEngine = Literal["shared", "separate"]
 
-#: The `[media]` table: what stores the data (S0-44).
+#: The `[media]` table: the storage media (S0-44).
 MediaConfig = dict[str, Any]
 
-#: How a request's delay is drawn.
+#: Distribution of a request's delay.
 Spread = Literal["fixed", "exponential"]
 
-#: The name of a device that comes with the program, or a table with all that a device file has.
+#: The name of a device preset, or a table with the contents of a device file.
 MemberSpec = Union[str, dict[str, Any]]
 
 #: Which dirty data of the cache are written to the members first.
 DestageOrder = Literal["address", "age"]
 
-#: What the controller does with a flush.
+#: How the controller handles a flush.
 FlushPolicy = Literal["complete", "pass-on"]
 
 #: When the controller reads ahead: the read policy of a virtual disk.
@@ -1928,7 +1925,7 @@ TrackOrder = Literal["cylinder", "cylinder-serpentine", "surface-serpentine"]
 #: Which waiting command the arm serves next.
 Scheduler = Literal["fcfs", "sstf", "sptf", "elevator"]
 
-#: How requests are made.
+#: How requests are generated.
 WorkloadKind = Literal["mix", "disksim-synthetic"]
 
 #: The process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
@@ -1941,7 +1938,7 @@ Pattern = Literal["sequential", "random", "random-once", "zipf", "hot-cold"]
 #: must be a percentage, such as "50%"
 Percent = str
 
-#: Where random numbers of [`DiskSimSynthetic`] come from.
+#: Source of random numbers of [`DiskSimSynthetic`].
 Numbers = Literal["drand48", "seeded"]
 
 #: must be a frequency with its unit, such as "2.66GHz"
@@ -1950,10 +1947,10 @@ Frequency = str
 #: must be a time or cycles, such as "250ns" or "2000cycles"
 Cost = str
 
-#: In which order cores get a lock, or a place in a full queue.
+#: The order in which cores get a lock, or a place in a full queue.
 LockOrder = Literal["fifo", "random"]
 
-#: Whether changes of metadata are written to a journal first.
+#: Journal for changes of metadata.
 Journal = Literal["none", "ordered", "data"]
 
 __all__ = [
