@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+import tomllib
 
 import pytest
 
@@ -134,6 +135,27 @@ def test_html_of_a_result():
     assert "latency_ns.p99" in small()._repr_html_()
 
 
+def test_a_device_of_an_object():
+    from ssdyno.specs import Config, EnergyConfig, FlashConfig, FtlConfig
+
+    keys = tomllib.loads(ssdyno.preset("config-a").to_toml())
+    named = ssdyno.run("sim:config-a", "randread", requests=2000, seed=7)
+    assert ssdyno.run(keys, "randread", requests=2000, seed=7).latency_ns == named.latency_ns
+    tables = {"flash": FlashConfig, "ftl": FtlConfig, "energy": EnergyConfig}
+    device = Config(**{key: tables[key](**value) if key in tables else value for key, value in keys.items()})
+    made = ssdyno.run(device, "randread", requests=2000, seed=7)
+    assert made.latency_ns == named.latency_ns
+    assert made.target == "sim:Config"
+    # A sweep varies its keys; the result repeats it.
+    table = ssdyno.sweep(device, "randread", vary={"flash.channels": [2, 4]}, requests=500)
+    assert len(table.designs) == 2
+    assert ssdyno.run(spec=made.spec).latency_ns == named.latency_ns
+    device.flash.channels = "many"
+    with pytest.raises(ssdyno.UsageError) as caught:
+        ssdyno.run(device, "randread", requests=10)
+    assert "channels" in caught.value.key
+
+
 def test_a_spec_of_dataclasses():
     from ssdyno.specs import FileContents, HostSpec, RunSpec, WorkloadConfig
 
@@ -148,6 +170,11 @@ def test_a_spec_of_dataclasses():
     load = WorkloadConfig(depth=3, read_percent=100, block_size="8KiB")
     spec = RunSpec(target="sim:config-a", workload="mine", requests=100, contents=FileContents(workload=load))
     assert ssdyno.run(spec=spec).spec.contents.workload.depth == 3
+    # Without a spec around it, too.
+    assert ssdyno.run("sim:config-a", load, requests=100).spec.contents.workload.depth == 3
+    with pytest.raises(ssdyno.UsageError) as caught:
+        ssdyno.run("sim:config-a", WorkloadConfig)
+    assert caught.value.key == "workload"
     with pytest.raises(ssdyno.UsageError) as caught:
         ssdyno.run(spec=RunSpec(target="sim:config-a", host=HostSpec(cores="two")))
     assert caught.value.key == "host.cores"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import tempfile
@@ -41,8 +42,11 @@ class _Spec:
             self.values["set"] = [*self.values.get("set", []), *more]
 
     def target(self, target: Any) -> None:
-        """A name, a path or a preset."""
-        if isinstance(target, Preset):
+        """A name, a path, a preset, or the keys of a device."""
+        if isinstance(target, Mapping) or dataclasses.is_dataclass(target):
+            self.contents("device", target, "target")
+            self.put("target", f"sim:{_kind(target)}")
+        elif isinstance(target, Preset):
             if target.kind != "device":
                 raise UsageError(f"{target!r} is not a device", key="target", help="give it as `workload`")
             self.put("target", target.name)
@@ -51,8 +55,11 @@ class _Spec:
             self.put("target", _text(target, "target"))
 
     def workload(self, workload: Any) -> None:
-        """A name, a path, a preset, or requests."""
-        if isinstance(workload, Preset):
+        """A name, a path, a preset, the keys of a workload, or requests."""
+        if dataclasses.is_dataclass(workload):
+            self.contents("workload", workload, "workload")
+            self.put("workload", _kind(workload))
+        elif isinstance(workload, Preset):
             if workload.kind != "workload":
                 raise UsageError(f"{workload!r} is not a workload", key="workload", help="give it as the target")
             self.put("workload", workload.name)
@@ -63,6 +70,13 @@ class _Spec:
             made = workload if isinstance(workload, Trace) else trace(workload)
             self.keep_alive.append(made)
             self.put("workload", str(made.path))
+
+    def contents(self, table: str, value: Any, key: str) -> None:
+        """What a file would have, given as an object."""
+        if isinstance(value, type):
+            help = f"make one: {value.__name__}(...)"
+            raise UsageError(f"`{key}` is a class, not an object", key=key, help=help)
+        self.values["contents"] = {**(self.values.get("contents") or {}), table: plain(value, key)}
 
     def host(self, host: Any) -> None:
         """The name of a host, or the table of all that lies before the device."""
@@ -83,10 +97,15 @@ class _Spec:
             self.put("write", found)
 
 
+def _kind(value: Any) -> str:
+    """What results call a device or a workload that has no name."""
+    return "device" if isinstance(value, Mapping) else type(value).__name__
+
+
 def _text(value: Any, key: str) -> Any:
     if value is None or isinstance(value, (str, os.PathLike)):
         return value
-    raise UsageError(f"`{key}` cannot be a {type(value).__name__}", key=key, help="give a name, a path or a preset")
+    raise UsageError(f"`{key}` cannot be a {type(value).__name__}", key=key, help="give a name, a path, a preset or an object of ssdyno.specs")
 
 
 def _folder(results: Any, name: Any) -> dict[str, Any]:
