@@ -1,4 +1,4 @@
-//! The shape of paper 001 once more, on somebody else's devices (S1-69): a Linux guest in QEMU with a MegaRAID
+//! The shape of paper S1 once more, on somebody else's devices (S1-69): a Linux guest in QEMU with a MegaRAID
 //! SAS 1078 and an NVMe drive of 31 I/O queue pairs, both behind two bridges, read at random by 1 to 8
 //! threads of fio and of our own program. Not in `test`: it takes minutes, and a download the first time.
 //!

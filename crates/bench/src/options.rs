@@ -106,7 +106,7 @@ pub struct BenchOptions {
     /// Cores that jobs are bound to, in turn; empty: wherever the system puts them.
     pub cores: Vec<usize>,
     /// Without `cores`, the only job of a closed loop with io_uring on a loop device stays on the core
-    /// where it starts, unless it has one request at a time.
+    /// where it starts, unless it has one request at a time or the run is [`shared`](Self::shared).
     pub stay: bool,
     /// How requests go to the target and come back.
     pub method: Method,

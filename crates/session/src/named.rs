@@ -51,7 +51,7 @@ pub(crate) fn device_or(
     } else if let Some(preset) = DEVICE_KINDS.find(name) {
         Document::preset(format!("sim:{name}"), preset.text)
     } else {
-        return Err(unknown_device(target));
+        return Err(unknown_device(target).with_key("target"));
     };
     let document = document.with(settings, Setting::is_of_device);
     let keys = overlay::device_keys();

@@ -167,9 +167,13 @@ function showVerdict(kind, ...parts) {
   box.replaceChildren(...parts.filter(Boolean));
 }
 
-/** The field that an error is about: that of the key in its line, or of the key that it names. */
+/** Name of the text in errors (crates/web/src/desk.rs). */
+const OWN_TEXT = 'the spec';
+
+/** The field of an error: the field of the key in its line, or of the key that it names. A line of another file has no field. */
 function fieldOfError(found) {
-  const path = (found?.line && !found.file && toml.pathAt(text.value, found.line - 1)) || found?.key;
+  const ours = !found?.file || found.file === OWN_TEXT;
+  const path = (found?.line && ours && toml.pathAt(text.value, found.line - 1)) || found?.key;
   if (!path) return null;
   const limits = [timeKey, 'requests'].includes(path) && kind() === 'run' ? limit : null;
   return (kind() === 'run' && form[path]) || limits || fields.inputOf(path);
@@ -180,11 +184,11 @@ function markField(field) {
   for (const old of document.querySelectorAll('#start-form [aria-invalid]:not(#editor)')) {
     if (old === field) continue;
     old.removeAttribute('aria-invalid');
-    old.setAttribute('aria-describedby', old.getAttribute('aria-describedby').replace(' editor-error', ''));
+    old.setAttribute('aria-describedby', (old.getAttribute('aria-describedby') || '').replace(' editor-error', ''));
   }
   if (!field || field.hasAttribute('aria-invalid')) return;
   field.setAttribute('aria-invalid', 'true');
-  field.setAttribute('aria-describedby', `${field.getAttribute('aria-describedby')} editor-error`);
+  field.setAttribute('aria-describedby', `${field.getAttribute('aria-describedby') || ''} editor-error`);
 }
 
 function setError(found) {

@@ -5,6 +5,7 @@
 mod bad_input;
 mod bounds;
 mod common;
+mod completion;
 mod faults;
 mod ftls;
 #[cfg(target_os = "linux")]

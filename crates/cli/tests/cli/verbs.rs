@@ -380,51 +380,6 @@ fn completion_and_manual_know_all_verbs() {
     assert!(told.contains("ssdyno-run.1 exists"), "{told}");
 }
 
-/// Bash is asked as a user would: what it offers for a line, with the words taken apart at `:` and `=`.
-#[test]
-fn bash_completes_names_keys_and_values() {
-    let place = Place::new();
-    place.write("ssdyno.bash", place.ok(&["completion", "bash"]));
-    let has_bash = std::process::Command::new("bash").arg("--version").output().is_ok();
-    if !has_bash {
-        return;
-    }
-    let offered = |line: &str| {
-        let script = format!(
-            "source ./ssdyno.bash; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; \
-             _ssdyno_whole_words ssdyno; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-        );
-        let bash = std::process::Command::new("bash")
-            .args(["--norc", "-c", &script])
-            .current_dir(place.path())
-            .output()
-            .unwrap();
-        assert!(bash.stderr.is_empty(), "{line}: {}", String::from_utf8_lossy(&bash.stderr));
-        let told = String::from_utf8(bash.stdout).unwrap();
-        told.lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let has = |line: &str, word: &str| {
-        let offered = offered(line);
-        assert!(offered.iter().any(|one| one == word), "{line}: {word} in {offered:?}");
-    };
-    // Bash holds `sim:` already.
-    has("ssdyno run sim:p36", "p3600");
-    has("ssdyno run s", "sim:p3600");
-    has("ssdyno compare sim:config-a sim:nvme", "nvme-tlc");
-    has("ssdyno run sim:p3600 -w rand", "randread");
-    has("ssdyno run sim:p3600 --workload zi", "zipf");
-    has("ssdyno run sim:p3600 --set flash.chan", "flash.channels=");
-    has("ssdyno run sim:p3600 -s ftl.hot_cold=", "classes");
-    has("ssdyno run sim:p3600 --set ftl.hot_cold=su", "survivors");
-    has("ssdyno compare a b --network s4", "s4-iscsi");
-    has("ssdyno papers S3/fig", "S3/figure3");
-    has("ssdyno comp", "compare");
-    has("ssdyno run sim:p3600 --qu", "--queues");
-    assert_eq!(offered("ssdyno run sim:p3600 --set ftl.hot_cold=x"), [""]);
-    // A device or a file is what bash itself completes where nothing is offered.
-    assert_eq!(offered("ssdyno run /dev/nu"), [""]);
-}
-
 #[test]
 fn commands_of_the_reference_work() {
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/command_line.md");

@@ -69,7 +69,7 @@ pub fn report_html(result: &RunResult) -> String {
         section(&mut page, "machine", "The machine meanwhile", &machine::blocks(result, machine));
     }
     if !result.systems.is_empty() {
-        section(&mut page, "systems", "Machines meanwhile", &[tables::systems(result)]);
+        section(&mut page, "systems", "Machines during the run", &[tables::systems(result)]);
     }
     if !result.metrics.is_empty() {
         section(&mut page, "metrics", "Metrics of other programs", &tables::metrics(result));

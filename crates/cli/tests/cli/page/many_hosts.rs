@@ -8,7 +8,7 @@ use crate::common::Place;
 use crate::hosts::Worker;
 
 /// Types into a field that is always there.
-fn type_into(browser: &Browser, id: &str, value: &str) {
+pub(super) fn type_into(browser: &Browser, id: &str, value: &str) {
     browser.js(&format!(
         "const field = document.querySelector('#{id}');
          field.value = {};

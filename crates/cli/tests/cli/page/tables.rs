@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::browser::{ENTER, TAB};
 use super::keyboard::focus;
+use super::many_hosts::type_into;
 use super::{Browser, Ui};
 use crate::common::Place;
 
@@ -216,6 +217,24 @@ fn an_error_marks_its_field() {
     let described =
         format!("return document.querySelector('{jobs}').getAttribute('aria-describedby')");
     assert!(!browser.text(&described).contains("editor-error"));
+    type_into(&browser, "form-target", "sim:nothing");
+    browser.wait(&is_marked("#form-target"));
+    type_into(&browser, "form-target", "sim:nvme-tlc");
+    browser.wait(&format!("{marked} === 0"));
+}
+
+/// The line of an error in a table of an array belongs to the field of that member.
+#[test]
+fn an_error_in_a_list_marks_its_field() {
+    let place = Place::new();
+    let Some(browser) = Browser::new() else { return };
+    let ui = Ui::new(&place);
+    start(&browser, &ui, "plan");
+    fill(&browser, "clients[1].host", "no port:");
+    let field = "[data-key=\"clients[1].host\"]";
+    browser.wait(&format!(
+        "document.querySelector('{field}')?.getAttribute('aria-invalid') === 'true'"
+    ));
 }
 
 #[test]
