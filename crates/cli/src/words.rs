@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(values[2].get_name(), "per-core");
         assert_eq!(
             values[2].get_help().map(ToString::to_string).as_deref(),
-            Some("One for each core")
+            Some("One queue for each core")
         );
     }
 

@@ -179,6 +179,15 @@ impl RunCache {
         }
     }
 
+    /// Removes the directories where nothing was kept: a command that is refused leaves nothing.
+    pub fn remove_if_empty(&self) {
+        let Some(store) = &self.0.store else { return };
+        for folder in [&store.runs, &store.base] {
+            // One that is not empty stays: this call does not remove it.
+            let _ = std::fs::remove_dir(folder.path());
+        }
+    }
+
     /// The runs of what `label` names begin, so many side by side.
     pub(crate) fn begin(&self, label: String, threads: usize) {
         let read = |store: &Store| {

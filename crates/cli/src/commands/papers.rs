@@ -132,7 +132,6 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         requests: args.requests,
         vary: args.vary,
         hosts: args.hosts()?,
-        cache: args.cache()?,
         ..PapersOptions::default()
     };
     for device in &args.device {
@@ -146,6 +145,9 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
         let selector = args.selector.replace('/', "-");
         RunDirectory::default_name("papers", &selector, None, SystemTime::now())
     })?;
+    // After the directory of the report, which removes what it has made if the command is refused.
+    options.cache =
+        args.cache().inspect_err(|_| directory.iter().for_each(ResultFolder::remove))?;
     let mut meter = CountMeter::new();
     let report = ssdyno_papers::run(&args.selector, &options, &mut |p| match &p.runs {
         Some(runs) => meter.update(runs.done, runs.of, message(&args.selector, runs, &p.running)),
@@ -154,6 +156,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     meter.finish();
     tell_cache(&options.cache);
     let report = report.map_err(|error| {
+        options.cache.remove_if_empty();
         directory.iter().for_each(ResultFolder::remove);
         explain(&error)
     })?;

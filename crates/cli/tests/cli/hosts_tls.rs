@@ -237,3 +237,29 @@ fn an_invitation_says_what_it_cannot_do() {
     );
     assert!(told.contains("expired"), "{told}");
 }
+
+/// Somebody has a copy of the controller's key. After a renewal the worker refuses it, once the controller has
+/// connected with the new certificate.
+#[test]
+fn a_stolen_certificate_of_the_controller_ends_with_a_renewal() {
+    let place = Place::new();
+    enrolled(&place);
+    let controller = place.path().join("controller/ssdyno/controller");
+    let thief = place.path().join("thief");
+    std::fs::create_dir_all(&thief).unwrap();
+    std::fs::copy(controller.join("controller.pem"), thief.join("controller.pem")).unwrap();
+    let worker = Waiting::start(command(&place, "worker", &["worker", "--listen", "0.0.0.0:0"]));
+    let host = format!("tls://127.0.0.1:{}", port(&worker));
+    let run = |more: &[&str]| {
+        let args = ["run", "null:", "--for", "20ms", "--keep", "none", "--json", "--hosts", &host];
+        command(&place, "controller", &[&args[..], more].concat()).output().unwrap()
+    };
+    json(&run(&["--identity", "thief"]));
+    let told = command(&place, "controller", &["controller", "renew", "--json"]).output().unwrap();
+    assert!(json(&told)["revoked_serial"].as_str().is_some_and(|serial| !serial.is_empty()));
+    json(&run(&[]));
+    let output = run(&["--identity", "thief"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
+    assert!(text(&output).contains("revoked"), "{}", text(&output));
+    json(&run(&[]));
+}
