@@ -42,6 +42,7 @@ const NOT_HERE: &[(&str, &str)] = &[
     ("worker --listen", "waits for controllers until it is stopped"),
     ("controller invite", "waits for a worker"),
     ("controller revoke", "needs an enrolled worker"),
+    ("controller renew", "needs an authority"),
     ("controller list", "needs an enrolled worker"),
     ("controller run", "needs the hosts of its plan"),
     ("papers S4 --hosts", "needs root and nbd-server, and measures for minutes"),
