@@ -1,31 +1,34 @@
-//! Runs on the disk: kept as they end, and found by the next start of the same program.
+//! Finished runs on the disk. The next start of the same program finds them there.
 //!
-//! A run is found by a hash of everything that decides it, in a folder of the program that made it. A file has a head on
-//! its first line and the result on its second. What cannot be read, or is not what was written, is run again.
+//! A hash of everything that decides a run identifies it, in a folder of the program that made it. The first line of a file
+//! is its head, the second line is the result. If a file is damaged, the run is repeated.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod pace;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use ssdyno_session::{Failure, FailureKind, ResultFolder};
 
+use pace::Pace;
+
 /// Changes when files of an older form cannot be read any more.
 const CACHE_VERSION: u32 = 1;
 
-/// Folders of builds that stay: enough to compare two programs, and the one that is being changed.
+/// Number of builds whose folders are kept: two programs that are compared, and the program that is being changed.
 const BUILDS_KEPT: usize = 3;
 
-/// Digits of a hash in the name of a file: as good as unique among all runs that anybody makes.
+/// Digits of a hash in the name of a file: two runs never have the same in practice.
 const DIGITS: usize = 32;
 
-/// Runs of papers that have ended, on the disk or only counted. Clones are the same cache.
+/// Finished runs of papers, on the disk or only counted. Clones share one cache.
 ///
-/// Without a directory (the default) nothing is kept; how far the runs are is known all the same.
+/// Without a directory (the default) the cache keeps no run. It still knows the progress of the runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunCache(Arc<Shared>);
 
@@ -37,45 +40,34 @@ struct Shared {
 
 #[derive(Debug)]
 struct Store {
-    /// How long runs took, whichever program made them.
+    /// Durations of runs, of all programs.
     base: ResultFolder,
-    /// The runs of this program.
+    /// Runs of this program.
     runs: ResultFolder,
     build: String,
     fresh: bool,
 }
 
-/// How far the runs of a paper are.
+/// The progress of the runs of a paper.
 #[derive(Debug, Default)]
 struct State {
     label: String,
-    threads: usize,
-    /// Seconds that runs took the last time, by identifier.
+    /// Durations in an earlier start.
     last: Times,
+    pace: Pace,
     planned: BTreeSet<String>,
-    /// Seconds of those that have ended.
+    /// Seconds of the finished runs.
     done: BTreeMap<String, f64>,
     cached: u64,
     kept: u64,
     notes: Vec<String>,
-    /// Runs that were made now, and their seconds.
-    ran: u64,
-    ran_seconds: f64,
-    /// Seconds of those of them that were made the last time, too: now and then.
-    now_and_then: [f64; 2],
-    /// Seconds, by the last time, of what has not ended; and how many of those it did not have.
-    open_seconds: f64,
-    open_unknown: u64,
-    /// When each thread ended its last run.
-    laps: HashMap<ThreadId, Instant>,
-    begun: Option<Instant>,
 }
 
-/// How long the runs behind one command took.
+/// Durations of the runs of one command, by identifier.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Times {
-    /// Whether these are all runs of the command: it was not interrupted.
+    /// True if these are all runs of the command, because it was not interrupted.
     whole: bool,
     seconds: BTreeMap<String, f64>,
 }
@@ -94,49 +86,49 @@ struct Head {
     sha256: String,
 }
 
-/// What decides a run, hashed.
+/// A hash of everything that decides a run.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct RunId(String);
 
 impl RunId {
-    /// Of a run of `kind` that nothing but `what` decides.
+    /// The identifier of a run of `kind` that `what` alone decides.
     pub(crate) fn new(kind: &str, what: &impl Serialize) -> Result<RunId, serde_json::Error> {
         serde_json::to_string(&(kind, what)).map(|text| RunId(short_hash(&text)))
     }
 }
 
-/// How far all runs behind a report are.
+/// The progress of all runs of a report.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RunsProgress {
-    /// Those that have ended.
+    /// Number of finished runs.
     pub done: u64,
-    /// Those that are known of.
+    /// Number of known runs.
     pub of: u64,
-    /// Those of `done` that were kept by an earlier start.
+    /// Number of finished runs that an earlier start kept.
     pub cached: u64,
-    /// True if `of` may still rise: which assumed values are tried follows from answers, and no earlier start was whole.
+    /// True if `of` may still rise: the assumed values that are tried depend on results, and no earlier start was complete.
     pub more_may_come: bool,
-    /// What those that are known of will still take, in s, by the time that others took; `None` before one has ended.
+    /// Seconds that the known runs still take, estimated from the durations of other runs; `None` before a run has ended.
     pub seconds_left: Option<f64>,
 }
 
-/// What a cache did for a paper.
+/// Counts of the runs of a paper.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CacheCounts {
-    /// Runs behind the report that have ended.
+    /// Finished runs of the report.
     pub ended: u64,
-    /// Those of them that were on the disk.
+    /// Finished runs that were on the disk before.
     pub cached: u64,
-    /// Those of them that are on the disk now.
+    /// Finished runs that are on the disk now.
     pub kept: u64,
-    /// Files that could not be used or written, a sentence each.
+    /// A sentence for each file that could not be used or written.
     pub notes: Vec<String>,
 }
 
 impl RunCache {
-    /// Runs in `directory`, made by the program that `build` names: any other program must have another name, also
-    /// where only its source differs. `version` makes the name of its folder readable. `fresh`: runs that are there are
-    /// made again, and replaced.
+    /// The runs in `directory` of the program that `build` names. Any other program must have another name, even if only its
+    /// source differs. `version` makes the name of its folder readable. With `fresh`, runs on the disk are repeated and
+    /// replaced.
     ///
     /// # Errors
     /// [`FailureKind::Unwritable`] where the directory cannot be made.
@@ -163,12 +155,12 @@ impl RunCache {
         Ok(RunCache(Arc::new(Shared { store: Some(store), state: Mutex::default() })))
     }
 
-    /// Where runs are kept, if they are.
+    /// The directory of the kept runs; `None` if runs are not kept.
     pub fn directory(&self) -> Option<&Path> {
         self.0.store.as_ref().map(|store| store.base.path())
     }
 
-    /// What it did since a paper was begun.
+    /// The counts since the paper was begun.
     pub fn counts(&self) -> CacheCounts {
         let state = self.state();
         CacheCounts {
@@ -196,8 +188,8 @@ impl RunCache {
             serde_json::from_slice::<Times>(&text).ok()
         };
         let last = self.0.store.as_ref().and_then(read).unwrap_or_default();
-        let open_seconds = last.seconds.values().sum();
-        *self.state() = State { label, threads, last, open_seconds, ..State::default() };
+        let pace = Pace::new(threads, &last);
+        *self.state() = State { label, last, pace, ..State::default() };
     }
 
     /// They have ended; `whole`: all of them.
@@ -250,9 +242,7 @@ impl RunCache {
 
     /// Those that were planned begin now, side by side.
     pub(crate) fn start(&self) {
-        let mut state = self.state();
-        state.laps.clear();
-        state.begun = Some(Instant::now());
+        self.state().pace.begin();
     }
 
     /// Keeps what the run `id` gave, which this thread made since its last one.
@@ -260,7 +250,7 @@ impl RunCache {
     where
         T: Serialize + DeserializeOwned + PartialEq,
     {
-        let seconds = self.state().lap();
+        let seconds = self.state().pace.lap();
         self.state().ended(id, seconds, false);
         let Some(store) = &self.0.store else { return };
         match store.write(id, name, seconds, value) {
@@ -330,61 +320,32 @@ impl Store {
 impl State {
     fn plan(&mut self, RunId(id): &RunId) {
         if self.planned.insert(id.clone()) && !self.last.seconds.contains_key(id) {
-            self.open_unknown += 1;
+            self.pace.plan_unknown();
         }
     }
 
     fn ended(&mut self, RunId(id): &RunId, seconds: f64, cached: bool) {
         let last = self.last.seconds.get(id).copied();
         if !cached {
-            self.ran += 1;
-            self.ran_seconds += seconds;
-            let [now, then] = &mut self.now_and_then;
-            *now += last.map_or(0.0, |_| seconds);
-            *then += last.unwrap_or(0.0);
+            self.pace.made(seconds, last);
         }
-        // A variation may come down to a run that was made before.
+        // A variation may be equal to an earlier run.
         if self.done.insert(id.clone(), seconds).is_none() {
             self.cached += u64::from(cached);
             self.kept += u64::from(cached);
-            match last {
-                Some(last) => self.open_seconds -= last,
-                None => self.open_unknown -= 1,
-            }
+            self.pace.ended(last);
         }
     }
 
-    /// Seconds since this thread ended its last run, or since the first began: a run does not say what building its
-    /// device took, which is most of it where the device is filled first.
-    fn lap(&mut self) -> f64 {
-        let now = Instant::now();
-        let last = self.laps.insert(std::thread::current().id(), now).or(self.begun);
-        last.map_or(0.0, |last| now.duration_since(last).as_secs_f64())
-    }
-
     fn progress(&self) -> RunsProgress {
-        let done = self.done.len() as u64;
-        let of = self.last.seconds.len() as u64
-            + self.planned.iter().filter(|id| !self.last.seconds.contains_key(*id)).count() as u64;
-        let [now, then] = self.now_and_then;
-        let pace = if then > 0.0 { now / then } else { 1.0 };
-        let each = match (self.ran, self.last.seconds.len()) {
-            (0, 0) => None,
-            (0, n) => Some(self.last.seconds.values().sum::<f64>() / n as f64),
-            (n, _) => Some(self.ran_seconds / n as f64),
-        };
-        let unknown = match self.open_unknown {
-            0 => Some(0.0),
-            n => each.map(|each| each * n as f64),
-        };
-        let known = self.open_seconds.max(0.0) * pace;
-        let seconds_left = unknown.map(|unknown| (known + unknown) / self.threads.max(1) as f64);
+        let known = &self.last.seconds;
+        let new = self.planned.iter().filter(|id| !known.contains_key(*id)).count();
         RunsProgress {
-            done,
-            of,
+            done: self.done.len() as u64,
+            of: (known.len() + new) as u64,
             cached: self.cached,
             more_may_come: !self.last.whole,
-            seconds_left,
+            seconds_left: self.pace.seconds_left(&self.last),
         }
     }
 

@@ -227,8 +227,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         // Rounded values would meet, and the sweep would have fewer designs than the user counts on.
         let most = high - low + 1.0;
         return Err(format!(
-            "`{key}`: there are {most} whole numbers from {low} to {high}, not {count}; write `/{most}`, \
-             or ends with a decimal point (`{low:.1}{high_unit}..{high:.1}{high_unit}/{count}`) for fractions"
+            "`{key}`: there are {most} whole numbers from {low} to {high}, not {count}; write `/{most}`, or \
+             give the ends a decimal point (`{low:.1}{high_unit}..{high:.1}{high_unit}/{count}`) to get fractions"
         ));
     }
     let numbers: Vec<f64> = match steps {

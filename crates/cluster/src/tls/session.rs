@@ -48,7 +48,7 @@ fn roots(identity: &Identity) -> Result<Arc<RootCertStore>, Failure> {
     Ok(Arc::new(roots))
 }
 
-/// The end of a controller.
+/// The side of a controller.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientTls {
     identity: Arc<Identity>,
@@ -60,12 +60,12 @@ impl ClientTls {
     pub(crate) fn load(directory: &Path) -> Result<ClientTls, Failure> {
         let identity = Arc::new(Identity::read(Role::Controller, directory)?);
         let tls = ClientTls { identity, directory: directory.into() };
-        // What is wrong is told before anybody is called.
+        // An error shows before the first connection.
         tls.config()?;
         Ok(tls)
     }
 
-    /// As the next connection has it. The list of revoked certificates is read each time: a worker whose certificate was
+    /// The configuration of the next connection. The list of revoked certificates is read each time: a worker whose certificate was
     /// revoked in the meantime, in the middle of a run or while the page is open, cannot come back after a cut.
     fn config(&self) -> Result<ClientConfig, Failure> {
         let identity = &*self.identity;
@@ -148,7 +148,7 @@ impl ClientTls {
     }
 }
 
-/// The end of a worker.
+/// The side of a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerTls {
     identity: Arc<Identity>,
@@ -160,12 +160,12 @@ impl ServerTls {
     pub(crate) fn load(directory: &Path) -> Result<ServerTls, Failure> {
         let identity = Arc::new(Identity::read(Role::Worker, directory)?);
         let tls = ServerTls { identity, directory: directory.into() };
-        // What is wrong is told before anybody calls.
+        // An error shows before the first connection.
         tls.config()?;
         Ok(tls)
     }
 
-    /// As the next connection has it. The list of revoked certificates is read each time: another controller, or a person, may have
+    /// The configuration of the next connection. The list of revoked certificates is read each time: another controller, or a person, may have
     /// brought a newer one.
     fn config(&self) -> Result<ServerConfig, Failure> {
         let identity = &*self.identity;
@@ -177,7 +177,7 @@ impl ServerTls {
         server_config(identity, Some(verifier), HTTP2)
     }
 
-    /// Stores `list`, the revoked certificates as a controller has them, if it has more than this worker knows of.
+    /// Stores `list`, the revoked certificates that a controller sent, if it is longer than the list of this worker.
     ///
     /// # Errors
     /// The authority did not sign it, or it cannot be stored.

@@ -52,7 +52,8 @@ class _Spec:
             self.put("target", target.name)
             self.add_settings(target._settings())
         else:
-            self.put("target", _text(target, "target"))
+            help = "give a name, a path, a preset or an object of ssdyno.specs"
+            self.put("target", _text(target, "target", help))
 
     def workload(self, workload: Any) -> None:
         """A name, a path, a preset, the keys of a workload, or requests."""
@@ -102,10 +103,10 @@ def _kind(value: Any) -> str:
     return "device" if isinstance(value, Mapping) else type(value).__name__
 
 
-def _text(value: Any, key: str) -> Any:
+def _text(value: Any, key: str, help: str = "give a name or a path") -> Any:
     if value is None or isinstance(value, (str, os.PathLike)):
         return value
-    raise UsageError(f"`{key}` cannot be a {type(value).__name__}", key=key, help="give a name, a path, a preset or an object of ssdyno.specs")
+    raise UsageError(f"`{key}` cannot be a {type(value).__name__}", key=key, help=help)
 
 
 def _folder(results: Any, name: Any) -> dict[str, Any]:
@@ -239,7 +240,7 @@ def _side(side: Any, at: int, scratch: Path) -> str:
         path.parent.mkdir()
         path.write_text(json.dumps(side.to_dict()), encoding="utf-8")
         return str(path.parent)
-    return os.fsdecode(_text(side, f"sides[{at}]"))
+    return os.fsdecode(_text(side, f"sides[{at}]", "give a result, a preset, a name or a path"))
 
 
 def sweep(
@@ -269,7 +270,7 @@ def sweep(
 ) -> SweepResult:
     """Many designs as one table. ``vary`` has the values of each key, or a range such as ``"0.07..0.28/5"``.
 
-    Designs that surely break a bound of ``require`` are not run to their end, unless ``run_hopeless`` says so.
+    Designs that certainly break a bound of ``require`` are not run to their end, unless ``run_hopeless`` says so.
 
     ``client`` is a ``distributed.Client``: its workers run the designs, and the table is the same. Files that the arguments
     name must be at the same path on each worker.
