@@ -9,5 +9,7 @@ const AT_ONCE: usize = 64;
 
 /// What each of `questions` gives, in their order; a bounded number is under way at a time.
 pub(crate) async fn ask_all<F: Future>(questions: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    // `buffered` keeps the order of the questions, so that callers can `zip` the answers with their hosts.
+    // `buffer_unordered` would finish earlier by nothing: a caller needs all answers anyway.
     stream::iter(questions).buffered(AT_ONCE).collect().await
 }

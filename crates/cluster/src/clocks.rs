@@ -39,7 +39,11 @@ impl Answer {
 
     fn comparison(&self) -> ClockComparison {
         let took = self.answered_ns.saturating_sub(self.asked_ns);
+        // The worker read its clock somewhere between question and answer. The middle of this interval halves the
+        // largest possible error; the two ends would give an error of the whole round trip to one side.
         let middle = i128::from(self.asked_ns) + i128::from(took / 2);
+        // Both clocks use the same middle, so one round trip bounds both differences. The sums are `i128`: the
+        // monotonic clocks of two machines started at different times, and either difference may be negative.
         ClockComparison {
             monotonic_ns: i128::from(self.reading.monotonic_ns) - middle,
             unix_ns: i128::from(self.reading.unix_ns) - middle - self.unix_less_monotonic_ns,
@@ -50,6 +54,8 @@ impl Answer {
 
 /// The narrowest of `answers`; `None` without any.
 pub(crate) fn compare(answers: &[Answer]) -> Option<ClockComparison> {
+    // The mean over all answers would include the delays of a busy network or a busy worker. The fastest round
+    // trip has the narrowest bound, and this bound is certain.
     answers.iter().min_by_key(|answer| answer.took()).map(Answer::comparison)
 }
 
@@ -58,11 +64,14 @@ impl ClockComparison {
     /// comparisons the difference was somewhere between both.
     pub(crate) fn and(self, later: ClockComparison) -> ClockComparison {
         let middle = |a: i128, b: i128| i128::midpoint(a, b);
+        // The true difference moved from one comparison to the other. Half of the distance covers every value in
+        // between, and the wider of the two bounds covers the error at either end.
         let apart = (self.monotonic_ns - later.monotonic_ns).unsigned_abs().div_ceil(2);
         let widest = self.uncertainty_ns.max(later.uncertainty_ns);
         ClockComparison {
             monotonic_ns: middle(self.monotonic_ns, later.monotonic_ns),
-            // A clock that was set meanwhile is as it is now.
+            // The wall clock of the worker may have been set during the run. Only the later value agrees with the
+            // timestamps that the machine writes now, so the two values are not averaged.
             unix_ns: later.unix_ns,
             uncertainty_ns: widest.saturating_add(u64::try_from(apart).unwrap_or(u64::MAX)),
         }
@@ -75,6 +84,8 @@ impl ClockComparison {
 
     /// The moment `monotonic_ns` of the controller on the worker's clock.
     pub(crate) fn to_worker(self, monotonic_ns: u64) -> u64 {
+        // A moment before the start of the worker's machine has no value on its clock. Zero lies in the past there
+        // as well, so the worker begins at once instead of never.
         u64::try_from((i128::from(monotonic_ns) + self.monotonic_ns).max(0)).unwrap_or(u64::MAX)
     }
 

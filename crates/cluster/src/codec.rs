@@ -59,9 +59,12 @@ impl<U: DeserializeOwned> Decoder for CborDecoder<U> {
     type Error = Status;
 
     fn decode(&mut self, from: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
-        // In one piece: CBOR is read some bytes at a time, and each read of a buffer in parts looks for the part.
+        // The whole message is copied into one piece first. The CBOR reader takes a few bytes at a time, and each
+        // read of a buffer in several parts searches for the right part again.
         let bytes = from.copy_to_bytes(from.remaining());
         let read = ciborium::from_reader(&bytes[..]).map(Some);
+        // A message that cannot be read is the fault of the sender, not of this program: `invalid_argument` keeps
+        // it apart from `internal` in the log of the other end.
         read.map_err(|error| Status::invalid_argument(format!("cannot read a message: {error}")))
     }
 }

@@ -26,13 +26,18 @@ pub(crate) async fn compare_all<'a>(
         let compared = connection.compare_clocks().await;
         (connection, compared)
     };
+    // Only the bounded number of questions in `ask_all` is open at a time: the controller has one thread, and an
+    // answer that waits in its queue widens the bound of the clock.
     let first = ask_all(connections.map(compare)).await;
     let (began, mut all) = (Instant::now(), Vec::with_capacity(first.len()));
+    // This loop is sequential on purpose. With 32 workers on one machine, questions asked at the same time gave a
+    // bound of 1.8 ms, and questions asked one after the other gave 0.1 ms.
     for (connection, mut compared) in first {
         if let Ok(clock) = &mut compared
             && Duration::from_nanos(clock.uncertainty_ns) < NEAR
             && began.elapsed() < ALONE_FOR
-            // The first answers count where it cannot be asked again: it is found lost where it is needed.
+            // If the host cannot be asked again, the first comparison still holds. The next step that needs the host
+            // reports the loss, with a better message than this one could give.
             && let Ok(again) = connection.compare_clocks().await
             && again.uncertainty_ns < clock.uncertainty_ns
         {

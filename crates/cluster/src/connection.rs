@@ -83,6 +83,8 @@ impl Connection {
         let mut revoked = None;
         let (channel, mut ssh, within) = match address {
             HostAddress::Listening { host, port, .. } => {
+                // TLS comes first: the list of revoked certificates goes to the worker with the first message, so a
+                // worker learns of a stolen controller key before it accepts a run.
                 let channel = match tls_for(address, identity)? {
                     Some(tls) => {
                         revoked = tls.revoked()?;
@@ -96,12 +98,17 @@ impl Connection {
                 let (mut worker, stream) = SshWorker::start(destination, *port, remote)?;
                 match over_ssh(stream).await {
                     Ok(channel) => (channel, Some(worker), START_WITHIN),
-                    // It can have ended before the first byte.
+                    // ssh may end before the first byte, for example if the host refuses the login. Its exit code and
+                    // its standard error tell the user more than the broken stream does.
                     Err(failure) => return Err(worker.explain(failure).await),
                 }
             }
         };
+        // Snapshots come up to ten times a second from each worker. `plain` does not compress them, because they
+        // are small and gzip would take CPU time on both sides.
         let plain = WorkerClient::new(channel.clone());
+        // A recording of a day has some 2 MB, and tonic refuses messages above 4 MB by default. Without this limit a
+        // long run with many series points would measure everything and then fail.
         let mut client = WorkerClient::new(channel)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX)
@@ -112,6 +119,8 @@ impl Connection {
             (Err(failure), Some(ssh)) => return Err(ssh.explain(failure).await),
             (Err(failure), None) => return Err(explain_plain(address, failure).await),
         };
+        // Versions must be equal, not compatible: two versions may define a figure differently, and the
+        // controller would add these figures into one result.
         if (greeting.protocol, greeting.version.as_str()) != (PROTOCOL, version) {
             let (theirs, its) = (greeting.version, greeting.protocol);
             let message = format!(
@@ -121,6 +130,8 @@ impl Connection {
                 "install the same version on all hosts: figures of two versions are not one result";
             return Err(Failure::new(FailureKind::Failed, message).with_help(help));
         }
+        // The connection owns ssh. `kill_on_drop` ends ssh with the last clone of the connection, and the worker at
+        // the other end then sees the end of its standard input and stops.
         let ssh = ssh.map(|ssh| Arc::new(Mutex::new(ssh)));
         Ok(Connection { name, machine: greeting.machine, client, plain, _ssh: ssh })
     }
@@ -129,6 +140,8 @@ impl Connection {
     pub(crate) async fn compare_clocks(&mut self) -> Result<ClockComparison, Failure> {
         let mut answers = Vec::with_capacity(QUESTIONS);
         for _ in 0..QUESTIONS {
+            // Both clocks of this machine are read before the question. The wall clock may be set at any time, so its
+            // distance to the monotonic clock belongs to this question alone.
             let (unix_less_monotonic_ns, asked_ns) = (unix_less_monotonic_ns(), monotonic_ns());
             let question = self.client.read_clock(ReadClock {});
             let reading = answer(&self.name, ANSWER_WITHIN, question).await?;
@@ -146,6 +159,8 @@ impl Connection {
     ) -> Result<u64, Failure> {
         let no_json =
             |error| Failure::new(FailureKind::Failed, format!("cannot send the spec: {error}"));
+        // The spec travels as JSON text inside the CBOR message. The worker parses it with the same code
+        // and the same error messages as a spec from a file.
         let spec = serde_json::to_string(spec).map_err(no_json)?;
         let prepare = Prepare { spec, controller: controller.to_owned() };
         let told = answer(&self.name, PREPARE_WITHIN, self.client.prepare(prepare)).await?;
@@ -177,6 +192,8 @@ impl Connection {
         let Collected(record) =
             answer(&self.name, PREPARE_WITHIN, self.client.collect(OfRun { run })).await?;
         let gone = || Failure::new(FailureKind::Failed, "a record is in use");
+        // The message was decoded here a moment ago, so this `Arc` has one owner. `Arc` serves the worker,
+        // which may have to send the same record again after a cut.
         let HostRecord { result, recording, failure, start_monotonic_ns } =
             std::sync::Arc::try_unwrap(record).map_err(|_| gone())?;
         Ok(Fetched { result, recording, failure, start_monotonic_ns })
@@ -214,7 +231,8 @@ impl Connection {
 
     /// Lets it forget the run; one that goes on is stopped.
     pub(crate) async fn release(&mut self, run: u64) {
-        // If it does not hear of it, it forgets the run by itself.
+        // A failure is ignored. A worker that does not receive the message forgets the run after its lease of 45
+        // s, and the result of this run does not depend on it.
         let _ = answer(&self.name, ANSWER_WITHIN, self.client.release(OfRun { run })).await;
     }
 }
@@ -223,8 +241,12 @@ impl Connection {
 async fn connect(name: &str) -> Result<Channel, Failure> {
     let endpoint = Endpoint::from_shared(format!("http://{name}"));
     let endpoint = endpoint.map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    // `tcp_nodelay`: the messages are small, and Nagle's algorithm with delayed acknowledgements can hold them back
+    // for 40 ms. That delay would enter the bound of every clock comparison.
     let endpoint = endpoint
         .connect_timeout(ANSWER_WITHIN)
+        // TCP alone notices a pulled cable only after minutes. HTTP/2 pings notice it within 6 s, which leaves most
+        // of the 30 s of `GONE_AFTER` for new attempts to connect.
         .tcp_nodelay(true)
         .http2_keep_alive_interval(PROBE_EVERY)
         .keep_alive_timeout(PROBE_WITHIN)
@@ -258,7 +280,8 @@ fn tls_for(host: &HostAddress, identity: Option<&Path>) -> Result<Option<ClientT
     allow(unused_variables, unused_assignments, reason = "no `ClientTls` exists without TLS")
 )]
 async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<Channel, Failure> {
-    // What a channel tells of its connector is a text.
+    // The channel passes on the error of its connector as text only. The slot `why`
+    // keeps the whole failure with its help and key.
     let why: Arc<std::sync::Mutex<Option<Failure>>> = Arc::default();
     let (tls, host, name) = (tls.clone(), host.to_owned(), name.to_owned());
     let told = Arc::clone(&why);
@@ -272,6 +295,8 @@ async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<
             })
         }
     });
+    // tonic needs a URI, and the connector ignores it. A name below `.invalid` (RFC 6761) can never be
+    // resolved, so a mistake cannot reach a foreign machine.
     let endpoint = Endpoint::from_static("http://worker.invalid")
         .http2_keep_alive_interval(PROBE_EVERY)
         .keep_alive_timeout(PROBE_WITHIN)
@@ -285,6 +310,8 @@ async fn over_tls(tls: &ClientTls, host: &str, port: u16, name: &str) -> Result<
 /// `failure` of a connection without TLS, unless TLS is what was missing.
 async fn explain_plain(address: &HostAddress, failure: Failure) -> Failure {
     match address {
+        // A worker with TLS closes a connection without TLS, which looks like a worker that is down. A TLS
+        // handshake that ends with a certificate shows the true reason.
         HostAddress::Listening { host, port, tls: false }
             if !address.is_tls() && ClientTls::is_spoken_at(host, *port).await =>
         {
@@ -299,6 +326,8 @@ async fn explain_plain(address: &HostAddress, failure: Failure) -> Failure {
 async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
     let mut stream = Some(stream);
     let connector = service_fn(move |_| {
+        // tonic calls the connector again after a cut. The streams of ssh exist once, so the second call must fail:
+        // the worker at the other end has ended with its connection.
         let stream = stream.take().ok_or_else(|| io::Error::other("its ssh has ended"));
         std::future::ready(stream)
     });
@@ -332,6 +361,8 @@ async fn answer<T>(
 
 /// The innermost cause of `error`: the outer ones say `transport error` alone.
 fn cause(error: &dyn std::error::Error) -> String {
+    // An error of tonic prints only `transport error`. The innermost source says `connection refused` or
+    // names the certificate, and only that helps the user.
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -72,6 +72,8 @@ impl ReachedHosts {
         watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
     ) -> Result<ReachedHosts, Failure> {
         check(hosts)?;
+        // One thread is enough: 32 workers that report ten times a second take 1.9 % of a core (docs/many_hosts.md).
+        // A second thread would compete with workers on the same machine.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
             Failure::new(FailureKind::Failed, format!("cannot start the controller: {error}"))
@@ -100,8 +102,11 @@ impl ReachedHosts {
             let rows_to = (self.hosts.rows_in.as_ref()).filter(|_| load.common.keep == Keep::All);
             let connection = connection.called(name.as_deref());
             let rows_to = rows_to.map(|directory| directory.join(place(&connection.name)));
-            // A series of one point could not be cut.
+            // Each client asks for an interval above zero. Without one the series of a host is a single point, and
+            // the join could not cut it to the window that all hosts share.
             let spec = RunSpec {
+                // Rows without a directory would be kept and fetched for nothing, so `Keep::Summary` is the rule. A
+                // worker writes its rows to its own disk, which the target may share.
                 keep: if rows_to.is_some() { Keep::All } else { Keep::Summary },
                 interval: spec.interval.filter(|interval| interval.0 > Time::ZERO),
                 ..spec.clone()
@@ -122,6 +127,8 @@ struct Client {
 pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
     let machines = hosts.addresses.iter().cloned().map(ProberAddress::Machine);
     let all: Vec<ProberAddress> = machines.chain(hosts.probers.iter().cloned()).collect();
+    // The search is quadratic: 1000 hosts need half a million comparisons of short texts. That is less work
+    // than connecting to them, and `HostAddress` needs no hash.
     let twice = all.iter().enumerate().find(|(at, host)| all[..*at].contains(host));
     match (&hosts.addresses[..], twice) {
         ([], _) => Err(Failure::usage("no host is named")),
@@ -137,6 +144,8 @@ async fn carry_out(
     common: &RunSpec,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> Result<Measured, Failure> {
+    // An interrupt inside `assemble` leaves prepared runs to their lease of 45 s. From here on every exit must
+    // release the members; otherwise each worker stays busy for that time after every failed start.
     let mut members = unless_stopped(assemble(clients), watch).await?;
     let workers = members.iter().map(|member| (member.connection.clone(), member.clock));
     let watched = unless_stopped(watch_systems(hosts, workers), watch).await;
@@ -147,6 +156,8 @@ async fn carry_out(
             return Err(failure);
         }
     };
+    // Following starts before the hosts are ready: a worker may fail in its preparation, and only
+    // the stream of snapshots tells the controller so.
     let every = tell_every(members.len());
     members.iter().for_each(|member| member.follow(every));
     let watch = &mut |progress: &ClusterProgress| {
@@ -159,13 +170,17 @@ async fn carry_out(
         Err(failure) => Err(failure),
     };
     if let Err(failure) = begun {
-        // A run that could not start says why in its result.
+        // A run that could not start gives its reason in its result. That reason replaces the one
+        // found here, which often says only that a host ended.
         let why = first_refusal(&mut members).await.unwrap_or(failure);
-        // Abandoned, they would end after 45 s, and a machine takes eight: a run that is tried again and again found no place.
+        // An abandoned probe ends after 45 s, and a machine takes eight probes. A run that is tried again and again
+        // would soon find no free place, so the probes are ended here.
         ask_all(systems.into_iter().map(Watched::end)).await;
         release(&mut members).await;
         return Err(why);
     }
+    // The order matters: the clocks are compared again before the probes and the runs are released, because drift
+    // during the run must enter the bounds of the recordings and of the samples.
     let stopped = wait_until_over(&mut members, watch).await;
     let mut outcomes = fetch_all(&mut members, stopped, watch).await;
     compare_again(&mut members, &mut outcomes).await;
@@ -192,6 +207,8 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
         async move { connection.prepare(&spec, &controller).await }
     };
     let runs = ask_all(clients.iter_mut().map(prepare)).await;
+    // If one worker refuses, no host may begin: a result of some of the hosts would look like a result of the whole
+    // load. The others are released, so that the next run finds them free.
     if let Some(failure) = runs.iter().find_map(|run| run.as_ref().err()).cloned() {
         for (client, run) in clients.iter_mut().zip(runs) {
             if let Ok(run) = run {
@@ -215,6 +232,8 @@ async fn unless_stopped<T>(
 ) -> Result<T, Failure> {
     let mut work = std::pin::pin!(work);
     loop {
+        // `watch` runs between two polls of the work, never during one. The front end may therefore block for some
+        // milliseconds without a second thread and without a lock.
         if let Ok(done) = tokio::time::timeout(WATCH_EVERY, &mut work).await {
             return done;
         }
@@ -246,6 +265,8 @@ async fn wait_until_ready(
             return Err(stopped_before());
         }
         if let Some(member) = members.iter().find(|member| member.is_over()) {
+            // The failure that the stream recorded comes first. The general message is right
+            // only for a worker that ended without one.
             let gone = member.seen().gone.clone();
             let message = format!("{} ended before the load began", member.connection.name);
             return Err(gone.unwrap_or_else(|| Failure::new(FailureKind::Failed, message)));
@@ -260,15 +281,20 @@ async fn wait_until_ready(
 /// Lets all begin at one moment, each by its own clock.
 async fn begin(members: &mut [Member]) -> Result<(), Failure> {
     let slowest = members.iter().map(|member| member.clock.uncertainty_ns).max().unwrap_or(0);
+    // The message must arrive before the moment that it names. The bound of the clock is half a round trip, so 20
+    // times the bound is ten round trips; 5 s limit a host with a very slow link.
     let lead =
         BEGIN_AFTER + Duration::from_nanos(slowest.saturating_mul(20)).min(Duration::from_secs(5));
-    // All are told at once, one after the other as far as this thread goes.
+    // One thread sends all messages, one after the other. A millisecond for each host keeps the last message
+    // before the moment, even if a worker needs a new stream.
     let lead = lead + Duration::from_millis(members.len() as u64);
     let moment = monotonic_ns() + lead.as_nanos() as u64;
     let told = members.iter_mut().map(|member| {
         let at = member.clock.to_worker(moment);
         member.connection.begin(member.run, at)
     });
+    // `join_all`, not `ask_all`: all messages must leave before the common moment. A limit of 64 at a
+    // time would delay the last hosts by whole round trips.
     join_all(told).await.into_iter().collect::<Result<Vec<()>, _>>()?;
     Ok(())
 }
@@ -282,16 +308,20 @@ async fn wait_until_over(
         if watch(&progress(members)) == KeepGoing::Stop && !stopped {
             stopped = true;
             let stop = members.iter_mut().map(|member| member.connection.stop(member.run));
-            // One that does not hear of it is cut off.
+            // A host that does not receive the message is treated as cut off. The wait has a limit, so a host
+            // without a network does not delay the end of the others.
             let _ = tokio::time::timeout(GONE_AFTER_STOP, join_all(stop)).await;
         }
         if stopped {
-            // One that tells seldom is silent for longer.
+            // With more than 64 workers each worker reports less often. A limit of one second alone
+            // would give up healthy hosts between two reports.
             let silent = GONE_AFTER_STOP.max(tell_every(members.len()) * 2);
             members.iter().for_each(|member| member.give_up_if_silent(silent));
         }
         tokio::time::sleep(WATCH_EVERY).await;
     }
+    // The front end is asked once more. An interrupt during the last sleep would otherwise be lost, and
+    // fetching the records would then have no time limit.
     watch(&progress(members)) == KeepGoing::Stop || stopped
 }
 
@@ -300,6 +330,8 @@ async fn compare_again(members: &mut [Member], outcomes: &mut [HostOutcome]) {
     let present = members.iter_mut().zip(outcomes).filter(|(_, outcome)| outcome.fetched.is_ok());
     let (connections, outcomes): (Vec<_>, Vec<_>) =
         present.map(|(member, outcome)| (&mut member.connection, outcome)).unzip();
+    // A clock that cannot be compared again keeps its first bound. The recording is there, and a
+    // wider bound is no reason to drop what was measured.
     let compared = compare_all(connections.into_iter()).await;
     for (outcome, later) in outcomes.into_iter().zip(compared) {
         if let Ok(later) = later {
@@ -317,6 +349,8 @@ async fn fetch_all(
 ) -> Vec<HostOutcome> {
     let told = progress(members);
     let hurry = Notify::new();
+    // `join_all` without a limit: a worker on a slow link must not delay the records of the hosts behind it.
+    // After a stop all of them share the same five seconds.
     let mut since = stopped.then(Instant::now);
     let mut fetched = std::pin::pin!(join_all(members.iter_mut().map(|one| fetch(one, &hurry))));
     loop {
@@ -326,6 +360,8 @@ async fn fetch_all(
         if watch(&told) == KeepGoing::Stop {
             since.get_or_insert_with(Instant::now);
         }
+        // `notify_waiters` wakes only the tasks that wait now. It is repeated on each pass, so a host that has
+        // just moved from its record to its rows receives it, too.
         if since.is_some_and(|since| since.elapsed() > FETCH_AFTER_STOP) {
             hurry.notify_waiters();
         }
@@ -335,6 +371,8 @@ async fn fetch_all(
 /// Why a run that ended before it began did.
 async fn first_refusal(members: &mut [Member]) -> Option<Failure> {
     for member in members.iter_mut() {
+        // `collect` waits for the end of a run. It is called only for hosts that have ended: a healthy host is still
+        // waiting for its `begin`, and its record would never come.
         if member.phase() == RunPhase::Ended
             && let Err(failure) = member.connection.collect(member.run).await
         {

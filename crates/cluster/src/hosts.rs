@@ -42,8 +42,12 @@ fn port_of(text: &str) -> Option<u16> {
 
 /// `[USER@]HOST`, as ssh takes it.
 fn destination(text: &str) -> Option<String> {
+    // The last `@` separates the user, because a user name may contain one
+    // (`user@domain@host`) and a host name may not.
     let (user, host) =
         text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
+    // ssh takes an IPv6 address without brackets. The brackets are needed only in
+    // `HOST:PORT`, where the address itself contains colons.
     let bare = is_v6_in_brackets(host).then(|| host.trim_matches(['[', ']']));
     let is_good = (is_host(host) || bare.is_some()) && user.is_none_or(is_host);
     let user = user.map_or(String::new(), |user| format!("{user}@"));
@@ -60,6 +64,8 @@ fn listening(text: &str, tls: bool) -> Option<HostAddress> {
 
 /// Whether `host` is this machine, whatever the network is: what is sent to it stays here.
 pub(crate) fn is_loopback(host: &str) -> bool {
+    // The address is parsed, not compared as text: all of 127.0.0.0/8 is loopback. Every other name counts as remote,
+    // so a name that a DNS server controls can never avoid TLS.
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
 }
@@ -78,6 +84,8 @@ impl FromStr for HostAddress {
         let text = text.trim();
         let address = if let Some(rest) = text.strip_prefix("ssh://") {
             let (host, port) = match rest.rsplit_once(':') {
+                // In `ssh://[::1]` the last colon belongs to the address. Only a colon
+                // after the closing bracket begins a port.
                 Some((host, port)) if !rest.ends_with(']') => (host, Some(port)),
                 _ => (rest, None),
             };
@@ -87,6 +95,8 @@ impl FromStr for HostAddress {
         } else if let Some(rest) = text.strip_prefix("tls://") {
             listening(rest, true)
         } else if text.contains(':') && !text.contains('@') {
+            // `user@host:port` is not accepted without `ssh://`. scp reads the text after the colon
+            // as a path, so the short form would be a trap.
             listening(text, false)
         } else {
             destination(text).map(|destination| HostAddress::Ssh { destination, port: None })
@@ -113,6 +123,8 @@ impl fmt::Display for HostAddress {
                     Some((user, host)) => (format!("{user}@"), host),
                     None => (String::new(), destination.as_str()),
                 };
+                // This must be the inverse of `from_str`: a plan stores the text and reads it again. Without brackets
+                // the port would become the last group of the address.
                 if host.contains(':') {
                     return write!(f, "ssh://{user}[{host}]:{port}");
                 }

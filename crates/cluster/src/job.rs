@@ -44,6 +44,8 @@ impl JobPlan {
         let Some(hosts) = hosts else {
             return Ok(JobPlan::Here(Box::new(resolve(spec, prompt)?)));
         };
+        // The addresses are checked before the thread starts, so that a host that is named twice is
+        // an error of the command and not a failed run.
         check(&hosts)?;
         Ok(JobPlan::OnHosts(hosts, Box::new(spec.clone())))
     }
@@ -145,6 +147,8 @@ impl JobPlan {
                     Some(reader) => prepared.start_read_by(reader)?,
                     None => prepared.start()?,
                 };
+                // A run of one machine has nobody to wait for, so it
+                // begins as soon as it is ready.
                 runner.begin(BeginAt::Once);
                 Ok(Job(Work::Here(runner)))
             }
@@ -247,7 +251,8 @@ struct OverOnDrop<'a>(&'a RemoteControl);
 
 impl Drop for OverOnDrop<'_> {
     fn drop(&mut self) {
-        // Under the lock: whoever waits has either seen it, or hears the bell.
+        // The flag changes under the lock of the condition variable. Otherwise `wait` could read the old flag,
+        // miss the notification, and sleep for its whole timeout.
         let told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.is_over.store(true, Ordering::Relaxed);
         drop(told);
@@ -260,9 +265,13 @@ impl Remote {
         let control = Arc::new(RemoteControl::default());
         let mine = Arc::clone(&control);
         let carry_out = move || {
+            // The guard also runs when `run_on_hosts` panics. Without it `is_over` would stay
+            // false, and a page would wait for this run forever.
             let _over = OverOnDrop(&mine);
             run_on_hosts(&hosts, &spec, &mut |progress| {
                 mine.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(progress);
+                // The flag is read on each call of `watch`, some 40 times a second. `Relaxed` is
+                // enough: nothing else is published with it.
                 match mine.stop.load(Ordering::Relaxed) {
                     true => KeepGoing::Stop,
                     false => KeepGoing::Continue,
@@ -291,6 +300,8 @@ impl Remote {
     fn join(&mut self) -> Result<Measured, Failure> {
         let lost = || Failure::new(FailureKind::Failed, "the result of the run was taken");
         let ended = self.thread.take().map(JoinHandle::join).ok_or_else(lost)?;
+        // A panic of the controller is a bug in this program. It is raised again in the thread that asks for the
+        // result, so that the front end reports it in the usual way.
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -299,7 +310,8 @@ impl Drop for Remote {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.control.stop.store(true, Ordering::Relaxed);
-            // Nobody wants the result, and a panic has been told of.
+            // Nobody needs the result of a dropped run, and the panic hook has already printed a panic. Waiting here
+            // makes sure that the hosts have been stopped before the program goes on.
             let _ = thread.join();
         }
     }

@@ -59,6 +59,8 @@ pub(crate) fn join(
     for HostOutcome { host, rows, fetched } in outcomes {
         match fetched {
             Ok(Fetched { result, recording, failure, start_monotonic_ns }) => {
+                // Without a window the time of a host is virtual: each simulation begins at its own zero,
+                // and all hosts count as having begun together.
                 let start_ns =
                     start_monotonic_ns.map_or(0, |start| host.clock.to_controller(start));
                 recordings.push(recording);
@@ -73,6 +75,8 @@ pub(crate) fn join(
             lost.unwrap_or_else(|| Failure::new(FailureKind::Failed, "no host measured anything"))
         );
     };
+    // `earliest` is the minimum, so the difference is never negative. `u64::MAX` only stands
+    // for clocks that differ by more than 584 years.
     let after =
         |host: &Present| Time::from_ns(u64::try_from(host.start_ns - earliest).unwrap_or(u64::MAX));
     let parts: Vec<(Time, Recording)> = present.iter().map(after).zip(recordings).collect();
@@ -81,6 +85,8 @@ pub(crate) fn join(
         not_at_once(name(apart.first), name(apart.last), apart.gap)
     })?;
     let mut result = base(&present);
+    // Host n runs with the seed of the spec plus n. The seed of the first host would be wrong as
+    // the seed of the result if the first host was lost.
     result.seed = result.seed.map(|_| spec.seed);
     together.all.fill(&mut result);
     let results: Vec<(&str, &RunResult)> =
@@ -88,6 +94,8 @@ pub(crate) fn join(
     whole::fill(&mut result, &results, &together.hosts);
     result.window = Some(window(&present, &together, earliest));
     result.hosts = host_runs(&present, &mut together.hosts, earliest);
+    // Lost hosts stay in the list of hosts. A reader of the result must see that a host is missing,
+    // and why, without comparing the spec with the list.
     result.hosts.extend(absent.iter().map(|(host, failure)| lost_host(host, failure)));
     result.partial |= !absent.is_empty();
     let missing = absent.iter().map(|(host, why)| format!("{} is in no figure: {why}", host.name));
@@ -95,8 +103,11 @@ pub(crate) fn join(
         let why = one.rows.as_ref()?.as_ref().err()?;
         Some(format!("the rows of {} are missing: {why}", one.host.name))
     });
+    // Lost hosts and missing rows come first in the notes: they change what the figures
+    // mean, while the other notes only explain them.
     result.notes.splice(0..0, missing.chain(without_rows));
-    // Where time is virtual the samples have a time of their own.
+    // In a simulation the samples describe the machine that simulates, on its own clock. There is no
+    // common origin, so the samples count from their first one.
     let is_real = present.iter().all(|host| host.result.window.is_some());
     let origin = is_real.then(|| earliest + i128::from(together.start.as_ns()));
     let Meanwhile { probed, scraped } = meanwhile;
@@ -168,10 +179,13 @@ fn base(hosts: &[Present]) -> RunResult {
         seed: first.seed,
         page_cache: first.page_cache,
         partial: all().any(partial),
-        // Of one that ended early, where the others were done.
+        // A host that ended early has the reason that matters. The others stopped because they had done all
+        // requests or all time, and that reason would hide it.
         stopped_because: all()
             .find(|one| one.partial)
             .map_or(reasons[0], |one| one.stopped_because),
+        // The hosts run at the same time, so their wall times overlap. The longest one is the
+        // wall time of the run; the sum would be wrong.
         wall_seconds: all().map(|result| result.wall_seconds).fold(0.0, f64::max),
         configuration: first.configuration,
         notes: notes.collect(),
@@ -190,6 +204,8 @@ fn window(hosts: &[Present], together: &Together, earliest: i128) -> LoadWindow 
         requests: part.requests_outside,
     });
     let is_real = hosts.iter().all(|host| host.result.window.is_some());
+    // The wall clock of the controller is read now and not at the start: a clock that was set during the run
+    // then agrees with the other timestamps of this machine.
     let start = earliest + i128::from(together.start.as_ns()) + unix_less_monotonic_ns();
     let start_unix_ns = if is_real { u64::try_from(start.max(0)).unwrap_or(u64::MAX) } else { 0 };
     let late_ns = hosts.iter().filter_map(|host| Some(host.result.window.as_ref()?.late_ns)).max();
@@ -207,6 +223,8 @@ fn brief(confidence: Confidence) -> Confidence {
 }
 
 fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec<HostRun> {
+    // All hosts share the limit. 1000 hosts with 4096 points each would make a `result.json`
+    // of hundreds of megabytes that no browser opens.
     let points = HostRun::POINTS_MOST / parts.len().max(1);
     let run = |(Present { host, rows, result, start_ns, .. }, part): (&Present, &mut HostPart)| {
         let figures = part.recording.job_result(part.recording.start());

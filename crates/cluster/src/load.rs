@@ -40,6 +40,8 @@ impl Hosts {
                 .with_help("leave out the probers, or `real.no_probes`")
                 .with_key("probers"));
         }
+        // A sample each second costs a prober about half a millisecond of CPU time. Once a second is therefore a
+        // cheap default; the limits of a prober are 10 ms and 1 h.
         let every = real.probe_interval.map_or(1.0, |span| span.0.as_s_f64());
         self.probe_every = (!real.no_probes).then(|| Duration::from_secs_f64(every));
         Ok(())
@@ -74,6 +76,8 @@ impl ClusterLoad {
         let host = |host: usize| HostLoad {
             host,
             name: None,
+            // The sum wraps: every 64-bit value is a valid seed, and the largest
+            // one must not stop a run on two hosts.
             spec: RunSpec { seed: spec.seed.wrapping_add(host as u64), ..spec.clone() },
         };
         ClusterLoad { common: spec.clone(), hosts: (0..count).map(host).collect() }

@@ -174,6 +174,8 @@ impl PlanFile {
     /// It says what cannot be done; with the key.
     pub fn new(plan: ClusterPlan) -> Result<PlanFile, Failure> {
         PlanFile::of(plan, &Document::edited("the plan".to_owned(), ""))
+            // The text is empty, so every place in it would be line 1. A caller
+            // without a file gets the key alone.
             .map_err(|failure| Failure { place: None, ..failure })
     }
 
@@ -229,6 +231,8 @@ impl Reader<'_> {
                     );
                 }
             };
+            // Two clients on one worker would fail only when the second one prepares, after all hosts have been
+            // reached. The file with the line of the key is a better place for the error.
             if hosts.contains(&host) {
                 let help = "a worker has one run at a time: start another worker there, or leave one client out";
                 return self.refuse(&key("host"), format!("another client uses {host}"), help);
@@ -251,6 +255,8 @@ impl Reader<'_> {
             }
             hosts.push(host);
         }
+        // A share without a rate has no effect. It is refused, because the author expects an effect and would read
+        // the figures of equal clients as those of unequal ones.
         let shared = clients.iter().position(|client| client.share.is_some());
         if let Some(at) = shared.filter(|_| self.plan.steps.iter().all(|step| step.rates.is_none()))
         {
@@ -275,6 +281,8 @@ impl Reader<'_> {
             }
             for rate in rates {
                 for repetition in 1..=repeat {
+                    // The check comes before the clone of the load: `repeat = 4000000000` must be an
+                    // error, not a program that runs out of memory.
                     if planned.len() == STEPS_MAX {
                         let message = format!("the plan has more than {STEPS_MAX} steps");
                         return self.refuse(
@@ -328,7 +336,8 @@ impl Reader<'_> {
             }
             clients.push(client);
         }
-        // Whatever their order in the step, seeds and results are in the order of the plan.
+        // Seeds and results follow the order of the plan, not the order in the step. The same client
+        // then has the same seed in each step that names it.
         clients.sort_unstable();
         Ok(clients)
     }
@@ -344,8 +353,11 @@ impl Reader<'_> {
                     let message = format!("{points} points");
                     return self.refuse(&key, message, format!("write 2 to {POINTS_MAX} points"));
                 }
+                // A negative or zero rate makes this step NaN or infinite. No check is needed here: the
+                // test of all rates below refuses such values.
                 let step = (to / from).powf(1.0 / f64::from(points - 1));
-                // The last is the asked one to the last digit.
+                // The last rate is exactly the one that the plan names. A power of the ratio could give
+                // 63999.99999999 in place of 64000 in tables and names.
                 let rate = |n| if n + 1 == *points { *to } else { from * step.powi(n as i32) };
                 (0..*points).map(rate).collect()
             }
@@ -372,17 +384,22 @@ impl Reader<'_> {
         repetition: u32,
     ) -> Result<ClusterLoad, Failure> {
         let common = self.changed(&self.plan.load, &step.change, &format!("steps[{at}].change"))?;
+        // Shares are divided by the sum over the clients of this step only. The step therefore reaches its rate
+        // also when some clients of the plan do not take part.
         let total: f64 = clients.iter().map(|client| self.plan.share(*client)).sum();
         let mut hosts = Vec::with_capacity(clients.len());
         for &host in clients {
             let Some(client) = self.plan.clients.get(host) else { continue };
+            // The keys of a client are applied after those of the step, so a client can keep its own
+            // depth while a step changes the depth of all others.
             let changed =
                 self.changed(&common, &client.change, &format!("clients[{host}].change"))?;
             let spec = match rate {
                 Some(rate) => self.at_rate(&changed, rate * self.plan.share(host) / total)?,
                 None => changed,
             };
-            // As without a plan: host n, from 0, has the seed plus n; a repetition has others.
+            // As without a plan, host n has the seed plus n. Each repetition uses the next block of seeds: with the
+            // same seeds it would repeat the same requests and show no spread.
             let place = host + self.plan.clients.len() * (repetition as usize - 1);
             let seed = spec.seed.wrapping_add(place as u64);
             hosts.push(HostLoad {
@@ -391,6 +408,8 @@ impl Reader<'_> {
                 spec: RunSpec { seed, ..spec },
             });
         }
+        // The common spec has the whole rate. It goes into the result, where the rate of one
+        // client would look like the rate of the step.
         let common = match rate {
             Some(rate) => self.at_rate(&common, rate)?,
             None => common,
@@ -407,6 +426,8 @@ impl Reader<'_> {
     ) -> Result<RunSpec, Failure> {
         let mut leaves = Vec::new();
         flatten("", change, &mut leaves);
+        // Each key is applied alone, so that an error names the key and the line
+        // in the plan, and not the whole table.
         leaves.into_iter().try_fold(spec.clone(), |spec, (key, value)| {
             spec.with(&key, &value).map_err(|failure| {
                 let help = failure.help.clone().unwrap_or_default();

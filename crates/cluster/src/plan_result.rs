@@ -93,6 +93,8 @@ impl StepResult {
     ) -> StepResult {
         let PlannedStep { number, name, repetition, clients, rate, .. } = step.clone();
         let result = measured.ok().map(|measured| &measured.result);
+        // A measured step may have a failure, too, such as a lost host. It is shown next
+        // to the figures instead of in place of them.
         let error = measured.map_or_else(Some, |measured| measured.failure.as_ref());
         let hosts = result.map_or(&[][..], |result| &result.hosts).iter().map(|host| StepHost {
             name: host.name.clone(),
@@ -139,12 +141,16 @@ const COLUMNS: [&str; 9] =
 impl PlanResult {
     /// Of a plan with `planned` steps.
     pub fn new(plan: ClusterPlan, planned: usize, steps: Vec<StepResult>) -> PlanResult {
+        // A plan that ended early has fewer steps than planned. Without this test a plan that was
+        // interrupted between two steps would look complete.
         let partial = steps.len() < planned || !steps.iter().all(StepResult::is_whole);
         PlanResult { plan, partial, steps }
     }
 
     /// How often the step of the plan that `step` comes from is carried out.
     fn repeats(&self, step: &StepResult) -> u32 {
+        // The plan does not say which rows belong together, because each rate and repetition is a step. The
+        // name and the rate identify the repetitions of one step.
         let alike = |other: &&StepResult| other.name == step.name && other.rate == step.rate;
         self.steps.iter().filter(alike).map(|other| other.repetition).max().unwrap_or(1)
     }
@@ -196,11 +202,15 @@ impl PlanResult {
                     csv_cell(name),
                     csv_cell(host)
                 ));
+                // Ten empty columns keep the line as long as the header. A CSV reader would otherwise shift
+                // the columns of a failed step or refuse the file.
                 text.push_str(&figures.map_or_else(|| ",".repeat(10), columns));
                 text.push('\n');
             };
             line("all", &rate, step.figures.as_ref());
             for host in &step.hosts {
+                // A lost host has zeros in its figures, because it has no record. Empty columns
+                // keep them from being read as measured zeros.
                 line(&host.name, "", (host.lost.is_none()).then_some(&host.figures));
             }
         }
@@ -245,7 +255,8 @@ impl PlanResult {
         let mut list = String::new();
         for step in &self.steps {
             if let Some(directory) = &step.directory {
-                // The name of a directory is plain: it was made from letters, digits and hyphens.
+                // The directory name needs no escaping in HTML: `write_step` made it
+                // from letters, digits and hyphens only.
                 list.push_str(&format!(
                     "<li><a href=\"{directory}/report.html\">step {}</a></li>",
                     step.number
@@ -270,6 +281,8 @@ fn latency_plot(steps: &[(f64, &StepFigures)]) -> String {
     let (median, tail) = (of(|one| one.p50), of(|one| one.p99));
     let all = || median.iter().chain(&tail).map(|(_, ns)| *ns);
     let (from, to) = (all().fold(f64::INFINITY, f64::min), all().fold(0.0, f64::max));
+    // Without any latency the limits are infinity and zero, and a
+    // logarithmic axis cannot be drawn from them.
     if to <= 0.0 {
         return String::new();
     }

@@ -80,6 +80,8 @@ impl PlanRun {
         if let Ok(measured) = &mut measured {
             record_provenance(&mut measured.result, began);
         }
+        // An interrupt before the load began leaves no figures. The step is not added to the result, so `next`
+        // and the table agree on how many steps were carried out.
         match measured {
             Err(failure) if failure.kind == FailureKind::Interrupted => {
                 (self.failure, self.is_over) = (Some(failure), true);
@@ -87,6 +89,8 @@ impl PlanRun {
             }
             measured => self.take(&step, measured),
         }
+        // The step may end on its own just when the user interrupts. This second question keeps the
+        // plan from starting the next step in that case.
         if is_stopped() {
             let message = format!("interrupted in step {} of {}", step.number, self.step_count());
             self.failure = Some(Failure::new(FailureKind::Interrupted, message));
@@ -97,12 +101,16 @@ impl PlanRun {
     fn take(&mut self, step: &PlannedStep, measured: Result<Measured, Failure>) {
         let mut directory = None;
         if let (Some((folder, _)), Ok(measured)) = (&self.place, &measured) {
+            // A step that cannot be written does not end the plan: the figures stay in memory,
+            // and the next attempt may find free space.
             match write_step(folder.path(), step, measured) {
                 Ok(name) => directory = Some(name),
                 Err(failure) => self.failure = Some(failure),
             }
         }
         self.steps.push(StepResult::of(step, measured.as_ref(), directory));
+        // The table is written again after each step. A plan may run for days, and a loss of
+        // power must not take the steps that are done.
         if let Some((folder, title)) = &self.place
             && let Err(error) = self.result().write(folder, title)
         {
@@ -121,6 +129,8 @@ impl PlanRun {
     pub fn end(self) -> PlanOutcome {
         let result = self.result();
         let folder = self.place.map(|(folder, _)| folder).filter(|folder| {
+            // Nobody looks into a folder without a step. The failure on the
+            // screen already gives the reason.
             let is_empty = result.steps.is_empty();
             if is_empty {
                 folder.remove();
@@ -149,8 +159,12 @@ fn write_step(
     step: &PlannedStep,
     measured: &Measured,
 ) -> Result<String, Failure> {
+    // The name comes from the user. Only letters and digits stay, so no name can lead out of the
+    // directory, hide a file, or break a link in the report.
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let name: String = step.name.chars().take(40).map(plain).collect();
+    // The number comes first, so that a listing of the directory has the order of the plan, and
+    // two steps with the same name have two directories.
     let name = format!("{:03}-{name}", step.number);
     let folder = ResultFolder::create(directory, &name)?;
     let written = folder.write_run(&measured.result, &measured.recording, false);

@@ -35,6 +35,8 @@ impl Probes {
     /// Starts one; gives its number.
     pub(crate) fn start(&self, every: Duration) -> Result<u64, Failure> {
         let mut running = self.running();
+        // Every probe has its own thread. The limit keeps controllers that are started and killed in
+        // a loop from taking the threads of the machine.
         if running.probes.len() >= PROBES_MAX {
             let message = format!("this machine has {PROBES_MAX} probes already");
             return Err(Failure::new(FailureKind::Failed, message).with_help(
@@ -58,6 +60,8 @@ impl Probes {
     pub(crate) fn latest(&self, number: u64) -> Option<Option<SystemSample>> {
         let mut running = self.running();
         let (prober, heard) = running.probes.get_mut(&number)?;
+        // Each question renews the lease. The stream of samples asks all the time, so a probe
+        // ends only after its controller has been silent.
         *heard = Instant::now();
         Some(prober.latest())
     }
@@ -65,7 +69,8 @@ impl Probes {
     /// Ends probe `number` and gives what it sampled; `None` if there is no such probe.
     pub(crate) fn end(&self, number: u64) -> Option<SystemSeries> {
         let ended = self.running().probes.remove(&number);
-        // Its thread is waited for without the lock.
+        // The thread of the prober takes a last sample before it ends. The wait for it must not
+        // hold the lock, which every other controller needs.
         ended.map(|(prober, _)| {
             let mut series = prober.stop();
             series.drop_idle();
@@ -77,6 +82,8 @@ impl Probes {
     pub(crate) fn end_abandoned(&self) {
         let is_abandoned = |heard: &Instant| heard.elapsed() > LEASE;
         let mut running = self.running();
+        // The probes leave the map under the lock and are dropped after it is released:
+        // dropping a prober waits for its thread.
         let ended: Vec<_> =
             running.probes.extract_if(.., |_, (_, heard)| is_abandoned(heard)).collect();
         drop(running);

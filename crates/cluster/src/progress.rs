@@ -40,6 +40,8 @@ impl ClusterProgress {
     pub fn merged(&self) -> RunProgress {
         let all = || self.hosts.iter().map(|(_, snapshot, _)| &snapshot.progress);
         let completed: u64 = all().map(|progress| progress.completed).sum();
+        // The mean of means is weighted by the number of requests. A slow host with few requests
+        // would otherwise count as much as a fast one.
         let latency: f64 = all().map(|one| one.latency_ns_mean * one.completed as f64).sum();
         let preparing = all().filter_map(|progress| progress.preparing);
         let mut glance: Option<LiveSnapshot> = None;
@@ -50,10 +52,14 @@ impl ClusterProgress {
             }
         }
         RunProgress {
+            // The slowest host decides: the load begins only when all hosts are prepared. A mean
+            // would show 90 % while one host has just begun.
             preparing: preparing.min_by(f64::total_cmp),
             now: all().map(|progress| progress.now).min().unwrap_or(Time::ZERO),
             issued: all().map(|progress| progress.issued).sum(),
             completed,
+            // `max(1)`: before the first completion the sum is zero, and the mean is shown as
+            // 0 and not as NaN, which JSON cannot hold.
             latency_ns_mean: latency / completed.max(1) as f64,
             glance: glance.map(Arc::new),
         }

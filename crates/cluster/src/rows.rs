@@ -33,7 +33,8 @@ struct Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        // Nobody can be told, and the directory is one of temporary files.
+        // An error is ignored: `drop` cannot report it, and the directory lies below a directory
+        // for temporary files, which the system cleans.
         let _ = std::fs::remove_dir_all(self.directory.path());
     }
 }
@@ -41,6 +42,8 @@ impl Drop for Kept {
 impl KeptRows {
     /// A place below `base` for the rows of run `number`.
     pub(crate) fn create(base: &Path, number: u64) -> Result<KeptRows, Failure> {
+        // The process ID keeps workers on one machine apart. `RunDirectory::create` never uses a directory that
+        // exists, so another user cannot prepare one to read the rows.
         let name = format!("ssdyno-rows-{}-{number}", std::process::id());
         let directory = RunDirectory::create(base, &name).map_err(|error| {
             let Failure { message, help, .. } = unwritable(&error);
@@ -50,7 +53,8 @@ impl KeptRows {
             }
             .with_key("rows")
         })?;
-        // Offsets and times tell what somebody does: they are of the user of this worker.
+        // Offsets and times of requests show what a user does. The directory therefore belongs to the user of this
+        // worker alone, before the first row is written into it.
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -96,6 +100,8 @@ impl KeptRows {
         if !path.exists() {
             let none = || Failure::new(FailureKind::Failed, "this run kept no rows");
             let rows = recording.rows().ok_or_else(none)?;
+            // Writing the file may take longer than the lease of 45 s, and the controller cannot send anything
+            // meanwhile. `busy` keeps the housekeeping from ending the run.
             self.0.busy.store(true, Ordering::Relaxed);
             let written = self.0.directory.write_rows(rows, false);
             self.0.busy.store(false, Ordering::Relaxed);
@@ -107,12 +113,15 @@ impl KeptRows {
         };
         let mut file = File::open(&path).map_err(unreadable)?;
         let total_bytes = file.metadata().map_err(unreadable)?.len();
+        // The offset comes from the network. An offset beyond the end gives an empty
+        // part, and the controller compares the lengths.
         file.seek(SeekFrom::Start(offset.min(total_bytes))).map_err(unreadable)?;
         loop {
             let mut bytes = vec![0; PART_BYTES];
             let read = file.read(&mut bytes).map_err(unreadable)?;
             bytes.truncate(read);
-            // An empty part is the end: a file that grew or shrank is not taken for a whole one.
+            // An empty part marks the end, together with the length. The end of the stream alone could also be
+            // a cut, and half of a Parquet file cannot be read.
             if parts.blocking_send(Ok(RowsPart { bytes, total_bytes })).is_err() || read == 0 {
                 return Ok(());
             }
@@ -137,6 +146,8 @@ pub(crate) async fn fetch_rows(
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(|error| here("make the directory of", error))?;
     }
+    // The part file is opened for appending. After a cut the transfer goes on at its length, and
+    // the bytes that arrived before are not sent again.
     let file = OpenOptions::new().create(true).append(true).open(&part);
     let mut file = file.map_err(|error| here("create", error))?;
     let mut heard = Instant::now();
@@ -147,6 +158,8 @@ pub(crate) async fn fetch_rows(
                 match stream.message().await {
                     Ok(Some(RowsPart { bytes, total_bytes })) if bytes.is_empty() => {
                         let has = file.metadata().map_err(|error| here("read", error))?.len();
+                        // The final name appears only for a complete file. A program that looks into the directory
+                        // during the transfer never sees half of a file.
                         if has == total_bytes {
                             return std::fs::rename(&part, path)
                                 .map_err(|error| here("rename", error));
@@ -170,6 +183,8 @@ pub(crate) async fn fetch_rows(
             },
             Err(failure) => failure,
         };
+        // The time since the last part counts, not the time since the start: a transfer of hours over
+        // a slow link is healthy as long as parts arrive.
         if cut.key.as_deref() != Some(NO_ANSWER) || heard.elapsed() > GONE_AFTER {
             return Err(cut);
         }
@@ -179,6 +194,8 @@ pub(crate) async fn fetch_rows(
 
 /// Where the rows of `host` lie below the directory of a result.
 pub(crate) fn place(host: &str) -> String {
+    // The name of a host comes from the user and becomes a directory. Leading dots are
+    // removed, so that `..` cannot lead out of the result.
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     let name: String = host.chars().map(plain).collect();
     format!("hosts/{}/requests.parquet", name.trim_matches(['.', '-']))

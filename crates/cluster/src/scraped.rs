@@ -56,11 +56,16 @@ impl FromStr for ProberAddress {
         let Some(rest) = text.trim().strip_prefix("http://") else {
             return text.parse().map(ProberAddress::Machine);
         };
+        // The fragment of a URL is never sent to a server, so its place is free for the
+        // prefixes. `?` would be part of the request.
         let (place, prefixes) = rest.split_once('#').unwrap_or((rest, ""));
         let (host, path) = place.find('/').map_or((place, "/metrics"), |at| place.split_at(at));
         let port = host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        // What is no address of a worker is no address of an exporter either.
+        // The rules for addresses of workers apply here, too. In particular a name cannot begin with a hyphen or
+        // contain control characters, which would end up in the `Host` header.
         let is_host = matches!(host.parse(), Ok(HostAddress::Listening { .. }));
+        // Blanks and line feeds in a path would let the user write
+        // further header lines into the request.
         let is_path = path.chars().all(|c| c.is_ascii_graphic());
         if port.is_none() || !is_host || !is_path {
             return Err(format!(
@@ -98,7 +103,8 @@ impl fmt::Display for MetricsSource {
 impl MetricsSource {
     fn keeps(&self, point: &MetricPoint) -> bool {
         let named = |prefix: &String| point.name.starts_with(prefix.as_str());
-        // JSON has no other values.
+        // JSON has neither infinity nor NaN. Exporters use both (a bucket `+Inf`, a sensor without a value),
+        // and one of them would make `result.json` unreadable.
         point.value.is_finite() && (self.prefixes.is_empty() || self.prefixes.iter().any(named))
     }
 
@@ -117,7 +123,8 @@ impl MetricsSource {
         let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|e| text(&e))?;
-        // It ends with the answer, because that was asked for.
+        // The task ends with the answer, because the request asks the server to close the connection. It is not
+        // joined: a server that keeps the connection open must not delay the run.
         tokio::spawn(async move { drop(connection.await) });
         let request = Request::get(&self.path)
             .header(HOST, &self.host)
@@ -126,9 +133,13 @@ impl MetricsSource {
             .body(Empty::<Bytes>::new())
             .map_err(|error| text(&error))?;
         let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
+        // Redirects are not followed. A redirect could name a host that the user
+        // never listed, and a login page is no metric.
         if answer.status() != StatusCode::OK {
             return Err(format!("it answers {}", answer.status()));
         }
+        // The limit applies while the body arrives. An endless answer would otherwise fill the memory of the
+        // controller within the five seconds of the timeout.
         let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
         Ok(body.map_err(|error| text(&error))?.to_bytes())
     }
@@ -158,6 +169,8 @@ struct Table {
 impl Table {
     fn add(&mut self, at_ns: u64, read: Result<Vec<MetricPoint>, String>) {
         self.readings += 1;
+        // The live view gets the newest reading also when the series skips it. It has the same limit of series,
+        // so that a page does not receive thousands of lines.
         let newest =
             read.as_ref().map_or(&[][..], |points| &points[..points.len().min(SERIES_MAX)]);
         self.latest = (at_ns, Arc::new(newest.to_vec()));
@@ -174,12 +187,16 @@ impl Table {
         for point in points {
             let key = (point.name.clone(), point.labels.clone());
             let is_new = !self.series.contains_key(&key);
+            // The table keeps the series that came first. New names, such as a container that starts during the run,
+            // are counted and left out; otherwise the result would grow without a limit.
             if is_new && self.series.len() == SERIES_MAX {
                 self.left_out += 1;
                 continue;
             }
             let value = Some(point.value);
             let (_, values) = self.series.entry(key).or_insert_with(|| (point, vec![None; before]));
+            // A series may have been missing for several readings. The gap is filled here, so that
+            // each value stands at the index of its time.
             values.resize(before, None);
             values.push(value);
         }
@@ -192,6 +209,8 @@ impl Table {
     /// Leaves out every second reading; the first and the newest stay, or nearly so.
     fn thin_out(&mut self) {
         fn halve<T: Clone>(values: &mut Vec<T>) {
+            // Every second value is dropped and not averaged: many metrics are counters, and the
+            // mean of two counter values belongs to no moment.
             *values = values.iter().step_by(2).cloned().collect();
         }
         halve(&mut self.times_ns);
@@ -226,6 +245,8 @@ impl Scraped {
         let keep = |points: Vec<MetricPoint>, source: &MetricsSource| -> Vec<MetricPoint> {
             points.into_iter().filter(|point| source.keeps(point)).collect()
         };
+        // The first reading happens before the load. A wrong address is an error then, and not a run of an
+        // hour without the metrics that the user asked for.
         let first = source.read().await.map_err(|why| {
             refuse(why, "name a program that answers with OpenMetrics text there, or leave it out")
         })?;
@@ -241,13 +262,16 @@ impl Scraped {
         let (mine, of) = (Arc::clone(&table), source.clone());
         let reading = tokio::spawn(async move {
             let mut timer = tokio::time::interval(every);
+            // A server that hangs delays a reading by up to five seconds. `Skip` continues on the old grid;
+            // the default would send all missed readings at once.
             timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
             timer.tick().await;
             loop {
                 timer.tick().await;
                 let asked_ns = monotonic_ns();
                 let read = of.read().await.map(|points| keep(points, &of));
-                // The values are of some moment between question and answer.
+                // The server made the values at some moment between question and answer. The middle halves the
+                // largest possible error, as with the clocks of workers.
                 lock(&mine).add(u64::midpoint(asked_ns, monotonic_ns()), read);
             }
         });
@@ -268,6 +292,8 @@ impl Scraped {
 
     /// What was read. Times count from `origin_ns` of the controller's monotonic clock, or from the first reading.
     pub(crate) fn metrics(self, origin_ns: Option<i128>) -> ScrapedMetrics {
+        // The table is taken and not copied. The reading task may add one more reading
+        // to the empty table, which nobody looks at.
         let table = std::mem::take(&mut *lock(&self.table));
         let first = table.times_ns.first().copied().unwrap_or(0);
         let origin = origin_ns.unwrap_or(i128::from(first));

@@ -47,6 +47,8 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    // One worker thread: the runtime shares the machine with the load. What takes long runs in
+    // `spawn_blocking`, so one thread can carry all connections.
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     runtime.map_err(|error| failed("cannot start the threads of a worker", &error))
@@ -69,6 +71,8 @@ async fn until(ends: &impl Fn() -> bool) {
 async fn say_farewell(worker: &WorkerService) {
     worker.stop_run();
     let fetched = async {
+        // The controller fetches the record and then releases the run. A worker without a run
+        // has therefore delivered everything that it had.
         while worker.is_busy() {
             tokio::time::sleep(ASK_EVERY).await;
         }
@@ -81,7 +85,8 @@ async fn keep_house(worker: WorkerService) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let worker = worker.clone();
-        // It may wait for what is in flight.
+        // Ending a run waits for requests in flight, which may take as long as the drive does. The
+        // thread that carries connections must not wait with it.
         let _ = tokio::task::spawn_blocking(move || worker.end_abandoned()).await;
     }
 }
@@ -184,9 +189,13 @@ impl WorkerListener {
         #[cfg(target_os = "linux")]
         if let Some(tls) = self.tls {
             let worker = &worker.clone().told_by(&tls);
+            // A connection comes out of this stream only after both certificates were checked, so gRPC
+            // never sees a byte of a client that is not trusted.
             return Ok(start(worker, tls.incoming(listener, self.refused), ended));
         }
         let incoming = TcpListenerStream::new(listener);
+        // Without this option Nagle's algorithm would delay small answers, and
+        // clock comparisons would measure the delay.
         let incoming =
             incoming.map(|stream| stream.inspect(|stream| drop(stream.set_nodelay(true))));
         Ok(start(worker, incoming, ended))
@@ -224,12 +233,16 @@ pub fn serve_listener(
         if let Some(metrics) = listener.metrics.take() {
             metrics.start(&worker)?;
         }
+        // Metrics are taken out before: their server must start even if
+        // nobody ever connects to the worker.
         let (end, ended) = oneshot::channel::<()>();
         let mut serving = listener.start(&worker, ended)?;
         tokio::select! {
             _ = &mut serving => return Ok(()),
             () = until(&ends) => {}
         }
+        // The run is stopped first, while the server still answers: its controller can then fetch the
+        // record. After three seconds the process ends in any case.
         say_farewell(&worker).await;
         drop(end);
         let _ = tokio::time::timeout(ASK_EVERY, serving).await;
@@ -255,18 +268,24 @@ pub fn serve_stdio(
         let (end, ended) = oneshot::channel();
         let stream = join(tokio::io::stdin(), tokio::io::stdout());
         let io = Served::new(stream, Some(end));
+        // The stream has one connection and then waits forever. A stream that ended would make tonic
+        // shut down while the connection is still in use.
         let incoming = tokio_stream::once(Ok::<_, io::Error>(io)).chain(tokio_stream::pending());
         let router = builder().add_service(service(&worker));
         let serving = router.serve_with_incoming(incoming);
-        // The sender is dropped with the connection. The server itself would wait for a controller that is gone.
+        // The sender is dropped together with the connection, and that ends this process. The server itself
+        // would go on waiting for a controller that is gone.
         tokio::select! {
             _ = serving => {}
             _ = ended => {}
             () = until(&ends) => say_farewell(&worker).await,
         }
+        // Also after a lost connection: nobody will fetch the record, and a worker that
+        // ssh started must not go on loading the disk.
         worker.stop_run();
     });
-    // A read of standard input that nobody ends would keep the process.
+    // A blocking read of standard input cannot be cancelled. Without a time limit the runtime
+    // would wait for it, and the process would never end.
     runtime.shutdown_timeout(Duration::from_millis(200));
     Ok(())
 }

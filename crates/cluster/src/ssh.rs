@@ -40,6 +40,8 @@ impl Default for RemoteStart {
 impl RemoteStart {
     /// With what the user says in place of the defaults; `ssh` is split at blanks.
     pub fn of(ssh: Option<&str>, program: Option<&str>) -> RemoteStart {
+        // The options of ssh contain no quoted blanks in practice. A real shell would be needed for quotes,
+        // and it would run whatever else the text contains.
         let words = |ssh: &str| ssh.split_whitespace().map(str::to_owned).collect();
         let default = RemoteStart::default();
         RemoteStart {
@@ -73,18 +75,24 @@ impl SshWorker {
         let program = remote.ssh.first().map_or("ssh", String::as_str);
         let mut command = Command::new(program);
         command.args(remote.ssh.iter().skip(1));
-        // Several hosts cannot ask for passwords at one terminal, and a page has none: keys and agents only. An option
-        // that the user gave before these counts.
+        // Several hosts cannot ask for passwords at one terminal, and the page has no terminal at all. Only keys and
+        // agents work, so `BatchMode` turns a prompt into an error. ssh uses the first value of an option, so the
+        // user's own options, which stand before these, take precedence.
         command.args(["-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]);
+        // ssh ends after 30 s without an answer. A shorter limit would end the run of this host on a cut that TCP
+        // itself survives, and a run over ssh cannot be resumed.
         command.args(["-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=6"]);
         if let Some(port) = port {
             command.args(["-p", &port.to_string()]);
         }
         let worker = format!("{} worker --stdio", quoted(&remote.program));
+        // `--` ends the options. A destination that begins with a hyphen would otherwise be read as an option,
+        // and `-oProxyCommand=…` runs a program on this machine.
         command.args(["--", destination, &worker]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.kill_on_drop(true);
-        // Ctrl-C at the terminal is for this program alone: it stops the run, and ssh has to carry that.
+        // Ctrl-C at the terminal sends SIGINT to the whole process group. ssh gets its own group, because it
+        // must stay alive to carry the stop and the records.
         #[cfg(unix)]
         command.process_group(0);
         let cannot = |why: String| {
@@ -106,10 +114,13 @@ impl SshWorker {
 
     /// Why it does not answer, as far as ssh and the other machine say.
     pub(crate) async fn explain(&mut self, failure: Failure) -> Failure {
+        // The exit code gives the reason, and it exists only after ssh has ended. The wait has a limit: a
+        // worker may have refused the message while ssh is healthy.
         let ended = tokio::time::timeout(END_WITHIN, self.child.wait()).await;
         let code = ended.ok().and_then(Result::ok).and_then(|status| status.code());
         let Some(code) = code else { return failure };
-        // What it printed last may still be in the pipe; a child of its own may keep that open.
+        // The last lines may still be in the pipe. A background process that ssh started (`ControlMaster`)
+        // may hold the pipe open, so this wait has a limit, too.
         let _ = tokio::time::timeout(END_WITHIN, &mut self.listener).await;
         let SshWorker { destination, program, .. } = self;
         let printed = self.printed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,6 +158,8 @@ async fn listen(mut errors: ChildStderr, printed: Arc<Mutex<Vec<u8>>>) {
     while let Ok(read @ 1..) = errors.read(&mut part).await {
         let mut printed = printed.lock().unwrap_or_else(PoisonError::into_inner);
         printed.extend_from_slice(&part[..read]);
+        // Only the end is kept: a login banner may be long, and the error is the last line. The buffer
+        // stays bounded if a remote program prints without end.
         let excess = printed.len().saturating_sub(PRINTED_BYTES_MAX);
         printed.drain(..excess);
     }
@@ -155,6 +168,8 @@ async fn listen(mut errors: ChildStderr, printed: Arc<Mutex<Vec<u8>>>) {
 /// As the shell of the other machine reads it back.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./~".contains(c);
+    // A leading tilde must stay unquoted, because the remote shell expands it. Everything
+    // else that is not plain goes into single quotes.
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }

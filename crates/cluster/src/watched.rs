@@ -34,6 +34,8 @@ pub(crate) async fn watch_systems(
     let Some(every) = hosts.probe_every else { return Ok((Vec::new(), Vec::new())) };
     let (mut machines, mut sources) = (Vec::new(), Vec::new());
     for prober in &hosts.probers {
+        // Machines and programs are separated first, because connecting to machines needs the
+        // runtime and may fail before any probe has started.
         match prober {
             ProberAddress::Machine(address) => machines.push(address),
             ProberAddress::Metrics(source) => sources.push(source),
@@ -46,6 +48,8 @@ pub(crate) async fn watch_systems(
         let clock = connection.compare_clocks().await?;
         Ok::<_, Failure>((connection, clock))
     };
+    // All probers are reached before the first probe starts. If one of them cannot be reached,
+    // no machine keeps a probe that nobody would end.
     let probers = ask_all(machines.into_iter().map(open)).await;
     let probers = probers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let all = workers.map(|one| (one, true)).chain(probers.into_iter().map(|one| (one, false)));
@@ -54,6 +58,8 @@ pub(crate) async fn watch_systems(
         Ok::<_, Failure>(Watched { connection, probe, clock, is_worker, latest: Arc::default() })
     };
     let (mut watched, mut failure) = (Vec::new(), None);
+    // Failures are collected and not returned at once: the probes that did start must be
+    // ended, because each machine has only eight places.
     for started in ask_all(all.map(start)).await {
         match started {
             Ok(one) => watched.push(one),
@@ -84,6 +90,8 @@ impl Watched {
     /// Follows its samples in the background; it connects again after a cut.
     fn follow(&self) {
         let (mut connection, probe) = (self.connection.clone(), self.probe);
+        // The task holds a weak reference. When the run drops its `Watched`, the upgrade
+        // fails, and the task ends without a message.
         let latest = Arc::downgrade(&self.latest);
         tokio::spawn(async move {
             let mut heard = Instant::now();
@@ -117,6 +125,8 @@ impl Watched {
     /// Ends the probe. Times count from `origin_ns` of the controller's monotonic clock; from the first sample where
     /// that is `None`.
     pub(crate) async fn end(mut self) -> EndedProbe {
+        // The probe ends before the clocks are compared, so that the
+        // comparison does not delay its last sample.
         let ended = self.connection.end_probe(self.probe).await;
         let clock = match self.connection.compare_clocks().await {
             Ok(later) if ended.is_ok() => self.clock.and(later),
@@ -140,6 +150,8 @@ impl EndedProbe {
     /// As the result has it; times count from `origin_ns` of the controller's monotonic clock, or from the first sample.
     pub(crate) fn system(self, origin_ns: Option<i128>) -> ProbedSystem {
         let lost = self.ended.as_ref().err().map(|failure| failure.message.clone());
+        // Samples have the monotonic time of their own machine. The measured offset moves them to the clock
+        // of the controller, where the window of the run is.
         let system = self.ended.unwrap_or_default();
         let first = self.clock.to_controller(system.start_monotonic_ns);
         let origin = origin_ns.unwrap_or(first);

@@ -27,6 +27,8 @@ pub(crate) fn of_host(result: &RunResult) -> Option<WholeRun> {
 
 /// Adds the figures of all `hosts` together, of which each has a name, to `result`.
 pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: &[HostPart]) {
+    // The verdict on the tail and the cost of the tool do not depend on the window, so they
+    // come before the test of the requests outside it.
     result.p99_believable = tail(hosts);
     result.own_cost = own_cost(hosts);
     let outside = |(host, part): (&(&str, &RunResult), &HostPart)| {
@@ -37,6 +39,8 @@ pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: 
     let has_device = |(_, host): &(&str, &RunResult)| {
         host.energy_joules.is_some() || host.flash_operations.is_some()
     };
+    // Real targets have no device model. A note about missing
+    // energy would only confuse their users.
     if !hosts.iter().any(has_device) {
         return;
     }
@@ -49,6 +53,8 @@ pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: 
     }
     energy(result, hosts);
     flash(result, hosts);
+    // The power of a point can be added only if the points of all hosts begin at the same time. A host
+    // that began earlier has its points at other places.
     let aligned = parts.iter().all(|part| part.before.as_ps() == 0);
     let series: Vec<&[SeriesPoint]> = hosts.iter().map(|host| &*host.1.series).collect();
     if aligned {
@@ -61,6 +67,8 @@ fn sum<T>(hosts: &[(&str, &RunResult)], figure: impl Fn(&RunResult) -> Option<T>
 where
     T: std::ops::Add<Output = T>,
 {
+    // One host without the figure makes the sum unknown. A sum over the others
+    // would look like the figure of all hosts.
     let all: Option<Vec<T>> = hosts.iter().map(|host| figure(host.1)).collect();
     all?.into_iter().reduce(|sum, one| sum + one)
 }
@@ -80,7 +88,8 @@ fn energy(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
         })
     };
     let Some(mut energy) = all() else { return };
-    // Of the requests that the energy was spent on, with those outside the window.
+    // The energy was spent on all requests of each host, also on those outside the window.
+    // The quotient therefore uses the same requests.
     let requests: u64 = hosts.iter().map(|host| host.1.requests).sum();
     energy.per_request = (requests > 0).then(|| energy.total / requests as f64);
     let mean_s = result.latency_ns.as_ref().map(|latency| latency.all.mean / 1e9);
@@ -92,6 +101,8 @@ fn energy(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
     for row in hosts.iter().flat_map(|host| &host.1.energy_by_part) {
         let same =
             |other: &&mut EnergyRow| other.part == row.part && other.activity == row.activity;
+        // Hosts may simulate different devices. Rows with the same part and activity are added, and a
+        // part that only one host has keeps its own row.
         match result.energy_by_part.iter_mut().find(same) {
             Some(all) => {
                 all.joules += row.joules;
@@ -120,6 +131,8 @@ fn flash(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
     let victims: Vec<&GcVictims> =
         hosts.iter().filter_map(|host| host.1.gc_victims.as_ref()).collect();
     let blocks: f64 = victims.iter().map(|victims| victims.blocks as f64).sum();
+    // The mean is weighted by the number of blocks. A host that collected one block would otherwise
+    // count as much as a host that collected thousands.
     let valid: f64 = victims.iter().map(|victims| victims.valid_mean * victims.blocks as f64).sum();
     let mut counts = vec![0; victims.iter().map(|one| one.by_valid_share.len()).max().unwrap_or(0)];
     for one in victims {
@@ -134,7 +147,8 @@ fn write_amplification(hosts: &[(&str, &RunResult)]) -> Option<f64> {
     let (mut programs, mut pages) = (0.0, 0.0);
     for (_, host) in hosts {
         let of_host = host.flash_operations?.programs as f64;
-        // One that wrote nothing may still have cleaned.
+        // A host that wrote nothing may still have moved pages in garbage collection. Its
+        // programs count, and it adds no pages of the host.
         programs += of_host;
         pages += host.write_amplification.map_or(0.0, |factor| of_host / factor);
     }
@@ -145,6 +159,8 @@ fn write_amplification(hosts: &[(&str, &RunResult)]) -> Option<f64> {
 fn own_cost(hosts: &[(&str, &RunResult)]) -> Option<OwnCost> {
     let requests: f64 = hosts.iter().map(|host| host.1.requests as f64).sum();
     let mean = |pick: fn(&OwnCost) -> Option<f64>| {
+        // The cost of each host is a mean over its own requests. The product is the
+        // total again, and totals can be added.
         let all = sum(hosts, |host| Some(pick(host.own_cost.as_ref()?)? * host.requests as f64))?;
         (requests > 0.0).then(|| all / requests)
     };
@@ -172,6 +188,8 @@ fn tail(hosts: &[(&str, &RunResult)]) -> Option<TailVerdict> {
         return Some(TailVerdict { believable: false, reasons: against });
     }
     let (_, first) = verdicts().next()?;
+    // A good verdict needs a verdict of every host. A host without one may be
+    // the host whose tail cannot be believed.
     (verdicts().count() == hosts.len()).then(|| first.clone())
 }
 
@@ -180,6 +198,8 @@ fn power(all: &mut [SeriesPoint], hosts: &[&[SeriesPoint]]) {
     for (at, point) in all.iter_mut().enumerate() {
         let of_host = |series: &&[SeriesPoint]| {
             let other = series.get(at)?;
+            // Both hosts computed the time in floating point from the same grid. The tolerance of 1 ns allows for
+            // rounding and is far below any interval of a series.
             let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
             let same = near(other.start_seconds, point.start_seconds)
                 && near(other.length_seconds, point.length_seconds);

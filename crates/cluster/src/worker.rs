@@ -56,6 +56,8 @@ impl WorkerConsent {
             let help = "consent is given where the disk is: start the worker with it";
             return Err(Failure::usage(message).with_help(help).with_key("write.allowed"));
         };
+        // Only `allowed` comes from the controller; it can ask for less than the owner allows, and never for more.
+        // The serial numbers and other conditions come from this machine.
         Ok(RunSpec { write: WriteSpec { allowed: spec.write.allowed, ..write.clone() }, ..spec })
     }
 }
@@ -199,7 +201,8 @@ impl WorkerService {
         let in_use = |run: &CurrentRun| run.rows.as_ref().is_some_and(KeptRows::is_busy);
         let run = state.run.take_if(|run| run.heard.elapsed() > LEASE && !in_use(run));
         drop(state);
-        // Dropped without the lock: it waits for what is in flight.
+        // The run is dropped after the lock is released: dropping waits for requests in
+        // flight, and every other call needs the lock.
         drop(run);
     }
 
@@ -211,7 +214,11 @@ impl WorkerService {
     ) -> Result<(Runner, Provenance, Preparing, Option<KeptRows>), Failure> {
         let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
         let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
+        // `Unattended` refuses every question: a worker has no terminal. Consent was given
+        // when the worker was started, or it is missing.
         let mut prepared = resolve(&self.consent.apply(spec)?, &mut Unattended)?;
+        // Several workers of one machine may read the same target (docs/many_hosts.md). The exclusive
+        // lock of a single run would refuse the second worker.
         prepared.share_target();
         let keeps = prepared.asked().keep == Keep::All;
         let rows = keeps.then(|| KeptRows::create(&self.rows_in, number)).transpose()?;
@@ -231,6 +238,8 @@ impl WorkerService {
             )
             .with_help("name it among the probers, or start a worker there"));
         }
+        // The place is taken before the target is opened, under one lock. Two controllers at the
+        // same moment would otherwise both open the target.
         let mut state = self.state();
         if let Some(run) = &state.run {
             let message = format!("this worker has a run of {} already", run.controller);
@@ -260,7 +269,8 @@ impl WorkerService {
             let mut state = self.state();
             let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
             run.heard = Instant::now();
-            // Asked for again: the first answer may have been lost.
+            // The controller asks again if its connection broke after the record was made. The first answer may have
+            // been lost, so the record is kept until it is released.
             if let Some(record) = &run.record {
                 return Ok(Arc::clone(record));
             }
@@ -271,6 +281,8 @@ impl WorkerService {
         if let Some(provenance) = provenance {
             record_provenance(&mut measured.result, provenance);
         }
+        // The result has the start on the wall clock. The offset from the moment of `begin` leads back to the
+        // monotonic clock, also if the wall clock was set during the run.
         let start = measured.result.window.as_ref().map(|window| {
             let ns = i128::from(window.start_unix_ns) - unix_less_monotonic_ns;
             u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
@@ -322,7 +334,8 @@ impl Worker for WorkerService {
     async fn hello(&self, hello: Request<Hello>) -> Result<Response<Greeting>, Status> {
         #[cfg(target_os = "linux")]
         if let (Some(tls), Some(list)) = (&self.tls, &hello.get_ref().revoked) {
-            // Refused, the controller is told: it would believe that a stolen certificate is refused from now on.
+            // If the list cannot be stored, the controller must know it. It would otherwise believe that this
+            // worker refuses the stolen certificate from now on.
             tls.learn(list).map_err(|failure| status_of(&failure))?;
         }
         #[cfg(not(target_os = "linux"))]
@@ -377,7 +390,8 @@ impl Worker for WorkerService {
         let Watch { run: number, every_ms } = request.into_inner();
         let every = Duration::from_millis(u64::from(every_ms.clamp(10, 10_000)));
         self.with_runner(Some(number), Runner::look).ok_or_else(no_run)?;
-        // One snapshot at most waits for a slow controller; it gets the next one when it has taken that.
+        // At most one snapshot waits for a slow controller. When it has been taken, the controller
+        // gets the newest one, and memory does not grow.
         let (send, receive) = mpsc::channel(1);
         let service = self.clone();
         tokio::spawn(async move {
@@ -386,6 +400,8 @@ impl Worker for WorkerService {
                 let poll = |runner: &Runner| runner.poll();
                 let Some(snapshot) = service.with_runner(Some(number), poll) else { return };
                 let phase = snapshot.phase;
+                // A new phase is reported at once: the other hosts wait for the last one that becomes ready,
+                // and `every` would add up to 100 ms to the start.
                 let is_due = told.is_none_or(|(last, at)| last != phase || at.elapsed() >= every);
                 if is_due {
                     if send.send(Ok(HostSnapshot { snapshot })).await.is_err()

@@ -80,6 +80,8 @@ fn write(
         .iter()
         .filter_map(|(name, sample)| Some((sample.as_ref()?, labels(&[("host", name)]).ok()?)))
         .collect();
+    // Two steps, because `samples` borrows the labels: the first vector owns
+    // them, and the second one refers to it.
     let systems: Vec<_> = systems.iter().map(|(sample, labels)| (*sample, labels)).collect();
     to.samples(&systems)
 }
@@ -94,6 +96,8 @@ fn write_run(
     progress: &ClusterProgress,
 ) -> Result<(), OpenMetricsError> {
     let none = MetricLabels::default();
+    // The sum of all hosts has its own families. A query over `ssdyno_host_*` must
+    // not count the whole run as one more host.
     let merged = progress.merged();
     let told = merged.glance.as_deref().cloned().unwrap_or_default();
     to.info("ssdyno_run", "The run that these metrics describe.")?;
@@ -103,6 +107,8 @@ fn write_run(
     to.value(&labels(&facts)?, None, 1.0)?;
     to.state_set("ssdyno_run_phase", "How far the run is; that of the slowest host.")?;
     to.states(&none, &PHASES.map(|(phase, name)| (name, phase == run.phase)))?;
+    // The gauge is absent when no host prepares. A value of 1 would look like a preparation that has
+    // just ended, and a value of 0 like one that hangs.
     if let Some(share) = merged.preparing {
         let help = "Fraction of the preparation of the target that is done, 0 to 1.";
         to.gauge("ssdyno_run_prepared_fraction", "fraction", help)?;
@@ -127,6 +133,8 @@ fn write_run(
     let help =
         "Latencies of the requests without error after the ramp-up, in whole ns, rounded down.";
     to.histogram("ssdyno_run_latency_seconds", "seconds", help)?;
+    // The exact sum of nanoseconds is divided once. Prometheus computes a mean from `_sum` and `_count`,
+    // and a sum of rounded seconds would drift away from it.
     let sum = told.latency_ns_sum as f64 / 1e9;
     to.buckets(&none, &up_to(&told.histogram), told.histogram.total(), sum)
 }
@@ -155,6 +163,8 @@ fn write_hosts(
         Ok((labels(&[("host", name)])?, snapshot.phase, *silent, told))
     });
     let hosts = hosts.collect::<Result<Vec<_>, OpenMetricsError>>()?;
+    // OpenMetrics wants all lines of a family in one place, so each
+    // family has its own loop over the hosts.
     to.state_set("ssdyno_host_phase", "How far the run is on this host.")?;
     for (labels, now, ..) in &hosts {
         to.states(labels, &PHASES.map(|(phase, name)| (name, phase == *now)))?;
@@ -189,6 +199,8 @@ fn up_to(histogram: &Histogram) -> Vec<(f64, u64)> {
     let quarters = OCTAVES.flat_map(|octave| {
         (0..PER_OCTAVE).map(move |quarter| (1u64 << octave) + (quarter << octave) / PER_OCTAVE)
     });
+    // The histogram joins its bins to four in each octave. Finer bounds would multiply the size of each scrape, and
+    // interpolation within a bucket is already right within 25 %.
     let bins = histogram.bins(PER_OCTAVE as usize);
     let mut bins = bins.iter().peekable();
     let mut below = 0;
@@ -208,6 +220,8 @@ pub struct MetricsCache(Mutex<Option<(Instant, Arc<str>)>>);
 impl MetricsCache {
     /// The text that was made within the last 0.1 s, or that which `make` makes now.
     pub fn text(&self, make: impl FnOnce() -> String) -> Arc<str> {
+        // The lock is held while a text is made: of many clients at the same moment, one
+        // makes the text, and the others receive it.
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, text)) = kept.as_ref().filter(|(at, _)| at.elapsed() < MAKE_EVERY) {
             return Arc::clone(text);

@@ -76,7 +76,8 @@ impl MetricsListener {
     pub(crate) fn start(self, worker: &WorkerService) -> io::Result<()> {
         self.listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        // Without a thread for it there are no samples of the machine.
+        // If the system has no thread for a prober, the metrics of the run are still served. Two points
+        // are enough, because only the newest sample is read.
         let prober = Prober::start(ProberOptions { keep: 2, ..ProberOptions::default() }).ok();
         let machine = machine();
         let source =
@@ -98,6 +99,8 @@ struct Source {
 impl Source {
     fn text(&self) -> Arc<str> {
         self.cache.text(|| {
+            // `run_under_way` does not renew the lease: a scrape must not keep a
+            // run alive after its controller is gone.
             let run = self.worker.run_under_way();
             let sample = self.prober.as_ref().map(|prober| (self.machine.clone(), prober.latest()));
             let progress = ClusterProgress {
@@ -122,8 +125,12 @@ impl Source {
 
 async fn serve(listener: tokio::net::TcpListener, source: Arc<Source>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    // The slot is taken before `accept`. More clients than that wait in the queue of the kernel and
+    // cost this process neither memory nor file descriptors.
     while let Ok(slot) = Arc::clone(&slots).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
+            // `accept` fails at once while the process has no free file descriptors. Without a pause
+            // the loop would take a whole core from the load.
             tokio::time::sleep(REST).await;
             continue;
         };
@@ -132,11 +139,14 @@ async fn serve(listener: tokio::net::TcpListener, source: Arc<Source>) {
             let answer = service_fn(|request| answer(request, Arc::clone(&source)));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
+                // A client that sends its header one byte at a time would hold a slot forever. 16 such
+                // clients would hide the metrics from Prometheus.
                 .header_read_timeout(ASK_WITHIN)
                 .max_buf_size(REQUEST_BYTES_MAX)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), answer);
-            // What a client does wrong is its own affair.
+            // Errors of a client are ignored: they concern nobody else, and a log line
+            // for each would let a client fill the disk.
             let _ = tokio::time::timeout(END_WITHIN, connection).await;
             drop(slot);
         });
@@ -150,7 +160,8 @@ async fn answer(
     let refused = |status, why: &str| {
         respond(status, "text/plain; charset=utf-8", Bytes::from(format!("{why}\n")))
     };
-    // A page of another origin may reach loopback by a name whose address its owner changes.
+    // DNS rebinding: a web page of another origin may let its own name point to 127.0.0.1. Its `Host` header
+    // then contains that name, and the request is refused.
     if !is_called_loopback(request.headers()) {
         let why = "this server is not called so: ask 127.0.0.1, [::1] or localhost";
         return Ok(refused(StatusCode::MISDIRECTED_REQUEST, why));
@@ -164,6 +175,8 @@ async fn answer(
     if request.uri().path() != "/metrics" {
         return Ok(refused(StatusCode::NOT_FOUND, "the metrics are at /metrics"));
     }
+    // Making a text takes a lock and formats some kilobytes. The one thread of the runtime also carries the
+    // connections of controllers and must not wait for it.
     let made = tokio::task::spawn_blocking(move || source.text()).await;
     Ok(match made {
         Ok(text) => respond(StatusCode::OK, OPEN_METRICS_TYPE, Bytes::from(text.to_string())),
@@ -173,6 +186,8 @@ async fn answer(
 
 fn is_called_loopback(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    // `[::1]` contains colons itself. Only text after the last colon that is a port number is cut off;
+    // `::1` without brackets is not a valid `Host` header.
     let port = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
     is_loopback(port.map_or(host, |(name, _)| name))
 }

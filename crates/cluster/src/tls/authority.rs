@@ -57,6 +57,8 @@ fn params(name: &str, names: &[String], lasts: Duration) -> Result<CertificatePa
     let mut distinguished = DistinguishedName::new();
     distinguished.push(DnType::CommonName, name);
     params.distinguished_name = distinguished;
+    // The start lies an hour in the past. A worker whose clock is behind would otherwise
+    // refuse the new certificate as not yet valid.
     let now = SystemTime::now();
     params.not_before = (now - BEHIND).into();
     params.not_after = now.checked_add(lasts).unwrap_or(now).into();
@@ -71,7 +73,8 @@ fn file_in(directory: &Path) -> PathBuf {
 /// enrolled with the same key again.
 fn new_serial() -> Result<SerialNumber, Failure> {
     let mut bytes = Secret::random()?.bytes().to_vec();
-    // Positive, and of one length in DER: the first byte is neither 0 nor above 0x7f (RFC 5280, 4.1.2.2).
+    // The number must be positive, and it should have one length in DER: the first byte is
+    // therefore neither 0 nor above 0x7f (RFC 5280, 4.1.2.2).
     bytes[0] = bytes[0] & 0x3f | 0x40;
     Ok(SerialNumber::from(bytes))
 }
@@ -84,7 +87,8 @@ impl Authority {
         let authority = match Authority::open(directory)? {
             Some(authority) => authority,
             None => {
-                // If another process is faster, its authority counts.
+                // Two processes may create the authority at the same time. The file is linked without replacing, so
+                // the first one wins, and the second one reads the winner's file.
                 files::write(&file_in(directory), &Authority::create()?, false)?;
                 let gone = || failed(&"another process removed the authority");
                 Authority::open(directory)?.ok_or_else(gone)?
@@ -125,11 +129,15 @@ impl Authority {
     /// A new one, with its key.
     fn create() -> Result<String, Failure> {
         let key = KeyPair::generate().map_err(|error| failed(&error))?;
-        // Two authorities are told apart by their names, too.
+        // Two authorities also have different names. TLS finds the issuer by name first, and equal names
+        // would turn "another authority" into "bad signature".
         let name = format!("ssdyno authority {}", &hex(Secret::random()?.bytes())[..8]);
         let mut params = params(&name, &[], DAY * AUTHORITY_DAYS)?;
-        // It signs certificates of hosts, and no other authorities.
+        // The length of the path is 0: this authority signs certificates of hosts only, and
+        // no further authorities (RFC 5280, 4.2.1.9).
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        // `CrlSign` is needed for the list of revoked certificates: TLS refuses a list whose
+        // issuer may not sign lists (RFC 5280, 4.2.1.3).
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let certificate = params.self_signed(&key).map_err(|error| failed(&error))?;
         Ok(certificate.pem() + &key.serialize_pem())
@@ -148,9 +156,13 @@ impl Authority {
             Purpose::Server => ("ssdyno server", ExtendedKeyUsagePurpose::ServerAuth),
         };
         let mut params = params(name, names, lasts)?;
+        // The serial number is drawn for each certificate. A number derived from the key would still be on the list
+        // when a revoked worker enrols again with the same key.
         params.serial_number = Some(new_serial()?);
         params.is_ca = IsCa::ExplicitNoCa;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        // One purpose for each certificate: a stolen worker certificate is valid only for
+        // a server and can command no other worker.
         params.extended_key_usages = vec![usage];
         params.use_authority_key_identifier_extension = true;
         Ok(params.signed_by(key, &self.issuer).map_err(|error| failed(&error))?.pem())
@@ -170,6 +182,8 @@ impl Authority {
     /// Makes the certificate of the controller where there is none, it is of another authority, or ends soon.
     fn renew_controller(&self, directory: &Path) -> Result<(), Failure> {
         let path = Role::Controller.file(directory);
+        // A controller that another authority signed before would be refused by all workers. The file
+        // is replaced, although its own date may be good.
         if let Some(text) = files::read(&path)?
             && let Ok(identity) = Identity::of(Role::Controller, path.clone(), &text)
             && identity.chain[1] == self.certificate
@@ -208,6 +222,8 @@ pub(super) fn is_name(name: &str) -> bool {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         (1..=63).contains(&label.len()) && label.chars().all(plain) && !label.starts_with('-')
     };
+    // The controller has a name below `.invalid` while it enrols workers. A worker with the same name
+    // could act as the controller towards the next worker.
     let is_reserved = name.to_ascii_lowercase().ends_with(".invalid");
     name.parse::<IpAddr>().is_ok()
         || (name.len() <= 253 && name.split('.').all(label) && !is_reserved)

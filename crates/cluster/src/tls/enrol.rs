@@ -45,9 +45,12 @@ pub struct Enrolment {
 pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<Enrolment, Failure> {
     let token: Token = token.parse()?;
     check_names(names)?;
-    // Before the token is spent: it would be lost.
+    // The directory is made before the token is used. A directory that cannot be written would otherwise cost
+    // the token, and the user would need a new invitation.
     files::make_directory(directory)?;
     let file = Role::Worker.file(directory);
+    // The key is made here and never leaves this machine. The controller receives
+    // only a signing request with the public half.
     let key = KeyPair::generate().map_err(|error| broken(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| broken(&error))?;
@@ -59,13 +62,18 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
         asked.map_err(|failure| if_expired(&token, failure))?;
     let text = certificate + &authority + &key.serialize_pem();
     let identity = Identity::of(Role::Worker, file.clone(), &text)?;
+    // The handshake checked the certificate of the server. The answer contains the authority again, and this
+    // copy is the one that the worker will trust from now on.
     if fingerprint(&identity.chain[1]) != token.authority {
         let message = format!("{} gave a certificate of another authority", token.place());
         return Err(Failure::new(FailureKind::Failed, message)
             .with_help("ask for an invitation of your controller"));
     }
-    // That the key fits, too.
+    // This also checks that the key fits the certificate. A pair that does
+    // not fit must not replace a working file.
     server_config(&identity, None, ENROLMENT)?;
+    // The list comes before the certificate. A crash in between leaves a worker that refuses everybody; the other
+    // order would leave one that accepts a revoked controller.
     revoked::replace(directory, revoked.as_deref())?;
     files::write(&file, &text, true)?;
     Ok(Enrolment { file, names, valid_until: date(identity.ends_at()?) })
@@ -106,6 +114,8 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
             "it waits until one worker has enrolled or the time of the token is over; then make another invitation",
         )
     })?;
+    // The local address of this connection is one by which the controller can probably reach
+    // this worker, behind any number of interfaces.
     let here = tcp.local_addr().ok().map(|address| address.ip());
     let names = if names.is_empty() { names_of_this_machine(here) } else { names.to_vec() };
     let config = pinned_config(token.authority, ENROLMENT).map_err(|error| broken(&error))?;
@@ -130,6 +140,8 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
             Err(Failure::new(FailureKind::Failed, message))
         }
     }
+    // A refusal needs a new token in almost all cases. More exact
+    // help from a deeper layer is kept.
     .map_err(|failure| match failure.help {
         None => failure.with_help("make another invitation, and use its token within its time"),
         Some(_) => failure,

@@ -60,6 +60,8 @@ pub(super) fn record(directory: &Path, pem: &str, names: &[String]) -> Result<()
     let bad = |error: &dyn std::fmt::Display| {
         Failure::new(FailureKind::Failed, format!("cannot read a new certificate: {error}"))
     };
+    // The serial number is read back from the certificate as DER has it. The encoding may differ from the
+    // bytes that went in, and a revocation compares DER.
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| bad(&error))?;
     let (_, read) = X509Certificate::from_der(&der).map_err(|error| bad(&error))?;
     let line = Line {
@@ -75,6 +77,8 @@ pub(super) fn record(directory: &Path, pem: &str, names: &[String]) -> Result<()
 fn read(directory: &Path) -> Result<Vec<Line>, Failure> {
     let path = list_of(directory);
     let text = files::read_list(&path)?.unwrap_or_default();
+    // One damaged line stops the reading. Skipping it would hide a certificate that
+    // is valid and could not be revoked by name.
     let lines = text.lines().enumerate().map(|(index, line)| {
         let line: Line = serde_json::from_str(line).map_err(|error| (index, error.to_string()))?;
         match unhex_any(&line.serial) {
@@ -95,6 +99,8 @@ fn certificate(line: Line, revoked: &Revocations, now: i64) -> WorkerCertificate
     let serial: Serial = unhex_any(&line.serial).unwrap_or_default();
     let state = match revoked.time_of(&serial) {
         Some(time) => CertificateState::Revoked(time),
+        // An expired certificate needs no revocation: TLS refuses it already. Keeping it off the list keeps the
+        // list short, because nothing is ever removed from the list.
         None if line.ends_unix_s < now => CertificateState::Expired,
         None => CertificateState::Valid,
     };
@@ -132,6 +138,8 @@ pub fn enrolled_workers(directory: &Path) -> Result<Vec<WorkerCertificate>, Fail
 /// or cannot be written.
 pub fn revoke_worker(directory: &Path, name: &str) -> Result<Vec<WorkerCertificate>, Failure> {
     let authority = authority_in(directory)?;
+    // The lock covers reading and writing of the list. Two revocations at the same time would otherwise
+    // each write a list without the other's certificate.
     let _alone = Authority::lock(directory)?;
     let mut revoked = Revocations::read(directory, &authority.certificate)?;
     let now = now_unix_s();
@@ -153,6 +161,8 @@ pub fn revoke_worker(directory: &Path, name: &str) -> Result<Vec<WorkerCertifica
     for one in &valid {
         revoked.add(unhex_any(&one.serial).unwrap_or_default(), now);
     }
+    // The list is complete before it replaces the old one. A crash during the write leaves
+    // the old list, and the command can be repeated.
     revoked.write(directory, &authority)?;
     let taken = |one| WorkerCertificate { state: CertificateState::Revoked(now), ..one };
     Ok(valid.into_iter().map(taken).collect())
@@ -171,7 +181,8 @@ pub fn renew_controller(directory: &Path) -> Result<String, Failure> {
     let path = Role::Controller.file(directory);
     let text = files::read(&path)?.unwrap_or_default();
     let serial = Identity::of(Role::Controller, path.clone(), &text)?.serial()?;
-    // The list first: a controller that is killed in between has a certificate that nobody takes, and is renewed again.
+    // The list is written first. A controller that is killed in between has a certificate that nobody accepts, and
+    // the next `renew` repairs that. The other order would leave the stolen certificate valid.
     if revoked.time_of(&serial).is_none() {
         revoked.add(serial.clone(), now_unix_s());
         revoked.write(directory, &authority)?;

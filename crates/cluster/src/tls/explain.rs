@@ -48,6 +48,8 @@ pub(super) fn is_of_certificate(error: &io::Error) -> bool {
 /// What a controller says when the connection to the worker `name` failed.
 pub(super) fn by_client(name: &str, error: &io::Error) -> Failure {
     const ANOTHER: &str = "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it";
+    // Each cause has its own remedy, and the text of rustls names none. It is written for
+    // programmers of TLS, not for an owner of storage servers.
     match cause(error) {
         Some(Error::InvalidCertificate(error)) => bad_worker(name, error),
         Some(Error::AlertReceived(alert)) => refused(name, *alert),
@@ -93,6 +95,8 @@ fn bad_worker(name: &str, error: &CertificateError) -> Failure {
             format!("this controller revoked the certificate of the worker at {name}"),
             "if the worker is to be trusted again, enrol it with a new invitation, and start it again",
         ),
+        // A foreign authority with the same name gives a bad signature in place of an
+        // unknown issuer. Both mean the same to the user.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => failed(
             format!("the certificate of the worker at {name} is of another authority"),
             "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it",
@@ -124,6 +128,8 @@ fn refused(name: &str, alert: AlertDescription) -> Failure {
             format!("{name} says that the certificate of this controller was revoked"),
             "use the identity of the controller that was renewed",
         ),
+        // rustls sends `DecryptError` when the signature of the client's chain does not fit. For the user this is the
+        // same case as an authority that the worker does not know.
         AlertDescription::UnknownCA | AlertDescription::DecryptError => failed(
             format!(
                 "{name} does not know the authority of this controller: another one enrolled it"

@@ -24,27 +24,37 @@ pub(super) fn make_directory(directory: &Path) -> Result<(), Failure> {
 /// is there is kept, and `false` is given.
 pub(super) fn write(path: &Path, text: &str, replace: bool) -> Result<bool, Failure> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
+    // The temporary file lies in the same directory, because `rename` and
+    // `link` work only within one file system.
     name.push(format!(".{}.new", std::process::id()));
     let new = path.with_file_name(name);
     let written = (|| {
-        // One of a process of that number which was killed.
+        // A process with the same number may have been killed here. Its file could have other
+        // permissions, so it is removed and not reused.
         match std::fs::remove_file(&new) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
+        // `create_new` with mode 0600: the file is private from its first byte. A later `chmod`
+        // would leave a moment in which others can open it.
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;
+        // The data must be on the disk before the name points to it. After a loss of power the new name could
+        // otherwise hold an empty file, and the old key would be gone.
         file.sync_all()?;
         if replace {
             return std::fs::rename(&new, path).map(|()| true);
         }
+        // `link` fails if the name exists, in one step. A test followed by a rename would let
+        // two processes replace each other's authority.
         match std::fs::hard_link(&new, path) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
         }
     })();
-    // Renamed, it is gone.
+    // After a rename the temporary name is gone, and this removal finds nothing. After a
+    // link or an error it removes the second name.
     let _ = std::fs::remove_file(&new);
     written.map_err(|error| unwritable(path, &error))
 }
@@ -61,7 +71,8 @@ pub(super) fn remove(path: &Path) -> Result<(), Failure> {
 pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
     let appended = (|| {
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        // In one call, so that two processes do not mix their lines.
+        // One call for the whole line: with `O_APPEND` two
+        // processes then cannot mix their lines.
         file.write_all(text.as_bytes())?;
         file.sync_all()
     })();
@@ -100,6 +111,8 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
                 .with_key("identity"));
         }
     };
+    // ssh refuses a key file that others can read, for the same reason: the key may
+    // already be known, and going on would hide that.
     let mode = std::fs::metadata(path).map_or(0, |data| data.permissions().mode());
     if mode & 0o077 != 0 {
         let message = format!("others may read {name}, which holds a private key");

@@ -76,6 +76,8 @@ impl Identity {
     pub(super) fn of(role: Role, path: PathBuf, text: &str) -> Result<Identity, Failure> {
         let certificates: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+        // Exactly two certificates: the chain of this protocol has no intermediates. More of them
+        // would come from a file that another program made.
         let chain = certificates.ok().and_then(|list| <[_; 2]>::try_from(list).ok());
         let key = PrivateKeyDer::from_pem_slice(text.as_bytes()).ok();
         match (chain, key) {
@@ -120,6 +122,8 @@ impl Identity {
         let (from, to) = self.dates()?;
         let (name, path) = (self.role.name(), self.path.display());
         let now = ASN1Time::now().timestamp();
+        // TLS would refuse the certificate as well, but at the other end, and with an alert instead of a
+        // date. This message names the file and the remedy.
         if now > to {
             let message = format!("the certificate of this {name} expired on {}: {path}", date(to));
             return Err(Failure::new(FailureKind::Failed, message)

@@ -101,6 +101,8 @@ struct Gate {
 impl Gate {
     /// Whether `secret` lets in.
     fn check(&mut self, secret: &[u8]) -> Result<(), &'static str> {
+        // The limit is tested before the secret. After five wrong secrets even the right one is refused, because
+        // the place of the invitation is known to an attacker.
         if self.wrong >= WRONG_MAX {
             return Err("this invitation ended after too many wrong tokens");
         }
@@ -110,6 +112,8 @@ impl Gate {
                 "its token is not that of this invitation: it was used, has expired, or was never given",
             );
         }
+        // A wrong secret is counted before this test, so a stranger cannot find
+        // out whether an invitation was used.
         if self.used {
             return Err("its token was used already");
         }
@@ -127,6 +131,8 @@ impl Invitation {
         let InvitationOptions { listen, reach, valid_for, worker_days, names } = &options;
         check_names(names)?;
         if let Some(reach) = reach {
+            // The address goes into the token, and the worker connects to it. A pattern or a name
+            // with other characters could not be reached.
             check_names(&[reach.trim_matches(['[', ']']).to_owned()])?;
         }
         if !(Duration::from_secs(1)..=DAY).contains(valid_for) {
@@ -146,6 +152,8 @@ impl Invitation {
         let listener = TcpListener::bind(listen).map_err(taken)?;
         let port = listener.local_addr().map_err(taken)?.port();
         let authority = Authority::open_or_create(directory)?;
+        // The secret has 128 random bits, and an invitation allows five attempts. The expiry
+        // protects only against a token that was lost.
         let secret = Secret::random()?;
         let ends_unix_s =
             u64::try_from(now_unix_s()).unwrap_or_default().saturating_add(valid_for.as_secs());
@@ -193,6 +201,8 @@ impl Invitation {
             let mut clients: JoinSet<Result<EnrolledWorker, String>> = JoinSet::new();
             loop {
                 let is_over = Instant::now() >= self.ends;
+                // Expiry and interrupt are checked on each pass. The sleep of 50 ms in `select` makes
+                // sure that a pass comes, even if no client does.
                 if let Some(why) = self.desk.over(is_over, ends()) {
                     return Err(why);
                 }
@@ -205,6 +215,8 @@ impl Invitation {
                     Ok((tcp, peer)) = listener.accept(), if clients.len() < CLIENTS_MAX => {
                         let desk = self.desk.clone();
                         clients.spawn(async move {
+                            // One slow client must not hold the invitation. Each client has its own
+                            // task and its own limit of ten seconds.
                             let served = tokio::time::timeout(ASK_WITHIN, desk.serve(tcp, peer)).await;
                             let served = served.unwrap_or_else(|_| Err("it was too slow".to_owned()));
                             served.map_err(|why| format!("refused {peer}: {why}"))
@@ -235,7 +247,8 @@ fn enrolment_config(
     lasts: Duration,
 ) -> Result<ServerConfig, Failure> {
     let names = [CONTROLLER_NAME.to_owned()];
-    // Some more, so that a worker whose clock is ahead can enrol.
+    // The certificate lasts one day longer than the invitation. A worker whose
+    // clock is ahead by some hours can still enrol.
     let text = authority.issue(Purpose::Server, &names, lasts + DAY)?;
     server_config(&Identity::of(Role::Controller, path, &text)?, None, ENROLMENT)
 }
@@ -273,11 +286,13 @@ impl Desk {
             Err(why) => (Answer::Refused(why.clone()), Err(why)),
         };
         let sent = send(&mut stream, &answer).await;
-        // What is still on its way is sent before this end is closed.
+        // The shutdown sends what is still in the buffers. Closing the socket at once could reset the
+        // connection, and the worker would lose the answer.
         let _ = tokio::io::AsyncWriteExt::shutdown(&mut stream).await;
         match (sent, done) {
             (Err(error), Ok(_)) => {
-                // Its token is spent: whether the worker has its certificate is not known.
+                // The token is spent, but nobody knows whether the worker has its certificate. The
+                // invitation says so, and the user makes another one.
                 Err(format!("it was cut off when it got its certificate ({error})"))
             }
             (_, done) => done,
@@ -286,6 +301,8 @@ impl Desk {
 
     /// The certificate for who asks, and what it is for.
     fn decide(&self, question: Question) -> Result<(String, Vec<String>), String> {
+        // The gate is locked from the check to the mark. Two workers with the same token at the
+        // same moment would otherwise both be enrolled.
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         gate.check(&question.secret)?;
         let Desk { authority, directory, options, .. } = self;
@@ -294,12 +311,15 @@ impl Desk {
         if names.is_empty() {
             return Err("it has no name; give it one".to_owned());
         }
-        // The key alone counts, which the worker proves to have. What else it asks for is not looked at.
+        // Only the public key of the request counts, which the worker proves to own. Names, purposes and extensions
+        // in the request are ignored, because the worker could ask for anything.
         let request = CertificateSigningRequestParams::from_pem(&question.request)
             .map_err(|error| format!("its request is bad: {error}"))?;
         let lasts = DAY * options.worker_days;
         let signed = authority.sign(&request.public_key, Purpose::Server, &names, lasts);
         let certificate = signed.map_err(|failure| failure.message)?;
+        // The certificate is in the list before the worker has it. A certificate that is
+        // missing from the list could never be revoked.
         enrolled::record(directory, &certificate, &names).map_err(|failure| failure.message)?;
         gate.used = true;
         Ok((certificate, names))

@@ -50,6 +50,8 @@ pub(super) async fn send<T: Serialize>(
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
     ciborium::into_writer(message, &mut bytes).map_err(io::Error::other)?;
+    // The sender checks the same limit as the receiver. A message that is too long is then an error
+    // here, with a cause, and not a closed connection there.
     let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= BYTES_MAX);
     let length = length.ok_or_else(|| io::Error::other("a message is too long"))?;
     to.write_all(&length.to_be_bytes()).await?;
@@ -61,11 +63,14 @@ pub(super) async fn receive<T: DeserializeOwned>(
     from: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<T> {
     let length = from.read_u32().await?;
+    // The length comes from a client that has proved nothing yet. Without the limit four
+    // bytes would make this process reserve 4 GiB.
     if length > BYTES_MAX {
         return Err(io::Error::other("a message is too long"));
     }
     let mut bytes = vec![0; length as usize];
     from.read_exact(&mut bytes).await?;
-    // Not the error itself: it might quote what was said.
+    // The error of the parser is not passed on: it may quote a part of the
+    // message, and the message contains the secret.
     ciborium::from_reader(bytes.as_slice()).map_err(|_| io::Error::other("a message is garbled"))
 }

@@ -39,6 +39,8 @@ pub(super) fn pinned_config(
         .dangerous()
         .with_custom_certificate_verifier(verifier)
         .with_no_client_auth();
+    // A resumed session skips the certificates. Enrolment happens once,
+    // so resumption would save nothing.
     config.resumption = Resumption::disabled();
     config.alpn_protocols = vec![protocol.to_vec()];
     Ok(config)
@@ -60,6 +62,8 @@ impl ServerCertVerifier for PinnedAuthority {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        // Only the fingerprint in the token is trusted. The server sends its authority as an intermediate
+        // certificate, and the one with this fingerprint becomes the only root.
         let authority = intermediates.iter().find(|one| fingerprint(one) == self.fingerprint);
         let authority = authority.ok_or(CertificateError::UnknownIssuer)?;
         let mut roots = RootCertStore::empty();
@@ -67,6 +71,8 @@ impl ServerCertVerifier for PinnedAuthority {
         let provider = Arc::clone(&self.provider);
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().map_err(|error| Error::General(error.to_string()))?;
+        // No intermediates are passed on: the authority must have signed the
+        // certificate of the server directly.
         verifier.verify_server_cert(end_entity, &[], server_name, ocsp_response, now)
     }
 

@@ -47,8 +47,12 @@ pub(super) fn learn(directory: &Path, list: &str, identity: &Identity) -> Result
         Failure::new(FailureKind::Failed, message)
             .with_help("look at `revoked.pem` of the controller")
     })?;
+    // The lock is on the identity file and not on the list, because the list may
+    // not exist yet and is replaced by a rename.
     let _alone = files::lock(&identity.path)?;
     let known = Revocations::read(directory, authority)?;
+    // Nothing is ever removed from a list, so of two lists with the same signer the longer one is newer. A
+    // stolen controller key cannot bring back an old list.
     if told.revoked.len() > known.revoked.len() {
         files::write(&file_in(directory), list, true)?;
     }
@@ -91,7 +95,8 @@ impl Revocations {
             CertificateRevocationList::from_der(&signed).map_err(|error| error.to_string())?;
         let (_, issuer) =
             X509Certificate::from_der(authority).map_err(|error| error.to_string())?;
-        // Checked here, too: TLS would only say that it does not know the state of a certificate.
+        // The signature is checked here, too. TLS alone would only say that it does not know the state of a
+        // certificate, and the user could not find the damaged file.
         list.verify_signature(issuer.public_key())
             .map_err(|_| "the authority of this controller did not sign it".to_owned())?;
         let revoked = list.iter_revoked_certificates();
@@ -102,6 +107,8 @@ impl Revocations {
 
     /// When `serial` was revoked.
     pub(super) fn time_of(&self, serial: &[u8]) -> Option<i64> {
+        // A linear search: a controller revokes a handful of certificates, and the
+        // list is read once for each connection.
         self.revoked.iter().find(|(other, _)| other == serial).map(|(_, time)| *time)
     }
 
@@ -124,9 +131,11 @@ impl Revocations {
         let now = SystemTime::now();
         let params = CertificateRevocationListParams {
             this_update: now.into(),
-            // It counts as long as the authority does: a controller that cannot be told of a newer one keeps this.
+            // The list is valid as long as its authority. A worker without a network, which cannot receive
+            // a newer list, must not refuse everybody one day.
             next_update: (now + DAY * AUTHORITY_DAYS).into(),
-            // Nothing is ever taken off the list, so each has a greater number.
+            // Nothing is ever removed from the list, so its length grows with each change and serves
+            // as the number of the list (RFC 5280, 5.2.3).
             crl_number: SerialNumber::from(self.revoked.len() as u64),
             issuing_distribution_point: None,
             revoked_certs: certificates.collect(),

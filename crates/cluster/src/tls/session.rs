@@ -60,7 +60,8 @@ impl ClientTls {
     pub(crate) fn load(directory: &Path) -> Result<ClientTls, Failure> {
         let identity = Arc::new(Identity::read(Role::Controller, directory)?);
         let tls = ClientTls { identity, directory: directory.into() };
-        // An error shows before the first connection.
+        // The configuration is made once for nothing but its errors. A damaged file then shows before
+        // the first connection, with the name of the file.
         tls.config()?;
         Ok(tls)
     }
@@ -81,6 +82,8 @@ impl ClientTls {
             .with_webpki_verifier(verifier);
         let (chain, key) = (identity.chain.to_vec(), identity.key.clone_key());
         let mut config = builder.with_client_auth_cert(chain, key).map_err(unusable)?;
+        // Resumption is off: a resumed session would not check the certificate of a
+        // worker that was revoked in the meantime.
         config.resumption = Resumption::disabled();
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Ok(config)
@@ -93,7 +96,8 @@ impl ClientTls {
 
     /// Whether whoever listens at `host` and `port` speaks TLS.
     pub(crate) async fn is_spoken_at(host: &str, port: u16) -> bool {
-        // No certificate has this fingerprint: the answer is never trusted, and nothing is sent.
+        // No certificate has the fingerprint 0, so this handshake always fails. The kind of error shows whether
+        // the other end speaks TLS, and nothing is sent to it.
         let Ok(config) = pinned_config([0; 32], HTTP2) else { return false };
         let Ok(name) = ServerName::try_from(CONTROLLER_NAME) else { return false };
         let asking = async {
@@ -125,7 +129,8 @@ impl ClientTls {
                 .await
                 .map_err(|error| explain::unreachable(name, &error))?;
             let refused = |error: io::Error| explain::by_client(name, &error);
-            // A connection without delays is as good as one with.
+            // An error is ignored: the connection works without this
+            // option, only with more delay.
             let _ = tcp.set_nodelay(true);
             let connector = TlsConnector::from(Arc::new(config));
             let mut stream = connector.connect(server, tcp).await.map_err(refused)?;
@@ -136,6 +141,8 @@ impl ClientTls {
             match stream.read(&mut first).await {
                 Ok(0) => Err(refused(io::ErrorKind::UnexpectedEof.into())),
                 Ok(read) => {
+                    // The bytes that were read go in front of the rest of the stream. HTTP/2 begins with them, and
+                    // without them the connection would be out of step.
                     first.truncate(read);
                     let (from, to) = split(stream);
                     Ok(TokioIo::new(join(Cursor::new(first).chain(from), to)))
@@ -160,7 +167,8 @@ impl ServerTls {
     pub(crate) fn load(directory: &Path) -> Result<ServerTls, Failure> {
         let identity = Arc::new(Identity::read(Role::Worker, directory)?);
         let tls = ServerTls { identity, directory: directory.into() };
-        // An error shows before the first connection.
+        // The same test as on the side of the controller: a worker without a usable
+        // certificate must not start and then refuse everybody.
         tls.config()?;
         Ok(tls)
     }
@@ -191,14 +199,19 @@ impl ServerTls {
         listener: TcpListener,
         refused: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> ReceiverStream<io::Result<ServerStream>> {
+        // Handshakes run in tasks of their own. One client that sends nothing would otherwise
+        // keep all controllers out for five seconds.
         let (send, receive) = mpsc::channel(1);
         tokio::spawn(async move {
             let places = Arc::new(Semaphore::new(HANDSHAKES_MAX));
             loop {
+                // A place is taken before `accept`. Clients that only connect can therefore hold
+                // 64 sockets at most, each for five seconds.
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
                 let (tcp, peer) = match listener.accept().await {
                     Ok(accepted) => accepted,
-                    // Too many files are open, or the client is gone already.
+                    // The process has too many open files, or the client has gone away already. A short pause keeps
+                    // the loop from using a whole core until a file is closed.
                     Err(_) => {
                         tokio::time::sleep(Duration::from_millis(50)).await;
                         continue;
@@ -215,7 +228,8 @@ impl ServerTls {
                         Err(failure) => Err(failure.message),
                     };
                     match accepted {
-                        // With nobody at the other end the worker ends.
+                        // An error means that the server has stopped taking connections. The worker is ending, so
+                        // the connection is dropped without a message.
                         Ok(stream) => drop(send.send(Ok(stream)).await),
                         Err(why) => refused(&format!("refused {peer}: {why}")),
                     }
@@ -243,7 +257,8 @@ pub(super) fn server_config(
     };
     let (chain, key) = (identity.chain.to_vec(), identity.key.clone_key());
     let mut config = builder.with_single_cert(chain, key).map_err(unusable)?;
-    // A session that is resumed would not be checked again.
+    // TLS 1.3 tickets allow a client to resume a session, and a resumed session would not be
+    // checked against the list of revoked certificates.
     config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![protocol.to_vec()];
     Ok(config)

@@ -70,6 +70,8 @@ impl Token {
 
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string cannot fail. Two digits for each byte keep the length fixed, so
+        // that a token that was cut off is recognised.
         let _ = write!(text, "{byte:02x}");
         text
     })
@@ -78,6 +80,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 /// The bytes of pairs of hexadecimal digits; `None` for other texts, and without any.
 pub(super) fn unhex_any(text: &str) -> Option<Vec<u8>> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // Only ASCII digits are accepted: `from_str_radix` also takes a plus sign, and
+    // two texts for one secret would be a trap.
     if !is_hex || text.is_empty() || !text.len().is_multiple_of(2) {
         return None;
     }
@@ -92,6 +96,8 @@ fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {
 fn parse(text: &str) -> Option<Token> {
     let parts: Vec<&str> = text.trim().strip_prefix(SCHEME)?.split('/').collect();
     let [place, ends, authority, secret] = parts.as_slice() else { return None };
+    // The last colon separates the port, because an IPv6
+    // address contains colons itself.
     let (host, port) = place.rsplit_once(':')?;
     let port = port.parse().ok().filter(|port| *port > 0)?;
     if host.is_empty() {
