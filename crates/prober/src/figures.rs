@@ -35,14 +35,19 @@ pub(crate) enum Joining {
 impl Joining {
     pub(crate) fn join<const N: usize, F: Figures<N>>(self, a: F, b: F) -> F {
         let (a_ns, b_ns) = (a.covered_ns(), b.covered_ns());
+        // Each group has its own covered time: a source may be unreadable for a while, and its figures
+        // must not be spread over time that it did not cover.
         let covered_ns = a_ns.saturating_add(b_ns);
         let (mut values, others) = (a.values(), b.values());
         for (value, other) in values.iter_mut().zip(others) {
             *value = match self {
                 Joining::Maximum => value.max(other),
-                // Equal values stay what they are to the last bit.
+                // Equal values stay the same to the last bit. A sum of weighted halves would change a constant
+                // by a rounding error each time points are joined.
                 Joining::Mean if *value == other || covered_ns == 0 => *value,
                 Joining::Mean => {
+                    // This form needs one multiplication by a share between 0 and 1. The sum of two products
+                    // divided by the total would lose digits for long times.
                     let share = b_ns as f64 / covered_ns as f64;
                     *value + (other - *value) * share
                 }

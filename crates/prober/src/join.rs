@@ -17,6 +17,8 @@ impl Joining {
             sequence: later.sequence,
             monotonic_ns: later.monotonic_ns,
             unix_ns: later.unix_ns,
+            // The joined sample ends where the later one ends. Its interval is the sum, so the start
+            // follows from both, and joined points have no gaps.
             interval_ns: earlier.interval_ns.saturating_add(later.interval_ns),
             cpu: self.options(earlier.cpu, later.cpu),
             cores: self.maps(&earlier.cores, &later.cores),
@@ -35,6 +37,8 @@ impl Joining {
     fn options<const N: usize, F: Figures<N>>(self, a: Option<F>, b: Option<F>) -> Option<F> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.join(a, b)),
+            // A source that was unreadable in one of the samples keeps its figures with the time that they cover.
+            // Dropping them would lose the integral of the other sample.
             (a, b) => a.or(b),
         }
     }
@@ -44,6 +48,8 @@ impl Joining {
         earlier: &BTreeMap<K, F>,
         later: &BTreeMap<K, F>,
     ) -> BTreeMap<K, F> {
+        // The names of the later sample come first, so that at the limit the interfaces that exist now
+        // are kept, and those of removed containers are not.
         let mut all = later.clone();
         for (name, &figures) in earlier {
             if let Some(other) = all.get_mut(name) {

@@ -80,7 +80,11 @@ impl Prober {
     /// An option is out of range, or the system gives no thread.
     pub fn start(options: ProberOptions) -> Result<Prober, ProberError> {
         check(&options)?;
+        // The search for sensors takes longer than one sample. It happens once, before the first
+        // sample, so that the first sample is not late.
         let sensors = PowerSensors::find(&options.sources);
+        // The first reading is taken in the thread of the caller. A sample covers the time since the reading before
+        // it, so the series begins at this call and not at the start of a thread.
         let first = SystemCounters::read_with(&options.sources, &sensors);
         let shared = Arc::new(Mutex::new(Samples::new(&options, &first)));
         let (stop, stopped) = channel();
@@ -116,9 +120,12 @@ impl Prober {
     }
 
     fn end(&mut self) {
+        // Dropping the sender wakes the thread at once. A flag would be seen only
+        // after the interval, which may be an hour.
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // If it panicked, what it sampled before is still there.
+            // The thread may have panicked. The samples that it took before are still in the shared
+            // state, and they are worth more than an error.
             let _ = thread.join();
         }
     }
@@ -153,15 +160,23 @@ fn sample_until_stopped(
     let mut due = Instant::now() + interval;
     loop {
         let wait = due.saturating_duration_since(Instant::now());
+        // The channel never carries a message. Its end is the signal, and the timeout
+        // is the clock: one call waits for both.
         let ended = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+        // The CPU time of this thread is measured around each sample. The result
+        // shows what the observation itself cost.
         let cpu_before = clock::thread_cpu_ns();
         let now = read();
         let sample = now.since(&earlier);
+        // The last sample is taken at once and may be shorter than the interval. Nothing
+        // is missed by it, so the grid does not move.
         let missed = if ended { 0 } else { advance(&mut due, interval, Instant::now()) };
         {
             let mut samples = lock(shared);
             samples.missed += missed;
             samples.add(sample, now.errors());
+            // The cost is added after the sample, under the same lock: joining points is part
+            // of it, and a reader sees both or neither.
             let cpu = clock::thread_cpu_ns().zip(cpu_before);
             samples.cost.add(cpu.map(|(after, before)| after.saturating_sub(before)));
         }
@@ -175,7 +190,11 @@ fn sample_until_stopped(
 /// Moves `due` to its next multiple of `interval` after `now`; gives how many it skipped.
 fn advance(due: &mut Instant, interval: Duration, now: Instant) -> u64 {
     let late = now.saturating_duration_since(*due);
+    // The grid stays at whole multiples of the interval after the start. A new start at each late
+    // sample would let the samples drift on a busy machine.
     let missed = (late.as_nanos() / interval.as_nanos().max(1)).min(u128::from(u32::MAX)) as u32;
+    // `missed` intervals fit into `u32`, because the interval is at least 10
+    // ms: 2^32 of them are more than a year.
     *due += interval * missed + interval;
     u64::from(missed)
 }
@@ -213,6 +232,8 @@ impl Samples {
 
     fn note(&mut self, errors: &[SourceError]) {
         for error in errors {
+            // The errors are kept by file, and only the last one of each. A sensor that fails in every
+            // sample would otherwise fill the memory in a long run.
             if self.errors.len() < ERRORS_MOST || self.errors.contains_key(&error.file) {
                 self.errors.insert(error.file.clone(), error.clone());
             }
@@ -224,6 +245,8 @@ impl Samples {
         self.taken += 1;
         sample.sequence = self.taken;
         if self.recent.len() >= RECENT_MOST {
+            // A reader that is slower than 256 samples misses some of them. The figures are still
+            // in the series, which never loses an integral.
             self.recent.pop_front();
         }
         self.recent.push_back(sample.clone());

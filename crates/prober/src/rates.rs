@@ -31,6 +31,8 @@ impl SystemCounters {
     /// between. If `earlier` is not earlier, all rates are missing. RAPL counters wrap after 262 kJ, say: an interval
     /// of more than one wrap (20 minutes at 200 W) gives too little power.
     pub fn since(&self, earlier: &SystemCounters) -> SystemSample {
+        // Every source has its own two times. The thread may have been interrupted between two sources, and
+        // one common interval would give wrong rates for both.
         let stat = Span::of(&earlier.stat, &self.stat);
         let disks = Span::of(&earlier.disks, &self.disks);
         SystemSample {
@@ -85,6 +87,8 @@ struct Span<'a, T> {
 impl<'a, T> Span<'a, T> {
     fn of(earlier: &'a Option<Reading<T>>, later: &'a Option<Reading<T>>) -> Option<Span<'a, T>> {
         let (earlier, later) = (earlier.as_ref()?, later.as_ref()?);
+        // Two readings in the same nanosecond, or in the wrong order, give no rate. A division by zero
+        // would put infinity into a result that JSON cannot hold.
         let ns = later.monotonic_ns.checked_sub(earlier.monotonic_ns).filter(|ns| *ns > 0)?;
         Some(Span { ns, before: &earlier.value, after: &later.value })
     }
@@ -95,6 +99,8 @@ impl<'a, T> Span<'a, T> {
         pick: impl Fn(&'a T) -> &'a BTreeMap<K, C>,
         figures: impl Fn(u64, &C, &C) -> Option<F>,
     ) -> BTreeMap<K, F> {
+        // A name that only one reading has came or went in between. Its counter at the
+        // other end is unknown, so it has no rate.
         let before = pick(self.before);
         let both = pick(self.after).iter().filter_map(|(name, after)| {
             Some((name.clone(), figures(self.ns, before.get(name)?, after)?))
@@ -112,6 +118,8 @@ fn of_disks<F>(
     span.each(
         |all| all,
         |ns, before, after| {
+            // A device that was removed and replaced may have the same name. Its numbers differ, or its counters
+            // went back, and both readings describe different drives.
             let same = before.device == after.device
                 && before.counts.iter().zip(after.counts).all(|(before, after)| *before <= after);
             if same { figures(ns, before, after) } else { None }
@@ -131,6 +139,8 @@ fn figures_of<const N: usize, F: Figures<N>>(
 fn rates<const N: usize>(ns: u64, before: &[u64; N], after: &[u64; N]) -> Option<[f64; N]> {
     let mut rates = [0.0; N];
     for (rate, (before, after)) in rates.iter_mut().zip(before.iter().zip(after)) {
+        // If one counter of a group went back, the whole group was reset. The others may be above their old values by
+        // now, and their rates would be wrong without a sign of it.
         *rate = per_second(ns, after.checked_sub(*before)?);
     }
     Some(rates)
@@ -149,7 +159,8 @@ fn time_rates<const N: usize>(ns: u64, before: &[u64; N], after: &[u64; N]) -> O
     for (rate, (before, after)) in rates.iter_mut().zip(before.iter().zip(after)) {
         let ms = match after.checked_sub(*before) {
             Some(ms) => ms,
-            // As sequence numbers are compared: more than half of the range is a step back.
+            // The counters have 32 bits and wrap. As with sequence numbers in TCP, a step of more than
+            // half of the range is a step back, that is, a reset.
             None if *before < WRAP => Some(after + WRAP - before).filter(|ms| *ms < WRAP / 2)?,
             None => return None,
         };
@@ -162,7 +173,8 @@ fn disk_rates(ns: u64, before: &DiskCounters, after: &DiskCounters) -> Option<Di
     let [reads, sectors_read, writes, sectors_written] = rates(ns, &before.counts, &after.counts)?;
     let [read, write, busy, weighted] = time_rates(ns, &before.times_ms, &after.times_ms)?;
     let in_flight = after.in_flight as f64;
-    // The kernel rounds to milliseconds at other moments than ours, so the quotient may be greater than 1.
+    // The kernel rounds to milliseconds at other moments than this program reads, so the quotient can be a
+    // little above 1. A busy share above 1 means nothing.
     let busy = busy.min(1.0);
     let values = [
         reads,
@@ -183,11 +195,14 @@ fn fractions(ns: u64, before: &CpuTicks, after: &CpuTicks) -> Option<CpuFraction
     for (kind, ticks) in ticks.iter_mut().enumerate() {
         *ticks = match after[kind].checked_sub(before[kind]) {
             Some(ticks) => ticks,
+            // The kernel estimates idle and iowait, and both may go back a little (proc_stat(5)). Ten ticks are
+            // accepted; a core that was offline goes back by more.
             None if IDLE.contains(&kind) && before[kind] - after[kind] <= IDLE_TICKS_BACK_MOST => 0,
             None => return None,
         };
     }
-    // A quotient of ticks needs no clock of ours.
+    // The quotient of ticks needs no clock of this program. The ticks of all kinds together
+    // are the time, so the fractions add up to 1.
     let all: f64 = ticks.iter().map(|ticks| *ticks as f64).sum();
     (all > 0.0).then(|| CpuFractions::new(ns, ticks.map(|ticks| ticks as f64 / all)))
 }
@@ -195,6 +210,8 @@ fn fractions(ns: u64, before: &CpuTicks, after: &CpuTicks) -> Option<CpuFraction
 fn power(ns: u64, before: &PowerReading, after: &PowerReading) -> Option<SensorLevel> {
     let watts = match (before, after) {
         (PowerReading::Meter { microwatts }, PowerReading::Meter { microwatts: later }) => {
+            // A meter has no integral. The mean of both ends is the trapezoidal rule, and it
+            // is exact for power that changes steadily.
             (*microwatts as f64 + *later as f64) / 2e6
         }
         (
@@ -211,6 +228,8 @@ fn counted_watts(ns: u64, before: u64, after: u64, wraps_at: Option<u64>) -> Opt
     match after.checked_sub(before) {
         Some(microjoules) => Some(watts(microjoules)),
         None => {
+            // A wrap and a reset look the same. After a reset the difference would be up to 262 kJ; a power above
+            // that of any zone shows it, and the figure is dropped.
             let wrapped = watts(wraps_at?.checked_sub(before)?.checked_add(after)?);
             (wrapped <= ZONE_WATTS_MOST).then_some(wrapped)
         }
@@ -219,6 +238,7 @@ fn counted_watts(ns: u64, before: u64, after: u64, wraps_at: Option<u64>) -> Opt
 
 fn stalled(ns: u64, before: &[u64; 1], after: &[u64; 1]) -> Option<StalledTime> {
     let [microseconds] = rates(ns, before, after)?;
-    // The kernel's clock is not ours: a stall of the whole interval may be a little longer than it.
+    // The kernel's clock for stalls is not the clock of this program. A stall over the whole
+    // interval may be a little longer than the interval.
     Some(StalledTime::new(ns, [(microseconds / 1e6).min(1.0)]))
 }

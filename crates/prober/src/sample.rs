@@ -80,6 +80,8 @@ figures! {
 impl CpuFractions {
     /// Everything but idle time and time given to others, 0 to 1.
     pub fn busy_fraction(&self) -> f64 {
+        // The sum of the other fractions would differ from this by the rounding of five numbers.
+        // `clamp` removes the rest, which may be below zero.
         (1.0 - self.idle_fraction - self.iowait_fraction - self.steal_fraction).clamp(0.0, 1.0)
     }
 }

@@ -35,6 +35,8 @@ impl SystemPoint {
         SystemPoint {
             samples: self.samples.saturating_add(later.samples),
             mean: Joining::Mean.samples(&self.mean, &later.mean),
+            // The maximum of means would lose the peaks. Each joined point therefore keeps the
+            // maximum over all of its samples beside the mean.
             max: Some(Box::new(Joining::Maximum.samples(self.max(), later.max()))),
         }
     }
@@ -79,6 +81,8 @@ impl SystemSeries {
             of: fn(&SystemSample) -> &BTreeMap<String, F>,
         ) -> BTreeSet<String> {
             let all = points.iter().flat_map(|point| of(&point.mean));
+            // The means suffice for the test: figures are never negative, so a mean of
+            // zero says that all samples were zero.
             let moved =
                 all.filter(|(_, figures)| figures.values().iter().any(|value| *value != 0.0));
             moved.map(|(name, _)| name.clone()).collect()
@@ -124,19 +128,23 @@ impl PointStore {
             return;
         }
         self.whole.push(point);
-        // One place is for the point that is not whole.
+        // One place is kept for the point that is not yet whole. With it,
+        // `points` never returns more than `keep`.
         if self.whole.len() >= self.keep {
             self.join_pairs();
         }
     }
 
     fn join_pairs(&mut self) {
+        // Joining all pairs at once keeps every point equally long. Joining only the oldest
+        // points would give an axis with two scales.
         self.per_point *= 2;
         let mut joined = Vec::with_capacity(self.keep);
         for pair in std::mem::take(&mut self.whole).chunks(2) {
             match pair {
                 [earlier, later] => joined.push(earlier.join(later)),
-                // An odd number: half of the next point.
+                // The last one of an odd number has no partner. It becomes the beginning of the next
+                // point, because its samples are half of one.
                 rest => self.pending = rest.first().cloned(),
             }
         }

@@ -79,9 +79,13 @@ impl SourceText {
 
 fn read_limited(file: &Path) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(4096);
+    // A file of procfs has no length, and a wrong path may lead to an endless one such as `/dev/zero`.
+    // The limit is 16 times the largest known `/proc/stat`.
     File::open(file)?.take(FILE_BYTES_MOST).read_to_end(&mut bytes)?;
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text,
+        // Names of devices may contain any byte. Replacement characters keep the line readable; a
+        // number with such a byte in it is refused below.
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
 }
@@ -102,8 +106,11 @@ impl SourceLine<'_> {
     /// `word` as a number; `None` is a line that ends too early.
     pub(crate) fn number(&self, word: Option<&str>, what: &str) -> Result<u64, SourceError> {
         let word = word.ok_or_else(|| self.error(format!("the line ends before {what}")))?;
-        // `u64::from_str` accepts a plus sign, which the kernel never writes.
+        // `u64::from_str` also accepts a plus sign. The kernel never writes one, so a
+        // plus sign shows a file of another kind.
         let digits = word.bytes().all(|byte| byte.is_ascii_digit());
+        // An empty word passes the test for digits and then fails to parse, and so does a number
+        // above 64 bits. Both are errors and never zero.
         let number = if digits { word.parse().ok() } else { None };
         number.ok_or_else(|| self.error(format!("{what} is `{word}`, which is not a number")))
     }

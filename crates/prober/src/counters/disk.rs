@@ -30,11 +30,14 @@ fn disk(line: &SourceLine<'_>) -> Result<(String, DiskCounters), SourceError> {
     let mut words = line.text.split_ascii_whitespace().peekable();
     let device = line.numbers(&mut words, "device number")?;
     let name = words.next().ok_or_else(|| line.error("the line ends before the name"))?;
-    // Merged requests, which nobody asked for, are left out.
+    // Merged requests are left out: the block layer made one request of two neighbours, and the
+    // merged one was never served by the drive itself.
     let [reads, _, sectors_read, read_ms] = line.numbers(&mut words, "counter of reads")?;
     let [writes, _, sectors_written, write_ms] = line.numbers(&mut words, "counter of writes")?;
     let [in_flight, busy_ms, weighted_ms] = line.numbers(&mut words, "counter of requests")?;
     let mut discards = None;
+    // Discards exist since Linux 4.18 and flushes since Linux 5.5. An older kernel
+    // ends the line here, and that is not an error.
     if words.peek().is_some() {
         let [count, _, sectors, ms] = line.numbers(&mut words, "counter of discards")?;
         discards = Some(([count, sectors], [ms]));
@@ -49,6 +52,8 @@ fn disk(line: &SourceLine<'_>) -> Result<(String, DiskCounters), SourceError> {
         counts: [reads, sectors_read, writes, sectors_written],
         times_ms: [read_ms, write_ms, busy_ms, weighted_ms],
         in_flight,
+        // Later kernels may append further columns. They are ignored: the meaning of the
+        // columns before them never changes (iostats.rst).
         discards,
         flushes,
     };

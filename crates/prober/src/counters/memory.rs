@@ -14,9 +14,13 @@ pub(super) fn read(sources: &Sources) -> Result<[u64; LEVELS.len()], SourceError
         let Some((name, rest)) = line.text.split_once(':') else {
             return Err(line.error("there is no `:` after the name"));
         };
+        // `/proc/meminfo` has some fifty lines, and their order differs between
+        // kernels. The lines are therefore found by name.
         let Some(index) = LEVELS.iter().position(|level| *level == name) else { continue };
         let mut words = rest.split_ascii_whitespace();
         let kib = line.number(words.next(), name)?;
+        // All lines have been in kB for decades. If a kernel ever changes the unit, an error is better
+        // than figures that are wrong by a factor of 1024.
         if words.next() != Some("kB") {
             return Err(line.error(format!("{name} is not in kB")));
         }
@@ -43,5 +47,7 @@ pub(super) fn read_swap(sources: &Sources) -> Result<Option<[u64; 2]>, SourceErr
         };
         *wanted = Some(line.number(words.next(), "the number of pages")?);
     }
+    // A kernel without swap has neither line. One line alone would be half of a
+    // figure, and the group is missing then.
     Ok(pages_in.zip(pages_out).map(<[u64; 2]>::from))
 }

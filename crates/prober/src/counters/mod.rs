@@ -58,6 +58,8 @@ impl SystemCounters {
     pub fn read_with(sources: &Sources, sensors: &PowerSensors) -> SystemCounters {
         let mut errors = Vec::new();
         let mut now = SystemCounters {
+            // The two clocks of the sample are read before the sources. They mark the beginning of the
+            // reading; each source adds its own time when it is read.
             monotonic_ns: clock::monotonic_ns(),
             unix_ns: clock::unix_ns(),
             stat: reading(&mut errors, || stat::read(sources).map(Some)),
@@ -101,10 +103,14 @@ fn reading<T>(
     errors: &mut Vec<SourceError>,
     read: impl FnOnce() -> Result<Option<T>, SourceError>,
 ) -> Option<Reading<T>> {
+    // The time is taken before the file is opened: on a busy machine the thread may wait between two
+    // sources for longer than the interval of the samples.
     let monotonic_ns = clock::monotonic_ns();
     match read() {
         Ok(value) => value.map(|value| Reading { monotonic_ns, value }),
         Err(error) => {
+            // An error of one source is kept beside the others. A machine with a broken sensor
+            // still has its processors, disks and networks.
             errors.push(error);
             None
         }

@@ -14,18 +14,21 @@ pub(super) fn read(sources: &Sources) -> Result<BTreeMap<String, [u64; 8]>, Sour
     let mut lines = 0;
     for line in source.lines() {
         lines += 1;
+        // The header is checked because it is the only sign of the format. Without it a file of another
+        // kind would give figures under the names of interfaces.
         if lines <= HEADER_LINES {
             if !line.text.contains('|') {
                 return Err(line.error("this is not the header of the file"));
             }
             continue;
         }
-        // The first number may follow the colon without a blank, and names may have a colon in them.
+        // The last colon ends the name: an alias such as `eth0:1` has a colon itself, and a large
+        // first counter follows the colon without a blank.
         let Some((name, counters)) = line.text.rsplit_once(':') else {
             return Err(line.error("there is no `:` after the name of the interface"));
         };
-        // Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast. Sent: the first four again, and
-        // fifo, colls, carrier, compressed.
+        // Received: bytes, packets, errs, drop, fifo, frame, compressed, multicast. Sent: the same first four, then
+        // fifo, colls, carrier, compressed. All 16 are parsed, so that a line with fewer columns is an error.
         let mut words = counters.split_ascii_whitespace();
         let all: [u64; 16] = line.numbers(&mut words, "counter")?;
         let [a, b, c, d, _, _, _, _, e, f, g, h, ..] = all;

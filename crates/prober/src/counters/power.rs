@@ -28,8 +28,12 @@ impl PowerSensors {
     pub fn find(sources: &Sources) -> PowerSensors {
         let mut sensors = PowerSensors::default();
         for (place, zone) in entries(&sources.sys.join("class/powercap")) {
+            // Some zones have a name and no counter of energy, such as the control type `intel-rapl` itself.
+            // Only zones with the file `energy_uj` can be sampled.
             if zone.join("energy_uj").exists() {
                 let name = first_line(zone.join("name"));
+                // Two sockets have zones with the same name (`package-0` in two trees). The directory in brackets
+                // makes the names unique, because the map has one entry for each name.
                 let name = name.map_or_else(|| place.clone(), |name| format!("{name} ({place})"));
                 sensors.zones.push((name, zone));
             }
@@ -37,10 +41,13 @@ impl PowerSensors {
         for (place, monitor) in entries(&sources.sys.join("class/hwmon")) {
             let name = first_line(monitor.join("name")).unwrap_or(place);
             for (file, path) in entries(&monitor) {
+                // A sensor has many files (`power1_cap`, `power1_label`, …). Only the
+                // input and the average are measurements.
                 let Some((power, "input" | "average")) = file.split_once('_') else { continue };
                 let number = power.strip_prefix("power").unwrap_or_default();
                 let sensor = format!("{name} {power}");
-                // A sensor with both has its average first in the alphabet.
+                // A sensor may have both files. The directory is sorted, so the average comes first and is kept: an
+                // instantaneous value misses everything between two samples.
                 let known = sensors.meters.last().is_some_and(|(other, _)| *other == sensor);
                 if number.parse::<u16>().is_ok() && !known {
                     sensors.meters.push((sensor, path));
@@ -54,6 +61,8 @@ impl PowerSensors {
     pub(super) fn read(&self) -> Result<Option<BTreeMap<String, PowerReading>>, SourceError> {
         let mut readings = BTreeMap::new();
         for (name, zone) in &self.zones {
+            // Since 2020 only root may read RAPL counters (CVE-2020-8694). A zone that cannot be read is missing
+            // without an error, because the user can do nothing about each sample.
             let Some(microjoules) = number(zone.join("energy_uj"))? else { continue };
             let wraps_at = number(zone.join("max_energy_range_uj"))?;
             readings.insert(name.clone(), PowerReading::Counter { microjoules, wraps_at });
@@ -62,6 +71,8 @@ impl PowerSensors {
             let Some(microwatts) = number(file.clone())? else { continue };
             readings.insert(name.clone(), PowerReading::Meter { microwatts });
         }
+        // A machine with sensors that nobody may read gives `None`, the same as a machine without sensors. An
+        // empty map would look like a machine that draws no power.
         Ok((!readings.is_empty()).then_some(readings))
     }
 }
@@ -72,6 +83,8 @@ fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
     let mut entries: Vec<(String, PathBuf)> = entries
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
         .collect();
+    // The kernel lists a directory in any order. Sorted names keep the order of figures, and of the
+    // rule for averages above, the same on each start.
     entries.sort_unstable();
     entries
 }
@@ -83,6 +96,8 @@ fn first_line(file: PathBuf) -> Option<String> {
 
 /// The number in a file; `None` if it is not there or may not be read.
 fn number(file: PathBuf) -> Result<Option<u64>, SourceError> {
+    // A sensor may disappear between the search and the reading, for example with a
+    // hot-plugged card. That is no error of the other sensors.
     let Ok(source) = SourceText::read(file) else { return Ok(None) };
     let line = source.lines().next().ok_or_else(|| source.ends_before("a number"))?;
     line.number(Some(line.text.trim()), "the reading").map(Some)

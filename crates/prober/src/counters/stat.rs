@@ -30,12 +30,16 @@ pub(super) fn read(sources: &Sources) -> Result<StatCounters, SourceError> {
     let mut cpu = None;
     let mut cores = BTreeMap::new();
     let mut single = [None; SINGLE.len()];
+    // The lines `cpu0`, `cpu1`, … list only the cores that are online, so their numbers may have
+    // gaps. The line `cpu` is the sum of all of them.
     for line in source.lines() {
         let mut words = line.text.split_ascii_whitespace();
         let Some(name) = words.next() else { continue };
         if let Some(index) = SINGLE.iter().position(|single| *single == name) {
             single[index] = Some(line.number(words.next(), name)?);
         } else if let Some(core) = name.strip_prefix("cpu") {
+            // Kernels append columns (guest, guest_nice). They are parts of user and nice, so adding them
+            // would count the time of virtual machines twice.
             let ticks: CpuTicks = line.numbers(&mut words, "time")?;
             if core.is_empty() {
                 cpu = Some(ticks);
@@ -45,6 +49,8 @@ pub(super) fn read(sources: &Sources) -> Result<StatCounters, SourceError> {
         }
     }
     let cpu = cpu.ok_or_else(|| source.ends_before("cpu"))?;
+    // All five lines are in every kernel that this program supports. A missing line means that the
+    // file was cut off, and the whole source is refused.
     let known = |index: usize| single[index].ok_or_else(|| source.ends_before(SINGLE[index]));
     Ok(StatCounters {
         cpu,
@@ -56,5 +62,7 @@ pub(super) fn read(sources: &Sources) -> Result<StatCounters, SourceError> {
 
 fn core_number(line: &SourceLine<'_>, core: &str) -> Result<u32, SourceError> {
     let number = line.number(Some(core), "the number of a core")?;
+    // A number above `u32` can only come from a damaged file. It must not become
+    // the number of another core by truncation.
     u32::try_from(number).map_err(|_| line.error(format!("there is no core {number}")))
 }

@@ -21,6 +21,8 @@ impl MetricLabels {
         let mut all: Vec<(String, String)> = Vec::new();
         for (name, value) in labels {
             let name = name.into();
+            // A label of the caller with the name `disk` would collide with the label of a disk's own figures,
+            // and a scrape with a label twice is invalid as a whole.
             let problem = if !is_label_name(&name) {
                 "is not a name: use letters, digits and `_`, and begin with no digit"
             } else if OWN.contains(&name.as_str()) {
@@ -31,6 +33,8 @@ impl MetricLabels {
                 all.push((name, value.into()));
                 continue;
             };
+            // Labels are not lines of a text, so there is no
+            // line number; zero says so.
             return Err(OpenMetricsError { line: 0, problem: format!("label `{name}` {problem}") });
         }
         Ok(MetricLabels(all))

@@ -74,10 +74,13 @@ pub struct MetricPoint {
 pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsError> {
     let mut points = Vec::new();
     let mut family = Family::default();
-    // Only a line feed ends a line: a carriage return may be part of a label.
+    // Only a line feed ends a line. A carriage return may be part of a
+    // label, and `str::lines` would remove it.
     let mut lines = text.split('\n').enumerate();
     for (index, line) in lines.by_ref() {
         let at = |problem| OpenMetricsError { line: index + 1, problem };
+        // Nothing may follow `# EOF`. Text after it means that two answers were glued together, and
+        // the second one would be lost without a message.
         if line == "# EOF" {
             return match lines.find(|(_, rest)| !rest.is_empty()) {
                 None => Ok(points),
@@ -93,6 +96,8 @@ pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsErro
             points.push(Cursor { rest: line }.point(&family).map_err(at)?);
         }
     }
+    // An HTTP answer that was cut off has no `# EOF`. Its values would look complete, and
+    // missing series would look like series that ended.
     Err(OpenMetricsError {
         line: text.split('\n').count(),
         problem: "the text ends without `# EOF`: ask the program for application/openmetrics-text"
@@ -120,6 +125,8 @@ impl Family {
         if !is_metric_name(name) {
             return Err(format!("`{name}` after {keyword} is not the name of a metric"));
         }
+        // A new name begins a new family. Its type must not be taken from the
+        // family before, so everything is reset first.
         if self.name != name {
             *self = Family { name: name.to_owned(), ..Family::default() };
         }
@@ -131,6 +138,8 @@ impl Family {
             }
             "UNIT" => {
                 let suffix = name.strip_suffix(rest);
+                // The unit must be the end of the name, after an underscore. Exporters that get this wrong
+                // mix up units, and their figures cannot be trusted.
                 if !rest.is_empty() && !suffix.is_some_and(|name| name.ends_with('_')) {
                     return Err(format!("`{name}` does not end with its unit `{rest}`"));
                 }
@@ -158,9 +167,13 @@ impl<'a> Cursor<'a> {
         if !is_metric_name(name) {
             return Err(format!("`{name}` is not the name of a metric"));
         }
+        // Exemplars follow after ` # `. Without this test the word `#`
+        // would be read as the time of the value.
         let labels = if self.rest.starts_with('{') { self.labels()? } else { Vec::new() };
         let value = self.number("the value")?;
         let mut timestamp_seconds = None;
+        // `f64::from_str` accepts `inf` and `NaN`. They are values of
+        // OpenMetrics, but a time must be finite.
         if !self.rest.is_empty() && !self.rest.starts_with(" # ") {
             timestamp_seconds = Some(self.number("the time")?).filter(|time| time.is_finite());
             if timestamp_seconds.is_none() {
@@ -168,6 +181,8 @@ impl<'a> Cursor<'a> {
             }
         }
         self.exemplar()?;
+        // A value whose name does not belong to the family before it has no known type. It is read as an
+        // unknown metric, because many exporters omit the type.
         let (kind, unit) = match family.has(name) {
             true => (family.kind, family.unit.clone()),
             false => (MetricKind::Unknown, String::new()),
@@ -201,6 +216,8 @@ impl<'a> Cursor<'a> {
             if !is_label_name(name) {
                 return Err(format!("`{name}` is not the name of a label"));
             }
+            // Two labels of the same name would make two different series equal. The linear search
+            // is cheap: a metric has a handful of labels.
             if labels.iter().any(|(other, _)| other == name) {
                 return Err(format!("label `{name}` appears twice"));
             }
@@ -219,13 +236,16 @@ impl<'a> Cursor<'a> {
         while let Some((index, character)) = characters.next() {
             match character {
                 '"' => {
+                    // `get` instead of an index: the quote is one byte, so the position is valid, but the text came
+                    // over a network, and no input may cause a panic.
                     self.rest = self.rest.get(index + 1..).unwrap_or_default();
                     return Ok(text);
                 }
                 '\\' => match characters.next() {
                     Some((_, 'n')) => text.push('\n'),
                     Some((_, escaped @ ('\\' | '"'))) => text.push(escaped),
-                    // Clause 5.1: others stand for themselves, with the backslash.
+                    // Another character after a backslash stands for itself, with the backslash (clause
+                    // 5.1). Exporters write Windows paths in this way.
                     Some((_, other)) => text.extend(['\\', other]),
                     None => break,
                 },
@@ -244,6 +264,8 @@ impl<'a> Cursor<'a> {
 
     fn expect(&mut self, text: &str) -> Result<(), String> {
         let rest = self.rest.strip_prefix(text);
+        // The message quotes 20 characters at most. A line from the network may have megabytes, and the
+        // message goes into a result and onto a terminal.
         self.rest = rest.ok_or_else(|| {
             let found: String = self.rest.chars().take(20).collect();
             format!("expected `{text}`, found `{found}`")

@@ -31,7 +31,8 @@ pub fn to_open_metrics(sample: &SystemSample, labels: &MetricLabels) -> String {
 pub fn to_open_metrics_of_many(samples: &[(&SystemSample, &MetricLabels)]) -> String {
     let mut writer = OpenMetricsWriter::new();
     let written = writer.samples(samples);
-    // Names are constants; a test writes each of them.
+    // The names are constants of this crate, and a test writes each of them. An error here is
+    // therefore a bug, which a debug build reports at once.
     debug_assert_eq!(written, Ok(()));
     writer.finish()
 }
@@ -51,6 +52,8 @@ impl OpenMetricsWriter {
 
 /// The names of all metrics that a sample can have, for dashboards and their tests.
 pub fn metric_names() -> Vec<String> {
+    // The dashboard and the tests need the names without a machine. They are computed from the same
+    // facts as the exposition, so they cannot differ from it.
     fn add<const N: usize, F: Figures<N>>(names: &mut Vec<String>, of: &str) {
         names.extend(F::FACTS.iter().map(|facts| named(facts, of)));
     }
@@ -81,6 +84,8 @@ fn write_all(
     writer: &mut OpenMetricsWriter,
     samples: &[Labelled<'_>],
 ) -> Result<(), OpenMetricsError> {
+    // A family without a value is valid, but Prometheus shows it as a
+    // metric that never arrives. It is left out.
     if !samples.is_empty() {
         writer.gauge(INTERVAL.name, INTERVAL.unit, INTERVAL.help)?;
     }
@@ -105,6 +110,8 @@ fn write_whole<const N: usize, F: Figures<N>>(
     samples: &[Labelled<'_>],
     pick: impl Fn(&SystemSample) -> Option<F>,
 ) -> Result<(), OpenMetricsError> {
+    // All values of a family must stand together. The figures of all machines are therefore
+    // collected first, and each figure then writes its lines.
     let all: Vec<(&MetricLabels, F)> =
         samples.iter().filter_map(|(sample, labels)| Some((*labels, pick(sample)?))).collect();
     for (index, facts) in F::FACTS.iter().enumerate().filter(|_| !all.is_empty()) {
@@ -122,6 +129,8 @@ fn write_parts<const N: usize, K: Display, F: Figures<N>>(
     label: &str,
     pick: impl Fn(&SystemSample) -> &BTreeMap<K, F>,
 ) -> Result<(), OpenMetricsError> {
+    // A large machine has hundreds of parts. They are collected once for all
+    // figures of the group, not once for each figure.
     let mut all: Vec<(&MetricLabels, String, F)> = Vec::new();
     for (sample, labels) in samples {
         let parts = pick(sample).iter();

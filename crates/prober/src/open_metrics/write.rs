@@ -11,6 +11,8 @@ fn wrong(problem: String) -> OpenMetricsError {
 /// A bound is a label, and labels are compared as text: a whole number has `.0` (clause 5.1 of the specification).
 fn canonical(bound: f64) -> String {
     let text = Number(bound).to_string();
+    // Bounds are compared as text by the receiver: `1` and `1.0` would be
+    // two different buckets of one histogram.
     if text.contains(['.', 'e']) { text } else { text + ".0" }
 }
 
@@ -82,8 +84,12 @@ impl OpenMetricsWriter {
         unit: &str,
         help: &str,
     ) -> Result<(), OpenMetricsError> {
+        // A unit alone is no name: `bytes` would pass the test for the suffix, so
+        // something must stand before the underscore.
         let ends = unit.is_empty()
             || name.strip_suffix(unit).is_some_and(|rest| rest.len() > 1 && rest.ends_with('_'));
+        // The writer appends `_total` and the like itself. A name that already has the suffix would get it
+        // twice, and the type line would not match its values.
         let appended = kind.suffixes().iter().find(|one| !one.is_empty() && name.ends_with(**one));
         let problem = if !is_metric_name(name) {
             "is not a name: use letters, digits, `_` and `:`, and begin with no digit"
@@ -117,6 +123,8 @@ impl OpenMetricsWriter {
         own: Option<(&str, &str)>,
         value: f64,
     ) -> Result<(), OpenMetricsError> {
+        // A histogram and a set of states have methods of their own, because their lines
+        // need a label that a plain value does not have.
         let suffix = match self.kind {
             MetricKind::Counter => "_total",
             MetricKind::Info => "_info",
@@ -158,6 +166,8 @@ impl OpenMetricsWriter {
         if self.kind != MetricKind::Histogram {
             return Err(wrong("buckets belong to a histogram: begin one first".to_owned()));
         }
+        // Prometheus computes percentiles from differences of neighbouring buckets. Counts that fall would
+        // give negative differences and nonsense percentiles.
         let ascend = |pair: &[(f64, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
         let ends = up_to.last().is_none_or(|(bound, last)| bound.is_finite() && *last <= count);
         if !up_to.windows(2).all(ascend) || !ends {
@@ -167,6 +177,8 @@ impl OpenMetricsWriter {
             let bound = canonical(*bound);
             self.line("_bucket", labels, Some(("le", &bound)), *below as f64)?;
         }
+        // The bucket `+Inf` is mandatory, and its count is the total. Latencies
+        // above the last bound are found only there.
         self.line("_bucket", labels, Some(("le", "+Inf")), count as f64)?;
         self.line("_count", labels, None, count as f64)?;
         self.line("_sum", labels, None, sum)
@@ -187,6 +199,8 @@ impl OpenMetricsWriter {
         {
             return Err(wrong(format!("label `{own}` is not a name")));
         }
+        // The same label twice makes the whole exposition invalid for Prometheus, not only
+        // this line. The error names the label instead.
         if let Some((own, _)) = own
             && labels.iter().any(|(other, _)| other == own)
         {
@@ -202,6 +216,8 @@ impl OpenMetricsWriter {
         if before == ',' {
             self.text.push('}');
         }
+        // The value is written in the shortest form that reads back as the same number. More digits
+        // would make each scrape longer and no more exact.
         let _ = writeln!(self.text, " {}", Number(value));
         Ok(())
     }
@@ -239,6 +255,8 @@ impl std::fmt::Display for Number {
             value if value.is_nan() => f.write_str("NaN"),
             f64::INFINITY => f.write_str("+Inf"),
             f64::NEG_INFINITY => f.write_str("-Inf"),
+            // Display writes every digit of very large and very small numbers. A counter of
+            // 1e300 would fill a line with 300 zeros.
             value if value != 0.0 && !(1e-5..1e16).contains(&value.abs()) => write!(f, "{value:e}"),
             value => write!(f, "{value}"),
         }

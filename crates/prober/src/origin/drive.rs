@@ -64,6 +64,8 @@ pub(super) fn all_below(root: &Path, number: u64) -> Vec<DriveOrigin> {
     let link = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     let mut all: Vec<DriveOrigin> = Vec::new();
     let mut look = std::collections::VecDeque::from([root.join("sys/dev/block").join(link)]);
+    // A chain of devices may contain a circle, if the text of sysfs is damaged. The number of
+    // devices is limited, and each name is read once.
     while let Some(path) = look.pop_front().filter(|_| all.len() < DRIVES_MOST) {
         let Some((drive, folder)) = DriveOrigin::read(&path) else { continue };
         if all.iter().any(|known| known.name == drive.name) {
@@ -81,6 +83,8 @@ pub(super) fn all_below(root: &Path, number: u64) -> Vec<DriveOrigin> {
 fn below_loop(root: &Path, folder: &Path) -> Option<PathBuf> {
     use std::os::unix::fs::MetadataExt as _;
 
+    // The loop device names its file by a path. The device below the file system of that path carries
+    // the load in the end, so the chain goes on there.
     let backing = value(folder.join("loop/backing_file"))?;
     let device = fs::metadata(backing).ok()?.dev();
     let link = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
@@ -90,13 +94,18 @@ fn below_loop(root: &Path, folder: &Path) -> Option<PathBuf> {
 impl DriveOrigin {
     /// The device or partition that the kernel describes at `path`, and the folder of the whole device.
     fn read(path: &Path) -> Option<(DriveOrigin, PathBuf)> {
+        // `/sys/class/block` holds links. The real path shows the place of the device in
+        // the tree, from which the transport is read.
         let path = fs::canonicalize(path).ok()?;
         let name = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
         let is_partition = path.join("partition").exists();
+        // A partition has no queue and no model of its own. Both are in the folder
+        // of the whole device, one level higher.
         let folder = if is_partition { path.parent()?.to_owned() } else { path.clone() };
         let queue = folder.join("queue");
         let model = value(folder.join("device/model"));
-        // Of PCI devices it is a number.
+        // The file `vendor` of a PCI device holds a number such as `0x144d`. It is no
+        // name, and the model alone is better than both.
         let vendor = value(folder.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
         let backing = value(folder.join("loop/backing_file"));
         let mut lies_on = names(&folder.join("slaves"));
@@ -112,7 +121,8 @@ impl DriveOrigin {
                 .or_else(|| value(folder.join("device/rev"))),
             serial_hash: drive_serial(&folder).map(|serial| hash(&serial)),
             transport: transport(&folder),
-            // Always in units of 512 bytes, whatever the device's sector (Documentation/block/stat.rst).
+            // The unit is always 512 bytes, also for a device with blocks of 4
+            // KiB (Documentation/block/stat.rst).
             capacity_bytes: number::<u64>(folder.join("size")).and_then(|n| n.checked_mul(512)),
             logical_block_bytes: number(queue.join("logical_block_size")),
             physical_block_bytes: number(queue.join("physical_block_size")),
@@ -136,6 +146,8 @@ impl DriveOrigin {
 pub fn drive_serial(folder: &Path) -> Option<String> {
     let page = || {
         let page = fs::read(folder.join("device/vpd_pg80")).ok()?;
+        // The page has a header of four bytes. A shorter file is damaged,
+        // and `get` returns nothing for it.
         let text = String::from_utf8_lossy(page.get(4..)?).trim().to_owned();
         (!text.is_empty()).then_some(text)
     };
@@ -144,6 +156,8 @@ pub fn drive_serial(folder: &Path) -> Option<String> {
 
 fn hash(serial: &str) -> String {
     let mut text = String::with_capacity(16);
+    // Eight bytes are enough to tell the drives of one laboratory apart. The serial number
+    // itself never enters a result, which users publish.
     for byte in Sha256::digest(format!("{SERIAL_PREFIX}{serial}")).iter().take(8) {
         // A string takes whatever is written to it.
         let _ = write!(text, "{byte:02x}");
@@ -153,6 +167,8 @@ fn hash(serial: &str) -> String {
 
 /// The scheduler in brackets: `[none] mq-deadline`. Where there is no choice it stands alone.
 fn chosen(text: &str) -> Option<String> {
+    // Where only one scheduler exists, the kernel may print it without brackets.
+    // The first word is then the one in use.
     let inside = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     let alone = || text.split_whitespace().next();
     inside.map(|(name, _)| name).or_else(alone).map(str::to_owned)
@@ -162,6 +178,8 @@ fn chosen(text: &str) -> Option<String> {
 fn transport(folder: &Path) -> Option<String> {
     let name = folder.file_name()?.to_string_lossy();
     if name.starts_with("nvme") {
+        // The name of a multipath NVMe device (`nvme0n1`) belongs to a subsystem, which has no file `transport`. The
+        // kind of the link is then unknown, but not the protocol.
         let kind = value(folder.join("device/transport"));
         return Some(kind.map_or_else(|| "nvme".to_owned(), |kind| format!("nvme-{kind}")));
     }
@@ -169,7 +187,8 @@ fn transport(folder: &Path) -> Option<String> {
     let by_name = by_name.iter().find(|(start, _)| name.starts_with(start));
     let parts: Vec<String> =
         folder.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    // The first that fits: a disk behind USB is one of SCSI, too.
+    // The first kind that fits counts. A disk behind USB also has the names of a SCSI
+    // device in its path, and USB limits its speed.
     let by_place = [
         ("usb", "usb"),
         ("virtio", "virtio"),
@@ -178,7 +197,8 @@ fn transport(folder: &Path) -> Option<String> {
         ("end_device-", "sas"),
         ("mmc", "mmc"),
     ];
-    // `usb1`, `ata3`, `session1`; and not a name that only begins alike.
+    // A name counts only with a number after it (`usb1`, `ata3`, `session1`). A directory such as
+    // `usbhid` begins alike and means something else.
     let is = |part: &str, start: &str| {
         let rest = part.strip_prefix(start);
         rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))

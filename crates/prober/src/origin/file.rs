@@ -55,9 +55,13 @@ pub(super) fn of(
     use std::os::unix::fs::MetadataExt as _;
 
     let text = std::fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();
+    // Mount points are absolute and have no links in them. A relative path, or one
+    // through a link, would match the wrong mount.
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mount = Mount::of(&String::from_utf8_lossy(&text), &path);
     let size_bytes = status.len();
+    // The extents need an open file. A file that cannot be opened still has a size
+    // and a mount, so the error is not passed on.
     let pieces = std::fs::File::open(&path).ok().and_then(|file| pieces::of(&file, size_bytes));
     let file = FileOrigin {
         file_system: mount.as_ref().map(|mount| mount.file_system.clone()),
@@ -67,7 +71,8 @@ pub(super) fn of(
         unwritten_bytes: pieces.map(|pieces| pieces.unwritten_bytes),
         hole_bytes: pieces.map(|pieces| size_bytes.saturating_sub(pieces.covered_bytes)),
     };
-    // Btrfs and others have numbers of their own, which are those of no device: the source of the mount tells.
+    // Btrfs and overlays have device numbers of their own, with the major number 0. The
+    // source of the mount names the device in that case.
     let is_device = rustix::fs::major(status.dev()) != 0;
     let by_source = || {
         let status = std::fs::metadata(mount?.source).ok()?;
@@ -91,14 +96,20 @@ impl Mount {
     /// The mount of `path` among the lines of `text`: that with the longest place, and the last one there.
     fn of(text: &str, path: &Path) -> Option<Mount> {
         let place = |line: &&str| {
+            // The kernel writes a blank in a path as `\040`, because blanks
+            // separate the columns of this file.
             let place = line.split(' ').nth(4)?.replace("\\040", " ");
             path.starts_with(&place).then_some(place.len())
         };
         let lines = text.lines().filter_map(|line| Some((place(&line)?, line)));
+        // Several mounts may lie above one another. The longest place wins, and of equal places the last line: it was
+        // mounted over the others. `max_by_key` keeps the last maximum.
         let (_, line) = lines.max_by_key(|(length, _)| *length)?;
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let (file_system, source) = (after.next()?.to_owned(), after.next()?.to_owned());
+        // Options of the mount and of the file system are in two columns. A user thinks of both
+        // as options of the mount, so they are merged.
         let all = before.split(' ').nth(5)?.split(',').chain(after.next()?.split(','));
         let mut options: Vec<String> =
             all.filter(|option| is_told(option)).map(str::to_owned).collect();
@@ -110,6 +121,8 @@ impl Mount {
 
 #[cfg(target_os = "linux")]
 fn is_told(option: &str) -> bool {
+    // A value with a slash is a path on the user's machine or server. Results are
+    // published, so paths, names and passwords are left out.
     let name = option.split('=').next().unwrap_or_default();
     !option.is_empty() && !option.contains('/') && !LEFT_OUT.contains(&name)
 }
@@ -169,6 +182,8 @@ mod pieces {
     fn map(file: &File, start: u64) -> Option<Box<Map>> {
         let mut map = Box::new(Map {
             start,
+            // `Box`: the structure has 14 KiB, and the loop makes one for each 256 extents. On the
+            // stack of a small thread that could be too much.
             length: u64::MAX - start,
             flags: 0,
             mapped: 0,
@@ -190,10 +205,13 @@ mod pieces {
         let (mut all, mut start) = (Pieces::default(), 0);
         loop {
             let map = map(file, start)?;
+            // The kernel reports how many extents it wrote. `get` refuses a larger number, so a wrong kernel or
+            // file system cannot make this read beyond the array.
             let found = map.extents.get(..map.mapped as usize)?;
             for extent in found {
                 all.extents += 1;
-                // Extents are whole blocks, and may be beyond the end.
+                // Extents are whole blocks and may reach beyond the end of the file, for example after
+                // a preallocation. Only the part inside counts.
                 let end = extent.logical.saturating_add(extent.length);
                 let inside = end.min(size_bytes).saturating_sub(extent.logical);
                 all.covered_bytes += inside;
@@ -205,6 +223,8 @@ mod pieces {
                 return Some(all);
             };
             let next = last.logical.saturating_add(last.length);
+            // An extent that does not move the start would repeat this loop forever. A file with more than a
+            // million extents takes seconds to map and gets no figure.
             if all.extents >= MOST || next <= start {
                 return None;
             }

@@ -50,11 +50,15 @@ impl MachineOrigin {
     /// Of the machine whose `proc`, `sys`, `etc` and `run` are below `root`.
     pub fn read(root: &Path) -> MachineOrigin {
         let cpu = value(root.join("proc/cpuinfo")).unwrap_or_default();
+        // The first processor stands for all: machines with processors of two models are rare.
+        // PowerPC kernels write `cpu` in place of `model name`.
         let field = |name: &str| {
             let mut lines = cpu.lines().filter_map(|line| line.split_once(':'));
             lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
         };
         let cores = cpu.lines().filter(|line| line.starts_with("processor")).count() as u64;
+        // The flag `hypervisor` is set by the processor itself. It finds virtual
+        // machines whose vendor hides its name in DMI.
         let hypervisor =
             field("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
         MachineOrigin {
@@ -73,6 +77,8 @@ impl MachineOrigin {
 
 fn governor(root: &Path) -> Option<String> {
     let cpus = root.join("sys/devices/system/cpu");
+    // Cores may have different governors on a processor with big and small cores. The joined text shows that
+    // figures of two runs cannot be compared without care.
     let governor = |cpu: &String| value(cpus.join(cpu).join("cpufreq/scaling_governor"));
     let mut all: Vec<String> = names(&cpus).iter().filter_map(governor).collect();
     all.sort();
@@ -96,6 +102,8 @@ fn memory(root: &Path) -> Option<u64> {
 }
 
 fn virtual_machine(root: &Path, hypervisor: bool) -> Option<String> {
+    // Xen says its name in a file of its own. It comes first, because a Xen guest
+    // may show DMI data of its host's vendor.
     if let Some(kind) = value(root.join("sys/hypervisor/type")) {
         return Some(kind);
     }
@@ -106,6 +114,8 @@ fn virtual_machine(root: &Path, hypervisor: bool) -> Option<String> {
 }
 
 fn container(root: &Path) -> Option<String> {
+    // systemd writes the kind of its container for all programs. The marks of Docker and Podman
+    // are files in the root directory of the container.
     if let Some(kind) = value(root.join("run/systemd/container")) {
         return Some(kind);
     }
@@ -116,6 +126,8 @@ fn container(root: &Path) -> Option<String> {
 
 /// Memory of a NUMA node and the like is below a device; -1 is none.
 pub(super) fn numa_node(device: &Path) -> Option<u32> {
+    // The file lies one or two levels above the block device, depending on the bus. The kernel writes
+    // -1 on a machine with one node, which `u32` refuses.
     let paths = ["device/numa_node", "device/device/numa_node"].map(|path| device.join(path));
     let node: i64 = paths.into_iter().find_map(number)?;
     u32::try_from(node).ok()

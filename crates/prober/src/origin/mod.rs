@@ -41,6 +41,8 @@ impl StorageOrigin {
     pub fn of(root: &Path, target: &str) -> Option<StorageOrigin> {
         use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
+        // Metadata follows links, so `/dev/disk/by-id/…` gives the device behind it. Users name drives in
+        // this way, because kernel names change at each start.
         let status = fs::metadata(target).ok()?;
         let kind = status.file_type();
         let (file, number) = match kind.is_block_device() {
@@ -65,6 +67,8 @@ impl StorageOrigin {
 /// The text of a short file without blanks around it; `None` where there is none.
 fn value(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path).ok()?;
+    // Models and serial numbers are padded with blanks, some with zero bytes. They
+    // would make two texts of the same drive differ.
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     (!text.is_empty()).then(|| text.to_owned())
