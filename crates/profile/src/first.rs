@@ -24,6 +24,8 @@ pub(crate) fn first_sizes(sizes: &Sizes, rng: &mut Rng) -> Vec<u64> {
     }
     first.extend(all.iter().take(SMALLEST));
     let aligned = all[all.len() - 1] / ALIGNED;
+    // A request of a whole stripe stays on one disk of an array, and the sizes around it do
+    // not. No other size predicts its time, so it is measured itself.
     let is_aligned = |size: u64| size.is_power_of_two() || 1u64 << size.trailing_zeros() >= aligned;
     first.extend(all.iter().filter(|size| is_aligned(**size)));
     let mut draw = |some: &[u64]| {
@@ -32,11 +34,15 @@ pub(crate) fn first_sizes(sizes: &Sizes, rng: &mut Rng) -> Vec<u64> {
         }
     };
     let mut rest = all;
+    // One size of each doubling shows the curve at every scale. It is drawn, because sizes that
+    // double are all multiples of a stripe.
     while let Some(smallest) = rest.first() {
         let (some, more) = rest.split_at(rest.partition_point(|size| *size < 2 * smallest));
         draw(some);
         rest = more;
     }
+    // The last doubling is half of the range and got one size so far. One size of each sixth
+    // fills the range evenly.
     for at in 0..6 {
         draw(&all[at * all.len() / 6..(at + 1) * all.len() / 6]);
     }

@@ -51,6 +51,8 @@ impl Failed {
         self.slices += 1;
         self.requests += errors;
         self.in_a_row += 1;
+        // A failed slice costs about 0.1 s, and the next place of the span may be sound. A
+        // device that was removed fails every slice, so the number in a row has a limit.
         if slice.is_some() && self.in_a_row < FAILED_MAX {
             return Ok(());
         }
@@ -134,6 +136,8 @@ impl Lane {
             record: None,
             before_tests: sessions_before.iter().map(|one| one.tests).sum(),
             before_wall: before.map_or(0.0, |result| result.wall_seconds),
+            // The order of the tests writes the span before the random tests. Only a later
+            // session may begin in the middle of that order.
             settled: sessions_before.is_empty(),
             before: sessions_before,
             settling: 0.0,
@@ -163,6 +167,8 @@ impl Lane {
 
     /// The next test; sets `ended` where there is none.
     pub(crate) fn step(&mut self, shared: &mut Shared<'_>) -> Result<(), ProfileError> {
+        // The number is read before `next`, which counts the coming test as begun. The share of
+        // the time must include that test.
         let left = self.strategy.tests_left(&self.measurements);
         let (test, size, slice) = match self.strategy.next(&self.measurements) {
             NextTest::Measure { test, size_bytes, slice } => {
@@ -175,7 +181,8 @@ impl Lane {
         };
         self.settle(test, size, slice, left, shared)?;
         let length = self.length(left);
-        // Less than that is noise of the sum of seconds.
+        // `spent` is a sum of floating-point seconds, so a used-up limit seldom leaves exactly
+        // zero. A rest below one microsecond is the rounding of that sum.
         if length.is_some_and(|length| length < Time::from_us(1)) {
             self.ended = Some(StoppedBecause::TimeLimit);
             return Ok(());
@@ -198,6 +205,8 @@ impl Lane {
     /// How long the next test may take.
     fn length(&self, left: u64) -> Option<Time> {
         let remaining = self.limit? - self.spent;
+        // A whole test of a large span takes long. Without shares the first tests of `serra`
+        // would use all of the time, and the other sizes would have no access time.
         let share = if self.strategy.shares_time() { left.max(1) as f64 } else { 1.0 };
         Some(Time::from_ns(((remaining / share).max(0.0) * 1e9) as u64))
     }
@@ -213,6 +222,8 @@ impl Lane {
         shared: &mut Shared<'_>,
     ) -> Result<(), ProfileError> {
         let needs = slice.is_none() && test != ProfileTest::SequentialWrite;
+        // The first test sets the flag, whatever it is. A sequential write restores the state
+        // itself, and a slice has a lead. Every later test follows a test of this session.
         let settled = std::mem::replace(&mut self.settled, true);
         if settled || !needs || !self.plan.ops.contains(&ProfileOp::Write) {
             return Ok(());
@@ -235,6 +246,8 @@ impl Lane {
     ) -> Result<RunResult, ProfileError> {
         let (result, interrupted) =
             watched(shared.target, shared.observer, stage, load, seed, length)?;
+        // The time of an interrupted load counts as well. The device was loaded during that
+        // time, and the result says how long the session took.
         self.spent += result.simulated_seconds;
         if interrupted { Err(ProfileError::Interrupted) } else { Ok(result) }
     }
@@ -247,7 +260,9 @@ impl Lane {
         stage: &Stage,
         shared: &mut Shared<'_>,
     ) -> Result<(), ProfileError> {
-        // Every test has an order of its own, the same in every profile with this seed.
+        // The seed of a test follows from the seed of the plan and the number of the test, so a
+        // profile repeats exactly. Tests of earlier sessions count: a resumed profile must not
+        // draw their orders again.
         let tests = self.before_tests.wrapping_add(self.tests);
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(tests);
         let (load, seed) = match slice {
@@ -255,6 +270,8 @@ impl Lane {
             None => (self.plan.load(test, size_bytes, self.span), seed),
         };
         let result = self.load(&load, seed, length, stage, shared)?;
+        // A failed request may end at once or after a long timeout. Neither time says how fast
+        // the device is, so the whole slice is left out.
         if result.errors > 0 {
             return self.failed.add(result.errors, slice, stage);
         }
@@ -264,8 +281,13 @@ impl Lane {
         let whole = complete && requests == records;
         let all = Measurement { test, size_bytes, requests, seconds, whole, lead: 0, burst: None };
         let counted = match slice {
+            // In a small span a slice may be a whole test. The burst is part of the time that a
+            // test of the whole span takes, so all of its requests count.
             Some(_) if whole => Some(settle::of_whole(&all, &result.series)),
             Some(slice) => settle::settled(&all, slice, &result.series, records),
+            // A test that the time limit cut short counts: a time from the records so
+            // far is better than none. Below the minimum the way to the first record
+            // dominates that time.
             None => Some(all).filter(|_| complete || requests >= CUT_REQUESTS_MIN),
         };
         match counted {
@@ -289,7 +311,8 @@ impl Lane {
     ) -> (WorkloadConfig, u64) {
         let facts = shared.target.facts();
         let load = |seed| (self.plan.slice(test, size_bytes, self.span, slice, seed), seed);
-        // Seeds of other slices are above and below these.
+        // Seeds of consecutive tests differ by one. The number of the place is in the upper 32
+        // bits, so that a place of one test never has the seed of another test.
         let seeds = (0..PLACES).map(|place| seed.wrapping_add(place << 32));
         let places = seeds.map(load).filter_map(|(load, seed)| Place::new(load, seed, &facts));
         let Some(place) = shared.recency.coldest(places) else { return load(seed) };

@@ -38,13 +38,16 @@ const SLICE_SECONDS: f64 = 0.1;
 pub(crate) fn of_reads(cell: Cell, time: Option<f64>) -> Slice {
     let requests = requests(cell, time, SLICE_SECONDS).min(most(cell));
     let of_lead = if cell.0.is_random() { 8 } else { SEQUENTIAL_LEAD };
+    // The change from another test costs the same however short the slice is. So the lead has a
+    // fixed part, and a part that grows with the slice.
     Slice { lead: requests.div_ceil(2).min(4) + requests / of_lead, requests }
 }
 
 /// A slice of a test of writes after a burst of `lead` requests.
 pub(crate) fn of_writes(cell: Cell, time: Option<f64>, lead: u64) -> Slice {
     let requests = requests(cell, time, SLICE_SECONDS).min(most(cell));
-    // What a long lead costs should give more than a few requests.
+    // A long lead is the price of the slice. Half as many counted requests as lead requests
+    // keep that price in proportion.
     Slice { lead: lead + 4 + requests / 8, requests: requests.max(lead / 2) }
 }
 
@@ -59,16 +62,22 @@ fn most((test, _): Cell) -> u64 {
 
 /// Requests of `seconds` of device time.
 fn requests(cell: Cell, time: Option<f64>, seconds: f64) -> u64 {
+    // Nothing is known about the first slice of a test. The limit in bytes keeps a first slice
+    // of large requests short on a slow disk.
     let Some(time) = time else {
         return REQUESTS_FIRST.min(BYTES_FIRST / cell.1).max(REQUESTS_MIN);
     };
     let within = |seconds: f64| (seconds * 1e9 / time) as u64;
+    // Fewer than eight requests have much noise, but eight large requests take seconds on a
+    // slow disk. There the least number shrinks, down to three.
     let least = within(SLICE_SECONDS_MAX).clamp(SLOW_REQUESTS_MIN, REQUESTS_MIN);
     within(seconds).max(least)
 }
 
 /// Whether a measurement is as long as a long test is planned.
 pub(crate) fn is_long(one: &Measurement) -> bool {
+    // `seconds` does not include the lead, but a long test is planned with it. So the lead is
+    // added at the rate of the counted requests.
     let seconds = one.seconds * (1.0 + one.lead as f64 / one.requests as f64);
     one.whole || seconds >= FIRST_SHARE_MIN * LONG_SECONDS
 }

@@ -53,7 +53,8 @@ pub(crate) fn watched(
         interrupted |= flow == KeepGoing::Stop;
         flow
     };
-    // A load may be shorter than the time between two reports of progress.
+    // A load may end before the first report of progress. Without this look an interrupt would
+    // wait for the first load that is long enough to report.
     if watch(&RunProgress::default()) == KeepGoing::Stop {
         return Err(ProfileError::Interrupted);
     }
@@ -72,6 +73,8 @@ pub(crate) fn ended(
         Err(ProfileError::Interrupted) => {
             Ok((StoppedBecause::Interrupted, Some(ProfileError::Interrupted)))
         }
+        // Without a measurement there is no result to keep. The caller gets the error alone, as
+        // if the profile had not begun.
         Err(error) if nothing_measured => Err(error),
         Err(error) => Ok((StoppedBecause::Failed, Some(error))),
     }
@@ -132,6 +135,8 @@ impl Loads<'_> {
         least: f64,
     ) -> Timed<RunResult> {
         let limit = self.plan.time.map_or(f64::INFINITY, |limit| limit.as_s_f64());
+        // A load that does not fit into the time is not begun. A shorter load would have
+        // another share of start and end than the figure is computed for.
         if self.spent + length > limit {
             return Ok(None);
         }
@@ -141,6 +146,8 @@ impl Loads<'_> {
         let (result, interrupted) =
             watched(self.target, self.observer, &stage, load, seed, Some(time))?;
         self.done += 1;
+        // The lead of a point of a map is not recorded and not in `simulated_seconds`, but it
+        // takes time on the device. `least` makes it count.
         self.spent += result.simulated_seconds.max(least);
         if interrupted {
             return Err(ProfileError::Interrupted);

@@ -76,11 +76,13 @@ impl ProfilePlan {
     /// # Errors
     /// The plan is impossible, there is no such target, an option does not go with it, or it may not be written to.
     pub fn resolve(&self, spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Failure> {
-        // Before a file is made, or somebody is asked for a serial number.
+        // An impossible plan is refused first. The rest of this function may create a file or
+        // ask for a serial number, and both would be in vain.
         self.check().map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
         let help = "its tests are fixed; `sizes`, `span` and `depth` set them";
         refuse_workload_keys(&settings(&spec.set)?, "the profile", help)?;
-        // It decides how many threads the host has.
+        // The number of outstanding requests decides how many threads the host has. `capacity`
+        // and `map` search for their depth, so the target is prepared for the greatest one.
         let depth = match self.method {
             Method::Capacity { .. } | Method::Map { .. } => capacity::DEPTH_MAX,
             _ => self.depths().into_iter().max().unwrap_or(1),
@@ -108,6 +110,9 @@ impl ProfilePlan {
                     .with_help(help)
                     .with_key("write.allowed"));
             }
+            // Without write tests the target is opened read-only, also if the user
+            // allowed writes. The system then refuses a write that a defect of this
+            // program would issue.
             spec.write.allowed &= writes;
         }
         resolve(&spec, prompt)
@@ -136,7 +141,8 @@ impl ProfilePlan {
                 return Err(ProfileError::plan(what, format!("the sector has {sector} bytes")));
             }
             Some(span) => span.0,
-            // Seeks over a part of a disk are short, and a part of an SSD has all of its spare blocks.
+            // A capacity is that of the whole target. Seeks over a part of a disk are short,
+            // and a part of an SSD has all of its spare blocks, so a part would be too fast.
             None if matches!(self.method, Method::Capacity { .. } | Method::Map { .. }) => capacity,
             None if capacity < DEFAULT_SPAN.0 => {
                 notes.push(format!(
@@ -169,6 +175,8 @@ impl ProfilePlan {
             }
         }
         let largest = self.sizes.iter().flat_map(SizeInterval::sizes).max();
+        // A test accesses every record once. With fewer records than outstanding requests the
+        // queue would never be full, and the figure would be that of another depth.
         if let (Some(largest), Some(depth)) = (largest, self.depths().into_iter().max())
             && u64::from(depth) > span / largest
         {
@@ -278,6 +286,8 @@ impl ProfilePlan {
 
     /// The load of a test: every record of the span once (S2-7). What of the span is less than a record stays out.
     pub(crate) fn load(&self, test: ProfileTest, size: u64, span: u64) -> WorkloadConfig {
+        // A rest of the span below one record is left out. A shorter last request would mix two
+        // sizes in one access time.
         let records = span / size;
         let reads = test.op() == ProfileOp::Read;
         WorkloadConfig {
@@ -308,11 +318,15 @@ impl ProfilePlan {
     ) -> WorkloadConfig {
         let mut load = self.load(test, size, span);
         let (all, records) = (slice.lead.saturating_add(slice.requests), span / size);
+        // The slice is the whole test then. A record that is accessed twice could come
+        // from a cache (S2-7).
         if all >= records {
             return load;
         }
         load.requests = Some(all);
         if !test.is_random() {
+            // Slices that all begin at the start of the span would measure one zone of a disk,
+            // and would find their data in the cache.
             let start = Rng::new(seed, "profile slice").below(records - all + 1) * size;
             load.address.start = Bytes(start);
             load.address.length = Some(Bytes(all * size));

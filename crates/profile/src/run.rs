@@ -43,6 +43,8 @@ impl ProfilePlan {
         let span = self.span_on(&target.facts(), &mut notes)?;
         if let Method::Capacity { error } = self.method {
             if let Some(before) = start.before {
+                // `resume` refuses a capacity and says why. Without the call the file to resume
+                // would be ignored without an error.
                 self.resume(before, &start.setup)?;
             }
             return capacity::execute(self, error, target, observer);
@@ -64,6 +66,8 @@ impl ProfilePlan {
             let strategy = plan.strategy(span);
             lanes.push(Lane::new(plan, span, strategy, befores.get(at).copied(), target.is_real()));
         }
+        // The first depth alone has the plan and the notes of the plan. `resume` compares the
+        // plan once for all depths.
         lanes[0].leads(record, notes);
         let several = lanes.len() > 1;
         let recency = Recency::new(span);
@@ -87,7 +91,8 @@ impl Run<'_> {
     /// All tests of all depths.
     fn tests(&mut self) -> Result<(), ProfileError> {
         if matches!(self.plan.method, Method::Adaptive { .. }) {
-            // The depth that had least time is next: so a drift spreads over all of them, and each has its share.
+            // The depth with the least time so far is next. Each depth then gets the same time,
+            // and a drift of the device affects all depths alike.
             let spent = |lane: &(usize, &Lane)| lane.1.spent;
             loop {
                 let open = self.lanes.iter().enumerate().filter(|(_, lane)| lane.ended.is_none());
@@ -98,6 +103,8 @@ impl Run<'_> {
             }
         }
         for at in 0..self.lanes.len() {
+            // Earlier depths are complete, and a depth of a resumed profile may have nothing
+            // left. Only the depths that still need time share it.
             let sharing = self.lanes[at..].iter().filter(|lane| lane.tests_left() > 0).count();
             let limit = self.limit(at, sharing);
             while self.lanes[at].ended.is_none() {
@@ -118,6 +125,8 @@ impl Run<'_> {
     fn limit(&self, at: usize, sharing: usize) -> Option<f64> {
         let spent: f64 = self.lanes.iter().map(|lane| lane.spent).sum();
         let left = self.plan.time?.as_s_f64() - spent;
+        // The limit of a lane is about the seconds of that lane. So the seconds that it has
+        // spent are added to its part of the rest.
         Some(self.lanes[at].spent + left / sharing.max(1) as f64)
     }
 
@@ -126,6 +135,8 @@ impl Run<'_> {
         self.shared.others_left = others.map(|(_, lane)| lane.tests_left()).sum();
         self.lanes[at].step(&mut self.shared)?;
         if self.checkpoint.is_due() {
+            // A checkpoint stands for a profile that ended at this moment, for example because
+            // the machine lost power. `resume` can then continue it.
             let result = self.result(StoppedBecause::Interrupted);
             self.shared.observer.checkpoint(&result);
         }

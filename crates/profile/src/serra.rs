@@ -43,12 +43,16 @@ impl Serra {
     }
 
     fn at(&self, at: usize) -> (ProfileTest, u64) {
+        // All sizes come before the second repetition. A profile that is stopped early then has
+        // at least one value of most sizes.
         (self.tests[at % self.tests.len()], self.drawn[at / self.tests.len() % self.drawn.len()])
     }
 
     /// Leaves out what earlier sessions measured.
     fn skip(&mut self) {
         while self.asked < self.total {
+            // A held measurement stands for the earliest test of its cell that is left. The
+            // number of repetitions is then right, whichever of them gave no measurement.
             let cell = self.at(self.asked);
             match self.held.get_mut(&cell) {
                 Some(held) if *held > 0 => *held -= 1,
@@ -75,6 +79,8 @@ impl Strategy for Serra {
         for one in sessions.iter().copied().flatten() {
             if self.drawn.contains(&one.size_bytes) && self.tests.contains(&one.test) {
                 let held = self.held.entry((one.test, one.size_bytes)).or_default();
+                // `repeat` may be smaller now than in the earlier session. Surplus measurements
+                // stay in the means, but they skip no more tests than there are.
                 *held = repeat.min(*held + 1);
             }
         }
@@ -82,7 +88,8 @@ impl Strategy for Serra {
     }
 
     fn tests_left(&self, _: &Measurements) -> u64 {
-        // Goes through the tests up to the last one that is skipped.
+        // Held measurements may lie anywhere among the remaining tests. The loop follows `next`
+        // until no measurement is held; the rest is a difference.
         let (mut ahead, mut left) = (self.clone(), 0);
         while ahead.asked < ahead.total && ahead.held.values().any(|held| *held > 0) {
             ahead.asked += 1;

@@ -33,11 +33,15 @@ fn course(series: &[SeriesPoint], all: &Measurement) -> Vec<Point> {
         let completed = stretch.reads + stretch.writes;
         done += completed;
         if completed > 0 {
+            // The last request of a stretch seldom completes exactly at its end. With few
+            // requests in a stretch, a point at the end would bend a straight course.
             let gap = stretch.length_seconds / completed as f64;
             let last = stretch.start_seconds + stretch.length_seconds - gap / 2.0;
             points.push((last, done as f64));
         }
     }
+    // The time of the last completion is known exactly. It does not replace the estimate where
+    // the series counts other requests than the measurement.
     if let Some(last) = points.last_mut().filter(|_| done == all.requests && done > 0) {
         *last = (all.seconds, done as f64);
     }
@@ -50,6 +54,8 @@ fn knee(course: &[Point]) -> Option<usize> {
     let rate = |a: Point, b: Point| (b.1 - a.1) / (b.0 - a.0);
     let above = |a: Point, b: Point, p: Point| p.1 - a.1 - rate(a, b) * (p.0 - a.0);
     let inside = 1..course.len().saturating_sub(1);
+    // A fall of the rate bends the course downwards. The point with the greatest distance above
+    // the chord is then the place where the two lines meet.
     let at = inside
         .max_by(|a, b| above(first, last, course[*a]).total_cmp(&above(first, last, course[*b])))?;
     let (knee, rise) = (course[at], above(first, last, course[at]));
@@ -57,7 +63,11 @@ fn knee(course: &[Point]) -> Option<usize> {
         let (a, b) = (part[0], part[part.len() - 1]);
         part.iter().map(|point| above(a, b, *point).powi(2)).sum::<f64>()
     };
+    // The distances from the chords on both sides show the noise of the course. A drop that
+    // this noise explains must not leave requests out.
     let around = (squares(&course[..=at]) + squares(&course[at..])) / course.len() as f64;
+    // A course without noise passes the test of deviations at every bend. So the rate itself
+    // must drop by a share as well.
     let slower = rate(first, knee) >= SLOWDOWN_MIN * rate(knee, last);
     (slower && rise >= RISE_MIN + DEVIATIONS_MIN * around.sqrt()).then_some(at)
 }
@@ -74,8 +84,12 @@ pub(crate) fn settled(
     let lead = course.partition_point(|point| point.1 < slice.lead as f64);
     let mut from = lead.min(course.len() - 1);
     let mut burst = None;
+    // Only writes fill a cache. A drop of the rate of reads, such as at a slower zone of a
+    // disk, belongs to the test and stays in it.
     if all.test.op() == ProfileOp::Write {
         let mut full = 0;
+        // A cache of several levels has several knees. Each search looks at the course after
+        // the knee before it, where the faster level is full.
         for _ in 0..KNEES_MAX {
             let Some(at) = knee(&course[full..]) else { break };
             full += at;
@@ -86,14 +100,19 @@ pub(crate) fn settled(
         }
     }
     let after = end.1 - course[from].1;
+    // A rate from fewer than four requests is noise. After a burst a quarter of the slice must
+    // show the sustained rate as well, or the slice may have ended within the burst.
     let enough = after >= AFTER_MIN && (burst.is_none() || after >= AFTER_SHARE_MIN * end.1);
     if !enough && burst.is_none() {
-        // Too few to leave any out; of a test that was cut, too few to count.
+        // Too few requests follow the lead. A complete slice then counts with its lead, which
+        // is better than no access time. A slice that the time limit cut short does not count.
         let complete = all.requests >= slice.lead + slice.requests;
         return complete.then_some(*all);
     }
     let (requests, seconds) = (after.max(1.0), end.0 - course[from].0);
     let burst = burst.map(|full| {
+        // The cache took what was written beyond the sustained rate. At the end of the slice
+        // the cache is full, so this difference is what it holds.
         let ahead = (end.1 - end.0 * requests / seconds).max(0.0);
         Burst {
             requests: course[full].1 as u64,
