@@ -32,6 +32,8 @@ impl Apart {
     pub(crate) fn fit(points: &[SizeMean], freedom: f64, breaks: &[Break]) -> Option<Apart> {
         let mut model = Model::narrowed(points, freedom, breaks)?;
         let mut sizes = Vec::new();
+        // Sizes are taken out one at a time, the most lonely first. The curve that the first
+        // one bent may have hidden the second.
         while sizes.len() < points.len() / OF_MANY {
             let Some(at) = loneliest(&model) else { break };
             let mut rest = model.points().to_vec();
@@ -52,7 +54,8 @@ impl Apart {
         for one in self.model.points() {
             let at = sizes.binary_search(&one.size).ok();
             if let Some(known) = at.and_then(|at| known[at].as_mut()) {
-                // Slices that disagree with the curve widen its interval until more of them decide who is right.
+                // The slices of a size may disagree with the curve by chance, or the curve may
+                // be wrong there. Until more slices decide, the interval reaches to both.
                 let off = (one.mean / known.time - 1.0).powi(2);
                 let chance = f_tail(off / one.of_mean(), 1.0, self.model.freedom);
                 known.variance += if chance < DOUBT_CHANCE { off } else { 0.0 };
@@ -60,6 +63,8 @@ impl Apart {
         }
         for one in &self.sizes {
             if let Ok(at) = sizes.binary_search(&one.size) {
+                // This size is known from its own slices and from the noise that all sizes lend
+                // it. The degrees of freedom are those of both parts.
                 let freedom = self.model.freedom.clamp(1.0, SHARED_FREEDOM + one.slices - 1.0);
                 known[at] = Some(Prediction { time: one.mean, variance: one.of_mean(), freedom });
             }
@@ -95,6 +100,8 @@ fn is_apart(one: SizeMean, at: usize, others: &Model) -> bool {
     let Some(off) = around.iter().map(off).collect::<Option<Vec<_>>>() else { return false };
     let ((own, variance), neighbours) = (off[0], &off[1..]);
     let chance = f_tail(own * own / (one.of_mean() + variance), 1.0, others.freedom);
+    // A step moves a size and its neighbours to the same side. An exception leaves its
+    // neighbours on the curve.
     let alone = neighbours.iter().all(|(other, _)| other / own < NEIGHBOUR_SHARE_MAX);
     alone && chance * (points.len() as f64) < CHANCE_MAX
 }

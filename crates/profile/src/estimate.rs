@@ -106,9 +106,13 @@ pub(crate) fn curve_on_lines(
             (sizes, line)
         })
         .collect();
+    // A size may belong to two intervals, as 64 KiB does by default (S2-8). The first interval
+    // with a line decides, so that a size has one value.
     let estimated = |size: u64| {
         let mut having = lines.iter().filter(|(sizes, _)| sizes.binary_search(&size).is_ok());
         let estimate = having.find_map(|(_, line)| line.as_ref())?.at(size);
+        // A line through few sizes may fall below zero. A negative access time would make a
+        // negative ratio.
         (estimate.mean > 0.0).then(|| CurvePoint::new(size, estimate, 0))
     };
     let all = sizes.distinct().iter();
@@ -140,6 +144,8 @@ impl IntervalLine {
 
     fn at(&self, size: u64) -> Estimate {
         let weights = self.line.weights(size);
+        // The prediction is a weighted sum of the means of the points, and the points are
+        // independent. So their variances add with the squares of the weights.
         let variance: f64 =
             weights.iter().zip(&self.variances).map(|(weight, v)| weight * weight * v).sum();
         let half_width = student(self.freedom as f64).map(|t| t * variance.sqrt());

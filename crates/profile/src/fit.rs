@@ -18,6 +18,8 @@ impl Line {
         let mean_size = sizes.iter().sum::<f64>() / sizes.len() as f64;
         let squares: f64 = sizes.iter().map(|size| (size - mean_size).powi(2)).sum();
         let times = points.iter().map(|point| point.1).collect();
+        // Repetitions of a single size have no slope.
+        // `weights` would divide zero by zero.
         (squares > 0.0).then_some(Line { sizes, times, mean_size, squares })
     }
 

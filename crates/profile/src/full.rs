@@ -42,6 +42,8 @@ impl Full {
     fn is_known(&self, at: usize, so_far: &Measurements) -> bool {
         let (test, size) = self.pair(at);
         let times = so_far.times(test, size);
+        // The rule of the paper (S2-10) is a half width of 10 % of the mean after six
+        // repetitions or more. Two or three repetitions may agree by chance.
         let within = || {
             let estimate = estimate_of(times)?;
             Some(estimate.half_width? <= self.error * estimate.mean)
@@ -57,6 +59,8 @@ impl Full {
 impl Strategy for Full {
     fn next(&mut self, so_far: &Measurements) -> NextTest {
         let pairs = self.asked.len();
+        // The pass continues after the last test and wraps. When the time is over, all tests
+        // have about the same number of repetitions.
         let order = (self.at..pairs).chain(0..self.at);
         let Some(at) = order.into_iter().find(|at| !self.is_over(*at, so_far)) else {
             return NextTest::Done(StoppedBecause::Done);
@@ -73,6 +77,8 @@ impl Strategy for Full {
             let Some(test) = self.tests.iter().position(|test| *test == one.test) else { continue };
             let at = size * self.tests.len() + test;
             self.asked[at] += 1;
+            // The session continues after the last test that was measured. A start from the
+            // first size would give the small sizes more repetitions than the large ones.
             self.at = (at + 1) % self.asked.len();
         }
     }

@@ -28,6 +28,8 @@ pub(crate) fn decides<'a>(used: impl Iterator<Item = &'a Measurement>) -> bool {
         times.entry((one.test, one.size_bytes)).or_default().push(one.access_time_ns());
     }
     [ProfileTest::SequentialWrite, ProfileTest::RandomWrite].into_iter().any(|test| {
+        // One slice says nothing about the spread of its cell. The median over cells ignores a
+        // single slice that met a pause of the device.
         let cells = times.range((test, 0)..=(test, u64::MAX)).filter(|(_, all)| all.len() > 1);
         let spread = |all: &Vec<f64>| {
             let count = all.len() as f64;
@@ -46,7 +48,8 @@ pub(crate) fn first_long(sizes: &[u64]) -> Vec<Cell> {
     let count = SIZES_FIRST.min(sizes.len());
     let place = |at: usize| sizes[at * (sizes.len() - 1) / (count - 1).max(1)];
     let mut some: Vec<u64> = (0..count).map(place).collect();
-    // What the time limit leaves out should be in the middle.
+    // The time limit may end the long tests early. A size in the middle can be interpolated and
+    // an end cannot, so the ends come first.
     some.sort_by_key(|size| (*size != sizes[0] && *size != sizes[sizes.len() - 1], *size));
     some.dedup();
     some.into_iter().flat_map(both).collect()

@@ -37,6 +37,8 @@ impl Root {
                 rest[j] = (rest[j] - sum) / done[j * n + j];
             }
             let own = rest[i] - rest[..i].iter().map(|x| x * x).sum::<f64>();
+            // Rounding may make a nearly singular matrix indefinite. The square root would be
+            // NaN, and the NaN would reach every prediction.
             if own <= 0.0 {
                 return None;
             }
@@ -127,9 +129,15 @@ impl Process {
                 let alike = ((nodes[at - 1].log - node.log) / reach).exp();
                 state.alike = alike;
                 state.means = below.means.map(|mean| mean * alike);
+                // What is known about the size below fades with the distance, and the process
+                // adds the variance that it forgot. At a great distance the variance of the
+                // process remains.
                 state.ahead = alike * alike * below.variance + all * (1.0 - alike * alike);
                 state.variance = state.ahead;
             }
+            // The columns of the line and the deviations pass through the same filter. The
+            // normal matrix and the residuals follow from their innovations, so no matrix of
+            // all sizes is built.
             if let Some(noise) = node.noise {
                 let sum = state.ahead + noise;
                 let mut gaps = [0.0; COLUMNS_MAX];
@@ -148,6 +156,8 @@ impl Process {
             }
             states.push(state);
         }
+        // So far a size knows only the sizes below it. The smoother goes back from the largest
+        // size and adds what the sizes above it say.
         for at in (1..states.len()).rev() {
             let above = states[at];
             let state = &mut states[at - 1];
@@ -163,6 +173,8 @@ impl Process {
         let normal = Root::new(normal, p)?;
         let beta = normal.solve(&squares[p][..p]);
         let rest = squares[p][p] - product(&beta, &squares[p][..p]);
+        // The restricted likelihood contains the determinant of the normal matrix. It accounts
+        // for the coefficients of the line, which were fitted to the same data.
         let log_likelihood = -0.5 * (log_determinant + normal.log_determinant() + rest);
         Some(Process { states, normal, beta, log_likelihood })
     }
@@ -180,6 +192,8 @@ impl Process {
 /// Measured and wanted sizes, ascending; `None` if the line is not above zero at a measured one.
 fn nodes(model: &Model, sizes: &[u64]) -> Option<BTreeMap<u64, Node>> {
     let node = |size: u64, measured: Option<&SizeMean>| {
+        // The noise of slices is relative to their time. So columns and deviations are divided
+        // by the line; in absolute units the large sizes would decide alone.
         let line = model.line(size);
         let row = model.row(size);
         let mut columns = [0.0; COLUMNS_MAX];
@@ -204,6 +218,8 @@ pub(crate) fn predict(model: &Model, sizes: &[u64]) -> Vec<Option<Prediction>> {
     let tried = (SPREADS.len() * REACHES.len()) as f64;
     let some = SPREADS.iter().flat_map(|spread| REACHES.iter().map(move |r| (*spread, *r)));
     let of_line = if model.breaks.is_empty() { PRIOR_OF_LINE } else { PRIOR_OF_LINES };
+    // The line without a process has a prior of its own. With equal priors the many processes
+    // of the grid would outweigh it on a device whose curve is a line.
     let prior = |spread: f64| match spread > 0.0 {
         true => (1.0 - of_line) / tried,
         false => of_line,
@@ -219,6 +235,8 @@ pub(crate) fn predict(model: &Model, sizes: &[u64]) -> Vec<Option<Prediction>> {
     let best = processes.iter().map(|one| one.0).fold(f64::NEG_INFINITY, f64::max);
     let mut weighted: Vec<(f64, &Process)> =
         processes.iter().map(|(log, process)| ((log - best).exp(), process)).collect();
+    // Each process costs a prediction at every size. A process with less than 1 % of the best
+    // weight hardly moves the mean.
     weighted.retain(|(weight, _)| *weight >= WEIGHT_MIN);
     let all: f64 = weighted.iter().map(|(weight, _)| weight).sum();
     let of = |size: &u64| {
@@ -232,6 +250,8 @@ pub(crate) fn predict(model: &Model, sizes: &[u64]) -> Vec<Option<Prediction>> {
         if mean <= 0.0 {
             return None;
         }
+        // This is the variance of a mixture: the variances of the processes, and how far their
+        // means differ. The best process alone would leave out the second part.
         let variance = (square - (mean - 1.0).powi(2)).max(0.0) / (mean * mean);
         let variance = variance + model.gap_variance(*size);
         let time = mean * model.line(*size);

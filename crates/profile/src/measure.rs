@@ -132,6 +132,8 @@ impl Measurement {
     /// Elapsed time divided by requests: the paper's access time per request. For a slice it is what a test of the
     /// whole span takes: the sustained rate, less what a write cache absorbs once. A whole test has its burst in it.
     pub fn access_time_ns(&self) -> f64 {
+        // A cache absorbs this share once, and the whole test is shorter by it. The sustained
+        // rate alone would make the test of the whole span too slow.
         let absorbed = self.burst.filter(|_| !self.whole).map_or(0.0, |burst| burst.share);
         self.seconds * 1e9 / self.requests as f64 * (1.0 - absorbed)
     }
@@ -152,6 +154,8 @@ pub struct Measurements {
 impl Measurements {
     /// Adds one. One without a completed request or without a time says nothing and is left out.
     pub fn add(&mut self, measurement: Measurement) {
+        // Both numbers are divisors later. A test that ended before its first completion has no
+        // request, and a device without any delay takes no time.
         if measurement.requests == 0 || measurement.seconds <= 0.0 {
             return;
         }
@@ -180,6 +184,8 @@ impl Measurements {
             .map(|times| {
                 let mean = times.iter().sum::<f64>() / times.len() as f64;
                 let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+                // The divisor is n - 1, because the mean comes from the same values. Division
+                // by the mean makes sizes comparable whose times differ by orders of magnitude.
                 (squares / (times.len() - 1) as f64).sqrt() / mean
             })
             .collect();

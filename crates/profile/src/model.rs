@@ -51,6 +51,8 @@ pub(crate) fn means<'a>(slices: impl Iterator<Item = (u64, &'a [f64])>) -> (Vec<
         all.push((SizeMean { size, mean, slices: count, variance: 0.0 }, squares, count - 1.0));
     }
     let freedom: f64 = all.iter().map(|one| one.2).sum();
+    // The variance of two slices has one degree of freedom and may be nearly zero by chance.
+    // Such a size would have nearly all of the weight, so the noise of all sizes is mixed in.
     let pooled = all.iter().map(|one| one.1).sum::<f64>() / freedom.max(1.0);
     let shrunk = |(mean, squares, free): &(SizeMean, f64, f64)| {
         let variance = (SHARED_FREEDOM * pooled + squares) / (SHARED_FREEDOM + free);
@@ -120,7 +122,9 @@ impl Prediction {
 
 /// Two-sided quantile of Student's t at [`LEVEL`].
 fn student(freedom: f64) -> f64 {
-    // The expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5) is right to 1e-4 here, and fast.
+    // Every look at the model needs this quantile for every size, and the inverse of the
+    // distribution is slow. The expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5)
+    // is right to 1e-4 here.
     if freedom >= 8.0 {
         const Z: f64 = 1.644_853_627;
         let (z3, z5) = (Z.powi(3), Z.powi(5));
@@ -223,6 +227,8 @@ fn paule_mandel(residuals: &[f64], points: &[SizeMean], spare: f64) -> f64 {
         let of = |(r, point): (&f64, &SizeMean)| r * r / (variance + point.of_mean());
         residuals.iter().zip(points).map(of).sum::<f64>() - spare
     };
+    // The excess falls when the variance grows. At the mean square of the residuals it is zero
+    // at most, so the root lies below that, and halving finds it.
     let most = residuals.iter().map(|r| r * r).sum::<f64>() / spare.max(1.0);
     if spare < 1.0 || excess(0.0) <= 0.0 {
         return 0.0;
@@ -245,12 +251,15 @@ impl Model {
         let mut unexplained = 0.0;
         let mut solution = None;
         let (mut residual, mut excess) = (0.0, 0.0);
-        // Weights follow from the curve: those of measured times would favour what came out too low.
+        // The weights follow from the curve and not from the measured times. A time that is too
+        // low by chance would get a greater weight and pull the curve down.
         for _ in 0..5 {
             let weight = |(p, t): (&SizeMean, &f64)| 1.0 / (t * t * (unexplained + p.of_mean()));
             let weights: Vec<f64> = points.iter().zip(&times).map(weight).collect();
             let beta = solve(&rows, points, &weights)?;
             for ((time, row), point) in times.iter_mut().zip(&rows).zip(points) {
+                // A line may fall to zero or below at a small size. The bound keeps the weight
+                // of that size finite in the next turn.
                 *time = product(row, &beta).max(point.mean * 0.1);
             }
             let residuals: Vec<f64> =
@@ -260,7 +269,8 @@ impl Model {
             };
             residual = squares(&|point| point.slices);
             excess = squares(&|point| 1.0 / point.of_mean()) / spare.max(1) as f64;
-            // The estimator cannot be negative: without this test it would widen the intervals of true lines.
+            // The estimator cannot be negative, so chance alone makes it positive for many true
+            // lines. Without this test the intervals of such lines would be too wide.
             let chance = f_tail(excess, spare as f64, freedom);
             let open = chance < CHANCE_OF_NOISE;
             unexplained = if open { paule_mandel(&residuals, points, spare as f64) } else { 0.0 };
@@ -280,6 +290,8 @@ impl Model {
     pub(crate) fn gap_variance(&self, size: u64) -> f64 {
         let line = self.line(size);
         let inside = |one: &Break| one.kind == Kind::Step && size > one.after && size < one.before;
+        // A size inside the gap of a step may lie on either line. Until a slice decides, the
+        // whole jump is its standard deviation.
         let jump = |(at, _)| (1.0 - self.curve(size, Some(at)) / line).powi(2);
         self.breaks.iter().enumerate().filter(|(_, one)| inside(one)).map(jump).sum()
     }
@@ -305,6 +317,8 @@ impl Model {
             return None;
         }
         let mut candidates = Vec::new();
+        // A break needs two points on each side. A single point beyond it would have a line of
+        // its own and no residual.
         for two in self.points[1..self.points.len() - 1].windows(2) {
             let (after, before) = (two[0].size, two[1].size);
             for kind in [Kind::Step, Kind::Bend] {
@@ -316,11 +330,15 @@ impl Model {
                 }
             }
         }
+        // The best of many places has residuals that are smaller than the noise by chance. The
+        // spread of repeated slices is a lower bound that no place can lower.
         let pure = self.points.iter().map(|p| p.variance).sum::<f64>() / self.points.len() as f64;
         let chance = |(one, model): &(Break, Model)| {
             let scatter = (model.residual / model.spare.max(1) as f64).max(pure);
             let added = one.kind.columns() as f64;
             let f = (self.residual - model.residual) / scatter / added;
+            // The best of all places looks significant by chance. The probability is therefore
+            // multiplied by the number of places (Bonferroni).
             f_tail(f, added, model.spare as f64) * candidates.len() as f64
         };
         let of = |kind: Kind| {
@@ -377,6 +395,8 @@ impl Model {
                 .zip(&with_rows)
                 .map(|(row, x)| product(row, &with_rows) * x)
                 .sum();
+            // This is the part of the new column that the curve does not contain already. If it
+            // is only rounding, a gain divided by it would be enormous.
             let open = own - explained;
             if open > 1e-9 * own { common * common / open } else { 0.0 }
         };
@@ -388,6 +408,8 @@ impl Model {
 
     /// Moves each break to the pair of measured sizes inside its gap that fits best.
     pub(crate) fn narrowed(points: &[SizeMean], freedom: f64, breaks: &[Break]) -> Option<Model> {
+        // Fresh slices lie inside the gaps of known breaks. Each break moves to the neighbours
+        // that fit best, which makes the gap and the doubt about its sizes smaller.
         let mut model = Model::fit(points, freedom, &[])?;
         for one in breaks {
             let inside = points

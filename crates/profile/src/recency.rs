@@ -37,8 +37,12 @@ impl Place {
     pub(crate) fn new(load: WorkloadConfig, seed: u64, facts: &TargetFacts) -> Option<Place> {
         let mut workload = load.build(facts, seed).ok()?;
         let mut requests = Vec::new();
+        // The workload itself says which records it accesses. A second copy of its address
+        // rules could differ from the load that runs.
         while let WorkloadStep::Issue { request, .. } = workload.next(Time::ZERO) {
             requests.push(request);
+            // A closed loop issues its next request only after a completion. Each request
+            // completes at once here, so that the workload names all of them.
             workload.completed(Finished::UNKNOWN, Time::ZERO);
         }
         Some(Place { load, seed, requests })
@@ -63,6 +67,8 @@ impl Recency {
     fn heat(&self, place: &Place) -> f64 {
         let of_part = |part: usize| {
             let Some(last) = self.last[part] else { return 0.0 };
+            // The age is counted in bytes and not in time. A cache forgets a record because of
+            // the bytes that were accessed after it.
             let age = (self.now - last) as f64 / self.span as f64;
             (1.0 - age).max(0.0).powi(4)
         };

@@ -54,6 +54,8 @@ impl SizeInterval {
         if largest == smallest {
             return Err("the interval is empty; write two different sizes".to_owned());
         }
+        // The number is checked before the list is made. A gap of one byte up to 4 MiB would
+        // make a list of four million sizes.
         if (largest - smallest) / gap >= SIZES_MAX - 1 {
             return Err(format!("more than {SIZES_MAX} sizes; make the gap larger"));
         }
@@ -62,6 +64,8 @@ impl SizeInterval {
 
     /// All its sizes in bytes, ascending.
     pub fn sizes(&self) -> Vec<u64> {
+        // Both extremes belong to the interval (S2-2). The steps alone would leave out the
+        // largest size, and the last gap may be shorter.
         let steps = (self.smallest..self.largest).step_by(self.gap as usize);
         steps.chain([self.largest]).collect()
     }
@@ -75,6 +79,8 @@ impl SizeInterval {
             if inner.is_empty() {
                 break;
             }
+            // Sizes are drawn without replacement. A size that is drawn twice would leave the
+            // line with one point less than the user asked for.
             drawn.push(inner.swap_remove(rng.below(inner.len() as u64) as usize));
         }
         drawn.extend(largest);
@@ -140,6 +146,8 @@ impl Sizes {
     /// an interval does not depend on the others.
     pub fn draw(&self, points: u32, seed: u64) -> Vec<u64> {
         let drawn = self.intervals.iter().flat_map(|interval| {
+            // The interval is part of the name of the random stream. An interval that the user
+            // adds therefore does not change the sizes of the others.
             let mut rng = Rng::new(seed, &format!("profile sizes {interval}"));
             interval.draw(points, &mut rng)
         });

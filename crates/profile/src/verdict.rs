@@ -74,6 +74,8 @@ impl Trend {
             (*sum, *square) = (*sum + distance, *square + distance * distance);
             Some((*sum, *square))
         };
+        // Running sums give the squares on both sides of every split in one step. A sum for
+        // each split would take a time that grows with the square of the slices.
         let sums: Vec<(f64, f64)> = series.iter().scan((0.0, 0.0), add).collect();
         let level = |at: usize| {
             let sum = sums[at - 1].0;
@@ -82,7 +84,10 @@ impl Trend {
             let rest = sums[points - 1].1 - a * a * below - b * b * above;
             let (a, b, rest) = (mean + a, mean + b, rest.max(0.0));
             let known = 1.0 / below + 1.0 / above;
-            // An estimate is the mean of slices of both levels. Only those of the first are corrected.
+            // An estimate is the mean of slices of both levels, and only slices of the first
+            // level are corrected. So the variance of the correction counts with the square of
+            // their share. With the whole variance, intervals after a jump covered 0.993
+            // instead of 0.944.
             let corrected = below / points as f64;
             let trend = Trend {
                 change: (b - a) / mean,
@@ -110,7 +115,11 @@ impl Trend {
         };
         let best = levels.chain([(rest, line)]).min_by(|a, b| a.0.total_cmp(&b.0));
         let Some((rest, trend)) = best else { return steady };
+        // A simulated device may have no noise, and then the rest is zero. The lower bound
+        // keeps F finite.
         let f = (all - rest) / (rest.max(all * 1e-12) / freedom);
+        // The place of the change was chosen from all slices. So the probability is multiplied
+        // by the number of places.
         let chance = f_tail(f, 1.0, freedom) * points as f64;
         if chance >= FALSE_DRIFT { steady } else { trend }
     }
@@ -124,6 +133,8 @@ impl Trend {
     pub(crate) fn level(&self, clock: f64, level: Level) -> f64 {
         let [first, last] = self.levels;
         let Some(at) = self.at else {
+            // A line may reach zero outside of the slices that it was fitted to. The bound
+            // keeps every corrected time positive.
             return (1.0 + self.slope * (clock - self.clock)).max(0.1);
         };
         let own = if clock <= at { first } else { last };
