@@ -194,6 +194,8 @@ impl Adaptive {
         }
         self.long_writes = true;
         let is_read = |test: ProfileTest| test.op() == ProfileOp::Read;
+        // What short slices of writes showed does not hold for long tests. Their cells, lengths
+        // and breakpoints are forgotten; those of reads stay.
         self.queue.retain(|(test, _)| is_read(*test));
         self.requests.retain(|(test, _), _| is_read(*test));
         self.asked.retain(|(test, _), _| is_read(*test));
@@ -208,6 +210,8 @@ impl Adaptive {
         let mut clock = 0.0;
         let mut slices = Vec::new();
         for one in so_far.all() {
+            // The lead takes time on the device as well. Without it the clock would be late,
+            // and a drift would look steeper than it is.
             clock += one.seconds * (1.0 + one.lead as f64 / one.requests as f64);
             if one.test == test && self.is_used(one) {
                 slices.push(Slow { clock, size: one.size_bytes, time: one.access_time_ns() });
@@ -223,6 +227,8 @@ impl Adaptive {
         let measured: Vec<u64> =
             slices.iter().map(|one| one.size).collect::<BTreeSet<_>>().into_iter().collect();
         let before = model.predict(&measured);
+        // Each time is divided by that of the curve, so slices of all sizes form one series. A
+        // drift of the device moves all of them by the same factor.
         let series: Vec<(f64, f64)> = slices
             .iter()
             .filter_map(|one| {
@@ -268,6 +274,8 @@ impl Adaptive {
             let fresh = fresh.filter(|one| one.test == trial.test && self.is_used(one));
             let fresh: Vec<(u64, f64)> =
                 fresh.map(|one| (one.size_bytes, one.access_time_ns())).collect();
+            // The models of the trial do not contain the fresh slices. A break that only fits
+            // the noise of old slices does not predict the new ones.
             let agrees =
                 !fresh.is_empty() && trial.with.distance(&fresh) < trial.without.distance(&fresh);
             let list = if agrees { &mut self.breaks } else { &mut self.refused };
@@ -317,12 +325,16 @@ impl Adaptive {
                 if half <= self.error {
                     continue;
                 }
+                // The interval of an unknown ratio is infinitely wide. The cap keeps it from
+                // hiding the progress of all other ratios.
                 excess += (half - self.error).min(1.0);
                 let gain = |(test, p): &(ProfileTest, Option<&Prediction>)| {
                     let slices = self.asked.get(&(*test, *size)).copied().unwrap_or(0);
                     let Some(p) = p else { return f64::INFINITY };
                     let slice = self.slice((*test, *size), Some(p.time));
                     let seconds = p.time * 1e-9 * (slice.lead + slice.requests) as f64;
+                    // One more slice lowers the variance by about this much. Per second of
+                    // device time, cheap slices and expensive ones can be compared.
                     p.variance / (slices as f64 + 1.0) / seconds
                 };
                 let open = known.iter().filter(|(test, _)| {
@@ -337,7 +349,8 @@ impl Adaptive {
         let gap = |cell: Cell| self.asked.range((cell.0, 0)..=cell).count();
         let (mut cells, mut gaps) = (Vec::new(), Vec::new());
         for (_, (test, size)) in wide {
-            // Neighbours on the curve are served by the same slices.
+            // A slice narrows the curve between its neighbours, too. So each gap between
+            // measured sizes gets one slice, and a batch spreads over the curve.
             let gap = gap((test, size));
             if !gaps.contains(&(test, gap)) {
                 gaps.push((test, gap));
@@ -355,6 +368,8 @@ impl Adaptive {
         let breaks = self.breaks.values().map(Vec::len).sum();
         let now = Nearest { slices: self.total, breaks, excess };
         match self.nearest {
+            // A new breakpoint makes another model with wider or narrower intervals. The
+            // comparison begins anew then.
             Some(last) if last.breaks == breaks && excess > NEARER * last.excess => {
                 self.total as f64 > MORE_SLICES * last.slices as f64
             }
@@ -433,6 +448,8 @@ impl Adaptive {
         }
         let mut queue = VecDeque::new();
         for (at, cell) in cells.into_iter().enumerate() {
+            // The reference is measured at regular distances, also while other sizes are
+            // refined. A drift shows only in slices over the whole profile.
             if (self.total + at).is_multiple_of(REFERENCE_EVERY) {
                 let tests = self.tests.iter().filter(|test| !self.is_long(**test));
                 queue.extend(tests.map(|test| self.reference(*test)));
@@ -488,6 +505,8 @@ impl Strategy for Adaptive {
         *self.asked.entry(cell).or_default() += 1;
         let known = so_far.times(test, size_bytes).last().copied();
         let mut slice = self.slice(cell, known.or_else(|| length::guess(cell, so_far)));
+        // The length is fixed with the second slice of a cell. Slices of different lengths have
+        // different spreads, and one variance could not describe them.
         if known.is_some() {
             slice.requests = *self.requests.entry(cell).or_insert(slice.requests);
         }

@@ -35,7 +35,8 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(estimate: f64, low: Option<f64>, high: Option<f64>) -> Known {
         let half = low.zip(high).map(|(low, high)| (high - low) / 2.0 / estimate);
-        // A weight is one over the square of the width: an interval of width 0 would outweigh all others.
+        // A weight is one divided by the square of the width. An interval of width 0, as of a
+        // simulated device without noise, would outweigh all others.
         Known { estimate, half: half.filter(|half| *half > 0.0 && half.is_finite()) }
     }
 }
@@ -56,6 +57,8 @@ pub(crate) fn pooled(all: &[Known]) -> Option<Pooled> {
     let all: Vec<&Known> = all.iter().filter(usable).collect();
     let weights: Option<Vec<f64>> =
         all.iter().map(|known| known.half.map(|half| (HALF_WIDTH / half).powi(2))).collect();
+    // A profile without an interval has no weight. All profiles then count alike, and their
+    // spread alone says how far the mean may be off.
     let Some(weights) = weights else {
         let logs: Vec<f64> = all.iter().map(|known| known.estimate.ln()).collect();
         let Estimate { mean, half_width } = estimate_of(&logs)?;
@@ -84,12 +87,16 @@ pub(crate) fn pooled(all: &[Known]) -> Option<Pooled> {
 pub(crate) fn birge(spreads: impl Iterator<Item = Pooled>) -> f64 {
     let sum = |(q, n): (f64, usize), one: Pooled| (q + one.spread.0, n + one.spread.1);
     let (q, freedom) = spreads.fold((0.0, 0), sum);
+    // All sizes share one factor: with two profiles, Q of a single size has one degree of
+    // freedom. Below 1 the profiles agree by chance, which makes no interval narrower.
     if freedom == 0 { 1.0 } else { (q / freedom as f64).sqrt().max(1.0) }
 }
 
 impl Pooled {
     /// With an interval that is `factor` as wide.
     pub(crate) fn widened(self, factor: f64) -> Pooled {
+        // The interval is one of logarithms. A power makes it wider by the factor there, and
+        // keeps its lower end above zero.
         let end =
             |end: Option<f64>| end.map(|end| self.estimate * (end / self.estimate).powf(factor));
         Pooled { low: end(self.low), high: end(self.high), ..self }
@@ -195,6 +202,8 @@ fn merge_solution(
     let mut merged = first.clone();
     let all = || profiles.iter();
     merged.stopped_because = StoppedBecause::Done;
+    // A merged profile has several seeds and several states of the device. Without a plan
+    // `resume` refuses it.
     merged.plan = None;
     merged.sessions = all_sessions(profiles);
     merged.seconds_spent = all().map(|one| one.seconds_spent).sum();

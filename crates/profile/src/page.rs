@@ -128,7 +128,8 @@ fn curves(result: &ProfileResult) -> String {
     let greatest = looks.iter().flat_map(|(test, _)| result.curves.of(*test));
     let greatest = greatest.map(|point| point.access_time_ns).fold(0.0, f64::max);
     let Some((mut x, _)) = size_axis(result) else { return String::new() };
-    // A line of the paper is a line here, too.
+    // The paper draws access time over size on linear axes (Fig. 1, S2-13). On a logarithmic
+    // axis its straight lines would be curves.
     (x.log, x.from) = (false, 0.0);
     let y = Axis::from_zero("time per request", greatest, nanoseconds);
     let mut plot = Plot::new("Access time by request size", x, y);

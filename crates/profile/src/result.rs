@@ -257,6 +257,8 @@ pub fn ratios(sequential: &[CurvePoint], random: &[CurvePoint]) -> Vec<Ratio> {
         let second = &random[at];
         let estimate = second.access_time_ns / first.access_time_ns;
         let widths = first.relative_half_width().zip(second.relative_half_width());
+        // Both access times are independent, so their relative errors add as squares (delta
+        // method). Without both intervals nothing is known about the ratio.
         let half = widths.map(|(a, b)| estimate * a.hypot(b));
         Some(Ratio {
             size_bytes: first.size_bytes,

@@ -97,6 +97,8 @@ impl ProfilePlan {
     /// It cannot be resumed, or is damaged.
     pub fn of_result(before: &ProfileResult) -> Result<ProfilePlan, ProfileError> {
         let record = record(before)?;
+        // A damaged file may lack the error of its method. `check` refuses NaN, so the user
+        // learns of the damage and no default hides it.
         let error = record.error.unwrap_or(f64::NAN);
         let method = match before.method {
             MethodName::Serra => Method::Serra {
@@ -145,6 +147,8 @@ impl ProfilePlan {
         same("method", &file.method.name(), &self.method.name(), MethodName::to_string)?;
         same("ops", &sorted(&file.ops), &sorted(&self.ops), |all| list(all))?;
         same("sizes", &file.sizes, &self.sizes, |all| list(all))?;
+        // A plan without a span takes that of the file. `same_device` compares it with the span
+        // on the target later.
         if let Some(span) = self.span {
             same("span", &Bytes(before.span_bytes), &span, Bytes::to_string)?;
         }
@@ -167,6 +171,8 @@ impl ProfilePlan {
     pub fn is_finished(&self, before: &ProfileResult) -> bool {
         let error = before.plan.as_ref().and_then(|plan| plan.error);
         let is_finished = |one: &&ProfileResult| match one.stopped_because {
+            // More slices did not narrow the intervals, whatever the goal was. A longer session
+            // would measure the same noise again.
             StoppedBecause::NoiseFloor => true,
             StoppedBecause::WithinError => self.method.error() >= error,
             StoppedBecause::Done => {
@@ -233,6 +239,8 @@ pub(crate) fn sessions(before: &ProfileResult) -> Vec<&[Measurement]> {
     let mut rest = &before.measurements[..];
     let mut all = Vec::new();
     for session in &before.sessions {
+        // A damaged file may claim more measurements than it lists. `check_measurements`
+        // refuses it; this function must not panic before that.
         let (these, others) = rest.split_at(rest.len().min(session.measurements as usize));
         all.push(these);
         rest = others;
@@ -242,6 +250,8 @@ pub(crate) fn sessions(before: &ProfileResult) -> Vec<&[Measurement]> {
 
 /// Refuses measurements that no profile writes.
 fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), ProfileError> {
+    // The sum saturates: the numbers of a damaged file may overflow. The comparison
+    // below refuses them.
     let sum = |sum: u64, one: &ProfileSession| sum.saturating_add(one.measurements);
     let listed = before.sessions.iter().fold(0, sum);
     if listed != before.measurements.len() as u64 || before.sessions.is_empty() {
@@ -261,6 +271,8 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
     if let Some(at) = before.sessions.iter().position(odd) {
         return Err(damaged(&format!("session {} has an impossible number", at + 1)));
     }
+    // The file may have been edited. A measurement without requests or with a NaN would reach
+    // every mean and every interval.
     let odd = |one: &Measurement| {
         let records = before.span_bytes.checked_div(one.size_bytes).unwrap_or(0);
         let burst = one.burst.is_none_or(|burst| {

@@ -56,6 +56,8 @@ pub struct Setup {
 impl Setup {
     /// That of `spec`, without what does not change a figure.
     pub fn of(spec: &RunSpec) -> Setup {
+        // The timeout of a request and the probes change no figure. A later session may have
+        // other values of them.
         let real =
             RealSpec { timeout: None, no_probes: false, probe_interval: None, ..spec.real.clone() };
         Setup { set: spec.set.clone(), host: spec.host.clone(), real }

@@ -181,6 +181,8 @@ pub(crate) fn table(result: &ProfileResult, rows: usize) -> Vec<Vec<String>> {
     let sizes = sizes(result);
     let shown = sizes.len().min(rows);
     for row in 0..shown {
+        // The rows are spread evenly over the sizes and include both ends. The first rows alone
+        // would show the small requests only.
         let size = sizes[row * (sizes.len() - 1) / (shown - 1).max(1)];
         let mut cells = vec![Bytes(size).to_string()];
         for (op, ratios, _) in &ops {

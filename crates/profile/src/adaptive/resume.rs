@@ -10,7 +10,8 @@ impl Adaptive {
     pub(super) fn take_over(&mut self, sessions: &[&[Measurement]]) {
         let mut so_far = Measurements::default();
         for session in sessions {
-            // As the session itself began.
+            // Each session began with this search for the end of a burst. The same call keeps
+            // the search in step with what that session asked for.
             self.filling.look_again();
             for one in *session {
                 let cell = (one.test, one.size_bytes);
@@ -18,7 +19,8 @@ impl Adaptive {
                 so_far.add(*one);
                 self.total += 1;
                 *self.asked.entry(cell).or_default() += 1;
-                // As after the slice itself: its length was a guess, and it may be too short to count.
+                // The session fixed the length of a cell after its first slice, whose length
+                // was a guess. The same rule decides here, so that the same slices count.
                 if one.test.op() == ProfileOp::Read {
                     let planned = self.slice(cell, Some(one.access_time_ns())).requests;
                     self.requests.entry(cell).or_insert(planned);

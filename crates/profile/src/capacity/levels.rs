@@ -39,14 +39,20 @@ pub(crate) fn fall(values: &[f64]) -> Option<Fall> {
         let ((first, below), (last, above)) = (squares(a), squares(b));
         (below + above, Fall { at, first, last })
     };
+    // The second level has three values or more. One or two slow values at the end of a load
+    // are no level that the device sustains.
     let (rest, best) = (1..=count - 3).map(split).min_by(|a, b| a.0.total_cmp(&b.0))?;
     if best.last > best.first * (1.0 - FALL_MIN) {
         return None;
     }
     let freedom = (count - 2) as f64;
     let spread = rest / freedom * (1.0 / best.at as f64 + 1.0 / (count - best.at) as f64);
+    // Simulated rates may be constant on both levels, and then the spread is zero. The bound
+    // keeps t finite.
     let t = (best.first - best.last) / spread.max(f64::MIN_POSITIVE).sqrt();
     let student = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    // The best of all places was chosen. So the probability is multiplied by the number of
+    // places (Bonferroni).
     (student.sf(t) * count as f64 <= FALSE_FALL).then_some(best)
 }
 
@@ -68,6 +74,8 @@ const BATCHES_MIN: usize = 5;
 fn neighbours(values: &[f64]) -> f64 {
     let (mean, all) = squares(values);
     let both: f64 = values.windows(2).map(|two| (two[0] - mean) * (two[1] - mean)).sum();
+    // The mean comes from the same values, which lowers the correlation by about 1 / count.
+    // Without the correction, batches would seem independent too early.
     if all > 0.0 { both / all + 1.0 / values.len() as f64 } else { 0.0 }
 }
 
@@ -76,6 +84,9 @@ fn neighbours(values: &[f64]) -> f64 {
 pub(crate) fn batch_means(values: &[f64]) -> Vec<f64> {
     let mut batches = values.to_vec();
     while batches.len() >= 2 * BATCHES_MIN && neighbours(&batches) > 0.0 {
+        // The remainder is dropped at the start, which is nearest to the burst. The rule is not
+        // exact: with 32 parts and a correlation of 0.5 an interval of 90 % covers the mean in
+        // 84 % of cases (docs/profile.md).
         batches = batches.rchunks_exact(2).rev().map(|two| f64::midpoint(two[0], two[1])).collect();
     }
     batches

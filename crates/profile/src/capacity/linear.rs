@@ -23,6 +23,8 @@ fn coefficients(bps: u64, seqiops: u64, randiops: u64) -> [u64; 3] {
         0 => 0,
         bps => VTIME_PER_SECOND.div_ceil(bps.div_ceil(PAGE_BYTES)),
     };
+    // `calc_lcoefs` subtracts the page from the cost of a request and takes 0 if nothing is
+    // left. The prediction repeats the arithmetic of the kernel, with its rounding.
     let base = |iops: u64| match iops {
         0 => 0,
         iops => VTIME_PER_SECOND.div_ceil(iops).saturating_sub(page),
@@ -43,6 +45,8 @@ impl LinearModel {
     /// Cost of a random request of `bytes`, in seconds of the device (`calc_vtime_cost_builtin`).
     pub fn random_cost_seconds(&self, is_read: bool, bytes: u64) -> f64 {
         let [page, _, random] = if is_read { self.read } else { self.write };
+        // The kernel counts whole pages, at least one. The prediction rounds in the same way,
+        // because it says what the kernel will do.
         let pages = (bytes / PAGE_BYTES).max(1);
         (random + pages * page) as f64 / VTIME_PER_SECOND as f64
     }
@@ -98,6 +102,8 @@ pub(crate) fn predicted(
     bytes: u64,
 ) -> (Option<f64>, Option<f64>) {
     let needed = |op| reads < 1.0 || op == ProfileOp::Read;
+    // A missing figure would count as no cost at all, and the prediction would promise too
+    // much. Figures of writes are not needed for a load of reads.
     let has = Figure::ALL
         .into_iter()
         .all(|figure| !needed(figure.op()) || capacity.figure(figure).is_some());

@@ -158,7 +158,8 @@ impl CapacityTest {
             ..AddressPattern::default()
         };
         if !random {
-            // At least half of the span lies behind it, so that a fast device does not run in circles.
+            // The start is in the first half of the span. At least half of the span follows it,
+            // so that a fast device does not access the same records again and again.
             let first = Rng::new(seed, "capacity start").below(records / 2 + 1);
             address.start = Bytes(first * size);
             address.length = Some(Bytes((records - first) * size));
@@ -170,6 +171,8 @@ impl CapacityTest {
             write_percent: Some(100.0 - reads),
             block_size: Some(Bytes(size)),
             address,
+            // The time ends the load. The number is only so large that the workload
+            // never ends before.
             requests: Some(1 << 40),
             ..WorkloadConfig::default()
         }

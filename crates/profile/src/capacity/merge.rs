@@ -37,6 +37,8 @@ pub(crate) fn merge(
             Some((found, pooled(&known)?))
         })
         .collect();
+    // All figures share one factor: with two profiles, Q of a single figure has one degree of
+    // freedom and says little about the device.
     let factor = birge(found.iter().map(|(_, pooled)| *pooled));
     let mut merged = CapacityResult {
         figures: found
@@ -92,6 +94,8 @@ fn checked(check: &CheckedLoad, all: &[&CapacityResult], merged: &CapacityResult
     let known: Vec<Known> =
         found.map(|one| Known::new(one.measured_iops, one.low, one.high)).collect();
     let Some(measured) = pooled(&known) else { return check.clone() };
+    // A checked load is no figure of the model. Whether its measurements agree says nothing
+    // about those of the figures, so it has a factor of its own.
     let measured = measured.widened(birge([measured].into_iter()));
     let (iocost_iops, seastar_iops) = predicted(merged, check.read_share, check.size_bytes);
     let error = |iops: Option<f64>| iops.map(|iops| iops / measured.estimate - 1.0);

@@ -41,6 +41,8 @@ pub(crate) fn implausible(result: &CapacityResult) -> Vec<String> {
             continue;
         };
         let limit = bps / result.small_bytes as f64;
+        // Both rates must equal the limit. Sequential requests alone may be limited by the
+        // bandwidth, while the random ones still show the cost of a request.
         if same(seq, limit) && same(rand, limit) {
             reasons.push(format!(
                 "{op} IOPS ({}) equal the {op} bandwidth divided by the request size: the bandwidth limited all {op} \

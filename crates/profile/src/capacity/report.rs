@@ -103,6 +103,8 @@ fn check(
 fn disk(run: &CapacityRun<'_>) -> DiskFacts {
     let first = |figure| {
         let state = run.states.iter().find(|s| s.test == CapacityTest::Figure(figure))?;
+        // The first depth is 1. There each request waits for the medium, which tells a disk
+        // from an SSD; at saturation the queue hides the difference.
         state.depths.first().map(|one| one.iops)
     };
     let rates = first(Figure::Rrandiops).zip(first(Figure::Rseqiops));

@@ -108,14 +108,16 @@ impl CapacityRun<'_> {
         let mut bursts = false;
         for figure in [Figure::Wbps, Figure::Wseqiops, Figure::Wrandiops] {
             let Some(at) = self.index(CapacityTest::Figure(figure)) else { continue };
-            // What does not take large ones faster at first has no cache for small ones of the same order.
+            // If large sequential writes have no burst, there is no cache that small sequential
+            // writes could fill. Their long write would take 15 s of 3 minutes in vain.
             if figure == Figure::Wseqiops && !bursts {
                 continue;
             }
             if self.long_write(at, figure)?.is_none() {
                 return Ok(None);
             }
-            // While the cache is full: later, a load in search of a depth would measure the cache.
+            // The search for the depth follows while the cache is full. Later the cache may be
+            // empty, and the search would find the depth that suits the cache.
             bursts |= self.states[at].has_burst();
             if bursts && self.search_depth(at)?.is_none() {
                 return Ok(None);
@@ -134,6 +136,8 @@ impl CapacityRun<'_> {
         let (mut rates, mut seconds) = (Vec::new(), 0.0);
         for turn in 0..=PROLONGED_MAX {
             let mut config = self.config(at, LONG_DEPTH);
+            // The first write begins at the start of the span, so that `filled` describes one
+            // stretch. Reads of parts that were never written do not access the medium.
             if figure == Figure::Wbps && turn == 0 {
                 config.address.start = Bytes(0);
                 config.address.length =
@@ -145,6 +149,8 @@ impl CapacityRun<'_> {
             }
             seconds += slice.length;
             rates.extend(slice.rates(BINS));
+            // A rate that still falls at the end is no sustained rate. The number of
+            // prolongations has a limit, so that a large cache does not use up the time.
             if !still_falls(&rates) {
                 break;
             }
@@ -154,7 +160,8 @@ impl CapacityRun<'_> {
         let state = &mut self.states[at];
         state.look_for_burst(&rates, seconds, size);
         state.longest = state.longest.max(seconds);
-        // What is read between two rounds lets a short burst come back.
+        // Reads between two rounds give a cache the time to empty, and a short burst comes
+        // back. So a round counts only after twice the length of the burst.
         let burst = state.burst(size).map_or(0.0, |burst| burst.seconds);
         state.ramp = unit.max(2.0 * burst).min(longest);
         Ok(Some(()))
@@ -187,7 +194,8 @@ impl CapacityRun<'_> {
     fn search_depth(&mut self, at: usize) -> Timed<()> {
         let mut next = Some(1);
         while let Some(depth) = next {
-            // A rate of at least one request at a time is known from the depth before.
+            // The rate at the depth before says how long a request takes. The ramp and the
+            // length of the load at this depth follow from it.
             let (ramp, length) = self.times(at, depth, SEARCH);
             let config = self.config(at, depth);
             let Some(slice) = self.load(at, &config, ramp + length)? else { return Ok(None) };
@@ -260,6 +268,8 @@ impl CapacityRun<'_> {
             if !open.iter().any(is_figure) {
                 return Ok(StoppedBecause::WithinError);
             }
+            // Each round has another random order. A drift, or the effect of one load on the
+            // next, then does not always meet the same figure.
             for at in (1..open.len()).rev() {
                 open.swap(at, order.below(at as u64 + 1) as usize);
             }
@@ -281,7 +291,8 @@ impl CapacityRun<'_> {
 
     fn round(&mut self, at: usize) -> Timed<()> {
         let depth = self.states[at].depth;
-        // Another round would be in the burst, too.
+        // The rounds of this load are in a burst that comes back. Another round would be in it,
+        // too, so a long stretch takes its place.
         if self.states[at].refills() {
             let config = self.config(at, depth);
             let Some(slice) = self.load(at, &config, self.long())? else { return Ok(None) };
@@ -294,7 +305,8 @@ impl CapacityRun<'_> {
         let (unit, longest) = (self.unit(), self.longest());
         let state = &mut self.states[at];
         let writes = state.test.read_share() < 1.0;
-        // What was read meanwhile let a buffer run empty, which now fills again: a longer ramp leaves that out.
+        // During the reads of other loads a buffer emptied, and it fills again now. A longer
+        // ramp leaves the filling out; this round does not count.
         if writes
             && state.doubled < DOUBLED_MAX
             && ramp < longest

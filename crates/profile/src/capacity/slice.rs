@@ -63,6 +63,8 @@ impl Slice {
             seconds += length;
             requests += count;
         }
+        // A rate from fewer than eight requests is off by a third or more (Poisson). The caller
+        // then takes all requests of the load.
         (requests >= 8 && seconds > 0.0).then(|| requests as f64 / seconds)
     }
 
@@ -76,6 +78,8 @@ impl Slice {
     /// Rates of `bins` equal stretches, or of fewer where they would have less than eight requests on average. After a
     /// burst one may have hardly any: it counts all the same.
     pub(crate) fn rates(&self, bins: usize) -> Vec<f64> {
+        // With fewer than eight requests in a stretch its rate is noise. No level could be told
+        // from another one.
         let bins = bins.min((self.requests / 8) as usize).max(BINS_MIN);
         let width = self.length / bins as f64;
         let mut sums = vec![(0, 0.0); bins];
@@ -92,7 +96,8 @@ impl Slice {
 }
 
 fn cpu(result: &RunResult) -> Option<CpuUse> {
-    // A job that spins takes all of a core, whatever it does.
+    // A job that spins uses all of its core, whatever the device does. Its CPU time does not
+    // show whether the core limits the load.
     let method = result.method.as_ref().filter(|method| method.wait == "sleep")?;
     let cost = result.own_cost?;
     let jobs = method.jobs.max(1);

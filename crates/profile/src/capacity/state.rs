@@ -70,13 +70,16 @@ impl NextDepth {
     pub(crate) fn take(&mut self, depth: u32, iops: f64) -> Option<u32> {
         self.depths.push(DepthRate { depth, iops });
         let best = self.best();
+        // Beyond saturation a greater depth adds latency and hardly any rate. So the least
+        // depth within 2 % of the best rate counts as the depth of saturation.
         let enough = best * (1.0 - SATURATED);
         let least = self.depths.iter().find(|one| one.iops >= enough);
         self.depth = least.map_or(depth, |one| one.depth);
         let count = self.depths.len();
         let before = self.depths[..count.saturating_sub(2)].iter().map(|one| one.iops);
         let before = before.fold(0.0, f64::max);
-        // One doubling may gain nothing and the next one something, as with transfers that are split.
+        // One doubling may gain nothing and the next one something, as with transfers that are
+        // split. So the search ends only after two doublings without a gain.
         let rises = count < 3 || best > before * (1.0 + GAIN_MIN);
         (depth < DEPTH_MAX && rises).then_some(depth * 2)
     }
@@ -173,7 +176,8 @@ impl TestState {
     /// Another long stretch of a load that [refills](TestState::refills): its parts after the burst count.
     pub(crate) fn add_stretch(&mut self, rates: &[f64]) {
         let after = &rates[fall(rates).map_or(0, |found| found.at)..];
-        // It may end before the burst does.
+        // The stretch may end before the burst does. Its rates are then those of the cache and
+        // would raise the mean.
         if !after.is_empty() && mean(after) <= REFILLED * mean(&self.after_burst) {
             self.after_burst.extend(after);
         }
@@ -224,6 +228,8 @@ impl TestState {
             RateBurst { rate: found.first, sustained: found.last, seconds, bytes }
         });
         match (self.burst, over_rounds) {
+            // The rounds fell no further than the long stretch did. Both met the same burst,
+            // and the long stretch shows its length without pauses.
             (Some(seen), Some(rounds)) if rounds.sustained > 0.95 * seen.sustained => Some(seen),
             (seen, rounds) => rounds.or(seen),
         }

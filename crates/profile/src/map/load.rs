@@ -40,7 +40,8 @@ impl MapLoad {
     /// Sequential writes from a random place on, which wrap.
     fn writes(&self, seed: u64) -> AddressPattern {
         let records = self.span / self.write_bytes;
-        // At least half of the span lies behind it, so that a fast device does not run in circles.
+        // The start is in the first half of the span. At least half of the span follows it, so
+        // that a fast device does not write the same records again and again.
         let first = Rng::new(seed, "map start").below(records / 2 + 1);
         AddressPattern {
             pattern: Pattern::Sequential,
@@ -123,8 +124,11 @@ impl Reached {
                 false => all as f64 / result.simulated_seconds.max(f64::MIN_POSITIVE),
             }
         };
-        // The recorded time is up to the last completion.
+        // The recorded time reaches to the last completion. What exceeds `length` is the time
+        // in which the queue emptied after the last arrival.
         let drain = (result.simulated_seconds - length).max(0.0) / (lead + length);
+        // A single slow request prolongs the drain as a queue does. Only a queue makes the
+        // second half slower than the first.
         let grows = mean_latency(&parts[parts.len() / 2..])
             > GROWTH * mean_latency(&parts[..parts.len() / 2]);
         let (reads, writes) = (
@@ -132,12 +136,16 @@ impl Reached {
             rate(|part| part.writes, result.requests_by_op.write),
         );
         let missing = 1.0 - (reads + writes) / offered;
+        // The number of Poisson arrivals varies by its square root. A short load must not seem
+        // overloaded because fewer requests arrived.
         let is_short = missing > SHORT.max(SHORT_DEVIATIONS / (offered * length).sqrt());
         let read = result.latency_ns.as_ref().and_then(|all| all.read.as_ref());
         let interval = result.confidence.as_ref().and_then(|all| all.latency_ns.read?.p95);
         let p95_us = read.map(|read| {
             let end = |of: fn(&Interval) -> f64| {
                 let end = interval.as_ref().map(of);
+                // The upper end is infinite if too few requests lie beyond the percentile. JSON
+                // has no infinity, so such an end is left out.
                 end.filter(|end| *end > 0.0 && end.is_finite()).map(|end| end / 1e3)
             };
             (read.p95 / 1e3, end(|one| one.low), end(|one| one.high))

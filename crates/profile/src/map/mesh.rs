@@ -67,7 +67,8 @@ impl Mesh {
         for x in 0..FRAME {
             for y in 0..FRAME {
                 let at = |dx: u32, dy: u32| ((x + dx) * PARTS, (y + dy) * PARTS);
-                // Longest sides fall from left to right, as the border of overload does.
+                // The longest sides fall from left to right, as the border of overload does.
+                // Sides along the border cross it less often than sides across it.
                 leaves.push([at(0, 0), at(0, 1), at(1, 0)]);
                 leaves.push([at(1, 1), at(0, 1), at(1, 0)]);
             }
@@ -108,6 +109,8 @@ impl Mesh {
         self.values
             .get(&node)
             .copied()
+            // A device that does not reach a pair of rates does not reach greater ones either.
+            // Such points get no load, which would take the time of others.
             .or_else(|| self.is_beyond(node).then_some(Value::Overloaded))
     }
 
@@ -132,7 +135,8 @@ impl Mesh {
         }
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = logs.iter().copied().fold(f64::INFINITY, f64::min);
-        // The border counts as a change of a factor e.
+        // A triangle across the border of overload has no difference of latencies there. It
+        // counts as a change by a factor e, so that the border is refined with the rest.
         let border = if logs.len() < 3 { 1.0 } else { 0.0 };
         Some(side(triangle) * (most - least + border + self.error))
     }
@@ -146,7 +150,8 @@ impl Mesh {
         let untested = |one: &&Triangle| self.value(middle(one)).is_none();
         let open = self.leaves.iter().filter(untested);
         let urgent = open.filter_map(|one| Some((self.urgency(one)?, middle(one))));
-        // The first of equals: the order of triangles is that of their making.
+        // Among equals the first triangle wins. The order of triangles follows from their
+        // making, so a map repeats exactly with its seed.
         let most = urgent.fold(None, |most: Option<(f64, Node)>, one| match most {
             Some(most) if most.0 >= one.0 => Some(most),
             _ => Some(one),
@@ -186,7 +191,8 @@ impl Mesh {
         match (value.latency(), a, b) {
             (Some(_), Some(_), Some(_)) => {
                 let found = self.held_out.get(&node).copied().flatten();
-                // A border that passes the right angle is looked for on its sides.
+                // If the apex is overloaded, the border passes through the triangle. Halving
+                // makes its legs the longest sides, and their middles find the border.
                 apex.is_none() || found.is_none_or(|difference| difference > self.error.ln_1p())
             }
             _ => true,
@@ -195,7 +201,8 @@ impl Mesh {
 
     /// Takes what was measured at `node`.
     pub(crate) fn add(&mut self, node: Node, value: Value) {
-        // Both triangles of a side have the same ends.
+        // Two triangles share a longest side and have the same ends. So the first triangle
+        // found says what both predicted.
         if let Some(tested) = self.leaves.iter().find(|one| middle(one) == node) {
             self.held_out.insert(node, self.difference(tested, value));
         }
@@ -210,6 +217,8 @@ impl Mesh {
                 Some(Value::Latency(a, half_a)),
                 Some(Value::Latency(b, half_b)),
             ) => {
+                // The prediction is the mean of two measured points, each with a quarter of its
+                // variance. A difference that noise explains must not halve a triangle.
                 let noise = (half.powi(2) + (half_a.powi(2) + half_b.powi(2)) / 4.0).sqrt();
                 Some(((log - f64::midpoint(a, b)).abs() - noise).max(0.0))
             }
@@ -226,9 +235,12 @@ pub(crate) fn interpolate<N: Copy>(
     log: impl Fn(N) -> Option<f64>,
     at: (f64, f64),
 ) -> Option<f64> {
-    // A place on a side has two triangles: one of them may know it.
+    // A place on a side belongs to two triangles. If a corner of one is overloaded, the other
+    // one may still know the latency.
     triangles.iter().find_map(|triangle| {
         let weights = weights(triangle.map(&place), at)?;
+        // A corner without weight is not asked. An overloaded corner would otherwise hide the
+        // latency on the side opposite to it.
         let corners = triangle.iter().zip(weights).filter(|(_, weight)| *weight > 1e-9);
         corners.map(|(corner, weight)| Some(log(*corner)? * weight)).sum::<Option<f64>>()
     })

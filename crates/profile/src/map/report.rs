@@ -86,6 +86,8 @@ fn add_triangles(run: &MapRun<'_>, map: &mut MapResult) {
 }
 
 fn held_out(run: &MapRun<'_>) -> Option<MapHeldOut> {
+    // Random points are a fair sample of the map. The middles that halve triangles lie where
+    // the map is difficult, so they serve only if random points are missing.
     let random = run.checks.len() >= 3;
     let all: Vec<Option<f64>> = match random {
         true => run.checks.clone(),
@@ -108,7 +110,8 @@ impl MapResult {
     /// The 95th percentile of read latency in microseconds at these rates, as interpolated; `None` where the device is
     /// overloaded, or nothing is known.
     pub fn read_p95_us(&self, read_iops: f64, write_bytes_per_second: f64) -> Option<f64> {
-        // Triangles that are narrow in units of a rate are not in shares of it.
+        // Requests and bytes per second differ by orders of magnitude. In shares of the
+        // greatest rates the triangles have the form that the mesh chose.
         let scale = |reads: f64, bytes: f64| {
             (reads / self.read_iops_max, bytes / self.write_bytes_per_second_max)
         };

@@ -92,6 +92,8 @@ pub(crate) fn rates(most: [f64; 2], node: Node) -> (f64, f64) {
 fn half_width(p95: f64, low: Option<f64>, high: Option<f64>) -> f64 {
     match (low, high) {
         (Some(low), Some(high)) => (high / low).ln() / 2.0,
+        // The lower half stands for both if the upper end is not known. With a width of zero an
+        // uncertain point would count as exact.
         (Some(low), None) => (p95 / low).ln(),
         _ => 0.0,
     }
@@ -100,7 +102,8 @@ fn half_width(p95: f64, low: Option<f64>, high: Option<f64>) -> f64 {
 
 impl MapRun<'_> {
     fn phases(&mut self) -> Result<StoppedBecause, ProfileError> {
-        // Reads of what was never written may not access the medium: writes come first.
+        // Reads of parts that were never written may not access the medium and would be too
+        // fast. So the writes come first.
         for writes in [true, false] {
             if self.greatest(writes)?.is_none() {
                 return Ok(StoppedBecause::TimeLimit);
@@ -131,6 +134,8 @@ impl MapRun<'_> {
             let rate = LoadSlice::new(length, &result).rate(length / 4.0);
             next = search.take(depth, rate).filter(|next| *next <= most);
             let at = usize::from(writes);
+            // The rates are kept after every load. A map that is interrupted during the search
+            // then has what was found so far.
             (self.depths[at], self.most[at]) = (search.depths.clone(), search.best());
         }
         if !writes {
@@ -141,6 +146,8 @@ impl MapRun<'_> {
         let Some(result) = self.carry("long writes", &config, length)? else { return Ok(None) };
         let slice = LoadSlice::new(length, &result);
         self.loads.filled = slice.requests * self.load.write_bytes;
+        // A write cache may absorb the first half of the long write. The second half is nearer
+        // to what the device sustains.
         self.most[1] = slice.rate(length / 2.0);
         if crate::capacity::still_falls(&slice.rates(BINS)) {
             self.loads.notes.push(
@@ -174,6 +181,8 @@ impl MapRun<'_> {
     fn load_once(&mut self, node: Node) -> Timed<(MapPoint, Value)> {
         let (reads, writes) = rates(self.most, node);
         let unit = self.unit();
+        // A percentile needs a number of reads and not a time. The bounds keep a slow point
+        // from using up the time, and make a fast point long enough to show a queue that grows.
         let length = (READS_MIN / reads).clamp(POINT.0 * unit, POINT.1 * unit);
         let lead = LEAD * length;
         let config = self.load.open(reads, writes, lead, self.loads.seed());
@@ -215,6 +224,8 @@ impl MapRun<'_> {
                 let mut at = || rng.below(u64::from(WHOLE) + 1) as u32;
                 let node = (at(), at());
                 let log = |node| self.mesh.value(node).and_then(Value::latency);
+                // A point that decided about a triangle agrees with the map by construction.
+                // Only a new point can show an error of the map.
                 let is_new = self.mesh.value(node).is_none();
                 let log = interpolate(&triangles, place, log, place(node)).filter(|_| is_new)?;
                 Some((node, log))
@@ -231,7 +242,8 @@ impl MapRun<'_> {
 
     /// Loads the target for `length` seconds; nothing where the time limit comes first.
     fn carry(&mut self, what: &str, config: &WorkloadConfig, length: f64) -> Timed<RunResult> {
-        // What was not recorded took its time, too.
+        // The lead of a point is not recorded but takes time on the device. So the whole length
+        // counts at least.
         self.loads.carry(what.to_owned(), POINTS_USUAL, config, length, length)
     }
 }

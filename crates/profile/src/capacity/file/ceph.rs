@@ -19,6 +19,8 @@ pub(super) fn file(capacity: &CapacityResult) -> Result<String, String> {
     };
     let kind = if media == MediaKind::Hdd { "hdd" } else { "ssd" };
     let iops = capacity.rounded(Figure::Wrandiops);
+    // The scheduler has one bandwidth for reads and writes. The lower one promises no operation
+    // more than the device can do.
     let bandwidth = capacity.rounded(Figure::Rbps).min(capacity.rounded(Figure::Wbps));
     let options = [
         (format!("osd_mclock_max_capacity_iops_{kind}"), iops),

@@ -7,6 +7,8 @@ use crate::solution;
 /// A model or firmware in a match: what would end the field or match more is left to a wildcard.
 fn field(text: Option<&str>) -> String {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return "*".to_owned() };
+    // A colon ends a field of the match, and `*`, `?`, brackets and backslashes are patterns. A
+    // `?` in their place matches exactly one character.
     let safe = |c: char| if c.is_control() || ":*?[]\\".contains(c) { '?' } else { c };
     text.chars().map(safe).collect()
 }

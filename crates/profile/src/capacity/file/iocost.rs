@@ -60,13 +60,15 @@ pub(super) fn qos(capacity: &CapacityResult) -> Result<String, String> {
     };
     let mixes = capacity.checks.iter().filter(|check| check.read_share < 1.0);
     let kept = mixes.filter_map(|check| Some(check.measured_iops / check.iocost_iops?));
-    // What a mixed load gets of what the model promises, at worst.
+    // This is the share of the promised rate that the worst mixed load got. `min` lets the
+    // kernel slow down to that share.
     let worst = 100.0 * kept.fold(f64::INFINITY, f64::min);
     let worst = if worst.is_finite() { worst } else { 100.0 };
     let (least, most) = VRATE;
     let min = MIN_PERCENT.min(worst).max(least);
     let max = worst.clamp(100.0, most);
-    // Half way on a scale of ratios; 0 would switch the control by latency off.
+    // The geometric mean lies half way on a scale of ratios. A target of 0 would switch the
+    // control by latency off, so the least target is 1 us.
     let latency = |moderate: f64, saturated: Option<f64>| {
         let between = (moderate * saturated.unwrap_or(moderate)).sqrt();
         between.max(moderate).ceil().clamp(1.0, f64::from(u32::MAX)) as u64

@@ -60,7 +60,8 @@ fn usable(file: SchedulerFile, result: &ProfileResult) -> Result<&CapacityResult
         return Err(reason.clone());
     }
     for figure in file.needs() {
-        // One round says nothing of how far another would be off.
+        // A single round has no interval. It does not say how far another round would be off,
+        // and a configuration file would not show that.
         if capacity.figure(*figure).is_none_or(|one| one.low.is_none()) {
             return Err(format!(
                 "{} was not measured twice: allow more time (`time`)",

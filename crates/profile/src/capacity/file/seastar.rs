@@ -30,6 +30,8 @@ pub(super) fn file(result: &ProfileResult, capacity: &CapacityResult) -> String 
         value(Figure::Wbps),
     );
     if let Some(factor) = rate_factor(capacity) {
+        // The factor is rounded down. Rounded up, it would promise more than the
+        // checked load got.
         let factor = (factor * 1000.0).floor() / 1000.0;
         text += &format!(
             "    # The least of what the checked loads got of what the model promises. Uncomment it to promise no more:\n    \
