@@ -72,12 +72,18 @@ impl PtsPlan {
             warnings: Vec::new(),
             notes,
         };
+        // The total is what the test takes without a steady state. Rounds that were not needed
+        // count as done later, so that the progress never goes back.
         let rounds: u64 =
             parts.iter().map(|p| u64::from(self.rounds_max) * p.loads.len() as u64).sum();
         let stage = Stage { what: String::new(), done: 0, of: rounds + 3 * parts.len() as u64 };
         let mut flow = Run { plan: self, target, observer, result, stage };
+        // An error after the first load does not cost the rounds before it. The partial result
+        // and the error are returned together.
         let failure = flow.parts(&parts).err();
         let mut result = flow.result;
+        // The result was marked partial from the start. A checkpoint that outlives a crash of
+        // the machine is then partial without further work.
         result.partial = failure.is_some();
         result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         self.remark(&mut result);
@@ -97,6 +103,8 @@ impl PtsPlan {
             let written: u64 =
                 part.rounds.iter().flat_map(|r| &r.cells).map(|cell| cell.written_bytes).sum();
             let steps: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
+            // A cache that is larger than what the rounds wrote may keep its rate for five
+            // rounds. The rule of steady state cannot see that, so the result warns.
             if !part.rounds.is_empty() && (written as f64) < range {
                 let message = format!(
                     "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} \
@@ -148,6 +156,8 @@ impl Run<'_> {
             });
             let ended =
                 self.prepare().and_then(|()| self.rounds(part)).and_then(|()| self.histogram(part));
+            // The averages are computed before the error leaves the function. A test that was
+            // interrupted then has the averages of its finished rounds.
             if let Some(last) = self.result.parts.last_mut() {
                 last.average(part.loads.len());
             }
@@ -167,6 +177,8 @@ impl Run<'_> {
                 interrupted |= flow == KeepGoing::Stop;
                 flow
             })?;
+            // The purge of a real target is a load of discards and has no cell. An interrupt
+            // ends the test here; a half purge is no step of it.
             if interrupted {
                 return Err(PtsError::Interrupted);
             }
@@ -206,7 +218,8 @@ impl Run<'_> {
                 self.stage.what = format!("round {round}, {}", load.name());
                 let config = self.plan.config(load);
                 let result = self.load(&config, Some(self.plan.round), &load.name())?;
-                // Half a load is no cell.
+                // A load that was cut short is no cell. Its mean would be of another length
+                // than those of the other rounds, and the window would compare both.
                 if result.partial {
                     return Err(PtsError::Interrupted);
                 }
@@ -227,7 +240,8 @@ impl Run<'_> {
             let steady = now.is_steady();
             self.observer.checkpoint(&self.result);
             if steady {
-                // The rounds that were not needed count as done.
+                // The progress was planned for the greatest number of rounds. The rounds that
+                // are not needed count as done, so that it reaches its end.
                 let left = u64::from(self.plan.rounds_max - round);
                 self.stage.done += left * part.loads.len() as u64;
                 break;
@@ -273,7 +287,8 @@ impl Run<'_> {
         name: &str,
     ) -> Result<RunResult, PtsError> {
         let (stage, observer) = (&self.stage, &mut *self.observer);
-        // Every load draws other addresses, the same in every test with this seed.
+        // Each load has its own seed, which follows from the seed of the plan and the progress.
+        // Equal addresses in all rounds could be served from a cache.
         let seed = self.plan.seed.wrapping_mul(1_000_003).wrapping_add(stage.done);
         let mut interrupted = false;
         let mut watch = |progress: &RunProgress| {
@@ -281,10 +296,13 @@ impl Run<'_> {
             interrupted |= flow == KeepGoing::Stop;
             flow
         };
-        // Loads may be shorter than the time between two reports of progress.
+        // The observer is asked once more after the load. A load may be shorter than the time
+        // between two reports of progress, and the interrupt would be lost.
         let mut result = self.target.load(config, seed, length, &mut watch)?;
         result.partial |= watch(&RunProgress::default()) == KeepGoing::Stop || interrupted;
         keep_warnings(&mut self.result.warnings, &result);
+        // Latencies and rates leave failed requests out, so a failing device would look
+        // healthy. The test ends here, and the finished rounds stay in the result.
         match result.errors {
             0 => Ok(result),
             errors => Err(PtsError::Requests { errors, load: name.to_owned() }),
@@ -295,7 +313,8 @@ impl Run<'_> {
 /// Keeps what a load says of a target in memory: the table is of that then, whatever load it was.
 fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
     for warning in load.warnings.iter().filter(|one| one.kind == WarningKind::Memory) {
-        // Each load says it again.
+        // Each load repeats the warning about the same target. A test of 56 loads a round would
+        // have hundreds of them.
         if !kept.contains(warning) {
             kept.push(warning.clone());
         }
@@ -318,7 +337,8 @@ fn cell(load: &Load, result: &RunResult) -> PtsCell {
 }
 
 fn histogram(load: String, result: &RunResult, cell: PtsCell) -> PtsHistogram {
-    // Either reads or writes or both: bins of the same place are one.
+    // Reads and writes have bins at the same places. Bins of one place become one, because the
+    // histogram is that of all requests.
     let mut bins: Vec<LatencyBin> = Vec::new();
     for bin in sorted(&result.latency_distribution) {
         match bins.last_mut() {
@@ -351,6 +371,8 @@ fn sorted(distribution: &ByOp<Vec<LatencyBin>>) -> Vec<&LatencyBin> {
 fn five_nines(distribution: &ByOp<Vec<LatencyBin>>) -> Option<f64> {
     let bins = sorted(distribution);
     let total: u64 = bins.iter().map(|bin| bin.count).sum();
+    // With fewer than 100 000 requests less than one request lies above the percentile. The
+    // largest latency would then pose as the percentile.
     let above = total / 100_000;
     if above == 0 {
         return None;

@@ -69,6 +69,8 @@ fn rounds_axis(from: f64, to: f64) -> Axis {
 
 /// Whole rounds as ticks: half a round is none.
 fn round_ticks(from: usize, to: usize) -> Vec<(f64, String)> {
+    // A tick for each of 25 rounds would be too dense, so every second round gets one. Ticks are
+    // whole numbers, because there is no half round.
     let every = (to - from) / 13 + 1;
     (from..=to).step_by(every).map(|round| (round as f64, round.to_string())).collect()
 }
@@ -105,7 +107,8 @@ fn histogram(histogram: &PtsHistogram) -> String {
     let count = |count: f64| significant(count, 3);
     let y = Axis::logarithmic("requests", 0.5, (most as f64).max(10.0), count);
     let mut plot = Plot::new("Response time histogram", x, y);
-    // A step for each bin; nothing lies between two that are apart.
+    // Each bin is a step of its own height. Between two bins that are apart the line falls to
+    // the bottom, because no latency lies there.
     let (mut steps, mut end) = (Vec::new(), first.from_ns);
     for bin in &histogram.bins {
         if bin.from_ns > end {
@@ -137,7 +140,8 @@ fn convergence(test: Test, part: &PtsPart) -> String {
         part.rounds.iter().filter_map(point).collect()
     };
     let mut html = String::new();
-    // Four lines a picture can be told apart.
+    // Four lines can be told apart by colour in one plot. The IOPS test has eight block sizes,
+    // so it gets two plots.
     for some in writes.chunks(COLOURS.len()) {
         let lines: Vec<_> = some.iter().map(|(at, cell)| (line(*at), cell.block_bytes)).collect();
         let most = lines.iter().flat_map(|(line, _)| line).map(|p| p.1).fold(0.0, f64::max);

@@ -113,6 +113,8 @@ impl PtsPlan {
     ) -> Result<Vec<PartPlan>, PtsError> {
         self.check()?;
         let active = facts.capacity_bytes as f64 * self.active_range_percent / 100.0;
+        // A block that is no multiple of the sector cannot be requested directly: 0.5 KiB does
+        // not exist on a device with sectors of 4096 bytes. It is left out, and a note says so.
         let fits = |block: u64| {
             block.is_multiple_of(u64::from(facts.sector_bytes)) && block as f64 <= active
         };
@@ -148,12 +150,17 @@ impl PtsPlan {
                 sequential,
             };
             let mut loads = Vec::new();
+            // The order is that of the specification: all block sizes of one mix, from
+            // large to small, and then the next mix. Each load changes the state that
+            // the next one finds.
             for mix in mixes {
                 loads.extend(blocks.iter().map(|block| one(*mix, *block)));
             }
             loads
         };
         if sequential {
+            // Each block size of the throughput test is a separate test. So it is a part of its
+            // own, with a purge, preconditioning and rounds.
             let part = |block: &u64| PartPlan {
                 name: format!("sequential {}", block_name(*block)),
                 loads: loads(&[*block]),
@@ -162,6 +169,8 @@ impl PtsPlan {
             let parts: Vec<PartPlan> = possible.iter().map(part).collect();
             return if parts.is_empty() { Err(self.too_small()) } else { Ok(parts) };
         }
+        // Steady state is defined on writes of 4 KiB. Without them the rounds would have no
+        // figure to track, and no round would end the test.
         if !possible.contains(&TRACKED_BLOCK) {
             return Err(self.too_small());
         }
@@ -181,6 +190,8 @@ impl PtsPlan {
         let refuse = |what: &str, help: &str| {
             Err(PtsError::Plan { what: what.to_owned(), help: help.to_owned() })
         };
+        // The comparison is written so that NaN is refused, too. A range of NaN would become a
+        // range of zero bytes later.
         if !(self.active_range_percent > 0.0 && self.active_range_percent <= 100.0) {
             return refuse("the active range is no share of the device", "write 1 to 100 percent");
         }
@@ -221,7 +232,8 @@ impl PtsPlan {
                 length_percent: Some(self.active_range_percent),
                 ..AddressPattern::default()
             },
-            // Time ends it.
+            // The time ends the load, as the specification has it. The number is only so large
+            // that no device completes it in the time.
             requests: Some(u64::MAX / 2),
             ..WorkloadConfig::default()
         }
@@ -230,6 +242,8 @@ impl PtsPlan {
     /// The sequential writes before the rounds; `None` where there are none.
     pub(crate) fn precondition(&self, facts: &TargetFacts) -> Option<WorkloadConfig> {
         let block = PRECONDITION_BLOCK.min(facts.capacity_bytes);
+        // A target may be smaller than 128 KiB. The block then is the whole target, rounded
+        // down to whole sectors.
         let block = block / u64::from(facts.sector_bytes) * u64::from(facts.sector_bytes);
         let bytes = facts.capacity_bytes as f64 * self.precondition;
         let requests = (bytes / block.max(1) as f64).ceil() as u64;

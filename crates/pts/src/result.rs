@@ -178,6 +178,8 @@ impl PtsPart {
 
     /// Works out the averages from the finished rounds of the window, or of what there is of it.
     pub(crate) fn average(&mut self, loads: usize) {
+        // An interrupted round has fewer cells than the others. Its loads would have one value
+        // more than the rest, so the averages leave it out.
         let whole: Vec<&Round> = self.rounds.iter().filter(|r| r.cells.len() == loads).collect();
         let window = &whole[whole.len().saturating_sub(crate::rule::WINDOW_ROUNDS)..];
         let rounds = window.len() as f64;
@@ -204,6 +206,8 @@ impl PtsPart {
 
 /// The largest; `None` where one is missing.
 fn largest(mut values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    // A round without the percentile had too few requests for it. The largest of the others
+    // would then be a lower bound that looks like a figure.
     values.try_fold(0.0, |most: f64, value| Some(most.max(value?)))
 }
 

@@ -47,8 +47,11 @@ impl Window {
         let average = inside.iter().sum::<f64>() / WINDOW_ROUNDS as f64;
         let most = inside.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let least = inside.iter().copied().fold(f64::INFINITY, f64::min);
+        // The slope is per round. The specification limits the rise of the best line over the
+        // window, which spans four steps between five rounds.
         let rise = slope(inside) * (WINDOW_ROUNDS - 1) as f64;
-        // Nothing at all is no state of a device.
+        // A device that completes nothing has an average of zero. Its excursion counts as the
+        // whole average, because five rounds of nothing are no steady state.
         let share = |amount: f64| if average > 0.0 { amount / average } else { 1.0 };
         let (range_excursion, slope_excursion) = (share(most - least), share(rise.abs()));
         Some(Window {
@@ -59,6 +62,8 @@ impl Window {
             slope_excursion,
             fit_first: average - rise / 2.0,
             fit_last: average + rise / 2.0,
+            // A value exactly on the border is steady. Rounding of the division may lift it
+            // above the border, so the comparison has room for that.
             steady: range_excursion <= RANGE_MOST + ROUNDING
                 && slope_excursion <= SLOPE_MOST + ROUNDING,
         })

@@ -35,7 +35,8 @@ impl PtsPlan {
         let help =
             "the specification defines its loads; `depth` sets the number of outstanding requests";
         refuse_workload_keys(&settings(&spec.set)?, "the test", help)?;
-        // It decides how many threads the host has.
+        // The number of outstanding requests decides how many threads the host has. The target
+        // is opened once for all loads, so the number is told here.
         let load = [("depth".to_owned(), i64::from(self.depth).into())];
         let workload = Some(load.into_iter().collect());
         let spec = RunSpec {
@@ -50,6 +51,8 @@ impl PtsPlan {
             contents: FileContents { workload, ..spec.contents.clone() },
             ..RunSpec::default()
         };
+        // Every test of the specification writes over the target. The refusal comes before the
+        // target is opened, so nothing is touched.
         if is_real(&spec)? && !spec.write.allowed && self.target != NULL {
             return Err(Failure::usage("this test writes over the target")
                 .with_help("allow it with `write.allowed`; everything on the target will be lost")
@@ -65,6 +68,8 @@ pub(crate) fn purge(
     progress: &mut LoadProgress<'_>,
 ) -> Result<String, PtsError> {
     if !target.is_real() {
+        // A simulated flash device is formatted: no page is programmed then, which no sequence
+        // of discards guarantees. Other models have no such state.
         return Ok(match target.format()? {
             true => "formatted: a fresh device, with no page programmed".to_owned(),
             false => "none: a device without flash has no state to purge".to_owned(),
@@ -79,6 +84,8 @@ pub(crate) fn purge(
         write_percent: Some(0.0),
         block_size: Some(Bytes(block)),
         address: AddressPattern { pattern: Pattern::Sequential, ..AddressPattern::default() },
+        // One discard for each block of the device. A discard of the whole device at once may
+        // exceed the limit of a request.
         requests: Some(facts.capacity_bytes / block.max(1)),
         ..WorkloadConfig::default()
     };

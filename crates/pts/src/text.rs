@@ -118,6 +118,8 @@ pub(crate) fn tables(test: Test, part: &PtsPart) -> Vec<(String, Vec<Vec<String>
 fn matrix(part: &PtsPart, show: &dyn Fn(&Average) -> String) -> Vec<Vec<String>> {
     let (mut blocks, mut mixes) = (Vec::new(), Vec::new());
     for cell in &part.averages {
+        // Rows and columns follow from the averages and not from the plan. A part may lack
+        // blocks that the target cannot have.
         if !blocks.contains(&cell.block_bytes) {
             blocks.push(cell.block_bytes);
         }
