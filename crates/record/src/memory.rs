@@ -36,7 +36,9 @@ const JOB_BYTES: u64 = 64 << 20;
 /// Whether more rows of so many jobs would leave too little for the end of the run.
 pub(crate) fn is_scarce(jobs: u32) -> bool {
     let kept = REST_BYTES + u64::from(jobs) * JOB_BYTES;
-    // The first is about what may be used, the second about addresses (`ulimit -v`).
+    // Two limits exist: what the machine and its control groups still have, and the
+    // address space of the process (`ulimit -v`). The second one shows only in an
+    // allocation that fails.
     available_bytes().is_some_and(|available| available < kept)
         || !reserve::<u8>(&mut Vec::new(), REST_BYTES as usize)
 }
@@ -75,10 +77,12 @@ fn of_groups(root: &Path, groups: &str) -> Option<u64> {
         let number = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
         let left = path.ancestors().filter_map(|path| {
             let group = folder.join(path);
-            // A group without a limit says `max`.
+            // A group without a limit says `max`, which is no number. Its parents may have a
+            // limit, so the search goes on with them.
             let limit = number(group.join(limit))?;
             let used = number(group.join(used))?;
-            // Pages of files are given up before anybody is refused.
+            // Pages of files are in `memory.current`, but the kernel gives them up before it
+            // refuses memory. So they count as free.
             let statistics = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
             Some(limit.saturating_sub(used.saturating_sub(value_of(&statistics, cached))))
         });

@@ -77,7 +77,8 @@ pub fn recover(directory: &Path) -> Result<(RunResult, Recording), RecoverError>
     if is_in_use(&file) {
         return Err(RecoverError::InUse { path });
     }
-    // The figures need that room now; without it they have it anyway.
+    // The room was kept for the figures of this moment. Without the file the figures may still
+    // find room, so an error is ignored.
     let _ = std::fs::remove_file(directory.join(ROOM_FILE));
     let Some((head, at)) = read_head(&mut file).map_err(failed)? else {
         return Err(RecoverError::Foreign { path });
@@ -97,7 +98,8 @@ fn is_in_use(file: &File) -> bool {
                 std::thread::sleep(LINGERS_MOST / 40);
             }
             Err(TryLockError::WouldBlock) => return true,
-            // Where there are no locks nobody can tell.
+            // Some file systems of networks have no locks. The run that wrote there could not
+            // take one either, so nothing can be known.
             Ok(()) | Err(TryLockError::Error(_)) => return false,
         }
     }
@@ -136,7 +138,8 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
             token: Token(0),
             status: row.status,
             accepted: Time::from_ns(row.submit_ns),
-            // Rounded down on its own, it may seem to have ended just before the window began.
+            // Both times of a row were rounded down. Their sum may lie just before the start of
+            // the window, and the recorder would count the request as ramp-up.
             completed: completed.max(Time::from_ns(start_ns)),
         };
         recorder.record(&row.request, Time::from_ns(row.issue_ns), &completion);

@@ -106,7 +106,8 @@ fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
         }
     };
     let mut windows: Vec<Window> = series.chunks_exact(each).map(window).collect();
-    // One ends where the next begins; start and length, summed, may be beyond that by rounding.
+    // The start of a point and its length are rounded, so a window may seem to end after the
+    // next one begins. Periods must not overlap, so the start of the next window decides.
     for at in 1..windows.len() {
         windows[at - 1].to_seconds = windows[at].from_seconds;
     }

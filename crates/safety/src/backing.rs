@@ -18,6 +18,8 @@ pub(crate) fn identity(path: &Path) -> Option<Identity> {
 
 /// The file below the loop device `node`, which has the path `path` if the kernel does not answer.
 pub(crate) fn of_loop(node: &Path, path: &Path) -> Option<Identity> {
+    // The kernel is asked first. The path in /sys may be one of several hard links, may be
+    // deleted, or may come from another mount name space.
     asked(node).or_else(|| identity(path))
 }
 
@@ -46,6 +48,8 @@ fn asked(node: &Path) -> Option<Identity> {
 
 /// The kernel writes a device number otherwise than stat(2) (linux/kdev_t.h, `new_encode_dev`).
 fn device_number(encoded: u64) -> u64 {
+    // `new_encode_dev` puts the minor number on both sides of the major number. Both parts are
+    // joined again in the form of stat(2), with which the result is compared.
     let major = (encoded & 0xf_ff00) >> 8;
     let minor = (encoded & 0xff) | ((encoded >> 12) & 0xf_ff00);
     rustix::fs::makedev(major as u32, minor as u32)

@@ -29,6 +29,8 @@ impl System {
                 let name = &upper.itself.name;
                 found.iter_mut().for_each(|user| *user = format!("{name} lies on {place}: {user}"));
                 users.append(&mut found);
+                // A loop device may lie on a file system of a device that is in the chain
+                // already. Each device is looked at once, so the search ends.
                 look.extend(lower.filter(|lower| chain.insert(lower.itself.name.clone())));
             }
         }
@@ -64,7 +66,8 @@ impl System {
                 let Ok(lower) = self.device(*number) else {
                     return (Vec::new(), String::new(), None);
                 };
-                // Its other partitions and holders have their own parts of it.
+                // Other partitions and holders of the lower device have parts of their own. Writing to
+                // this part does not touch theirs, so their users do not count.
                 let users = self.users(&Device { partitions: Vec::new(), ..alone(&lower) });
                 (users, lower.itself.name.clone(), Some(lower))
             }
@@ -77,7 +80,8 @@ impl System {
                     return (users.unwrap_or_default(), path.clone(), None);
                 };
                 let mut users = self.users(&alone(&lower));
-                // Whoever it is, in whatever name space: the kernel knows.
+                // A mount in another mount name space is not in our mountinfo. The kernel still
+                // knows that the device is claimed, in whatever name space.
                 if users.is_empty() && is_claimed(Path::new(path)) {
                     users.push(
                         "another program claims it (perhaps a mount in another namespace)".into(),
@@ -104,6 +108,8 @@ impl System {
         for name in names(&blocks).into_iter().filter(same) {
             let number = value(blocks.join(&name).join("dev")).and_then(|text| number(&text));
             let Some(other) = number.and_then(|number| self.device(number).ok()) else { continue };
+            // The world-wide name alone does not prove that both are one disk. The serial number
+            // must agree as well before a user of one counts for the other.
             if other.serial == device.serial {
                 let found = self.users(&other).into_iter();
                 users.extend(found.map(|user| format!("{name} is another path to it: {user}")));

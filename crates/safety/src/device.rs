@@ -106,6 +106,8 @@ impl System {
             inside.filter(|path| path.join("partition").exists()).filter_map(|p| part(&p)).collect()
         };
         let mut holders = BTreeSet::new();
+        // A partition may be unused while its whole disk is held, for example by an array. So
+        // the disk is looked at together with the partition.
         let mut look = vec![path.clone(), disk_path.to_owned()];
         look.extend(partitions.iter().map(|partition| path.join(&partition.name)));
         let loops = self.loops_over_devices();
@@ -114,6 +116,8 @@ impl System {
             let above = loops.iter().filter(|(_, below)| Some(*below) == itself);
             let above = above.map(|(name, _)| name.clone());
             for name in names(&path.join("holders")).into_iter().chain(above) {
+                // Holders may have several ways down to the device, as the devices of an array
+                // do. Each is followed once.
                 if holders.insert(name.clone()) {
                     look.push(self.sys.join("class/block").join(name));
                 }
@@ -153,7 +157,8 @@ impl System {
         let mut users = Vec::new();
         for line in self.lines("self/mountinfo") {
             let Some(mount) = Mount::parse(&line) else { continue };
-            // A file system of several devices shows a number of its own: its source tells more.
+            // A file system of several devices, such as Btrfs, shows a device number of its own
+            // in mountinfo. The source then names a device.
             let source = block_number(Path::new(&mount.source));
             if let Some(part) = named(mount.number).or_else(|| source.and_then(named)) {
                 users.push(format!("{} is mounted at {}", part.name, mount.place));
@@ -188,6 +193,8 @@ impl System {
     /// `apart`.
     pub(crate) fn users_of_file(&self, wanted: Identity, apart: Option<&str>) -> Vec<String> {
         let mut users = Vec::new();
+        // Two paths may lead to one file: hard links, bind mounts, symbolic links. Device and
+        // inode decide and not the text of the path.
         let same = |path: &str| identity(Path::new(path)) == Some(wanted);
         for line in self.lines("swaps").into_iter().skip(1) {
             if same(&unescape(line.split_whitespace().next().unwrap_or_default())) {
@@ -195,7 +202,8 @@ impl System {
             }
         }
         for line in self.lines("self/mountinfo") {
-            // Some file systems can be mounted from a file; what is no path is only a name.
+            // The source of a virtual file system is only a name, such as `tmpfs`. As a
+            // relative path it could match a file in the current directory.
             let mount = Mount::parse(&line).filter(|mount| mount.source.starts_with('/'));
             if let Some(mount) = mount.filter(|mount| same(&mount.source)) {
                 users.push(format!("it is mounted at {}", mount.place));
@@ -240,7 +248,9 @@ fn name_of(path: &Path) -> String {
 
 fn part(path: &Path) -> Option<Part> {
     let path = fs::canonicalize(path).ok()?;
-    // Always in units of 512 bytes, whatever the device's sector (Documentation/block/stat.rst).
+    // The kernel counts in units of 512 bytes, whatever the sector of the device is
+    // (Documentation/block/stat.rst). The real sector would give eight times the size on a disk
+    // with 4096 bytes.
     let sectors: u64 = value(path.join("size"))?.parse().ok()?;
     let number = number(&value(path.join("dev"))?)?;
     let start: u64 = value(path.join("start")).and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -250,6 +260,8 @@ fn part(path: &Path) -> Option<Part> {
 
 fn model(disk: &Path) -> Option<String> {
     let model = value(disk.join("device/model"))?;
+    // Some buses have a number there, such as 0x1af4 of virtio. Only SCSI has a name, which
+    // belongs in front of the model.
     let vendor = value(disk.join("device/vendor")).filter(|vendor| !vendor.starts_with("0x"));
     Some(vendor.map_or(model.clone(), |vendor| format!("{vendor} {model}")))
 }
@@ -276,6 +288,8 @@ fn unescape(text: &str) -> String {
     let mut out = Vec::new();
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
+        // The kernel writes a blank, a tab, a newline and a backslash as an octal number
+        // (proc_pid_mountinfo(5)). A mount at `/my disk` would not be recognised without this.
         let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
         let code = code.and_then(|digits| u8::from_str_radix(digits, 8).ok());
         match (first, code) {

@@ -42,6 +42,8 @@ impl DiskIdentity {
         let link = sys.join(format!("dev/block/{}:{}", wanted.0, wanted.1));
         let path = fs::canonicalize(link).ok()?;
         let is_partition = path.join("partition").exists();
+        // The kernel takes only whole disks in `io.cost.model`. So a partition is
+        // replaced by its disk.
         let disk: PathBuf = if is_partition { path.parent()?.to_owned() } else { path };
         let flag = value(disk.join("queue/rotational"));
         Some(DiskIdentity {

@@ -195,6 +195,8 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
         let other = "it is not a block device and not a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, other));
     }
+    // A file of the kernel looks like a regular file. Reading it may consume something, and
+    // writing to it changes a setting of the machine.
     if kind.is_file() && is_of_the_kernel(&path) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a file of the kernel"));
     }
@@ -223,12 +225,14 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     let size_bytes = device.itself.size_bytes;
     let mut signatures = signatures(&file, size_bytes)?;
     let blank = signature::looks_blank(&file, size_bytes)?;
-    // A member of an array may be a partition of the disk that is to be written.
+    // A partition of the disk may be a member of an array that is not assembled now. Writing to
+    // the whole disk would destroy the array.
     for part in &device.partitions {
         let node = File::open(Path::new("/dev").join(&part.name)).ok();
         signatures.extend(match node.filter(|node| part.is(node)) {
             Some(node) => signature::signatures(&node, part.size_bytes)?,
-            // Without a node of its own it is still there.
+            // The node of the partition may be missing, or may be another device by now. The
+            // partition is then read through the disk, at its offset.
             None => {
                 let window = signature::Window { device: &file, start_bytes: part.start_bytes };
                 signature::signatures(&window, part.size_bytes)?
@@ -292,7 +296,8 @@ impl Inspection {
         if read_only {
             return Err(SafetyError::ReadOnly { target: target() });
         }
-        // Of a file as of a device: a pool may have files as its members, and nobody tells of that.
+        // Files get the same check as devices: a ZFS pool may have files as members. No table
+        // of the kernel lists them.
         if let Some(member) = self.signatures.iter().find(|found| found.member) {
             return Err(SafetyError::Member { target: target(), what: member.name });
         }
@@ -314,7 +319,8 @@ impl Inspection {
                 if !consent.overwrite {
                     return Err(SafetyError::Foreign { target: target(), stale });
                 }
-                // For this run only: a run seldom writes the whole file, and the rest may be somebody's data.
+                // The permit holds for this run only. A run seldom writes the whole file, and
+                // the rest may be data of the user, so it becomes no scratch file.
                 Ok(WritePermit::for_file(*file_system, *inode))
             }
         }
@@ -416,7 +422,8 @@ pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError>
     match filled {
         Ok(status) => Ok(WritePermit::for_scratch(status.dev(), status.ino())),
         Err(source) => {
-            // It is ours and useless; the first error is the one to tell.
+            // The half-written file is ours and useless. An error of the removal is ignored,
+            // because the first error is the one that helps the user.
             let _ = std::fs::remove_file(target);
             Err(failed(source))
         }
@@ -439,7 +446,8 @@ fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
         left -= length;
     }
     file.sync_all()?;
-    // A file system without extended attributes cannot remember; the next run asks then.
+    // Some file systems have no extended attributes. The file then has no mark, and the next
+    // run asks before it writes.
     let _ = mark::set(file);
     Ok(())
 }

@@ -109,6 +109,8 @@ pub(crate) fn set(file: &File) -> io::Result<()> {
         (facts.changed_s, facts.changed_ns) = (tick.tv_sec, tick.tv_nsec);
         put(file, &facts.text())?;
         let status = file.metadata()?;
+        // The prediction was right, and the mark describes the inode. A wrong prediction would
+        // leave a mark that is stale from the start, so the setting is repeated.
         if (status.ctime(), status.ctime_nsec()) == (facts.changed_s, facts.changed_ns) {
             // A change within the same tick would have the same time before Linux 6.13.
             next_tick();
@@ -145,13 +147,16 @@ pub(crate) fn check(file: &File) -> Mark {
     let mut text = [0u8; 128];
     let marked = match fgetxattr(file, NAME, &mut text) {
         Ok(length) => &text[..length],
-        // Longer than any mark of ours.
+        // No mark of this program is that long, so another program wrote it. It is treated as a
+        // mark that does not fit, which makes the run ask.
         Err(rustix::io::Errno::RANGE) => &[],
         Err(_) => return Mark::Missing,
     };
     let Some(marked) = Facts::parse(marked) else {
         return Mark::Stale("the mark is of another version, or a run did not end in order");
     };
+    // A file that cannot be read cannot be compared with its mark. The mark then counts as
+    // stale, because only a certain mark permits writing.
     let Ok(found) = Facts::of(file) else { return Mark::Stale("it cannot be read") };
     if marked.inode != found.inode {
         Mark::Stale("it is a copy")

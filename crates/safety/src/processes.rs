@@ -44,12 +44,15 @@ impl Used {
             (Used::File((_, wanted)), Some(inode)) => *wanted != inode,
             _ => false,
         };
-        // O_RDONLY is 0, the other two of O_ACCMODE write.
+        // O_RDONLY is 0, and both other values of O_ACCMODE write. A program that only reads
+        // loses nothing that it could keep.
         !other && flags.is_some_and(|flags| flags & 0o3 != 0)
     }
 
     /// Whether a line of /proc/PID/maps (proc_pid_maps(5)) is a mapping of it.
     fn is_mapped(&self, line: &str) -> bool {
+        // A mapping of a block device shows the inode of its node and not its number. Such a
+        // program has the device open as well, unless it closed the descriptor.
         let Used::File((device, inode)) = *self else { return false };
         let mut fields = line.split_ascii_whitespace().skip(3);
         let (Some(number), Some(node)) = (fields.next(), fields.next()) else { return false };

@@ -32,13 +32,15 @@ impl ScratchFile {
     /// Watches `file`, which this program has open for writing. `None` if its mark does not fit (it may hold data of
     /// others), and if it cannot be watched. The file is then not marked again.
     pub fn watch(file: impl AsFd) -> Option<ScratchFile> {
-        // By its descriptor, because its name may lead to another file by now.
+        // The descriptor is followed and not the name: the name may lead to another file by
+        // now. The permit is for the file that is open.
         let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
         let file = File::options().read(true).write(true).open(&path).ok()?;
         let watch = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
         let events = WatchFlags::OPEN | WatchFlags::CLOSE_WRITE | WatchFlags::CLOSE_NOWRITE;
         inotify::add_watch(&watch, &path, events).ok()?;
-        // The order matters: a write before the watch began has changed the time that the mark is compared with.
+        // The watch begins before the mark is checked. A write before the watch changed the
+        // time that the mark is compared with; a later one is reported by the watch.
         if mark::check(&file) != Mark::Valid {
             return None;
         }
@@ -52,7 +54,8 @@ impl ScratchFile {
     /// It reads 64 blocks of the file and takes two ticks of the kernel's clock.
     pub fn remember(&self) {
         if mark::check(&self.file) != Mark::Valid && self.is_ours().unwrap_or(false) {
-            // Without a mark the next run asks; nothing is lost by that.
+            // Without a new mark the next run asks before it writes. Nothing is lost, so an
+            // error here does not end a run that succeeded.
             let _ = mark::set(&self.file);
         }
     }

@@ -118,8 +118,8 @@ pub(crate) fn for_each_sample(
     let mut block = vec![0u8; SAMPLE_BYTES];
     let last = size_bytes.saturating_sub(SAMPLE_BYTES as u64);
     for index in 0..SAMPLES {
-        // In 128 bits, because the product may need more than 64. On a border of 512 bytes, as devices
-        // that are read directly want it, but for the last block of a file of odd length.
+        // The product of a size and a number may exceed 64 bits. All blocks but the last begin
+        // at a multiple of 512 bytes, because a device that is read directly requires that.
         let spread = (u128::from(last) * u128::from(index) / u128::from(SAMPLES - 1)) as u64;
         let offset = if index + 1 < SAMPLES { spread / 512 * 512 } else { spread };
         let length = (size_bytes - offset).min(SAMPLE_BYTES as u64) as usize;
@@ -165,7 +165,8 @@ pub fn signatures(device: &impl FileExt, size_bytes: u64) -> io::Result<Vec<Sign
             add(magic.name, magic.member);
         }
     }
-    // Version 0.90 and 1.0 of the RAID superblock stand near the end, rounded down.
+    // RAID superblocks of version 0.90 and 1.0 stand near the end of the device, rounded down
+    // to 64 KiB and to 4 KiB. The table has only fixed places.
     let ends =
         [(size_bytes & !0xffff).checked_sub(0x1_0000), (size_bytes & !0xfff).checked_sub(0x2000)];
     for at in ends.into_iter().flatten() {
@@ -186,6 +187,8 @@ pub fn signatures(device: &impl FileExt, size_bytes: u64) -> io::Result<Vec<Sign
 fn holds(device: &impl FileExt, size_bytes: u64, at: u64, bytes: &[u8]) -> io::Result<bool> {
     let mut there = [0; 32];
     let there = &mut there[..bytes.len()];
+    // A small file ends before most places of the table. A read beyond its end would be an
+    // error and not a missing signature.
     if at.checked_add(bytes.len() as u64).is_none_or(|end| end > size_bytes) {
         return Ok(false);
     }

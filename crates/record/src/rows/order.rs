@@ -132,7 +132,8 @@ impl<'a> Reader<'a> {
         (self.words, self.rows) = (0, 0);
         let Some(segment) = self.segments.last_mut() else { return Ok(false) };
         let read = segment.words.min(self.most);
-        // What is in it already is written over.
+        // The buffer only grows and is not cleared. Clearing would write every byte twice,
+        // because the read replaces the contents.
         self.buffer.resize(self.buffer.len().max(read), 0);
         file.read(segment.at, &mut self.buffer[..read])?;
         let (words, rows) = match segment.words == segment.rows {

@@ -236,7 +236,8 @@ impl Spool {
         let room = directory.join(ROOM_FILE);
         let begun = keep_room(&room).and_then(|()| file::write_head(&mut file, head));
         let at = begun.inspect_err(|_| {
-            // The error that matters is the first one.
+            // The first error says why the run cannot begin. What is left of the files is
+            // removed, and an error of that would hide the first one.
             let _ = fs::remove_file(&room).and(fs::remove_file(&path));
         })?;
         let of_writer = file.try_clone()?;
@@ -247,7 +248,8 @@ impl Spool {
         let shared = Arc::new(Shared::new(path, file, most));
         for _ in 0..ready {
             let Some(mut chunk) = shared.make_ready(CHUNK_WORDS) else { break };
-            // What a system hands out costs most when it is first written.
+            // The system gives a page only when it is first written, which costs most. These
+            // writes happen before the run, so the run does not pay for them.
             chunk.resize(CHUNK_WORDS, 0);
             chunk.clear();
             locked(&shared.empty).push(chunk);
