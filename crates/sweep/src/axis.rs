@@ -40,6 +40,8 @@ struct Form {
 
 impl Form {
     fn value(&self, number: f64) -> Value {
+        // A whole number must stay whole, because a key such as `flash.channels` refuses 4.0. A
+        // fraction loses the digits that only rounding put there.
         let rounded = if self.is_whole { number.round() } else { shortened(number) };
         if !self.unit.is_empty() {
             return Value::String(format!("{rounded}{}", self.unit));
@@ -82,6 +84,8 @@ impl Axis {
     pub(crate) fn positions(&self) -> u32 {
         match &self.values {
             Values::List(values) => values.len() as u32,
+            // A range of five whole numbers has five positions. With 1001 positions a search would run each
+            // design hundreds of times under different names.
             Values::Range { low, high, form } if form.is_whole => {
                 (high - low + 1.0).min(f64::from(POSITIONS)) as u32
             }
@@ -94,6 +98,8 @@ impl Axis {
         match &self.values {
             Values::List(values) => values[position as usize].clone(),
             Values::Range { low, high, form } => {
+                // The last position must be exactly the high end. `max(1.0)` only guards a range
+                // with a single position, whose share is 0.
                 let share = f64::from(position) / f64::from(self.positions() - 1).max(1.0);
                 form.value(low + share * (high - low))
             }
@@ -104,6 +110,8 @@ impl Axis {
     pub(crate) fn is_ordered(&self) -> bool {
         match &self.values {
             Values::List(values) => {
+                // A list that came from a range has an order, even if its values are texts with
+                // units. Names such as `greedy,random` have none.
                 self.typed.contains("..") || values.iter().all(Value::is_number)
             }
             Values::Range { .. } => true,
@@ -115,10 +123,13 @@ impl Axis {
         let share = share.clamp(0.0, 1.0);
         match &self.values {
             Values::List(values) => {
+                // Each value has the same part of the interval from 0 to 1. A share of exactly 1
+                // belongs to the last value and not beyond it.
                 let number = ((share * values.len() as f64) as usize).min(values.len() - 1);
                 values[number].clone()
             }
-            // Of a range of whole numbers each has the same part, those at the ends, too.
+            // Every whole number has the same part, also the two at the ends. Rounding `low + share *
+            // (high - low)` would give the ends only half of it.
             Values::Range { low, high, form } if form.is_whole => {
                 let number = low - 0.5 + share * (high - low + 1.0);
                 form.value(number.round().clamp(*low, *high))
@@ -164,6 +175,8 @@ fn list(key: &str, text: &str) -> Result<Vec<Value>, String> {
     if let Some(at) = values.iter().position(|value| value.is_empty()) {
         return Err(format!("value {} of `{key}` is empty", at + 1));
     }
+    // A value that is listed twice would make two designs with equal specs. Their figures are equal,
+    // and the effects of the axis would count them twice.
     if let Some(twice) = (1..values.len()).find(|at| values[..*at].contains(&values[*at])) {
         return Err(format!("`{key}` has the value {} twice", values[twice]));
     }
@@ -172,9 +185,13 @@ fn list(key: &str, text: &str) -> Result<Vec<Value>, String> {
 
 /// `true`, a number, a text in quotes, or the text itself.
 fn one(key: &str, text: &str) -> Result<Value, String> {
+    // TOML decides what a value is, as in a file. A bare word such as `greedy`
+    // is not TOML, and is then taken as text.
     let as_toml: Option<toml::Table> = toml::from_str(&format!("value = {text}")).ok();
     let value = as_toml.and_then(|mut table| table.remove("value"));
     let value = value.unwrap_or_else(|| toml::Value::String(text.to_owned()));
+    // TOML knows `inf` and `nan`, and JSON does not. The design would get the
+    // value `null`, which means something else.
     if value.as_float().is_some_and(|number| !number.is_finite()) {
         return Err(format!("`{key}` cannot be {text}: that is no number"));
     }
@@ -189,7 +206,8 @@ enum Steps {
 
 fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
     let (high, steps) = match (rest.split_once('/'), rest.split_once('*')) {
-        // `333MB/s` is a unit; what follows the last `/` of a range is a number.
+        // `333MB/s` is a unit with a slash. The slash begins a number of values
+        // only if a number follows the last one.
         (Some(_), _)
             if rest.rsplit('/').next().is_some_and(|n| n.trim().parse::<f64>().is_ok()) =>
         {
@@ -210,6 +228,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         _ => (rest, None),
     };
     let ((low, low_unit), (high, high_unit)) = (number(key, low)?, number(key, high.trim())?);
+    // `1..25us` means 1us to 25us. A unit on the first end alone would be
+    // ambiguous: `1us..25` could mean 25 s.
     if !low_unit.is_empty() && low_unit != high_unit {
         return Err(format!(
             "`{key}`: both ends need the same unit, not `{low_unit}` and `{high_unit}`"
@@ -224,7 +244,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         && form.is_whole
         && high - low + 1.0 < count as f64
     {
-        // Rounded values would meet, and the sweep would have fewer designs than the user counts on.
+        // Rounded values would coincide, and the sweep would have fewer designs than the user asked for. The
+        // message gives both remedies: fewer values, or fractions.
         let most = high - low + 1.0;
         return Err(format!(
             "`{key}`: there are {most} whole numbers from {low} to {high}, not {count}; write `/{most}`, or \
@@ -236,6 +257,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         Some(Steps::Count(count)) => {
             let step = (high - low) / (count - 1) as f64;
             (0..count)
+                // The last value is exactly the end that was typed. The sum of steps could miss it by a
+                // rounding error and show 0.27999999999999997.
                 .map(|at| if at + 1 == count { high } else { low + step * at as f64 })
                 .collect()
         }
@@ -243,7 +266,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
             return Err(format!("`{key}`: a range with a factor begins above 0"));
         }
         Some(Steps::Factor(factor)) => {
-            // A last value that misses the end by rounding alone counts.
+            // The logarithm of an exact power can be slightly too small. The tolerance lets
+            // `1..256*2` end with 256 and not with 128.
             let most = ((high / low).ln() / factor.ln() + 1e-9) as usize;
             if most >= VALUES_MAX {
                 return Err(format!(
@@ -254,7 +278,8 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         }
     };
     let mut values: Vec<Value> = numbers.into_iter().map(|number| form.value(number)).collect();
-    // Whole numbers that are rounded may meet.
+    // Rounded whole numbers may coincide, for example 1 and 1.2 with the factor 1.2.
+    // Neighbours that are equal become one value.
     values.dedup();
     Ok(Values::List(values))
 }

@@ -64,6 +64,8 @@ impl Sweep {
         watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
     ) -> Result<(bool, Option<Failure>), Failure> {
         let bound = self.plan.bisected()?.clone();
+        // The rows of an earlier call are looked up by the hash of their spec. The bisection takes the same way
+        // again, because it depends on its results alone, and skips what it knows.
         let earlier = mem::take(&mut self.rows);
         let crew = Crew::new(&self.plan, self.journal.take(), 0);
         let mut bisection = Bisection {
@@ -81,10 +83,12 @@ impl Sweep {
         let failure = ceiling.as_ref().and_then(|ceiling| ceiling.failure(&bound));
         self.ceiling = ceiling;
         match cut {
-            // `time` ends a search as narrow as it is then.
+            // `time` ends a bisection as narrow as the bracket is at that moment. That is a
+            // result, while an interrupt by the user is not.
             Some(Cut::Stopped) if is_late => Ok((false, failure)),
             Some(Cut::Stopped) => Ok((true, None)),
-            // Nothing was run at all: no table either.
+            // Without any row there is no table, so the failure is the only result. Otherwise the
+            // table is kept, and the failure comes with it.
             Some(Cut::Failed(failure)) if self.rows.is_empty() => Err(failure),
             Some(Cut::Failed(failure)) => Ok((false, Some(failure))),
             None => Ok((false, failure)),
@@ -110,6 +114,8 @@ impl Bisection<'_> {
         let ends = [0.0, 1.0].map(|share| self.plan.vary.first().map(|axis| axis.at(share)));
         let [least, most] = ends.map(|end| end.as_ref().and_then(number).unwrap_or(1.0));
         while let Some(rate) = ceiling.next(least, most) {
+            // The rate is rounded before it is run, and the rounded rate goes into the bracket. The
+            // table then shows exactly the rates that were tried.
             let value = rounded(rate);
             match self.step(&value, bound) {
                 Ok(side) => ceiling.take(number(&value).unwrap_or(rate), side),
@@ -122,10 +128,12 @@ impl Bisection<'_> {
     /// The rate of a closed loop with one request outstanding.
     fn pilot(&mut self) -> Result<f64, Cut> {
         let mut spec = self.plan.base();
-        // A load without arrivals is a closed loop.
+        // A load without arrivals is a closed loop. The pilot needs one, because its rate with one
+        // request outstanding needs no knowledge of the target.
         spec.set.retain(|one| !one.trim().starts_with("workload.arrivals."));
         spec.set.push("workload.depth=1".to_owned());
-        // A spec has one of the three.
+        // A spec has one of the three limits. The pilot replaces all of them: 1000 requests suffice for a
+        // mean, and a limit of hours would delay the search.
         let requests = spec.requests.map_or(PILOT, |n| n.min(PILOT));
         (spec.requests, spec.duration, spec.until) = (Some(requests), None, None);
         let plan = SweepPlan {
@@ -148,12 +156,16 @@ impl Bisection<'_> {
         for at in 0.. {
             let values = vec![value.clone()];
             let spec = plan.spec(&values).map_err(Cut::Failed)?;
+            // The hash includes the length of the run. A longer run at the same rate is therefore
+            // another entry and is not taken for the short one.
             let row = match self.known.remove(&hash(&spec)) {
                 Some(row) => SweepRow { design: number, ..row },
                 None => self.fresh(&plan, number, values)?,
             };
             let side = side(&row, bound);
             let longer = longer(&plan.run, &row);
+            // Each repetition is four times as long, so its interval is about half as wide. After 16
+            // times the length the rate counts as undecided.
             let is_over = side != Side::Undecided || at >= LONGER;
             let Some(longer) = longer.filter(|_| !is_over) else {
                 self.rows.push(row);
@@ -185,6 +197,8 @@ impl Bisection<'_> {
             side_by_side(&[()], Some(1), |(), stop| make(stop), &mut |_| (self.watch)(progress));
         let row = ran.map_err(Cut::Failed)?.into_iter().flatten().flatten().next();
         let row = row.ok_or(Cut::Stopped)?;
+        // A failed run ends the search. Its rate would decide the direction of all
+        // later steps, and nothing is known about it.
         match row.state {
             DesignState::Done => Ok(row),
             _ => {
@@ -197,11 +211,15 @@ impl Bisection<'_> {
 
 /// What `row` says about `bound`.
 fn side(row: &SweepRow, bound: &Requirement) -> Side {
+    // Overload comes first. In an overloaded run the completed requests may still be fast,
+    // while the queue in front of them grows without end.
     if row.overloaded {
         return Side::Overloaded;
     }
     let figure = row.figures.get(bound.figure());
     let [low, high] = [figure.and_then(|one| one.low), figure.and_then(|one| one.high)];
+    // Both tests use the interval and not the value. A decision by the value alone would be a coin toss
+    // near the bound, and the bracket would exclude the truth.
     if high.is_some_and(|high| high <= bound.bound()) {
         Side::Within
     } else if low.is_some_and(|low| low > bound.bound()) {
@@ -226,6 +244,8 @@ fn longer(spec: &RunSpec, row: &SweepRow) -> Option<RunSpec> {
 
 /// A rate with four digits: more would pretend to know more, and make a replay long.
 fn rounded(rate: f64) -> Value {
+    // Four digits are far below the 5 % at which the search ends. More digits would only
+    // make the command that repeats a run longer.
     let scale = 10f64.powi(3 - rate.log10().floor() as i32);
     let rate = (rate * scale).round() / scale;
     if rate.fract() == 0.0 { json!(rate as u64) } else { json!(rate) }

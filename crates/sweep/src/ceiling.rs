@@ -68,14 +68,21 @@ impl Ceiling {
 
     /// The next rate to try, between `least` and `most`; `None` where the search is over.
     pub(crate) fn next(&self, least: f64, most: f64) -> Option<f64> {
+        // Doubling ends with an overload, and halving a bracket takes four steps. The guard is for a
+        // target that does not get slower with more load.
         if self.steps >= STEPS_MAX as u64 {
             return None;
         }
         let (low, high) = (self.undecided.first(), self.undecided.last());
+        // Below a hundredth of the pilot's rate the target is idle nearly all the time. A
+        // lower rate does not lower the latency further.
         let least = least.max(LEAST * self.pilot);
+        // The middle is geometric: rates span decades, and the arithmetic middle of 100
+        // and 100000 would skip the lower two of them.
         let between = |from: f64, to: f64| (to / from > NARROW).then(|| (from * to).sqrt());
         match (self.within, self.beyond) {
-            // Nothing decided yet: the pilot itself; from rates that do not decide, downwards first.
+            // Nothing is decided yet, so the pilot comes first. From rates that do not decide the search goes
+            // down, because the bound may lie below all of them.
             (None, beyond) => match low.copied().or(beyond) {
                 None => Some(self.pilot.clamp(least, most)),
                 Some(at) if at > least => Some((at / 2.0).max(least)),
@@ -95,10 +102,14 @@ impl Ceiling {
     /// Takes what the runs at `rate` say. Latency rises with the rate: rates that did not decide below one within, or above
     /// one beyond, are decided by it.
     pub(crate) fn take(&mut self, rate: f64, side: Side) {
+        // Undecided rates count as well: they took a run, and without them the
+        // guard above could not end the search.
         self.steps += 1;
         match side {
             Side::Within => {
                 self.within = Some(self.within.map_or(rate, |before| before.max(rate)));
+                // Latency rises with the rate. A rate within the bound therefore decides all rates
+                // below it, and one beyond decides all rates above.
                 self.undecided.retain(|at| *at > rate);
             }
             Side::Beyond | Side::Overloaded => {

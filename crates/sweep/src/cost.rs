@@ -56,6 +56,8 @@ impl Default for CostModel {
 impl CostModel {
     /// The first price that is no price.
     pub(crate) fn wrong_key(&self) -> Option<&'static str> {
+        // A negative or infinite price would put designs on the front for no reason. The
+        // key in the message is the one of the plan.
         let prices = [
             ("cost.slc_per_gib", self.slc_per_gib),
             ("cost.mlc_per_gib", self.mlc_per_gib),
@@ -74,6 +76,8 @@ impl CostModel {
     /// The cost of the device in `file`, a device file with every key written out.
     pub fn of(&self, file: &Table) -> Option<f64> {
         let Some(flash) = file.get("flash").and_then(Value::as_table) else {
+            // The file has every key written out. A missing one means another kind of device, and
+            // then there is no cost instead of a cost of 0.
             return self.other_device;
         };
         let count = |key: &str| flash.get(key).and_then(Value::as_integer).map(|n| n as f64);
@@ -87,6 +91,8 @@ impl CostModel {
             Some("slc") => self.slc_per_gib,
             Some("mlc") => self.mlc_per_gib,
             Some("qlc") => self.qlc_per_gib,
+            // An unknown kind of cell is priced as TLC, the most common one. A new name of a cell
+            // must not remove the cost of a whole sweep.
             _ => self.tlc_per_gib,
         };
         let inner = |table: &str, key: &str| file.get(table)?.as_table()?.get(key);

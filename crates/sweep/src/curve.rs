@@ -62,9 +62,12 @@ impl Curve {
             let (number, power) = (number(&value)?, power(row));
             Some(CurvePoint { value, number, design: row.design, power })
         };
-        // A name among the values is no number: no curve at all.
+        // A name among the values is no number. `collect` gives no curve at all then, because
+        // the order of the points would be arbitrary.
         let mut points: Vec<CurvePoint> = done.map(point).collect::<Option<_>>()?;
         points.sort_by(|a, b| a.number.total_cmp(&b.number));
+        // The knee is sought in the order of the numbers. Drawn designs come in any order, and
+        // neighbours in the table are not neighbours on the curve.
         let knee = knee(&points);
         (points.len() >= 2).then(|| Curve { key: axis.key().to_owned(), points, knee })
     }
@@ -76,6 +79,8 @@ fn power(row: &SweepRow) -> Option<SweepFigure> {
     let (throughput, mean) = (throughput?, mean?);
     let ratio = |bytes: f64, ns: f64| (bytes > 0.0 && ns > 0.0).then_some(bytes / (ns * 1e-9));
     let value = ratio(throughput.value, mean.value)?;
+    // The lower bound of a quotient has the lower numerator and the upper denominator. It is wider than the true
+    // interval, so the knee is claimed too seldom and not too often.
     let low = throughput.low.zip(mean.high).and_then(|(bytes, ns)| ratio(bytes, ns));
     let high = throughput.high.zip(mean.low).and_then(|(bytes, ns)| ratio(bytes, ns));
     Some(SweepFigure { value, low, high })
@@ -84,11 +89,15 @@ fn power(row: &SweepRow) -> Option<SweepFigure> {
 fn knee(points: &[CurvePoint]) -> Option<Knee> {
     let with_power = points.iter().filter_map(|point| Some((&point.value, point.power?)));
     let powers: Vec<(&Value, SweepFigure)> = with_power.collect();
+    // Two points have no inside: the greater one
+    // would always be a knee.
     if powers.len() < 3 {
         return None;
     }
     let (at, (value, best)) =
         powers.iter().enumerate().max_by(|(_, (_, a)), (_, (_, b))| a.value.total_cmp(&b.value))?;
+    // A neighbour counts as lower only if its whole interval is below. Without
+    // intervals the values themselves decide.
     let least = best.low.unwrap_or(best.value);
     let is_less = |(_, power): &&(&Value, SweepFigure)| power.high.unwrap_or(power.value) < least;
     let name = |(value, _): &(&Value, SweepFigure)| (*value).clone();

@@ -56,6 +56,8 @@ pub(crate) fn knee(curve: &Curve) -> Option<String> {
     let with_power = || curve.points.iter().filter(|point| point.power.is_some());
     let is = |point: Option<&CurvePoint>| point.is_some_and(|point| point.value == knee.value);
     let what = "throughput divided by mean latency";
+    // If the power still rises at the last value, the greatest one is only the last that was tried.
+    // Calling it a knee would stop the user from going on.
     if is(with_power().next_back()) {
         return Some(format!("No knee: {what} still rises at {key}={}", value(&knee.value)));
     }
@@ -93,6 +95,8 @@ fn picture(
     let numbers = || all.iter().map(|(number, _)| *number);
     let (first, last) = (numbers().fold(f64::INFINITY, f64::min), numbers().fold(0.0, f64::max));
     let most = all.iter().map(|(_, one)| one.high.unwrap_or(one.value)).fold(0.0, f64::max);
+    // A logarithmic axis has no zero. A sweep that begins at 0
+    // shows its table without pictures.
     if first <= 0.0 || all.is_empty() {
         return String::new();
     }

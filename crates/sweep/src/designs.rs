@@ -70,6 +70,8 @@ impl Designs {
         if let Some(twice) =
             (1..axes.len()).find(|at| axes[..*at].iter().any(|a| a.key() == axes[*at].key()))
         {
+            // The second axis would overwrite the values of the first. The table would show
+            // two columns, of which one had no effect.
             let key = axes[twice].key();
             return Err(Failure::usage(format!("`{key}` is varied twice"))
                 .with_help("name all its values in one axis")
@@ -91,6 +93,8 @@ impl Designs {
             }
             (Sampling::Grid, None) => (Drawn::All, whole(axes, grid)?),
             (Sampling::Search | Sampling::Bisection, None) => {
+                // The size of the space is a `f64`, because it may exceed every integer. The minimum
+                // brings it back into range before the cast.
                 (Drawn::ByResults, space(axes).min(DESIGNS_MAX as f64) as u64)
             }
             (_, None) => {
@@ -159,6 +163,8 @@ fn grid_size(axes: &[Axis]) -> Option<f64> {
 }
 
 fn whole(axes: &[Axis], grid: Option<f64>) -> Result<u64, Failure> {
+    // The product is computed in floating point: ten axes with 100 values are
+    // 1e20 designs, which overflow 64 bits.
     let Some(size) = grid else {
         let range = axes.iter().find(|axis| axis.count().is_none()).map(Axis::to_string);
         let range = range.unwrap_or_default();
@@ -184,10 +190,15 @@ fn whole(axes: &[Axis], grid: Option<f64>) -> Result<u64, Failure> {
 
 fn random(axes: &[Axis], grid: Option<f64>, count: u64, seed: u64) -> (Drawn, u64) {
     let mut rng = Pcg64::seed_from_u64(seed);
+    // Numbers above 2^53 lose their last digits in `f64`, and two designs would have one
+    // number. Such grids are drawn by shares instead.
     let grid = grid.filter(|size| *size < 9e15).map(|size| size as u64);
     match grid {
-        // A request for as many designs as there are, or more, gives each once.
+        // If as many designs are wanted as there are, each is run once. Drawing would look
+        // for the last missing one for a long time.
         Some(size) if count >= size => (Drawn::All, size),
+        // For more than half of the grid, shuffling is cheaper: drawing would meet
+        // known numbers more often than new ones.
         Some(size) if count > size / 2 => {
             let mut all: Vec<u64> = (0..size).collect();
             all.shuffle(&mut rng);
@@ -215,6 +226,8 @@ fn latin(axes: usize, count: u64, seed: u64) -> Drawn {
     let mut rng = Pcg64::seed_from_u64(seed);
     let mut shares = vec![Vec::with_capacity(axes); count as usize];
     for _ in 0..axes {
+        // The parts of each axis are shuffled independently. Every part of every axis then has
+        // exactly one design, whatever the other axes do.
         let mut parts: Vec<u64> = (0..count).collect();
         parts.shuffle(&mut rng);
         for (design, part) in shares.iter_mut().zip(parts) {

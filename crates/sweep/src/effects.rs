@@ -15,16 +15,21 @@ pub(crate) fn effects(rows: &[SweepRow], axes: &[Axis], objectives: &[Objective]
     for objective in objectives {
         let done = rows.iter().filter(|row| row.state == DesignState::Done);
         let points: Vec<(&SweepRow, f64)> = done
+            // The logarithm makes effects factors. Latencies span decades, and one slow design
+            // would otherwise explain all of the variation.
             .filter_map(|row| Some((row, row.figure(objective.figure).filter(|v| *v > 0.0)?.ln())))
             .collect();
         let mean = points.iter().map(|(_, y)| y).sum::<f64>() / points.len() as f64;
         let total: f64 = points.iter().map(|(_, y)| (y - mean).powi(2)).sum();
-        // Where nothing differs nothing is explained.
+        // If nothing differs, nothing can be explained. The quotient below would
+        // divide rounding errors by rounding errors.
         if points.len() < 2 || total <= 1e-18 * points.len() as f64 {
             continue;
         }
         all.extend(axes.iter().enumerate().filter_map(|(at, axis)| {
             let levels = levels(&points, at)?;
+            // The sum of squares between the values of a key, divided by the total, is eta squared. It
+            // needs no model and works for names as for numbers.
             let between: f64 = levels.iter().map(|(_, sum, n)| n * (sum / n - mean).powi(2)).sum();
             let level = |(value, sum, n): &(Value, f64, f64)| EffectLevel {
                 value: value.clone(),
@@ -54,6 +59,8 @@ fn levels(points: &[(&SweepRow, f64)], at: usize) -> Option<Vec<(Value, f64, f64
                 *sum += y;
                 *n += 1.0;
             }
+            // A range gives each design another value. A table with one line for each of them says
+            // nothing, and each mean would be a single design.
             None if levels.len() == LEVELS_MAX => return None,
             None => levels.push((value.clone(), *y, 1.0)),
         }

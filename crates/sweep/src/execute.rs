@@ -68,6 +68,8 @@ impl Sweep {
 
     /// With rows that are there already, and the journal that has them.
     pub(crate) fn after(self, rows: Vec<SweepRow>, journal: Journal) -> Sweep {
+        // `journal` and `rows` belong together: the rows were read from
+        // it, and new rows are appended to it.
         Sweep { rows, journal: Some(journal), ..self }
     }
 
@@ -125,6 +127,8 @@ impl Sweep {
             let stopped = self.search.as_ref().is_some_and(is_cut);
             return Ok(self.conclude(stopped, false));
         }
+        // The rows of an earlier call are in `self.rows`. Only the other designs are run, so a
+        // sweep that was killed goes on where it was.
         let missing = self.missing();
         let impossible = self.count(DesignState::Impossible);
         let (journal, designs) = (self.journal.take(), &self.designs);
@@ -133,11 +137,15 @@ impl Sweep {
         let mut stopped = false;
         let ran = side_by_side(
             &missing,
+            // A real target is loaded by one design at a time. Two of
+            // them would measure each other.
             self.is_real.then_some(1),
             |number, stop| crew.row(*number, designs.values(*number), stop),
             &mut |done| {
                 let done = done as u64;
                 let rate = done as f64 / began.elapsed().as_secs_f64();
+                // The estimate uses only the designs of this call. Those of an
+                // earlier call took no time today.
                 let left_s = (done > 0).then(|| (of - before - done) as f64 / rate);
                 let impossible = crew.impossible.load(Ordering::Relaxed);
                 let flow = watch(SweepProgress { done: before + done, of, impossible, left_s });
@@ -163,6 +171,8 @@ impl Sweep {
 
     pub(crate) fn conclude(
         mut self,
+        // A journal may contain a design twice, if it failed and was run again. The rows are sorted
+        // by number, so that duplicates are neighbours.
         stopped: bool,
         is_late: bool,
     ) -> (SweepResult, Option<Failure>) {
@@ -170,6 +180,8 @@ impl Sweep {
         self.rows.dedup_by_key(|row| row.design);
         judge(&mut self.rows, &self.plan.objectives, &self.plan.require);
         let (designs, partial) = match self.is_search() {
+            // A search has no fixed number of designs. It is partial only if the user stopped it;
+            // `time` and a spent budget are regular ends.
             true => (self.rows.len() as u64, stopped),
             false => (self.designs.count(), (self.rows.len() as u64) < self.designs.count()),
         };
@@ -189,6 +201,8 @@ impl Sweep {
             ));
         }
         let given_up = ruled_out + hopeless;
+        // Designs that were given up are not a random sample: they are the slow or expensive ones. The
+        // reader must know that the effects are without them.
         if done > 0 && given_up > 0 && !self.is_search() {
             notes.push(format!(
                 "effects are of the {} that ran to their end; {} broke a bound: `run_hopeless` runs all",
@@ -202,6 +216,8 @@ impl Sweep {
         if is_out_of_time && self.journal.is_some() {
             notes.push("`time` is over before the search was: go on with `resume`".to_owned());
         }
+        // The journal stays while something is left to run. It is also kept when the sweep is no
+        // success, because then the user may want to go on.
         let goes_on = partial || is_out_of_time;
         if let (Some(journal), false, None) = (self.journal.take(), goes_on, &failure) {
             journal.remove();
@@ -256,6 +272,8 @@ impl Sweep {
                 ),
             );
         }
+        // An objective without figures in any row is a mistake in the plan. The check needs the rows: whether a
+        // device has an energy model shows only in its result.
         let has = |name: &str| self.rows.iter().any(|row| row.figures.contains_key(name));
         let bounds = self.plan.require.iter().map(|bound| ("require", bound.figure()));
         let objectives = self.plan.objectives.iter().map(|one| ("objectives", one.figure));
@@ -312,6 +330,8 @@ impl Crew<'_> {
         values: Vec<Value>,
         stop: &StopFlag,
     ) -> Result<Option<SweepRow>, Failure> {
+        // `time` is checked before a design begins and not during it. A design that was cut would
+        // have other figures than one that ran to its end.
         if self.until.is_some_and(|until| Instant::now() >= until) {
             self.is_late.store(true, Ordering::Relaxed);
             return Ok(None);
@@ -320,6 +340,8 @@ impl Crew<'_> {
         if row.state == DesignState::Impossible {
             self.impossible.fetch_add(1, Ordering::Relaxed);
         }
+        // The row is on the disk before it counts as done. A crash after this line loses nothing,
+        // and a crash before it only repeats the design.
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.as_mut().map_or(Ok(()), |journal| journal.add(&row))?;
         Ok(Some(row))
@@ -333,6 +355,8 @@ pub(crate) fn run(
     values: Vec<Value>,
     stop: &StopFlag,
 ) -> Option<SweepRow> {
+    // The row begins as impossible. Every early return below then has its reason,
+    // and no design disappears from the table.
     let empty = SweepRow::new(number, values, plan.run.seed);
     let spec = match plan.spec(&empty.values) {
         Ok(spec) => spec,
@@ -343,6 +367,8 @@ pub(crate) fn run(
         Ok(prepared) => prepared,
         Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
     };
+    // The cost follows from the device file alone. A design that breaks a
+    // bound of cost therefore needs no run.
     let file = prepared.resolved().contents.device.as_ref();
     let cost = file.and_then(|file| plan.cost.of(file)).or(plan.cost.other_device);
     if let Some(bound) = ruled_out(plan, cost) {
@@ -365,7 +391,8 @@ pub(crate) fn run(
     let mut snapshot = runner.poll();
     while snapshot.phase != RunPhase::Ended {
         if stop.flow() == KeepGoing::Stop {
-            // Half a run is no row: it would be compared with whole ones.
+            // Half of a run is no row: it would be compared with whole ones. The result is still waited for, because
+            // the target must be free before the next design begins.
             runner.stop();
             let _ = runner.result();
             return None;
@@ -375,7 +402,8 @@ pub(crate) fn run(
     match runner.result() {
         Ok(measured) => Some(filled(plan, row, &measured, cost)),
         Err(failure) if failure.kind == FailureKind::Interrupted => None,
-        // It shows only when the device is built.
+        // Some combinations turn out to be impossible only when the device is built. They
+        // are errors of the values and not of the run.
         Err(failure) if failure.kind == FailureKind::Usage => {
             failed(DesignState::Impossible, failure)
         }
@@ -388,6 +416,8 @@ fn filled(plan: &SweepPlan, mut row: SweepRow, measured: &Measured, cost: Option
     let result = &measured.result;
     row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
     row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
+    // The bound that ended the run is found by its figure. The
+    // row names it as the user typed it.
     if let (Some(broken), None) = (&measured.broken, &measured.failure) {
         let bound = plan.require.iter().find(|bound| watched(bound) == Some(broken.bound));
         row.state = DesignState::Stopped;
@@ -412,7 +442,8 @@ fn priced(value: f64) -> (String, SweepFigure) {
 }
 
 pub(crate) fn hash(spec: &RunSpec) -> String {
-    // A structure of named keys always has a JSON form.
+    // A structure of named keys always has a JSON form. The order of the keys is that of the structure,
+    // so equal specs have equal hashes in every process.
     let text = serde_json::to_vec(spec).unwrap_or_default();
     Sha256::digest(text).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }

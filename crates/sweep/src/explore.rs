@@ -40,6 +40,8 @@ impl Sweep {
         &mut self,
         watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
     ) -> Result<(), Failure> {
+        // Rows of an earlier call are matched by their values and not by their numbers: the search counts
+        // its designs in the order in which it asks for them.
         let earlier = mem::take(&mut self.rows);
         let mut crew = Crew::new(&self.plan, self.journal.take(), 0);
         let objectives = self.plan.objectives.len();
@@ -87,15 +89,20 @@ impl Explorer<'_> {
                 return Ok(SearchEnd::Budget);
             }
             let plan = self.plan;
+            // Two lists of values may mean the same spec (`1000us` and `1ms`). The hash of the
+            // spec finds that, and the second one is not run.
             let mut is_new = |point: &Point| met.insert(meaning(plan, &values(plan, point)));
             let asked = self.search.ask(self.budget - self.runs, &mut is_new);
-            // What is left means the same as designs that were run.
+            // The search found only designs that mean the same as earlier ones. Nothing new can be
+            // asked for, so the space counts as exhausted.
             if asked.is_empty() {
                 return Ok(SearchEnd::Exhausted);
             }
             let values: Vec<Vec<Value>> = asked.iter().map(|point| values(plan, point)).collect();
             let first = self.rows.len() as u64;
             let mut rows: Vec<Option<SweepRow>> =
+                // `remove`: each known row is used once. The number of a row is its place
+                // in this call, so the table has no gaps.
                 values.iter().map(|values| self.known.remove(&text(values))).collect();
             let jobs: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].is_none()).collect();
             let before = first + (rows.len() - jobs.len()) as u64;
@@ -116,6 +123,8 @@ impl Explorer<'_> {
             let is_whole = rows.iter().all(Option::is_some);
             let is_moved = self.take(&asked, rows);
             self.idle = if is_moved { 0 } else { self.idle + 1 };
+            // The rows that did arrive were taken before this test. A stop in the
+            // middle of a generation loses none of them.
             if !is_whole {
                 let is_late = crew.is_late.load(Ordering::Relaxed) && !is_cut;
                 return Ok(if is_late { SearchEnd::Time } else { SearchEnd::Interrupted });
@@ -131,6 +140,8 @@ impl Explorer<'_> {
         let (first, mut judged) = (self.rows.len() as u64, Vec::new());
         for (at, row) in rows.into_iter().enumerate() {
             let Some(row) = row else { continue };
+            // Impossible designs cost nothing, so they do not use up the budget. Otherwise a space
+            // with many of them would end the search early.
             let is_run = !matches!(row.state, DesignState::Impossible | DesignState::RuledOut);
             self.runs += u64::from(is_run);
             let evaluation = evaluation(&row, &self.plan.objectives, &self.plan.require);
@@ -149,6 +160,8 @@ impl Explorer<'_> {
         let by_rate = (begun > 0).then(|| left(begun as f64 / spent));
         let by_time =
             crew.until.map(|at| at.saturating_duration_since(Instant::now()).as_secs_f64());
+        // Whichever limit comes first ends the search, so the
+        // smaller of the two times is shown.
         let left_s = by_rate.into_iter().chain(by_time).reduce(f64::min);
         let impossible = crew.impossible.load(Ordering::Relaxed);
         SweepProgress { done, of: self.budget, impossible, left_s }

@@ -15,13 +15,17 @@ impl Loss {
     fn of(row: &SweepRow, objective: Objective) -> Option<Loss> {
         let figure = row.figures.get(objective.figure)?;
         let (value, low, high) = match figure.low {
-            // Without an upper bound nothing above is excluded.
+            // A missing upper bound means that the interval is open: the true value
+            // may be anything above the lower bound.
             Some(low) => (figure.value, low, figure.high.unwrap_or(f64::INFINITY)),
-            // A figure without an interval is taken as exact: a cost, an energy.
+            // A figure without an interval follows from the simulation or from the plan,
+            // such as an energy or a cost. It is exact.
             None => (figure.value, figure.value, figure.value),
         };
         Some(match objective.more_is_better {
             true => Loss { value: -value, low: -high, high: -low },
+            // The sign changes the direction, so the
+            // bounds change places as well.
             false => Loss { value, low, high },
         })
     }
@@ -49,6 +53,8 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
     let mut judged: Vec<(usize, Vec<Loss>)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {
         let is_given_up = matches!(row.state, DesignState::RuledOut | DesignState::Stopped);
+        // A design that was given up is excluded by its bound,
+        // although it has no complete figures.
         row.standing = is_given_up.then_some(Standing::Excluded);
         if row.state != DesignState::Done {
             continue;
@@ -63,7 +69,8 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
             Some(losses) => judged.push((at, losses)),
         }
     }
-    // In ascending order of the losses a row comes after all rows that dominate it: the front only grows.
+    // In ascending order of the losses, a row comes after all rows that dominate it. The front therefore only
+    // grows, and each row is compared with the front alone.
     judged.sort_by(|(_, a), (_, b)| {
         let mut pairs = a.iter().zip(b).map(|(a, b)| a.value.total_cmp(&b.value));
         pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
@@ -73,6 +80,8 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         let (mut beaten, mut sure) = (false, false);
         for one in front.iter().filter(|one| dominates(one, losses)) {
             beaten = true;
+            // A design that is dominated by values may still be as good, if the intervals overlap in every
+            // objective. It stays undecided, and the user may run it longer.
             sure |= surely(one, losses);
         }
         rows[*at].standing = Some(match (beaten, sure) {

@@ -81,7 +81,8 @@ pub(crate) fn evaluation(
     };
     match all {
         Some(all) if row.state == DesignState::Stopped => {
-            // What was in flight may have brought a figure back to its bound.
+            // Requests that were in flight at the end may have brought the figure back within its bound. The run
+            // did break the bound, so the excess stays above zero.
             let excess: f64 = require.iter().map(excess).sum();
             Evaluation::constrained(all, excess.max(f64::MIN_POSITIVE))
         }
@@ -89,7 +90,8 @@ pub(crate) fn evaluation(
             Evaluation::constrained(all, require.iter().map(excess).sum())
         }
         _ => {
-            // Of designs that are ruled out by their cost, the search must know by how far.
+            // The search needs a direction: a design that is ruled out by 1 % is nearer to
+            // the bounds than one at ten times the cost.
             let cost = require
                 .iter()
                 .filter(|bound| row.state == DesignState::RuledOut && bound.figure() == COST);
@@ -118,6 +120,8 @@ impl Fronts {
     /// there is none.
     pub(crate) fn add(&mut self, evaluations: &[Evaluation], runs: u64) -> bool {
         let feasible = evaluations.iter().filter(|one| one.is_feasible());
+        // The front of all generations so far is kept, not only that of the last. Each
+        // generation is compared with everything before it.
         let mut all = self.front.clone();
         for one in feasible {
             match self.worst.is_empty() {
@@ -127,6 +131,8 @@ impl Fronts {
                     pairs.for_each(|(worst, value)| *worst = worst.max(*value));
                 }
             }
+            // Equal combinations of losses count once. Several designs with the same figures
+            // would otherwise look like a larger front.
             if !all.contains(&one.objectives) {
                 all.push(one.objectives.clone());
             }
@@ -138,6 +144,8 @@ impl Fronts {
         let is_moved = first.iter().any(|at| *at >= known);
         self.front = first.into_iter().map(|at| all[at].clone()).collect();
         self.past.push((runs, self.front.clone()));
+        // Before any design keeps all bounds, coming nearer to them is progress, too. Without this rule
+        // the search would give up after ten generations.
         let least = evaluations.iter().map(|one| one.constraint_violation).reduce(f64::min);
         let is_nearer = least.is_some_and(|least| least < self.excess.unwrap_or(f64::INFINITY));
         if is_nearer {
@@ -151,6 +159,8 @@ impl Fronts {
         self,
         objectives: &[Objective],
     ) -> (Vec<SearchGeneration>, BTreeMap<String, f64>) {
+        // One reference point for all generations, from the last front. With a point of its own for
+        // each of them the hypervolumes could not be compared.
         let reference = reference(&self.front, &self.worst);
         let most = volume(&ideal(&self.front), &reference);
         let generations = self.past.iter().map(|(runs, front)| SearchGeneration {
@@ -192,6 +202,8 @@ fn reference(front: &[Vec<f64>], worst: &[f64]) -> Vec<f64> {
         let values = || front.iter().map(|one| one[at]);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(f64::NEG_INFINITY, f64::max);
+        // If all designs have the same loss, the range is zero, and so would be every
+        // volume. A tenth of the value takes its place.
         let high = if high > low { high } else { *worst };
         let range = if high > low { high - low } else { low.abs().max(f64::MIN_POSITIVE) };
         high + MARGIN * range

@@ -23,6 +23,8 @@ pub(crate) fn watched(bound: &Requirement) -> Option<FigureBound> {
 
 /// The bound for which a design of this cost needs no run: it is not to be on the front.
 pub(crate) fn ruled_out(plan: &SweepPlan, cost: Option<f64>) -> Option<&Requirement> {
+    // A bisection and `run_hopeless` want every figure. Only then is
+    // the cost no reason to skip a run.
     let cost = cost.filter(|_| plan.stops_hopeless())?;
     let breaks = |bound: &&Requirement| bound.figure() == COST && !bound.holds(cost);
     plan.require.iter().find(breaks)

@@ -51,15 +51,21 @@ pub(crate) fn interactions(
     objectives: &[Objective],
 ) -> Interactions {
     let done: Vec<&SweepRow> = rows.iter().filter(|row| row.state == DesignState::Done).collect();
+    // The fit takes time in proportion to the number of designs. Every n-th design keeps the whole range of
+    // each axis, while the first ones of a grid would not.
     let step = done.len().div_ceil(DESIGNS_MAX).max(1);
     let done: Vec<&SweepRow> = done.into_iter().step_by(step).collect();
     let mut fits = Vec::new();
     for objective in objectives {
         let value = |row: &SweepRow| row.figure(objective.figure).filter(|v| *v > 0.0);
         let logarithms = done.iter().filter_map(|row| Some((*row, value(row)?.ln())));
+        // A figure of infinity has an infinite logarithm, and one such
+        // value would make every coefficient NaN.
         let points: Vec<(&SweepRow, f64)> = logarithms.filter(|(_, y)| y.is_finite()).collect();
         fits.extend(Fit::of(&points, axes).map(|fit| (*objective, fit)));
     }
+    // The number of all products over all objectives enters the confidence level, so it
+    // must be known before the first one is judged.
     let examined: usize = fits.iter().map(|(_, fit)| fit.pairs.len()).sum();
     let mut found = Vec::new();
     for (objective, fit) in &fits {
@@ -103,11 +109,15 @@ impl Fit {
         let mut pairs = Vec::new();
         for one in 0..terms.len() {
             for other in one + 1..terms.len() {
+                // Two terms of one key are levels of a name. Their product is always zero,
+                // because a design has one value of each key.
                 if terms[one].axis != terms[other].axis {
                     pairs.push([one, other]);
                 }
             }
         }
+        // The time of the fit grows with the square of the columns. With more than 250 of them it
+        // takes longer than the runs, so there is no fit then.
         if pairs.is_empty() || first + pairs.len() > COLUMNS_MAX {
             return None;
         }
@@ -128,15 +138,20 @@ impl Fit {
 
     fn found(&self, objective: Objective, axes: &[Axis], examined: usize) -> Vec<Interaction> {
         let Ok(student) = StudentsT::new(0.0, 1.0, self.freedom) else { return Vec::new() };
+        // Bonferroni: the level is divided by the number of products. All intervals together then cover
+        // the truth with 95 %, and chance finds are rare.
         let quantile = student.inverse_cdf(1.0 - (1.0 - LEVEL) / 2.0 / examined.max(1) as f64);
         let interaction = |pair: &Pair| {
             let [one, other] = pair.terms.map(|at| &self.terms[at]);
             let span = (one.ends[1] - one.ends[0]) * (other.ends[1] - other.ends[0]);
             let (middle, half) = (pair.coefficient * span, quantile * pair.error * span);
-            // What is left by rounding is nothing.
+            // An exact simulation can leave an error of zero. What remains then is rounding,
+            // which must not be reported as an interaction.
             if half.is_nan() || middle.abs() <= half.max(1e-9) {
                 return None;
             }
+            // The factor of the first key depends on the end of the second one. The main effect holds in the
+            // middle, and the product adds half of the span on each side.
             let factor = |end: f64| {
                 let own = pair.coefficient * (one.ends[1] - one.ends[0]) * end;
                 (self.mains[pair.terms[0]] + own).exp()
@@ -179,6 +194,8 @@ fn factor(points: &[(&SweepRow, f64)], at: usize, is_ordered: bool) -> Option<Fa
     }
     let place = |row: &SweepRow| match is_ordered {
         true => {
+            // The levels are sorted, so a binary search finds the place. A linear search would compare each
+            // of 20000 designs with each of its 20000 levels.
             let own = amount(&value(row));
             levels.partition_point(|level| amount(level).total_cmp(&own).is_lt())
         }
@@ -186,11 +203,15 @@ fn factor(points: &[(&SweepRow, f64)], at: usize, is_ordered: bool) -> Option<Fa
     };
     let places: Vec<usize> = points.iter().map(|(row, _)| place(row)).collect();
     let last_place = (levels.len() - 1) as f64;
+    // The codes are places and not values: a doubling axis (1, 2, 4, …, 256) would
+    // otherwise be one far point and many near ones.
     let code = |place: &usize| 2.0 * *place as f64 / last_place - 1.0;
     let is = |level: usize| -> Vec<f64> {
         places.iter().map(|place| f64::from(u8::from(*place == level))).collect()
     };
     let codes: Vec<f64> = places.iter().map(code).collect();
+    // Up to eight values each have a main effect of their own, of any shape. More values follow a
+    // parabola, so that the columns stay fewer than the designs.
     let mains = match levels.len() <= LEVELS_MAX {
         true => (1..levels.len()).map(is).collect(),
         false => vec![codes.clone(), codes.iter().map(|code| code * code).collect()],
@@ -241,8 +262,11 @@ struct Solved {
 /// Least squares by the normal equations, whose columns are bounded by 1; `None` where no design is left for the
 /// error.
 fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<Solved> {
+    // The columns have entries of at most 1, so the normal equations are conditioned well enough. Cholesky's
+    // method then needs only the products of pairs of columns.
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    // Cholesky's factor by rows, of the columns that are kept, and the inverse of it.
+    // Cholesky's factor is built row by row for the columns that are kept. Its inverse is built with
+    // it, because the standard errors need the inverse.
     let (mut kept, mut lower, mut inverse): (Vec<usize>, Vec<Vec<f64>>, Vec<Vec<f64>>) =
         (Vec::new(), Vec::new(), Vec::new());
     for (at, column) in columns.iter().enumerate() {
@@ -253,6 +277,8 @@ fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<Solved> {
         }
         let whole = dot(column, column);
         let rest = whole - dot(&row, &row);
+        // A column that follows from the columns before it makes the matrix singular. It is left
+        // out: a drawn sample may lack some combinations.
         if rest <= NEW * whole {
             continue;
         }
@@ -266,6 +292,8 @@ fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<Solved> {
         lower.push(row);
         inverse.push(inverted);
     }
+    // As many columns as designs fit everything exactly, and no error can be estimated. There is no
+    // result then, instead of one without uncertainty.
     let freedom = y.len().checked_sub(kept.len()).filter(|left| *left > 0)? as f64;
     let right: Vec<f64> = kept.iter().map(|at| dot(&columns[*at], y)).collect();
     let half: Vec<f64> = inverse.iter().map(|row| dot(row, &right)).collect();

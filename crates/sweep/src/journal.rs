@@ -33,6 +33,8 @@ impl Journal {
     /// Begins the journal of `plan` in `folder`.
     pub(crate) fn create(folder: &Path, plan: &SweepPlan) -> Result<Journal, Failure> {
         let path = folder.join(NAME);
+        // `create_new`: the journal of another sweep in the same folder is never
+        // overwritten. It may be days of work.
         let file = File::create_new(&path).map_err(|error| unwritable(&path, &error))?;
         let mut journal = Journal { file, path: path.display().to_string() };
         journal.line(&Head { sweep_version: SWEEP_VERSION, plan: plan.clone() })?;
@@ -54,9 +56,13 @@ impl Journal {
             text.clear();
             let read = lines.read_until(b'\n', &mut text).map_err(unreadable)?;
             number += 1;
+            // A last line without a line feed was cut off by a crash or a full disk.
+            // Its design has no row and is run again.
             if !text.ends_with(b"\n") {
                 break;
             }
+            // A damaged line in the middle is an error and not skipped: nothing says how
+            // many lines are affected. The user decides.
             let wrong = |error: serde_json::Error| {
                 Failure::usage(format!("{name}:{number}: not a line of a sweep: {error}"))
                     .with_help("remove the line; its design is run again")
@@ -71,6 +77,8 @@ impl Journal {
             return Err(Failure::usage(format!("{name} has no plan"))
                 .with_help("start the sweep anew; nothing was run"));
         };
+        // The meaning of a row may have changed with the version. Mixing rows of two versions
+        // would give a table that no program can explain.
         if sweep_version != SWEEP_VERSION {
             return Err(Failure::usage(format!(
                 "{name} has version {sweep_version} of sweeps; this program has {SWEEP_VERSION}"
@@ -79,7 +87,8 @@ impl Journal {
         }
         let file = OpenOptions::new().write(true).open(&path);
         let file = file.and_then(|mut file| {
-            // What was cut off goes, so that the next line begins where it must.
+            // The part of a line that was cut off is removed. The next row would otherwise
+            // be glued to it, and both would be lost.
             file.set_len(whole)?;
             io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
             Ok(file)
@@ -98,13 +107,16 @@ impl Journal {
         let text = serde_json::to_vec(value)
             .map_err(|error| Failure::new(FailureKind::Failed, error.to_string()));
         let mut text = text?;
+        // The line feed goes into the same call as the row. A crash between two
+        // calls would leave a row that looks cut off.
         text.push(b'\n');
         self.file.write_all(&text).map_err(|error| unwritable(Path::new(&path), &error))
     }
 
     /// Takes the journal away once the rows are in the results.
     pub(crate) fn remove(self) {
-        // A journal that is left behind does no harm: `resume` finds all designs in it.
+        // A journal that stays behind does no harm: `resume` finds
+        // every design in it and runs nothing.
         let _ = fs::remove_file(self.path);
     }
 }

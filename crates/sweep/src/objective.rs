@@ -31,6 +31,8 @@ fn figure(text: &str) -> Result<(&'static str, bool), String> {
     if text == COST {
         return Ok((COST, false));
     }
+    // Short names are only for typing. The table and `result.json` always have the whole
+    // name, so that scripts need no second list.
     let name = SHORT.iter().find(|(short, _)| *short == text).map_or(text, |(_, name)| *name);
     let found = HEADLINES.iter().find(|(known, _)| *known == name);
     let (name, kind): (_, FigureKind) = *found.ok_or_else(|| {
@@ -99,6 +101,8 @@ impl Requirement {
             .trim()
             .parse()
             .map_err(|_| format!("`{text}`: a latency needs a time with its unit, such as 1ms"))?;
+        // `holds` compares with `<`, so no latency is below 0. A search for it would
+        // run down to the lowest rate and then fail.
         if time.0.as_ns() == 0 {
             return Err(format!("`{text}`: the bound of a latency must be above 0"));
         }
@@ -129,7 +133,8 @@ impl Requirement {
     pub(crate) fn excess(&self, value: f64) -> f64 {
         match self.holds(value) {
             true => 0.0,
-            // A design at the bound itself breaks it, too.
+            // A design exactly at the bound breaks it, because the comparison is
+            // strict. Its excess must then be above zero.
             false => f64::MIN_POSITIVE + (value - self.bound).abs() / self.bound.abs().max(1e-9),
         }
     }
@@ -144,6 +149,8 @@ impl FromStr for Requirement {
         })?;
         let (name, bound) = (text[..at].trim(), text[at + 1..].trim());
         let (figure, _) = figure(name)?;
+        // A latency without a unit would be ambiguous: figures are in
+        // nanoseconds, and users think in milliseconds.
         let bound = match figure.starts_with("latency_ns.") {
             true => bound.parse().map(|span: Span| span.0.as_ns_f64()).map_err(|_| {
                 format!("`{text}`: a latency needs a time with its unit, such as 2ms")
@@ -162,6 +169,8 @@ impl FromStr for Requirement {
 
 /// `200k` as 200 000.
 fn number(text: &str) -> Option<f64> {
+    // `m` is a thousandth and `M` a million, as in SI. Letters are
+    // compared with their case for that reason.
     let scales = [('k', 1e3), ('M', 1e6), ('G', 1e9), ('m', 1e-3), ('u', 1e-6), ('n', 1e-9)];
     let scale = scales.iter().find(|(letter, _)| text.ends_with(*letter));
     let digits = if scale.is_some() { &text[..text.len() - 1] } else { text };

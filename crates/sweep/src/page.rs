@@ -33,6 +33,8 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         page.section(&format!("Curve{knee}"), &section(result, curve));
     }
     let head = header(result);
+    // The command that repeats a design is the purpose of the table for many readers. A front end
+    // without such a command shows the hash of the spec.
     let with_command = |row: &SweepRow| {
         let mut cells = cells(result, row);
         cells.push(command(row).unwrap_or_else(|| row.spec_hash.clone()));
@@ -65,6 +67,8 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         );
     }
     let standing = |row: &SweepRow| match row.standing {
+        // A design that was stopped early has figures of an incomplete run. It must
+        // not appear as dominated by those figures.
         _ if row.state == DesignState::Stopped => "stopped early",
         Some(Standing::Front) => "front",
         Some(Standing::Undecided) => "undecided",
@@ -106,6 +110,8 @@ fn picture(result: &SweepResult) -> String {
         .iter()
         .filter(|row| row.standing.is_some())
         .filter_map(|row| Some((row, row.figure(x.figure)?, row.figure(y.figure)?)))
+        // The axes are logarithmic, and zero has no place on them. Such
+        // designs are still in the table.
         .filter(|(_, x, y)| *x > 0.0 && *y > 0.0)
         .collect();
     let axis = |figure: &'static str, pick: &dyn Fn(&(&SweepRow, f64, f64)) -> f64| {
@@ -120,7 +126,8 @@ fn picture(result: &SweepResult) -> String {
     let mut plot = Plot::new("Designs", across, up);
     plot.name("write", "front");
     plot.name("read", "others");
-    // Those of the front lie above the others.
+    // The points of the front are drawn last, so they lie above the
+    // others and can be seen and touched.
     let is_front = |row: &SweepRow| row.standing == Some(Standing::Front);
     for front in [false, true] {
         for (row, x, y) in points.iter().filter(|(row, ..)| is_front(row) == front) {
@@ -149,6 +156,8 @@ pub fn write(
     csv: bool,
     command: &dyn Fn(&SweepRow) -> Option<String>,
 ) -> Result<String, ResultError> {
+    // The table for programs has all rows, the page at most 1000. `result.json`
+    // appears last: a folder with it is complete.
     let table = SweepTable::of(result);
     folder.write_file("sweep.parquet", |file| table.write_parquet(file))?;
     if csv {

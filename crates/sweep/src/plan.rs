@@ -85,6 +85,8 @@ impl SweepPlan {
 
     /// What all designs have in common, as it is run: no rows are written, and percentiles are exact.
     pub(crate) fn base(&self) -> RunSpec {
+        // The rows of a thousand designs would fill a disk, and the table needs none of them.
+        // `Keep::None` still gives exact percentiles.
         let keep = if self.run.keep == Keep::All { Keep::None } else { self.run.keep };
         RunSpec { keep, ..self.run.clone() }
     }
@@ -99,6 +101,8 @@ impl SweepPlan {
     /// # Errors
     /// A value does not fit its key.
     pub fn spec(&self, values: &[Value]) -> Result<RunSpec, Failure> {
+        // The axes are applied one after the other to the same base. A design is therefore
+        // exactly the spec that the command for it would run.
         let mut axes = self.vary.iter().zip(values);
         axes.try_fold(self.base(), |spec, (axis, value)| spec.with(axis.key(), value))
     }

@@ -27,6 +27,8 @@ impl SweepPlan {
         if self.sampling == Sampling::Bisection {
             self.bisected()?;
         }
+        // A search without a budget would end only when ten generations bring nothing new. On a space
+        // without a limit nobody could say when that is.
         if self.sampling == Sampling::Search && self.designs.is_none() && self.time.is_none() {
             return Err(Failure::usage("the budget of the search is missing")
                 .with_help("give `designs=500`, `time=10m` or both")
@@ -44,6 +46,8 @@ impl SweepPlan {
         }
         let base = self.base();
         let run = resolve(&base, prompt)?;
+        // Each axis is tried before the first design. A key with a typing error would otherwise
+        // make a table of a million impossible designs.
         self.vary.iter().try_for_each(|axis| check_axis(&base, axis))?;
         let is_real = self.is_real(&base, run.is_real());
         self.check_write(is_real)?;
@@ -57,6 +61,8 @@ impl SweepPlan {
             values.filter_map(|value| base.with(axis.key(), value).ok()).collect()
         };
         let mut varied = self.vary.iter().filter(|axis| names_target(axis)).flat_map(values);
+        // An error counts as real. This decides whether designs run one at a time and whether
+        // consent is needed, so the careful answer is right.
         base_is_real || varied.any(|spec| ssdyno_session::is_real(&spec).unwrap_or(true))
     }
 
@@ -65,6 +71,8 @@ impl SweepPlan {
         let refuse = |message: String, help: &str| {
             Err(Failure::usage(message).with_help(help).with_key("vary"))
         };
+        // Consent is a decision about one target by its owner. An axis over a key of
+        // `write` would give it without being asked.
         if let Some(axis) = self.vary.iter().find(|axis| axis.key().starts_with("write.")) {
             return refuse(
                 format!("`{}` cannot be varied: it is consent", axis.key()),
@@ -72,6 +80,8 @@ impl SweepPlan {
             );
         }
         match self.vary.iter().find(|axis| names_target(axis)) {
+            // The user consented to one target by name. A varied target
+            // could overwrite another disk.
             Some(axis) if is_real && self.run.write.allowed => refuse(
                 format!("`{}` cannot be varied where real targets are written to", axis.key()),
                 "make a sweep of each target",
@@ -89,11 +99,12 @@ impl Sweep {
     pub fn resume(folder: &Path, prompt: &mut dyn Prompt) -> Result<Sweep, Failure> {
         let (plan, mut rows, journal) = Journal::open(folder)?;
         let sweep = plan.prepare(prompt)?;
-        // A failed design is run again: memory may have been full, or a device was removed. Failed rows go before duplicates
-        // do, because the journal has the row of the second run after that of the first.
+        // A failed design is run again: memory may have been full, or a device was removed. Failed rows are dropped
+        // before duplicates, because the journal has the row of the second run after the row of the first.
         rows.retain(|row: &SweepRow| row.state != DesignState::Failed);
         let mut seen = BTreeSet::new();
-        // A search finds its rows by their values: it may count further than its designs.
+        // A search numbers its rows anew, and its numbers may exceed the number of
+        // designs. It finds its rows by their values.
         let is_there = |number: u64| number < sweep.designs();
         let mut is_first = |number: u64| is_there(number) && seen.insert(number);
         rows.retain(|row| sweep.is_search() || is_first(row.design));
@@ -115,6 +126,8 @@ fn blames(failure: &Failure, key: &str) -> bool {
 
 /// Refuses an axis of which no value is possible: its key is wrong, or all of them are.
 fn check_axis(base: &RunSpec, axis: &Axis) -> Result<(), Failure> {
+    // Values over the whole axis are tried, and not the first 32 of a range: a
+    // range may be impossible at its low end only.
     let shares = (0..TRIED).map(|at| at as f64 / (TRIED - 1) as f64);
     let values: Vec<Value> = match axis.count() {
         Some(len) => (0..len.min(TRIED)).filter_map(|at| axis.value(at).cloned()).collect(),
@@ -125,7 +138,8 @@ fn check_axis(base: &RunSpec, axis: &Axis) -> Result<(), Failure> {
         let tried = base.with(axis.key(), &value).and_then(|spec| resolve(&spec, &mut Unattended));
         match tried {
             Ok(_) => return Ok(()),
-            // Another key is to blame, which another axis may change.
+            // Another key is to blame, for example a device that is too small for a fixed block. Another axis
+            // may change that key, so this axis is not refused.
             Err(failure) if !blames(&failure, axis.key()) => return Ok(()),
             Err(failure) => first.get_or_insert(failure),
         };

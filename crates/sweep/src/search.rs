@@ -49,6 +49,8 @@ pub(crate) fn space(axes: &[Axis]) -> f64 {
 impl Search {
     /// A search over `axes` for the least of `objectives` losses. `runs` is its budget, where it has one.
     pub(crate) fn new(axes: &[Axis], objectives: usize, runs: Option<u64>, seed: u64) -> Search {
+        // If the budget covers the space, one generation is the whole grid. Crossing
+        // known designs would then only cost time.
         let by_budget = |runs: u64| match runs as f64 >= space(axes) {
             true => runs,
             false => (runs / GENERATIONS).clamp(WIDTH.0, WIDTH.1),
@@ -73,6 +75,8 @@ impl Search {
     /// it differs from all before: different values may mean the same.
     pub(crate) fn ask(&mut self, most: u64, is_new: &mut dyn FnMut(&Point) -> bool) -> Vec<Point> {
         let width = self.width.min(most as usize);
+        // The first generation covers every part of every axis. Later ones depend on results, so
+        // a part that was never met could stay unknown.
         let wanted = match self.parents.is_empty() {
             true => self.spread(width),
             false => (0..width).map(|_| self.child()).collect(),
@@ -116,6 +120,8 @@ impl Search {
                 *own = self.parents[father].0.decision[at];
             }
         }
+        // One axis changes on average. With a fixed chance for each axis, a plan with many axes would change
+        // nearly all of them, and nothing would be inherited.
         for at in 0..child.len() {
             if self.rng.random_bool(1.0 / child.len() as f64) {
                 self.step(&mut child, at);
@@ -127,6 +133,8 @@ impl Search {
     fn winner(&mut self) -> usize {
         let [one, other] = [(); 2].map(|()| self.rng.random_range(0..self.parents.len()));
         let ((_, rank, distance), (_, than, least)) = (&self.parents[one], &self.parents[other]);
+        // A lower rank wins, and of equal ranks the less crowded one. This order pulls the front
+        // apart instead of collecting designs in its middle.
         if (rank, -distance) <= (than, -least) { one } else { other }
     }
 
@@ -137,10 +145,13 @@ impl Search {
             return;
         }
         if !is_ordered {
+            // Names have no neighbours, so every other name is equally near. The random distance is
+            // never 0 or `len`, so the value does change.
             point[at] = (point[at] + self.rng.random_range(1..len)) % len;
             return;
         }
-        // Half of the way, a quarter, an eighth … of the axis, each as often as the others, and a single step.
+        // The distances of half the axis, a quarter, an eighth and so on are equally frequent, down to a single step.
+        // Small steps refine a good design, and large ones leave a local optimum.
         let mut far = len - 1;
         while far > 1 && self.rng.random_bool(0.5) {
             far = far.div_ceil(2);
@@ -148,13 +159,16 @@ impl Search {
         let by = i64::from(self.rng.random_range(1..=far));
         let by = if self.rng.random_bool(0.5) { by } else { -by };
         let to = (i64::from(point[at]) + by).rem_euclid(2 * i64::from(len));
-        // Beyond an end it is reflected.
+        // A step beyond an end is reflected. Clamping would collect
+        // designs at the ends of every axis.
         let to = to.min(2 * i64::from(len) - 1 - to);
         point[at] = u32::try_from(to).unwrap_or(0);
     }
 
     /// `point`, or the first design that is not known on a walk from it; else any. `None` where all are known.
     fn unseen(&mut self, mut point: Point) -> Option<Point> {
+        // A short walk keeps the new design near the wanted one. After 64
+        // steps the neighbourhood counts as known.
         for _ in 0..STEPS_MAX {
             if self.seen.insert(point.clone()) {
                 return Some(point);
@@ -167,7 +181,8 @@ impl Search {
         if self.is_exhausted() {
             return None;
         }
-        // From a design anywhere on, as numbers whose digits are the axes: it ends before as many as are known.
+        // The search then counts through the designs from a random one on, as through numbers whose digits are the
+        // axes. It ends after at most as many steps as designs are known.
         let mut point: Point =
             self.axes.iter().map(|(len, _)| self.rng.random_range(0..*len)).collect();
         while !self.seen.insert(point.clone()) {
@@ -188,6 +203,8 @@ impl Search {
         for (rank, front) in non_dominated_sort(&all, &self.objectives).into_iter().enumerate() {
             let distances = crowding_distance(&all, &front, &self.objectives);
             let mut order: Vec<usize> = (0..front.len()).collect();
+            // Within a front the least crowded designs come first. If the last front does not fit as
+            // a whole, its most crowded designs are dropped.
             order.sort_by(|a, b| distances[*b].total_cmp(&distances[*a]));
             let left = self.width.saturating_sub(self.parents.len());
             for at in order.into_iter().take(left) {

@@ -33,6 +33,8 @@ impl Sweep {
                 .with_help("leave the workers out: the sweep runs on this machine")
                 .with_key(key))
         };
+        // Each worker has its own clock and its own speed. Which designs begin within `time`
+        // would depend on the workers and not on the plan.
         if self.plan.time.is_some() {
             return refuse("a sweep over workers has no `time`", "time");
         }
@@ -42,7 +44,8 @@ impl Sweep {
                 "sampling",
             );
         }
-        // A path names another device on another machine.
+        // A path names another device on another machine. The rows of one
+        // table would come from different disks.
         if self.is_real() {
             return refuse("a sweep over workers loads no real target", "target");
         }
@@ -61,6 +64,8 @@ impl Sweep {
     /// # Errors
     /// The file of [`keep_rows_in`](Sweep::keep_rows_in) cannot be written.
     pub fn add(&mut self, row: SweepRow) -> Result<(), Failure> {
+        // A row of a worker with another plan, or a number that does not exist, is ignored.
+        // Rows come over a network and are not trusted.
         if row.design >= self.designs() || self.is_search() {
             return Ok(());
         }
@@ -91,6 +96,8 @@ impl Sweep {
             return Ok(self.finish());
         }
         let started = start(&self, &missing);
+        // If the workers could not start, nothing was measured. The journal would
+        // only make the next call ask for `resume`.
         let mut workers = started.inspect_err(|_| self.forget_journal())?;
         let began = Instant::now();
         let mut error = None;
@@ -112,6 +119,8 @@ impl Sweep {
                 break;
             }
         }
+        // The workers are dropped before the table is made: they stop the designs
+        // under way, which nobody will collect.
         drop(workers);
         match error {
             Some(failure) if self.rows.is_empty() => {
@@ -120,7 +129,8 @@ impl Sweep {
             }
             error => {
                 let (result, verdict) = self.finish();
-                // Why rows are missing says more than that they are.
+                // The error of the workers explains why rows are missing. The verdict
+                // of the table only says that they are.
                 Ok((result, error.or(verdict)))
             }
         }

@@ -30,10 +30,14 @@ impl Axis {
         let typed = typed.trim();
         let key = SHORT.iter().find(|(short, _)| *short == typed).map_or(typed, |(_, key)| *key);
         let values = if key == RATE { plain_rates(values) } else { values.to_owned() };
+        // The values are typed as a list, so that the table and the command that repeats
+        // the sweep show every value that was run.
         let values = if is_without_steps(&values) { doubled(key, &values)? } else { values };
         let axis: Axis = format!("{key}={values}").parse()?;
         let all: Vec<&Value> =
             (0..axis.count().unwrap_or(0)).filter_map(|at| axis.value(at)).collect();
+        // A curve needs numbers on its axis. Names belong
+        // into a plan with a grid.
         if let Some(other) = all.iter().find(|value| number(value).is_none()) {
             return Err(format!("`{key}` cannot be swept over {other}: it is no number"));
         }
@@ -49,7 +53,8 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     let Some(text) = value.as_str() else { return value.as_f64() };
     let time = || text.parse().ok().map(|span: Span| span.0.as_ns_f64());
     let size = || text.parse().ok().map(|bytes: Bytes| bytes.0 as f64);
-    // A rate of bytes, a voltage: values of one axis have one unit, or this is wrong by a factor.
+    // Other units, such as a rate of bytes or a voltage, are read by their number alone. All values of
+    // one axis have the same unit, so the order is right.
     let other = || {
         let end = text
             .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
@@ -77,6 +82,8 @@ fn doubled(key: &str, values: &str) -> Result<String, String> {
     let mut all = list("*2")?;
     let ends = list("/2")?;
     all.extend(ends.into_iter().last());
+    // The second end belongs to the range, although it may be no power of two. If it is
+    // one, it appears twice in a row and is removed.
     all.dedup();
     Ok(all.join(","))
 }
@@ -94,6 +101,8 @@ fn plain_rates(values: &str) -> String {
         number.map_or(text.to_owned(), |number| (number * scale).to_string())
     };
     let ends = |item: &str| {
+        // Steps are not scaled: `1k..200k*2` has the factor
+        // 2, and `/5` counts values.
         let at = item.find(['/', '*']).unwrap_or(item.len());
         let (range, steps) = item.split_at(at);
         let ends: Vec<String> = range.split("..").map(|end| plain(end.trim())).collect();

@@ -57,6 +57,8 @@ impl SweepTable {
         columns.push(("state".to_owned(), texts(rows, |row| Some(state(row).to_owned()))));
         columns.push(("why".to_owned(), texts(rows, |row| row.why.clone())));
         for name in HEADLINES.iter().map(|(name, _)| *name).chain([COST]) {
+            // A column that is empty in all rows is left out. A table of a simulated sweep would
+            // otherwise have a dozen columns for real targets only.
             if !rows.iter().any(|row| row.figures.contains_key(name)) {
                 continue;
             }
@@ -93,6 +95,8 @@ impl SweepTable {
                 self.columns.iter().map(|(_, cells)| cell(cells, row)).collect();
             write!(out, "{}\r\n", cells.join(","))?;
         }
+        // `into_inner` reports the error of the last flush. Dropping the writer would lose it, and
+        // a file that is cut off would count as written.
         out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     }
 
@@ -115,6 +119,8 @@ impl SweepTable {
         let schema = Type::group_type_builder("sweep")
             .with_fields(fields.collect::<Result<_, _>>()?)
             .build()?;
+        // The texts of a table repeat themselves (states, reasons, values). LZ4 makes them
+        // small and costs little time on both sides.
         let properties = WriterProperties::builder().set_compression(Compression::LZ4_RAW).build();
         let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))?;
         let mut group = writer.next_row_group()?;
@@ -135,7 +141,8 @@ fn counts(rows: &[SweepRow], pick: impl Fn(&SweepRow) -> u64) -> Cells {
 }
 
 fn numbers(rows: &[SweepRow], pick: impl Fn(&SweepRow) -> Option<f64>) -> Cells {
-    // JSON and CSV have no NaN, and a reader of Parquet would take it for a figure.
+    // JSON and CSV have no NaN, and a reader of Parquet would take it for a
+    // figure. An empty cell says that there is none.
     Cells::Numbers(rows.iter().map(|row| pick(row).filter(|value| value.is_finite())).collect())
 }
 
@@ -150,6 +157,8 @@ fn flags(rows: &[SweepRow], pick: impl Fn(&SweepRow) -> bool) -> Cells {
 /// The values of axis `at`: numbers where all are, and texts otherwise.
 fn values(rows: &[SweepRow], at: usize) -> Cells {
     let value = |row: &SweepRow| row.values.get(at).cloned().unwrap_or_default();
+    // One text among numbers makes the column a column of texts. Readers of
+    // Parquet need one type for a column.
     if rows.iter().all(|row| value(row).is_number()) {
         return numbers(rows, |row| value(row).as_f64());
     }
@@ -191,6 +200,8 @@ fn field(name: &str, cells: &Cells) -> Result<Type, ParquetError> {
 fn write_cells(column: &mut SerializedColumnWriter<'_>, cells: &Cells) -> Result<(), ParquetError> {
     match cells {
         Cells::Counts(all) => {
+            // Parquet has no unsigned integers of its own. The converted type says how the bits are
+            // to be read, so no value above 2^63 is lost.
             let values: Vec<i64> = all.iter().map(|value| value.cast_signed()).collect();
             column.typed::<Int64Type>().write_batch(&values, None, None)?;
         }

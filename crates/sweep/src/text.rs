@@ -48,7 +48,8 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     }
     if result.curve.is_some() {
         let _ = write!(text, "\n{}", curve_text(result));
-        // The curve is the answer; a front of one number says less.
+        // For a sweep over one number the curve is the answer. A front by one
+        // objective would repeat one of its points.
         if top == 0 {
             return text;
         }
@@ -99,6 +100,8 @@ pub(crate) fn searched(search: &SearchOutcome) -> String {
         SearchEnd::NoImprovement => "ten generations added nothing to the front",
         SearchEnd::Interrupted => "interrupted",
     };
+    // The size of a space is a `f64`. Above 1e15 the last digits are not
+    // exact, so a rounded form is more honest.
     let space = match search.space < 1e15 {
         true => ssdyno_figures::count(search.space as u64),
         false => format!("{:.1e}", search.space),
@@ -182,7 +185,8 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
 pub(crate) fn reasons(result: &SweepResult) -> Vec<(String, u64)> {
     let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for row in result.rows.iter().filter(|row| row.state != DesignState::Done) {
-        // The intervals of runs that were stopped differ; their bound does not.
+        // The intervals of stopped runs all differ, and each would be a reason of its own. The
+        // bound that they broke is what they have in common.
         let why = match (row.state, &row.stopped) {
             (DesignState::Stopped, Some(bound)) => format!("stopped early: breaks `{bound}`"),
             _ => row.why.clone().unwrap_or_default(),
@@ -213,6 +217,8 @@ pub(crate) fn cells(result: &SweepResult, row: &SweepRow) -> Vec<String> {
 pub(crate) fn figure(row: &SweepRow, name: &str) -> String {
     let Some(figure) = row.figures.get(name) else { return "-".to_owned() };
     let shown = figure_format(name)(figure.value);
+    // An interval around a value of zero has no relative width, and a sign before
+    // a percentage of nothing would confuse.
     let bounds = figure.low.zip(figure.high).filter(|_| figure.value > 0.0);
     let interval =
         bounds.map(|(low, high)| Interval { estimate: figure.value, low, high, level: LEVEL });
