@@ -66,6 +66,8 @@ impl CompareTask {
     /// Whether `side` is a result, and not a target.
     pub fn is_stored(side: &str) -> bool {
         let path = Path::new(side);
+        // A directory or a file of JSON is a result, whatever is in it. Looking inside would make the
+        // meaning of a side depend on a file that may be damaged.
         path.is_dir() || path.extension().is_some_and(|e| e.eq_ignore_ascii_case("json"))
     }
 
@@ -79,6 +81,8 @@ impl CompareTask {
         match (self.specs.get(at), self.sides.get(at)) {
             (Some(Some(spec)), side) => {
                 let target = spec.target.as_ref().or(side);
+                // A spec with a device of its own simulates it. The name of the side is then only a
+                // name, also if it looks like a path below `/dev`.
                 spec.contents.device.is_none()
                     && target.is_some_and(|target| named::is_real(target))
             }
@@ -94,14 +98,20 @@ impl CompareTask {
     pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
         self.check()?;
         let to_run = (0..self.sides.len()).filter(|at| !self.reads(*at));
+        // All targets of a comparison get the same default load, because other loads could not be compared. A
+        // stored result is not run, so it has no say in that.
         let run = self.run.clone().for_all(to_run.map(|at| &self.sides[at]));
         let specs = (0..self.sides.len()).map(|at| (!self.reads(at)).then(|| self.spec(at, &run)));
         let specs: Vec<Option<RunSpec>> = specs.collect();
+        // Consent is shown for each real target that may be written. Simulated sides have
+        // no `write`, so they are not in this list.
         let writes_to = specs.iter().flatten().filter(|spec| spec.write.allowed);
         let writes_to = writes_to.map(|spec| spec.target().to_owned()).collect();
         let names = names(&self.sides);
         let asked = (1..self.sides.len()).map(|at| self.asked(&specs, at, &run)).collect();
         if let Some(runs) = self.runs {
+            // Repeated sides have intervals from the spread between runs. They take another path,
+            // because a stored result cannot be run again.
             let specs: Vec<RunSpec> = specs.into_iter().flatten().collect();
             return repeated(&specs, names, asked, runs, writes_to, prompt);
         }
@@ -110,6 +120,8 @@ impl CompareTask {
             Some(spec) => resolve(&spec, prompt).map(|prepared| Side::ToRun(Box::new(prepared))),
         });
         let sides: Vec<Side> = sides.collect::<Result<_, _>>()?;
+        // All sides are resolved before the first one runs. A mistake in the last side
+        // must not show after an hour of the first.
         let name = counted(sides.len() as u64, "run", "runs") + " side by side";
         let carry_out = move |control: &TaskControl| {
             let (results, failure) = run_all(sides, control)?;
@@ -136,6 +148,8 @@ impl CompareTask {
                 .with_help("write 2 or more, such as `runs=5`, or leave it out")
                 .with_key("runs"));
         }
+        // All runs are prepared before the first begins, and each takes memory. The
+        // limit turns a typing error into a message.
         if self.runs.is_some_and(|runs| runs > RUNS_MOST) {
             return Err(Failure::usage(format!("`runs` must be {RUNS_MOST} at most"))
                 .with_help("write fewer, and longer ones if need be")
@@ -155,8 +169,12 @@ impl CompareTask {
     fn asked(&self, specs: &[Option<RunSpec>], at: usize, run: &RunSpec) -> AskedKeys {
         let own = |at: usize| self.specs.get(at).is_some_and(Option::is_some);
         let options = |at: usize| self.specs.get(at)?.as_ref().filter(|own| own.target.is_none());
+        // A comparison refuses loads that differ. What the user asked to differ is collected here,
+        // so that only accidental differences are refused.
         match (&specs[0], &specs[at]) {
             (Some(first), Some(second)) if own(0) || own(at) => between(first, second),
+            // A stored result has no spec at hand. The options that the other side has of its own
+            // are then the ones that the user asked for.
             (Some(_), None) => options(0).map_or_else(AskedKeys::default, |own| between(own, run)),
             (None, Some(_)) => options(at).map_or_else(AskedKeys::default, |own| between(run, own)),
             _ => AskedKeys::default(),
@@ -166,12 +184,15 @@ impl CompareTask {
     /// What is run for side `at`, where nothing but `run` is said.
     fn spec(&self, at: usize, run: &RunSpec) -> RunSpec {
         let side = &self.sides[at];
-        // Rows make percentiles exact; files are not needed.
+        // Rows in memory make percentiles exact. Nothing is written, because a
+        // comparison has no directory for each side.
         if let Some(Some(spec)) = self.specs.get(at) {
             let target = spec.target.clone().or_else(|| Some(side.clone()));
             return RunSpec { target, keep: Keep::None, ..spec.clone() };
         }
         let mut spec = RunSpec { target: Some(side.clone()), keep: Keep::None, ..run.clone() };
+        // A simulated side has no real target. Keys for real targets would make
+        // its spec differ from a run of it alone.
         if !named::is_real(side) {
             (spec.real, spec.write) = Default::default();
         }
@@ -182,7 +203,8 @@ impl CompareTask {
 /// In what two specs differ beside their targets, which are sides and no options.
 fn between(first: &RunSpec, second: &RunSpec) -> AskedKeys {
     let [first, second] = [first, second].map(|spec| {
-        // A structure of named keys always has a JSON form.
+        // A structure of named keys always has a JSON form. Targets are sides,
+        // so they never count as a difference.
         serde_json::to_value(RunSpec { target: None, ..spec.clone() }).unwrap_or_default()
     });
     AskedKeys::between(&first, &second)
@@ -231,6 +253,8 @@ impl CompareResult {
         let mut comparisons = called(&names, comparisons.collect());
         for comparison in &mut comparisons {
             let (ran, asked) = (repeated[0].runs.len(), repeated[0].asked);
+            // The first side stands for all: a round counts only if all of its sides ran to the
+            // end, so all sides have equally many runs.
             if ran < asked as usize {
                 comparison.notes.push(format!("only {ran} of {asked} rounds ran to the end"));
             }
@@ -275,18 +299,23 @@ fn names(sides: &[String]) -> Vec<String> {
     let short = |side: &String| {
         let path = Path::new(side);
         let file = path.file_name().is_some_and(|name| name == "result.json");
+        // `result.json` is the same for all runs. The directory
+        // has the name that the user gave.
         let path = if file { path.parent().unwrap_or(path) } else { path };
         if !CompareTask::is_stored(side) {
             return side.clone();
         }
         let name = last(path).unwrap_or_else(|| side.clone());
-        // Which of the repetitions it is says little without what was repeated.
+        // `run-1` says little without the name of what was repeated, so the name
+        // of the directory above comes before it.
         let is_repetition = name.strip_prefix("run-").is_some_and(|n| n.parse::<u32>().is_ok());
         match path.parent().and_then(last).filter(|_| is_repetition) {
             Some(whole) => format!("{whole}/{name}"),
             None => name,
         }
     };
+    // Two sides with the same name could not be told apart in the table. Both get their
+    // number, because neither is more the original.
     let names: Vec<String> = sides.iter().map(short).collect();
     let is_twice = |name: &String| names.iter().filter(|other| *other == name).count() > 1;
     let numbered = |(at, name): (usize, &String)| match is_twice(name) {
@@ -310,6 +339,8 @@ fn read(side: &str) -> Result<Side, Failure> {
 }
 
 fn stored(file: &str) -> Result<Side, Failure> {
+    // The user may name the result of a repeated run, which has no figures of its
+    // own. The help then names its first run.
     let text = files::read_text(file)?;
     let first_run = Path::new(file).with_file_name("run-1");
     let of_several = first_run.join("result.json").is_file();
@@ -319,7 +350,8 @@ fn stored(file: &str) -> Result<Side, Failure> {
             false => {
                 let (line, column) = (error.line(), error.column().max(1));
                 let why = error.to_string();
-                // The place is said once, in front.
+                // The place stands once, in front, as compilers write it. The parser
+                // would repeat it at the end of its message.
                 let why = why.split(" at line ").next().unwrap_or_default();
                 format!("{file}:{line}:{column}: not a result: {why}")
             }
@@ -339,6 +371,8 @@ fn run_all(
     sides: Vec<Side>,
     control: &TaskControl,
 ) -> Result<(Vec<RunResult>, Option<Failure>), Failure> {
+    // Stored results need no run. Their places are kept, so that the results
+    // come back in the order of the sides.
     let (mut stored, mut runs) = (Vec::new(), Vec::new());
     for side in sides {
         match side {
@@ -353,7 +387,8 @@ fn run_all(
     let watch = &mut |progress: &RunListProgress<'_>| report(&list, progress, control);
     let outcome = |_, ended: Result<Measured, Failure>| ended.map(|all| (all.result, all.failure));
     let mut measured = list.execute(outcome, watch)?.into_iter();
-    // Runs may be over before anybody looks.
+    // Short runs may be over before a front end looks for the first time. This
+    // report gives it a final state in any case.
     control.report(|snapshot| {
         snapshot.done = stored.len() as u64;
         (snapshot.of, snapshot.step) = (snapshot.done, "comparing".to_owned());
@@ -365,6 +400,8 @@ fn run_all(
     let mut failure = None;
     let mut results = Vec::new();
     for outcome in stored {
+        // A comparison with a missing side would have to invent it. An interrupt
+        // therefore gives no result, unlike in other tasks.
         let outcome = outcome.or_else(|| measured.next().flatten());
         let (result, wrong) = outcome.ok_or_else(interrupted)?;
         failure = failure.or(wrong);
@@ -381,6 +418,8 @@ fn report(list: &RunList, progress: &RunListProgress<'_>, control: &TaskControl)
         let snapshot: &ssdyno_session::RunSnapshot = snapshot;
         run.goal().share(&snapshot.progress).unwrap_or(0.0)
     };
+    // The slowest run decides when the task is over, so its progress is shown. A
+    // mean would stop near the end and wait there.
     let slowest = going.min_by(|a, b| share(a).total_cmp(&share(b)));
     let ended = progress.ended() as u64;
     control.report(|snapshot| {

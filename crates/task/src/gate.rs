@@ -62,6 +62,8 @@ impl FromStr for SlowerLimit {
     type Err = String;
 
     fn from_str(text: &str) -> Result<SlowerLimit, String> {
+        // A share alone is about the two figures that a build server usually
+        // watches. Other figures are named one by one.
         let (figure, share) = match text.split_once('=') {
             Some((figure, share)) => (Some(figure.parse::<Objective>()?), share),
             None => (None, text),
@@ -70,6 +72,8 @@ impl FromStr for SlowerLimit {
             .parse::<Percent>()
             .map_err(|_| format!("`{text}` is no percentage, such as 5% or p99=10%"))?;
         match figure {
+            // A cost follows from the design, and no comparison has it. The limit
+            // would be undecided in every build.
             Some(figure) if figure.figure == "cost" => {
                 Err("a comparison has no `cost`: write a figure such as p99".to_owned())
             }
@@ -81,6 +85,8 @@ impl FromStr for SlowerLimit {
 /// Judges `bounds` by the figures of `result`. A figure without an interval is taken as it is where it follows from the
 /// simulation alone (energy, cost), and is undecided otherwise.
 pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
+    // Errors and an early end make a run another one than the user asked for. Its
+    // figures may keep the bound for that reason alone.
     let whole = result.errors == 0 && !result.partial;
     judged(bounds, &headline_figures(result), whole)
 }
@@ -88,6 +94,8 @@ pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
 /// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
 pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec<Gate> {
     let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
+    // Every round must have run to its end. A side with fewer rounds than asked for lost some of them for a
+    // reason, and that reason may have changed its figures, too.
     judged(bounds, &repeated_figures(side), whole && side.runs.len() == side.asked as usize)
 }
 
@@ -99,6 +107,8 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Ve
             None => (GateVerdict::Undecided, "the run has no such figure".to_owned()),
             Some(figure) => {
                 let format = figure_format(figure.name);
+                // These figures vary between runs. Without an interval nobody knows by how much, and a
+                // value near the bound would pass or fail by chance.
                 let measured = figure.name == "iops"
                     || figure.name.starts_with("latency_ns")
                     || figure.name.starts_with("throughput");
@@ -111,12 +121,15 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Ve
                             format!("{value}, too short a run for an interval"),
                         )
                     }
+                    // An energy or a cost follows from the simulation alone. It has no
+                    // interval because it has no spread.
                     None if bound.holds(figure.value) => (GateVerdict::Holds, format(figure.value)),
                     None => (GateVerdict::Broken, format(figure.value)),
                 }
             }
         };
-        // What a device did that refused requests says nothing about the work that was asked for.
+        // A device that refuses requests can be fast. A bound that holds under errors says nothing about the
+        // work that was asked for. A broken bound stays broken.
         match verdict == GateVerdict::Holds && !whole {
             true => Gate {
                 bound: bound.to_string(),
@@ -130,6 +143,8 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Ve
 }
 
 fn by_interval(bound: &Requirement, interval: &Interval) -> GateVerdict {
+    // The bound must hold at both ends of the interval. One end alone means
+    // that the truth may lie on either side.
     match (bound.holds(interval.low), bound.holds(interval.high)) {
         (true, true) => GateVerdict::Holds,
         (false, false) => GateVerdict::Broken,
@@ -151,11 +166,14 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
     let mut gates = Vec::new();
     for SlowerLimit { figure, share } in limits {
         let figures = figure.map_or(USUAL.to_vec(), |figure| vec![figure.figure]);
-        // Five percent slower takes 1.05 times as long.
+        // Ratios above 1 mean faster. A run that is five percent slower takes 1.05 times
+        // as long, so the smallest ratio is 1 / 1.05.
         let least = 1.0 / (1.0 + share.0 / 100.0);
         for name in figures {
             let found = comparison.figures.iter().find(|one| one.figure == name);
             let (verdict, found) = match found {
+                // Runs that cannot be compared have no ratio that means anything. The gate says why, so that
+                // the build does not fail for an unknown reason.
                 _ if !comparison.not_comparable.is_empty() => {
                     let why = comparison.not_comparable.join("; ");
                     (GateVerdict::Undecided, format!("not comparable, because {why}"))
@@ -163,7 +181,8 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
                 None => (GateVerdict::Undecided, "one of the runs has no such figure".to_owned()),
                 Some(one) => {
                     let verdict = match &one.interval {
-                        // Equal to the last digit: there is nothing to be uncertain about.
+                        // Simulations with the same seed give the same figure to the last digit. There is nothing
+                        // uncertain then, although no interval exists.
                         _ if one.first == one.second => GateVerdict::Holds,
                         Some(interval) if interval.low >= least => GateVerdict::Holds,
                         Some(interval) if interval.high < least => GateVerdict::Broken,
@@ -184,6 +203,8 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     let count = |verdict| gates.iter().filter(|gate| gate.verdict == verdict).count() as u64;
     let line = |gate: &Gate| format!("{} ({})", gate.bound, gate.found);
     let first = |verdict| gates.iter().find(|gate| gate.verdict == verdict).map(line);
+    // A broken bound comes first: more time decides an undecided bound,
+    // but it does not repair a broken one.
     if let Some(line) = first(GateVerdict::Broken) {
         let broken = counted(count(GateVerdict::Broken), "bound is", "bounds are");
         return Some(Failure::new(FailureKind::Failed, format!("{broken} broken: {line}")));
@@ -198,6 +219,8 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
 pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
     let mut cases = TestSuite::new(suite);
     for gate in gates {
+        // JUnit distinguishes failures and errors. A build server can therefore treat an
+        // undecided bound in another way than a broken one.
         let mut status = match gate.verdict {
             GateVerdict::Holds => TestCaseStatus::success(),
             GateVerdict::Broken => TestCaseStatus::non_success(NonSuccessKind::Failure),

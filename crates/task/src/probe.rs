@@ -55,9 +55,13 @@ fn sample(
     let zero = Instant::now();
     let mut probe = Probe::new(zero, disks);
     let mut taken = 0;
+    // The moments are multiples of the interval after the start. Waiting for a whole interval
+    // after each sample would let the series drift.
     while taken < samples && control.wait_until(zero + interval * (taken + 1)) {
         taken += 1;
         let sample = probe.sample();
+        // Each sample is available at once: a front end prints it while the task goes
+        // on, and takes it out of the partial result.
         control.keep(|partial| match partial {
             Some(TaskResult::Probe(samples)) => samples.push(sample),
             other => *other = Some(TaskResult::Probe(vec![sample])),
@@ -69,6 +73,8 @@ fn sample(
     }
     let mut result = None;
     control.keep(|partial| result = partial.take());
+    // The task ended early if samples are missing. The samples that were taken are
+    // complete, because each is taken in one piece.
     let failure = (taken < samples).then(|| {
         Failure::new(FailureKind::Interrupted, "interrupted")
             .with_help("the samples until then are whole")
@@ -79,6 +85,8 @@ fn sample(
 /// The kernel's name of a device, given as a path or under that name.
 fn device(given: &str) -> Result<String, Failure> {
     let path = match given.contains('/') {
+        // A bare name is one of the kernel (`nvme0n1`). A relative path must
+        // contain a slash, as for a program in a shell.
         true => PathBuf::from(given),
         false => Path::new("/dev").join(given),
     };

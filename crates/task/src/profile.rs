@@ -146,6 +146,8 @@ impl ProfileTask {
     pub fn outline(&self) -> Result<ProfileOutline, Failure> {
         let before = self.resume.as_deref().map(stored_profile).transpose()?;
         let refuse = |error| explain(error, FailureKind::Usage);
+        // The plan of the stored profile gives the values of keys that are left out. Continuing
+        // with other values would mix two measurements.
         let file = before.as_ref().map(ProfilePlan::of_result).transpose().map_err(refuse)?;
         let plan = self.plan(file.as_ref())?;
         let spec = self.spec(before.as_ref());
@@ -160,6 +162,8 @@ impl ProfileTask {
     pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
         let outline = self.outline()?;
         let name = format!("profile of {}", self.target);
+        // A finished profile needs neither its target nor consent. The drive may be
+        // gone, and the stored result is still valid.
         if let Some(result) = outline.finished() {
             let result = TaskResult::Profile(Box::new(result));
             let carry_out = move |_: &TaskControl| Ok(TaskOutcome { result, failure: None });
@@ -177,7 +181,8 @@ impl ProfileTask {
         let method = self.method(file)?;
         let usual = (method.name() != MethodName::Full).then_some(TIME);
         let sizes = match &self.sizes {
-            // A map has sizes of its own, which may fit into a span that these do not.
+            // A map has sizes of its own. The usual sizes may be larger than a small span, and the
+            // plan would be refused for sizes that nobody uses.
             _ if method.name() == MethodName::Map => Vec::new(),
             none if none.is_empty() => file.map_or_else(default_sizes, |plan| plan.sizes.clone()),
             given => given.clone(),
@@ -203,6 +208,8 @@ impl ProfileTask {
             depth: depths.next().unwrap_or(1),
             more_depths: depths.collect(),
             solution: self.solution.clone(),
+            // The time limit is not taken from the stored profile: it limits this
+            // session, and the earlier one has used its own.
             time: self.time.map(|time| time.0).or(usual),
             threshold: self.threshold.or(file.and_then(|plan| plan.threshold)),
             seed: self.seed.or(file.map(|plan| plan.seed)).unwrap_or(1),
@@ -214,6 +221,8 @@ impl ProfileTask {
         let name = self.method.or(file.map(|method| method.name())).unwrap_or(MethodName::Adaptive);
         self.refuse_keys(name)?;
         let error = |usual| {
+            // Errors of different methods mean different things (a ratio, a mean). A
+            // value is taken over only by the same method.
             let of_file = match file {
                 Some(Method::Adaptive { error }) if name == MethodName::Adaptive => Some(error),
                 Some(Method::Full { error }) if name == MethodName::Full => Some(error),
@@ -241,6 +250,8 @@ impl ProfileTask {
     fn refuse_keys(&self, name: MethodName) -> Result<(), Failure> {
         let of_ratios = "adaptive, serra or full";
         let (serra, capacity) = (name == MethodName::Serra, name == MethodName::Capacity);
+        // A key that the method ignores is refused. The user would otherwise believe
+        // that it had an effect on the measurement.
         let wrong = [
             (serra && self.error.is_some(), "error", "adaptive, full or capacity"),
             (!serra && self.points.is_some(), "points", "serra"),
@@ -269,6 +280,8 @@ impl ProfileTask {
             if host == HostSpec::default() {
                 host = setup.host.clone();
             }
+            // These three keys do not change what is measured. They are taken from this call, also
+            // when the others come from the stored profile.
             let RealSpec { timeout, no_probes, probe_interval, .. } = real;
             let kept = RealSpec { timeout, no_probes, probe_interval, ..RealSpec::default() };
             if real == kept {
@@ -302,6 +315,8 @@ fn carry_out(
     let start = SessionStart { setup: outline.setup.clone(), before: outline.before.as_ref() };
     let executed = outline.plan.execute_session(&start, &mut target, &mut Watch(control));
     let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
+    // The notes of the target come first: they say under which
+    // conditions everything else was measured.
     result.notes.splice(0..0, target.notes().iter().cloned());
     let failure = failure.map(|error| explain(error, FailureKind::Failed));
     Ok(TaskOutcome { result: TaskResult::Profile(Box::new(result)), failure })
@@ -313,7 +328,8 @@ fn explain(error: ProfileError, kind: FailureKind) -> Failure {
             Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
         }
         ProfileError::Target(failure) => Failure { kind, ..failure },
-        // Nothing is wrong with what was asked for.
+        // Nothing is wrong with what was asked for: the target failed requests. The kind decides
+        // the exit code, so it must not be a usage error.
         ProfileError::Requests { .. } => {
             Failure::new(FailureKind::Failed, error.to_string()).with_help(error.help())
         }

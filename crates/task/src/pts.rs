@@ -103,6 +103,8 @@ impl PtsTask {
     }
 
     fn plan(&self) -> PtsPlan {
+        // The specification wants one minute for each load. A simulation of one minute may take far
+        // longer than a person waits, so its default is short.
         let round = match (self.round, self.quick, named::is_real(&self.target)) {
             (Some(round), ..) => round.0,
             (None, true, true) => ROUND_REAL_QUICK,
@@ -115,6 +117,8 @@ impl PtsTask {
             test: self.test,
             round,
             rounds_max: self.rounds_max,
+            // The specification wants 20 minutes for the histogram when a round is one minute. The
+            // default keeps this ratio for every length of a round.
             histogram: self.histogram.map_or(round * HISTOGRAM_ROUNDS, |length| length.0),
             precondition: self.precondition,
             active_range_percent: self.active_range_percent,
@@ -144,6 +148,8 @@ fn carry_out(
     let mut target = prepared.keep()?;
     let executed = plan.execute(&mut target, &mut Watch(control));
     let (mut result, failure) = executed.map_err(|error| explain(error, FailureKind::Usage))?;
+    // The notes of the target come first: they say under which
+    // conditions everything else was measured.
     result.notes.splice(0..0, target.notes().iter().cloned());
     let failure = failure.map(|error| explain(error, FailureKind::Failed));
     Ok(TaskOutcome { result: TaskResult::Pts(Box::new(result)), failure })

@@ -33,8 +33,12 @@ impl Rounds {
         let (about, told) = (String::new(), BTreeSet::new());
         let mut prompt = AskedOnce { prompt, about, told, answers: BTreeMap::new() };
         let mut runs = Vec::new();
+        // The loads alternate (A B A B). A drive that warms up or fills during the hour then affects all sides
+        // alike; with A A B B it would look like a difference.
         for round in 0..asked {
             for spec in specs {
+                // All sides have the same seed in one round, so they see the same requests. Another seed in
+                // the next round shows the spread between requests.
                 let seed = spec.seed.wrapping_add(u64::from(round));
                 runs.push(resolve(&RunSpec { seed, ..spec.clone() }, &mut prompt)?);
             }
@@ -56,6 +60,8 @@ impl Rounds {
         let list = RunList::new(runs);
         let (ends, failure) = (AtomicBool::new(false), Mutex::new(None));
         let note = |wrong: Failure| {
+            // Only the first failure is kept. Runs that were stopped because of it may
+            // fail as well, and they are not the reason.
             let mut first = failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             first.get_or_insert(wrong);
         };
@@ -68,7 +74,8 @@ impl Rounds {
                     return Ok::<_, Failure>(None);
                 }
             };
-            // Less than the whole load is another load. What ran to its end with errors counts, as it does alone.
+            // Less than the whole load is another load, so such a run does not count. A run that
+            // reached its end with errors counts, as it does alone.
             let whole = !result.partial;
             if !whole {
                 ends.store(true, Ordering::Relaxed);
@@ -78,10 +85,14 @@ impl Rounds {
         };
         let watch = &mut |progress: &RunListProgress<'_>| {
             let flow = report(&list, progress);
+            // The first run that gives no figures, or that ends early, stops the
+            // rest: its round can never be complete.
             if ends.load(Ordering::Relaxed) { KeepGoing::Stop } else { flow }
         };
         let ended = list.execute(take, watch)?;
         let ended: Vec<Option<RunResult>> = ended.into_iter().map(Option::flatten).collect();
+        // Only whole rounds count. Single runs of a broken round would pair loads
+        // that did not meet the same conditions.
         let whole: Vec<&[Option<RunResult>]> =
             ended.chunks(sides).filter(|round| round.iter().all(Option::is_some)).collect();
         let failure = failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -102,6 +113,8 @@ impl Rounds {
 fn cut_short(whole: usize, asked: u32, why: Option<&Failure>) -> Failure {
     let rounds = counted(u64::from(asked), "round", "rounds");
     let message = format!("{whole} of {rounds} ran to the end");
+    // An interrupt is the user's own wish and needs no reason. Any other
+    // failure is the reason why rounds are missing.
     match why.filter(|why| why.kind != FailureKind::Interrupted) {
         Some(why) => Failure { message: format!("{message}: {}", why.message), ..why.clone() },
         None => Failure::new(FailureKind::Interrupted, format!("interrupted: {message}"))
@@ -125,6 +138,8 @@ impl Prompt for AskedOnce<'_> {
     }
 
     fn tell(&mut self, text: &str) {
+        // The text that was shown before the question names the device. It stays with the next
+        // question, because the question itself does not repeat it.
         text.clone_into(&mut self.about);
         if self.told.insert(text.to_owned()) {
             self.prompt.tell(text);
@@ -132,6 +147,8 @@ impl Prompt for AskedOnce<'_> {
     }
 
     fn ask(&mut self, question: &str) -> Option<String> {
+        // The same question about another device is another question. Consent to overwrite one
+        // drive must never be taken for the next drive.
         let key = (self.about.clone(), question.to_owned());
         let prompt = &mut self.prompt;
         self.answers.entry(key).or_insert_with(|| prompt.ask(question)).clone()

@@ -16,7 +16,8 @@ pub(crate) fn prepare(
 ) -> Result<PreparedTask, Failure> {
     let plan = JobPlan::new(spec, hosts, prompt)?;
     let writes_to = match &plan {
-        // Each of the other hosts decides about its own targets.
+        // Each of the other hosts decides about its own targets, by the consent of its
+        // owner. Only a target of this machine is listed.
         JobPlan::Here(run) if run.is_real() && run.asked().write.allowed => vec![run.name()],
         _ => Vec::new(),
     };
@@ -37,14 +38,16 @@ impl RunUnderWay {
     /// How far it is, as `told` of the job.
     pub(crate) fn snapshot(&self, told: impl FnOnce(&Job) -> ClusterProgress) -> TaskSnapshot {
         let Some(job) = &self.job else { return TaskSnapshot::default() };
-        // Asked first: what is over then has told everything.
+        // Whether the run is over is asked first. The progress that is read afterwards is then the final one;
+        // in the other order the last report could be missed.
         let is_over = job.is_over();
         let hosts = told(job);
         let progress = hosts.merged();
         let phases = || hosts.hosts.iter().map(|(_, snapshot, _)| snapshot.phase);
         let phase = match is_over {
             true => RunPhase::Ended,
-            // The record of a host that is done is still to come.
+            // A host that is done may still have to send its record. The run
+            // counts as loaded until that is here.
             false => phases().min().unwrap_or_default().min(RunPhase::Loaded),
         };
         TaskSnapshot {
@@ -65,7 +68,8 @@ impl RunUnderWay {
         if let Some(provenance) = self.provenance.take() {
             record_provenance(&mut measured.result, *provenance);
         }
-        // Rows that could not be written are worse than what ended the run.
+        // Rows that could not be written are worse than the reason why the run ended: the user
+        // asked for them and would look for them later.
         let failure = lost_rows(&measured.recording).or_else(|| measured.failure.clone());
         Ok(TaskOutcome { result: TaskResult::Run(Box::new(measured)), failure })
     }

@@ -107,6 +107,8 @@ impl PreparedTask {
         writes_to: Vec<String>,
         carry_out: impl FnOnce(&TaskControl) -> Result<TaskOutcome, Failure> + Send + 'static,
     ) -> PreparedTask {
+        // The folder comes later, if at all: a front end that stores
+        // nothing never calls `keep_in`.
         let work = Work::Other(None, Box::new(carry_out));
         PreparedTask { name, writes_to, program: None, work }
     }
@@ -166,6 +168,8 @@ impl PreparedTask {
         let (folder, carry_out) = match self.work {
             Work::Run(plan, reader) => {
                 let goal = plan.goal();
+                // The provenance is read before the start. Its reading looks at the target and the machine,
+                // and that must not fall into the measured time.
                 let provenance = self.program.map(|program| Box::new(plan.provenance(&program)));
                 let run = RunUnderWay { goal, job: Some(plan.start(reader)?), provenance };
                 return Ok(TaskRunner { name, work: Running::Run(run) });
@@ -176,7 +180,8 @@ impl PreparedTask {
             Arc::new(TaskControl { folder, program: self.program, ..TaskControl::default() });
         let mine = Arc::clone(&control);
         let run = move || {
-            // Whatever becomes of it: who waits must be woken.
+            // The guard also runs after a panic. Whoever waits for the
+            // end would otherwise wait forever.
             let _ended = EndedOnDrop(&mine);
             carry_out(&mine)
         };
@@ -229,6 +234,8 @@ impl TaskRunner {
         match &self.work {
             Running::Run(run) => run.snapshot(|job| job.wait(seen, timeout)),
             Running::Other(control, _) => {
+                // Only a change of the phase ends the wait. The counters change many times a second, and
+                // waking for each would take time from the load.
                 let same = |state: &mut State| state.snapshot.phase == seen;
                 let waited = control.bell.wait_timeout_while(control.state(), timeout, same);
                 waited.unwrap_or_else(PoisonError::into_inner).0.snapshot.clone()
@@ -266,7 +273,8 @@ impl TaskRunner {
     /// cannot be taken back; they end with the process, and [`result`](TaskRunner::result) would wait for them.
     pub fn hung(&self) -> Option<Failure> {
         match &self.work {
-            // A run gives up requests that do not complete by itself.
+            // A run gives up requests that do not complete after a
+            // timeout of its own, so it always ends.
             Running::Run(_) => None,
             Running::Other(control, _) => control.state().hung.clone(),
         }
@@ -282,7 +290,8 @@ impl TaskRunner {
             Running::Run(run) => return run.result(),
             Running::Other(_, thread) => thread.take().map(JoinHandle::join).ok_or_else(lost)?,
         };
-        // A panic of the task is one of whoever wants its result.
+        // A panic of the task is a bug in this program. It continues in the thread that wants
+        // the result, where the front end reports it.
         ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
@@ -290,14 +299,18 @@ impl TaskRunner {
 impl Drop for TaskRunner {
     fn drop(&mut self) {
         let thread = match &mut self.work {
-            // The job does the same for itself.
+            // The job stops and waits in its own `drop`, so
+            // nothing is left to do here.
             Running::Run(_) => None,
             Running::Other(_, thread) => thread.take(),
         };
         if let Some(thread) = thread {
             self.stop();
+            // A thread that waits for a hung target cannot be joined. It is
+            // left behind and ends with the process.
             if self.hung().is_none() {
-                // Nobody wants the result, and a panic has been told of.
+                // Nobody needs the result of a dropped task, and the panic
+                // hook has already printed a panic.
                 let _ = thread.join();
             }
         }
@@ -331,6 +344,8 @@ impl TaskControl {
     fn change(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.state();
         change(&mut state);
+        // The number rises with every change, under the same lock. Two viewers with the
+        // same number therefore have the same snapshot.
         state.snapshot.sequence += 1;
         drop(state);
         self.bell.notify_all();
@@ -340,9 +355,13 @@ impl TaskControl {
     pub(crate) fn report(&self, change: impl FnOnce(&mut TaskSnapshot)) -> KeepGoing {
         let mut stopped = false;
         self.change(|state| {
+            // The first report begins the task for those who watch. There is no
+            // separate call that a task could forget.
             state.snapshot.phase = RunPhase::Loaded;
             change(&mut state.snapshot);
             let TaskSnapshot { done, of, .. } = state.snapshot;
+            // `of` is a limit that may change while the task goes on. The share stays
+            // between 0 and 1 for every pair of numbers.
             state.snapshot.share_done = (of > 0).then(|| (done as f64 / of as f64).clamp(0.0, 1.0));
             stopped = state.stopped;
         });
@@ -378,6 +397,8 @@ impl TaskControl {
     #[cfg(target_os = "linux")]
     pub(crate) fn wait_until(&self, moment: std::time::Instant) -> bool {
         let left = moment.saturating_duration_since(std::time::Instant::now());
+        // The wait ends at once when the task is stopped. A plain sleep would let
+        // Ctrl-C wait for a whole interval of samples.
         let going = |state: &mut State| !state.stopped;
         let waited = self.bell.wait_timeout_while(self.state(), left, going);
         !waited.unwrap_or_else(PoisonError::into_inner).0.stopped

@@ -22,7 +22,8 @@ impl TaskResult {
         folder: &ResultFolder,
         csv: bool,
     ) -> Result<String, ResultError> {
-        // What is asked matters for results of real targets only.
+        // Outside Linux there are neither verifications nor probes, and
+        // no other result needs the task.
         #[cfg(not(target_os = "linux"))]
         let _ = task;
         match self {
@@ -44,6 +45,8 @@ impl TaskResult {
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),
             #[cfg(target_os = "linux")]
             TaskResult::Verify(report) => {
+                // The report of a verification does not know its target and seed. They come from the
+                // task, because a reader needs them to repeat it.
                 let (target, seed) = (task.target().unwrap_or_default(), task.seed());
                 let stored = StoredVerify { target, seed, report };
                 folder.write_page(&verify_page(&stored), &stored)
@@ -54,6 +57,8 @@ impl TaskResult {
                     Task::Probe(probe) => probe.samples as usize,
                     _ => samples.len(),
                 };
+                // A stopped probe has fewer samples than asked for. Nothing
+                // else in the file would show that.
                 let stored = StoredProbe { partial: samples.len() < asked, samples };
                 folder.write_page(&probe_page(&stored), &stored)
             }
@@ -85,6 +90,8 @@ fn verify_page(stored: &StoredVerify<'_>) -> String {
     let StoredVerify { target, seed, report } = stored;
     let facts: Vec<String> = seed.iter().map(|seed| format!("seed {seed}")).collect();
     let mut page = Page::new(&format!("{target} - verification"), report.partial, &facts);
+    // This is the first line of the page on purpose. Everything below it is less
+    // important than a device that returns wrong data.
     if report.faults > 0 {
         page.note("Blocks are not what was written: do not trust this target with data.", true);
     }

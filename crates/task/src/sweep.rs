@@ -36,6 +36,8 @@ fn prepared(
     execute: impl FnOnce(Sweep, &mut dyn FnMut(SweepProgress) -> KeepGoing) -> Ended + Send + 'static,
 ) -> PreparedTask {
     let run = &sweep.plan().run;
+    // The sweep varies no target if writing is allowed (`SweepPlan::prepare` refuses
+    // that), so one name is enough for the consent.
     let writes_to = match sweep.is_real() && run.write.allowed {
         true => run.target.iter().cloned().collect(),
         false => Vec::new(),
@@ -54,6 +56,8 @@ fn carry_out(
     control: &TaskControl,
     execute: impl FnOnce(Sweep, &mut dyn FnMut(SweepProgress) -> KeepGoing) -> Ended,
 ) -> Result<TaskOutcome, Failure> {
+    // The journal is opened before the first design runs. A folder that cannot
+    // be written must not show after hours.
     if let Some(folder) = control.folder() {
         sweep.keep_rows_in(folder)?;
     }
@@ -64,7 +68,8 @@ fn carry_out(
         })
     };
     let (result, failure) = execute(sweep, watch)?;
-    // Designs may be over before anybody looks.
+    // A few short designs may be over before a front end looks for the first time. This
+    // report gives it a final state in any case.
     control.report(|snapshot| {
         (snapshot.done, snapshot.of) = (result.rows.len() as u64, result.designs);
         snapshot.step = format!("{} of {} designs", snapshot.done, snapshot.of);

@@ -88,6 +88,8 @@ impl Task {
     pub fn folder_name(&self, prepared: &PreparedTask) -> String {
         let (target, load) = self.outline(prepared);
         let of = match (self, target.as_str()) {
+            // A directory needs a name for sorting and searching. Several targets have no
+            // common name, and a probe is about the machine.
             (Task::Compare(_) | Task::Sweep(_), "") => "runs",
             (_, "") => "machine",
             (_, target) => target,
@@ -123,6 +125,8 @@ impl Task {
             Task::Profile(profile) => profile.prepare(prompt),
             Task::Compare(compare) => compare.prepare(prompt),
             Task::Sweep(plan) => sweep::prepare(plan, prompt),
+            // A plan needs addresses and identities, which only the caller has. The message
+            // names the two front ends that have them.
             Task::Plan(_) => Err(Failure::usage("a plan needs hosts, and how they are reached")
                 .with_help("start it with `ssdyno controller run` or on the page")
                 .with_key("task")),
@@ -146,6 +150,8 @@ impl Task {
         match self {
             Task::Run(spec) => run::prepare(spec, Some(hosts), prompt),
             Task::Plan(plan) => plan::prepare(plan, hosts),
+            // Other tasks depend on the results of their own loads. They would have to run on the other
+            // host as a whole, and a worker does not do that.
             _ => Err(Failure::usage("only runs are started on other hosts")
                 .with_help("leave `hosts` empty, or start a page on that host")
                 .with_key("hosts")),

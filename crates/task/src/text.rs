@@ -32,15 +32,20 @@ impl Task {
     /// # Errors
     /// It is not TOML, or a key is wrong; the failure has its line.
     pub fn from_toml(name: &str, text: &str) -> Result<Task, Failure> {
+        // Errors are ignored here, because the text is parsed again below. That
+        // pass knows all keys and can name the line.
         let head: Option<Head> = toml::from_str(text).ok();
         let is_plan = head.as_ref().is_some_and(|head| head.clients.is_some());
         let Some(task) = head.and_then(|head| head.task) else {
             if is_plan {
                 return plan(name, text);
             }
-            // Text that is not TOML is refused there, with its place.
+            // A text that is not TOML is refused by this call, with the
+            // line and the column of the mistake.
             return RunSpec::from_toml(name, text).map(|spec| Task::Run(Box::new(spec)));
         };
+        // The structures of tasks refuse unknown keys, and `task` is none of theirs. It is blanked out
+        // instead of cut out, so that lines and columns stay right.
         let rest = without(text, task.span());
         let kind = task.get_ref().as_str().unwrap_or_default();
         match kind {
@@ -85,6 +90,8 @@ fn without(text: &str, value: Range<usize>) -> String {
     let start = text[..value.start].rfind('\n').map_or(0, |newline| newline + 1);
     let blank = |(at, c): (usize, char)| match c {
         _ if !(start..value.end).contains(&at) => c.to_string(),
+        // A blank takes one byte. A character of several bytes is replaced by as many blanks, so
+        // that byte positions in messages stay the same.
         '\n' => "\n".to_owned(),
         c => " ".repeat(c.len_utf8()),
     };

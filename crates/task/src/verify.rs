@@ -82,6 +82,8 @@ impl VerifyTask {
     pub(crate) fn prepare(&self, prompt: &mut dyn Prompt) -> Result<PreparedTask, Failure> {
         let task = self.clone();
         let name = format!("verification of {}", self.target);
+        // After a crash nothing may be written, or the evidence would be destroyed. This path
+        // needs no consent and opens the target read-only.
         if let Some(journal) = self.resume.clone() {
             let carry_out = move |control: &TaskControl| task.check(&journal, control);
             return Ok(PreparedTask::new(name, Vec::new(), carry_out));
@@ -95,6 +97,8 @@ impl VerifyTask {
                 )
                 .with_key("write.allowed"));
         }
+        // A journal on the tested device would be lost with it, or would survive only if the device
+        // works. This is checked before anything is written.
         if let Some(journal) = &self.journal {
             verify::check_journal_place(&self.target, journal).map_err(|error| explain(&error))?;
         }
@@ -106,6 +110,8 @@ impl VerifyTask {
     /// Writes and reads.
     fn write(&self, access: &Access, control: &TaskControl) -> Result<TaskOutcome, Failure> {
         let target = Opened::new(&self.target, access)?;
+        // A random number marks the blocks of this run. Blocks of an earlier run with the
+        // same seed would otherwise pass as correct.
         let run = verify::fresh_run().map_err(|error| {
             Failure::new(FailureKind::Failed, format!("no random number for the run: {error}"))
                 .with_help("look at /dev/urandom")
@@ -114,6 +120,8 @@ impl VerifyTask {
         let report = verify::verify(&self.plan(&target, run), &*target.medium, &mut |progress| {
             watch.look(progress)
         });
+        // A scratch file that was verified is known as one of ours from now on. The next
+        // run may overwrite it without a new question.
         target.target.remember_scratch();
         outcome(report, control)
     }
@@ -135,6 +143,8 @@ impl VerifyTask {
     }
 
     fn plan(&self, target: &Opened, run: u64) -> VerifyPlan {
+        // Drives with sectors above 4 KiB exist. A block below the sector would need a read
+        // before each write, and a crash could tear it.
         let usual = target.sector_bytes.max(4096);
         let block_bytes = self.block_size.map_or(usual, |size| size.0 as u32);
         let range_bytes = self.range.map_or(target.size_bytes, |range| range.0);
@@ -148,7 +158,8 @@ impl VerifyTask {
             capacity_bytes: target.size_bytes,
             range_bytes,
             threads: self.threads,
-            // By default as many writes as there are blocks: most are written, many again.
+            // By default there are as many writes as blocks. Most blocks are then written, and many
+            // several times, which tests that the newest write wins.
             writes: self.writes.unwrap_or(blocks),
             read_percent: self.read_percent,
             flush_every: self.flush_every,
@@ -177,11 +188,15 @@ impl<'a> Watch<'a> {
         if progress.requests != self.requests {
             (self.requests, self.since) = (progress.requests, Instant::now());
         }
+        // After a stop the user waits. Five seconds suffice for every request of a healthy device,
+        // while the timeout of the plan may be minutes.
         let (patience, kind) = match self.control.is_stopped() {
             true => (self.timeout.min(DRAIN), FailureKind::Interrupted),
             false => (self.timeout, FailureKind::Failed),
         };
         let hangs = self.since.elapsed() >= patience;
+        // The state is reported in both directions. A device that completes a
+        // request after a long pause is no longer hung.
         self.control.hang(hangs.then(|| hung(self.target, patience, kind)));
         self.control.report(|snapshot| {
             "verifying".clone_into(&mut snapshot.step);
@@ -213,8 +228,8 @@ struct Opened {
 impl Opened {
     /// The same checks as for a run.
     fn new(name: &str, access: &Access) -> Result<Opened, Failure> {
-        // Before the target is opened: from then on a scratch file is watched, and this would count as another
-        // program that opens it.
+        // The serial number is read before the target is opened. From then on a scratch file is watched, and this
+        // inspection would count as another program that opens it.
         let serial = safety::inspect(name).ok().and_then(|found| found.serial().map(str::to_owned));
         let target = RealTarget::open(name, access)
             .map_err(|error| Failure::usage(error.to_string()).with_help(error.help()))?;
@@ -233,6 +248,8 @@ impl Opened {
 
 /// What of `target` can be verified; `None` where it keeps nothing.
 fn medium(target: &RealTarget) -> io::Result<Option<Box<dyn Medium>>> {
+    // A network target has no file descriptor that could be shared. It has
+    // its own type with the same operations.
     if let Some(remote) = target.to_remote_file() {
         return Ok(Some(Box::new(Remote(remote))));
     }
@@ -266,6 +283,8 @@ fn outcome(
 }
 
 fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
+    // Faults come before an interrupt: a user who stops a verification must still
+    // learn that the device returned wrong data.
     if report.faults > 0 {
         let who = counted(report.faults, "block is", "blocks are");
         let message = format!("{who} not what was written");
@@ -274,6 +293,8 @@ fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
                 .with_help("do not trust this target with data; the findings say where and what"),
         );
     }
+    // A partial report without a stop has its own error. Only an
+    // interrupt by the user is reported here.
     (report.partial && stopped).then(|| {
         Failure::new(FailureKind::Interrupted, "interrupted").with_help(
             "what was written is in the journal, if one was asked for: `resume` checks it",
@@ -283,6 +304,8 @@ fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
 
 fn explain(error: &VerifyError) -> Failure {
     let kind = match error {
+        // These errors come from the device or its content. All others are mistakes in the request,
+        // and the exit code tells scripts which is which.
         VerifyError::Target { .. } | VerifyError::NothingOfRun { .. } => FailureKind::Failed,
         _ => FailureKind::Usage,
     };
