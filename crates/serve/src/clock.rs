@@ -28,12 +28,16 @@ impl ServedClock {
     pub(crate) fn now(&self, reached: Time) -> Time {
         let shown = match self {
             ServedClock::Wall(start) => {
+                // A process that runs for 584 years is not expected. The limit keeps the cast
+                // defined and the time below `Time::MAX`.
                 let ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 Time::from_ns(ns.min(Time::MAX.as_ns()))
             }
             ServedClock::Device => reached,
             ServedClock::Set(ps) => Time::from_ps(ps.load(Ordering::Acquire)),
         };
+        // A device may be ahead of its clock, for example after `set_clock`. Its time then stands still until the
+        // clock has caught up, because time must never go back for a device.
         shown.max(reached)
     }
 

@@ -55,10 +55,13 @@ impl<S: Served> Paced<S> {
     pub fn catch_up(&mut self) -> Option<Duration> {
         let now = self.now();
         self.served.advance(now);
+        // The device may have gone only a part of the way. `reached` is still `now`, because events keep
+        // their own times, and no client may see an earlier one.
         self.reached = now;
         let next = self.served.next_event()?;
         let left = next.saturating_sub(self.now());
-        // Rounded up: a sleep that ends before its time finds nothing to do.
+        // The sleep is rounded up to whole nanoseconds. A sleep that ends a moment too early would
+        // find nothing to do, and the thread would spin.
         Some(Duration::from_nanos(left.as_ps().div_ceil(1000)))
     }
 
@@ -67,6 +70,8 @@ impl<S: Served> Paced<S> {
     pub fn settle(&mut self, pending: impl Fn(&S) -> bool) {
         while matches!(self.clock, ServedClock::Device) && pending(&self.served) {
             let Some(next) = self.served.next_event() else { break };
+            // The next event may lie before `reached`, if the device is
+            // behind. Time must not go back for it.
             self.reached = self.reached.max(next);
             self.served.advance(self.reached);
         }

@@ -33,10 +33,14 @@ impl<S: Served> Shared<S> {
     /// be due earlier now.
     pub fn with<R>(&self, act: impl FnOnce(&mut S, Time) -> R) -> R {
         let mut paced = self.lock();
+        // What fell due before this request happens first. The request would
+        // otherwise meet a device in a state of the past.
         paced.catch_up();
         let now = paced.now();
         let result = act(&mut paced.served, now);
         drop(paced);
+        // The notification comes after the lock is released. The woken thread would
+        // otherwise run into the lock and sleep again.
         self.alarm.notify_all();
         result
     }
@@ -48,6 +52,8 @@ impl<S: Served> Shared<S> {
 
     /// Wakes the time keeper: its owner changed something behind [`lock`](Shared::lock).
     pub fn wake(&self) {
+        // The lock is taken although nothing is changed under it. Otherwise the notification could fall
+        // between the time keeper's test and its wait, and be lost.
         let _paced = self.lock();
         self.alarm.notify_all();
     }
@@ -57,12 +63,14 @@ impl<S: Served> Shared<S> {
         let mut paced = self.lock();
         while !over.load(Ordering::Acquire) {
             let next = paced.catch_up();
-            // A clock that its holder sets is not waited for.
+            // A clock that its holder sets moves without time passing. Sleeping for a duration on it would mean
+            // nothing, so only a notification wakes the thread.
             let next = next.filter(|_| paced.clock().goes_by_itself());
             paced = match next {
                 None => self.alarm.wait(paced).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
-                    // The simulation is behind its time: clients may have the lock all the same.
+                    // The simulation is behind its time. The lock is released for a moment, so that clients
+                    // get their turn even if it never catches up.
                     drop(paced);
                     thread::yield_now();
                     self.lock()
@@ -85,7 +93,8 @@ impl<S: Served + Send + 'static> Shared<S> {
         let over = Arc::new(AtomicBool::new(false));
         let (shared, until) = (self.clone(), over.clone());
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
-            // Otherwise a sleep may last 50 us longer than asked. Where that cannot be had, it does.
+            // The default slack of a thread lets a sleep last up to 50 us longer than asked. On a system
+            // without this call the sleep is only less exact.
             #[cfg(target_os = "linux")]
             let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
             shared.run_until(&until);

@@ -50,7 +50,8 @@ impl TcpService {
         serve: impl Fn(&TcpStream) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<TcpService> {
         let listener = TcpListener::bind(address)?;
-        // A client may be gone again before it is accepted: that must not wait for the next one.
+        // A client may have gone away before it is accepted. A blocking `accept` would then wait
+        // for the next client, also while the service ends.
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (bell, heard) = bell::pair()?;
@@ -81,10 +82,12 @@ impl TcpService {
 
 impl Drop for TcpService {
     fn drop(&mut self) {
+        // The flag is set before the connections are closed. A connection that registers itself
+        // meanwhile is either in the list or sees the flag.
         self.connections.stopping.store(true, Ordering::Release);
         self.connections.close_all();
-        // Wakes the listener, which looks at `stopping` then. A connection to `address` would not do: in another network
-        // namespace it leads nowhere, or to another program.
+        // The bell wakes the listener, which then reads `stopping`. A connection to the own address would not do: in
+        // another network namespace it leads nowhere, or to another program.
         drop(self.bell.take());
         if let Some(listener) = self.listener.take() {
             // A panic of a connection was printed by its thread.
@@ -113,8 +116,11 @@ impl Connections {
 
     /// One connection; its end is its client's affair.
     fn serve(&self, stream: &TcpStream, number: usize) -> io::Result<()> {
+        // A clone is registered for closing. Shutting it down wakes the
+        // thread that reads from the original.
         self.streams().push((number, stream.try_clone()?));
-        // Whoever sets it closes what is in the list: that may have been before this one was.
+        // `stopping` is read after the registration. Whoever set it closed the list, and
+        // this connection may have been missing from it.
         if self.stopping.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -136,15 +142,19 @@ fn listen(listener: &TcpListener, heard: &Heard, connections: &Arc<Connections>)
                 continue;
             }
             Err(_) => {
-                // Out of descriptors, mostly: do not spin until some are free.
+                // Most often the process is out of file descriptors. The pause keeps the
+                // loop from spinning until one is free.
                 thread::sleep(PAUSE);
                 continue;
             }
         };
-        // Some systems hand down that the listener does not block.
+        // Some systems pass the non-blocking mode of the listener on to the connection.
+        // The threads of connections expect to block.
         if stream.set_nonblocking(false).is_err() {
             continue;
         }
+        // A connection too many is closed by dropping it. The client sees the end at once,
+        // while a queue would let it wait without a sign.
         if connections.count.load(Ordering::Acquire) >= connections.most {
             continue;
         }
@@ -177,6 +187,8 @@ struct Leaves<'a> {
 
 impl Drop for Leaves<'_> {
     fn drop(&mut self) {
+        // The clone must leave the list. It would otherwise keep the
+        // connection open after its thread has ended.
         self.connections.streams().retain(|(other, _)| *other != self.number);
         self.connections.count.fetch_sub(1, Ordering::AcqRel);
     }
@@ -205,7 +217,8 @@ mod bell {
         pub(super) fn wait(&self, listener: &TcpListener) {
             let wanted = PollFlags::IN;
             let mut sockets = [PollFd::new(listener, wanted), PollFd::new(&self.0, wanted)];
-            // After an error the caller looks, and waits again.
+            // A signal may end the call early. The caller then looks at both sockets and
+            // waits again; the pause only limits how often.
             if poll(&mut sockets, None).is_err() {
                 std::thread::sleep(super::PAUSE);
             }

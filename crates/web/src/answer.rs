@@ -30,6 +30,8 @@ impl IntoResponse for Refused {
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Refused {
+        // The page reads the body, and scripts read the status. A mistake in the request is 422,
+        // because the request itself was well-formed HTTP.
         let status = match failure.kind {
             FailureKind::Usage => StatusCode::UNPROCESSABLE_ENTITY,
             FailureKind::Failed if failure.key.as_deref() == Some(BUSY) => StatusCode::CONFLICT,

@@ -48,6 +48,8 @@ pub(crate) struct State {
 impl State {
     /// Refuses a run while another goes on.
     pub(crate) fn refuse_second(&self) -> Result<(), Failure> {
+        // The page runs one task at a time. A second run would share processors and drives with
+        // the first, and the figures would be of neither.
         if self.run.as_ref().is_some_and(|run| run.view.phase != RunPhase::Ended) {
             let message = "a run is active: two runs at once would disturb each other's figures";
             return Err(Failure::new(FailureKind::Failed, message)
@@ -103,7 +105,8 @@ impl CurrentRun {
     /// Begins the series anew at the next step of a plan, which has hosts and a clock of its own.
     pub(crate) fn follow_step(&mut self, snapshot: &TaskSnapshot) {
         let stage = snapshot.done + 1;
-        // At the end of the last step there is no next one, and between two no host.
+        // At the end of the last step there is no next one, and between two steps there are no hosts. The series of
+        // the step before stays visible until the next one really begins.
         if stage == self.stage || snapshot.hosts.hosts.is_empty() || snapshot.done == snapshot.of {
             return;
         }
@@ -111,6 +114,8 @@ impl CurrentRun {
         let hosts = &snapshot.hosts.hosts;
         self.view.hosts =
             hosts.iter().map(|(name, one, silent)| HostView::of(name, one, *silent)).collect();
+        // The epoch rises with the new series, so every viewer replaces the points of
+        // the last step instead of appending to them.
         self.series = self.series.anew(hosts.len());
         (self.systems, self.sources) = (LiveSystems::default(), LiveSources::default());
     }
@@ -120,6 +125,8 @@ impl CurrentRun {
         self.series.add(&hosts, Instant::now());
         let newest = hosts.systems.iter();
         let newest = newest.filter_map(|(name, sample)| Some((name.as_str(), sample.as_ref()?)));
+        // A simulation has its own clock, which runs faster or slower than the wall.
+        // Samples of the machine cannot be drawn on it.
         let is_wall = self.view.is_real && self.view.phase == RunPhase::Loaded;
         let run_s = is_wall.then_some(self.view.now_s);
         self.systems.add(newest, run_s);
@@ -135,6 +142,8 @@ impl CurrentRun {
             self.series.complete(&mut measured.recording);
             complete(&mut self.told, &mut measured.recording);
         }
+        // The result is without the ramp-up, and the live count is with it. The larger number
+        // stays, so that the counter never falls at the end.
         self.view.requests = self.view.requests.max(measured.result.requests);
     }
 }
@@ -145,6 +154,8 @@ fn complete(told: &mut ClusterProgress, recording: &mut Recording) {
     recording.snapshots(&mut |snapshot| last = snapshot.clone());
     if let Some((_, snapshot, _)) = told.hosts.first_mut() {
         let known = snapshot.progress.glance.as_ref().map_or(0, |glance| glance.completed);
+        // Only a recording that knows more replaces the last report. The recording of a run without
+        // a series would otherwise erase what was seen.
         if last.completed > known {
             snapshot.progress.now = last.now;
             snapshot.progress.glance = Some(Arc::new(last));

@@ -165,7 +165,8 @@ impl Desk {
                 let RunView { id, name, target, load, phase, .. } = run.view.clone();
                 (id, name, target, load, phase, run.told.clone())
             });
-            // The text is made without the lock, which the run needs.
+            // The state is copied, and the text is made without the lock: formatting takes
+            // longer than the run should wait to report.
             drop(state);
             let version = env!("CARGO_PKG_VERSION");
             match &outline {
@@ -187,6 +188,8 @@ impl Desk {
         let state = self.state();
         let run = state.run.as_ref()?;
         let id = run.view.id;
+        // A viewer that saw another run starts from nothing. The number of points alone
+        // would hide the beginning of the new run.
         let mut place = seen.filter(|(run, _)| *run == id).map(|(_, seen)| seen);
         let news = run.series.news(&mut place);
         *seen = place.map(|place| (id, place));
@@ -247,6 +250,8 @@ impl Desk {
         let addresses: Vec<HostAddress> = read_all("hosts", &request.hosts)?;
         let probers: Vec<ProberAddress> = read_all("probers", &request.probers)?;
         let is_plan = matches!(task, Task::Plan(_));
+        // A run on this machine is sampled here anyway. Probers are connected by the
+        // controller of several hosts, and there is none.
         if addresses.is_empty() && !is_plan && !probers.is_empty() {
             return Err(Failure::usage("probers need a run on hosts, and no host is named")
                 .with_help("name hosts, or leave the probers out: a run here samples this machine")
@@ -255,7 +260,8 @@ impl Desk {
         if addresses.is_empty() && !is_plan {
             let task = permit(&self.options.consent, task)?;
             let prepared = task.prepare(&mut Unattended)?;
-            // Whatever a task understands by its target: it writes nowhere else than allowed.
+            // Compare and sweep have several targets. This test looks at what the prepared task would
+            // really write to, whatever its keys are called.
             let allowed = &self.options.consent.targets;
             return match prepared.writes_to().iter().find(|target| !allowed.contains_key(*target)) {
                 Some(target) => Err(refuse_write(target)),
@@ -266,7 +272,8 @@ impl Desk {
         if let Task::Run(spec) = &mut task
             && spec.keep == Keep::All
         {
-            // Rows of many hosts would fill the disk of this one.
+            // The rows of many hosts would fill the disk of the machine that serves the page. A
+            // summary has all figures that the page shows.
             spec.keep = Keep::Summary;
         }
         let mut hosts = Hosts { addresses, probers, ..self.options.hosts.clone() };
@@ -281,14 +288,19 @@ impl Desk {
 
     /// Starts what is asked for; gives the number of the run.
     pub(crate) fn start(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
-        // Before anything is opened: a target under load is locked.
+        // The test comes before anything is opened: a target under load is locked, and the
+        // message about the lock would hide the true reason.
         self.state().refuse_second()?;
         let (task, mut prepared) = self.prepare(request)?;
         let mut state = self.state();
+        // The test is repeated under the lock. Preparing takes seconds without the lock, and
+        // another viewer may have started a run meanwhile.
         state.refuse_second()?;
         let (target, load) = task.outline(&prepared);
         let name = request.name.clone().filter(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| task.folder_name(&prepared));
+        // A run that keeps nothing needs no folder. An empty one would appear
+        // in the list as a run that was killed.
         let folder = match &task {
             Task::Run(spec) if spec.keep == Keep::None => None,
             _ => Some(ResultFolder::create(&self.options.results, &name)?),
@@ -311,6 +323,8 @@ impl Desk {
         view.take_in(&task, &runner.poll());
         let unseen = |name: &String| HostView::of(name, &RunSnapshot::default(), None);
         view.hosts = hosts.iter().map(unseen).collect();
+        // The thread reports into the state, which is still locked here. It therefore waits until
+        // the run is in its place, and no report is lost.
         let desk = Arc::clone(self);
         let mut run = CurrentRun::new(view, flash).in_folder(folder.as_ref());
         run.follow(move |stop| desk.follow(&task, runner, folder.as_ref(), stop))?;
@@ -332,8 +346,11 @@ impl Desk {
     /// Stops the run and waits until its files are written.
     pub(crate) fn end(&self) {
         self.stop();
+        // The handle is taken out under the lock, and the wait happens without it: the
+        // thread needs the lock to write its result.
         let thread = self.state().run.as_mut().and_then(|run| run.thread.take());
-        // A panic has been told of.
+        // A panic was already printed by the panic hook. Ending the server
+        // is more important than repeating it.
         let _ = thread.map(JoinHandle::join);
     }
 
@@ -347,7 +364,8 @@ impl Desk {
     ) {
         let mut snapshot = runner.poll();
         let is_here = |(name, ..): &(String, RunSnapshot, Option<Duration>)| name == HERE;
-        // A run on other hosts has their samples. Without a thread for it the run goes on without.
+        // A run on other hosts brings their samples. If the system has no thread for a
+        // prober, the run goes on without samples.
         let here = snapshot.hosts.hosts.first().is_some_and(is_here);
         let prober = here.then(|| Prober::start(ProberOptions::default()).ok()).flatten();
         let mut hung = None;
@@ -362,23 +380,27 @@ impl Desk {
             runner.look();
             snapshot = runner.wait(phase, POLL_EVERY);
             hung = runner.hung();
-            // Samples that are taken are not in the result.
+            // The partial result of a probe is taken out of the final one. Only for the tasks named here
+            // does the final result contain everything again.
             let partial = match task {
                 Task::Pts(_) | Task::Profile(_) | Task::Plan(_) => runner.take_partial(),
                 _ => None,
             };
             if let Some(TaskResult::Plan(result)) = &partial {
-                // Its files are written.
+                // The plan has written the files of its steps itself. Only the table of
+                // the page is brought up to date here.
                 self.state().run.iter_mut().for_each(|run| run.view.take_in_steps(result));
                 continue;
             }
             if let (Some(partial), Some(folder)) = (partial, folder) {
-                // Only a safety net: what cannot be written is said at the end.
+                // This file is a safety net against a crash of the server. An error shows again at
+                // the end, when the final files are written.
                 let _ = partial.write(task, folder, false);
             }
         }
         self.take_in(task, snapshot);
-        // The result of a task that hangs would never come.
+        // The thread of a hung task never ends, so its result is not waited for. The
+        // reason why it hangs becomes its failure.
         self.conclude(task, hung.map_or_else(|| runner.result(), Err), folder);
     }
 
@@ -389,7 +411,8 @@ impl Desk {
         if matches!(task, Task::Plan(_)) {
             run.follow_step(&snapshot);
         }
-        // Otherwise hosts are still being reached.
+        // While hosts are being connected, the report has none. Taking it in would remove
+        // the list of hosts from the page for a moment.
         if snapshot.hosts.hosts.len() == run.view.hosts.len() {
             run.view.take_in(task, &snapshot);
             if !run.view.hosts.is_empty() {
@@ -410,7 +433,8 @@ impl Desk {
         let (written, failure) = match &ended {
             Ok(TaskOutcome { result, failure }) => {
                 let written = folder.map(|folder| result.write(task, folder, false)).transpose();
-                // Lost files are worse than the rest.
+                // Files that could not be written come before the failure of the task: the user
+                // must act on them before the result is gone.
                 let lost = written.as_ref().err().map(unwritable);
                 (written.is_ok(), lost.or_else(|| failure.clone()))
             }
@@ -431,7 +455,8 @@ impl Desk {
             run.view.folder = name.map(|name| name.to_string_lossy().into_owned());
             run.view.partial = partial;
             run.view.error = failure.as_ref().map(Failure::body);
-            // Samples of machines are not news any more.
+            // Samples that were taken before the end are old. Prometheus would otherwise receive
+            // the last one again and again as if it were new.
             run.told.systems.clear();
             if let Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) = &mut ended {
                 run.complete(measured);

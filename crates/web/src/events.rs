@@ -74,27 +74,31 @@ impl Viewer {
     /// Waits for something new and adds it to `events`; `None` once nothing will come.
     async fn collect(&mut self, events: &mut Vec<Event>) -> Option<()> {
         if !self.is_first {
+            // Without a change the state is still sent every two seconds. A proxy or a sleeping laptop breaks
+            // connections silently, and both sides notice it by that.
             let until = self.state_due.unwrap_or_else(|| Instant::now() + ALIVE_EVERY);
             tokio::select! {
                 changed = self.changes.changed() => changed.ok()?,
                 () = tokio::time::sleep_until(until) => {}
             }
-            // What changes meanwhile is told with it.
+            // The short wait collects changes that come together, such as the reports of
+            // many hosts. They then travel in one message.
             tokio::time::sleep(SERIES_EVERY / 2).await;
         }
         let sequence = *self.changes.borrow_and_update();
         let now = Instant::now();
         let due =
             *self.state_due.get_or_insert(if self.is_first { now } else { now + STATE_EVERY });
-        // Taken before the series and told after it: once the end of a run is told, its series is whole.
+        // The state is copied before the series and sent after it. When a viewer hears of the
+        // end of a run, it already has all of its points.
         let run = (now >= due).then(|| self.desk.view());
         if let Some(news) = self.desk.news(&mut self.seen) {
             events.extend(event(if news.is_whole { "series" } else { "points" }, &news));
         }
         if let Some(run) = run {
             self.state_due = None;
-            // The page forgets the flash of another run when it hears of this one; of the same run the flash comes
-            // first, so that it is whole when the end is told.
+            // The page forgets the flash of another run when it hears of a new one. News of the same run therefore go
+            // first, so that the picture is complete when the end is told.
             let known = self.seen_flash.map(|(run, _)| run);
             let server = self.desk.since_unix_ms;
             let flash = self.desk.flash_news(&mut self.seen_flash);
@@ -103,7 +107,8 @@ impl Viewer {
             events.extend(before.iter().filter_map(|flash| event("flash", flash)));
             events.extend(event("state", &StateView { sequence, server, run }));
             events.extend(after.iter().filter_map(|flash| event("flash", flash)));
-            // The page forgets the samples of another run when it hears of this one.
+            // The page forgets the samples of another run when it hears of a new one,
+            // so samples are sent after the state.
             let systems = self.desk.system_news(&mut self.seen_systems);
             events.extend(systems.iter().filter_map(|news| event("system", news)));
             let sources = self.desk.source_news(&mut self.seen_sources);

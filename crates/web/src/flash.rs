@@ -39,6 +39,8 @@ pub(crate) struct FlashReader(Arc<Mutex<Shared>>);
 impl EventReader for FlashReader {
     fn name_units(&mut self, units: &[UnitNames]) {
         let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Several devices have channels with the same numbers. Their sums could not be told
+        // apart, so there is no live view of an array.
         let [UnitNames { flash: Some(flash), .. }] = units else { return };
         shared.sums.channel_ps = vec![0; flash.channels as usize];
         shared.sums.die_ps = vec![0; flash.dies as usize];
@@ -62,7 +64,8 @@ impl EventReader for FlashReader {
                     if let Some(sum) = sums.activity_ps.get_mut(activity) {
                         *sum += ps;
                     }
-                    // Its array is busy with something else meanwhile.
+                    // During a cache transfer the array of the die already works on the next command. Counting
+                    // both would show a die as more than 100 % busy.
                     if event.activity != Activity::CacheTransfer {
                         sums.die_ps.get_mut(index).into_iter().for_each(|sum| *sum += ps);
                     }
@@ -72,6 +75,8 @@ impl EventReader for FlashReader {
                 }
                 _ => {}
             }
+            // The start of an operation is used and not its end. The ends of a long erase would let
+            // the clock of the view run ahead of the run.
             sums.now = sums.now.max(event.from);
         }
     }
@@ -135,6 +140,8 @@ impl LiveFlash {
         let Some(flash) = shared.flash else { return };
         let sums = shared.sums.clone();
         drop(shared);
+        // Without progress the shares would be 0/0. The last view
+        // stays, and viewers get no message.
         if sums.now <= self.before.now {
             return;
         }
@@ -152,7 +159,8 @@ impl LiveFlash {
 /// What happened from `before` to `sums`.
 fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
     let span_ps = (sums.now - before.now).as_ps().max(1) as f64;
-    // An event arrives when its operation begins. An operation that ends after this view counts in it as a whole.
+    // The simulator announces an operation when it begins. One that ends after this view is
+    // counted in it as a whole, so a share is limited to 1.
     let shares = |now: &[u64], before: &[u64]| -> Vec<f64> {
         let earlier = before.iter().copied().chain(std::iter::repeat(0));
         let shares = now.iter().zip(earlier).map(|(now, earlier)| (now - earlier) as f64 / span_ps);

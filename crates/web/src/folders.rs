@@ -139,6 +139,8 @@ struct Percentiles {
     p99: f64,
 }
 
+// The list reads every result of the folder. A file of another program
+// with the same name could be of any size.
 #[derive(Deserialize)]
 struct Energy {
     total: Option<f64>,
@@ -156,7 +158,8 @@ impl FolderList {
     pub(crate) fn entries(&self, base: &Path, current: Option<&str>) -> Vec<FolderEntry> {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut found, mut unfinished) = (BTreeMap::new(), Vec::new());
-        // A folder that is not there yet has no results.
+        // A folder that does not exist yet has no results. It is made by the first run, and
+        // an error here would greet every new user.
         for entry in fs::read_dir(base).into_iter().flatten().flatten() {
             let file = entry.path().join("result.json");
             let Ok(folder) = entry.file_name().into_string() else { continue };
@@ -170,10 +173,14 @@ impl FolderList {
             if !meta.is_file() || meta.len() > RESULT_BYTES_MAX {
                 continue;
             }
+            // A result is parsed again only if its file changed. A folder may hold thousands of
+            // results, and the page asks for the list often.
             let before = known.remove(&file).filter(|(when, _)| *when == changed);
             let entry = before.map_or_else(|| read_entry(&file, folder, changed), |(_, old)| old);
             found.insert(file, (changed, entry));
         }
+        // The new map replaces the old one, so entries of removed
+        // folders do not stay in memory.
         *known = found;
         let mut entries: Vec<FolderEntry> =
             known.values().map(|(_, one)| one.clone()).chain(unfinished).collect();
@@ -185,6 +192,8 @@ impl FolderList {
 /// The folder of a run that left no result: it is empty, or has a file with the rows.
 fn unfinished_entry(path: &Path, folder: String) -> Option<FolderEntry> {
     let mut files = fs::read_dir(path).ok()?.flatten();
+    // A folder that belongs to somebody else may lie here, too. Only an empty one
+    // or one with rows looks like a run of ours.
     let is_ours = ROWS_FILES.iter().any(|name| path.join(name).is_file()) || files.next().is_none();
     let changed = fs::metadata(path).and_then(|meta| meta.modified()).ok()?;
     let unix_ms = unix_ms(changed);
@@ -205,6 +214,8 @@ fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {
     let unix_ms = unix_ms(changed);
     let other = FolderEntry { folder, has_report, unix_ms, ..FolderEntry::default() };
     let text = fs::read(file).unwrap_or_default();
+    // Other kinds of results lack the keys of a run. They are
+    // recognised by a key that only one kind has.
     let Ok(head) = serde_json::from_slice::<Headline>(&text) else {
         if let Ok(all) = serde_json::from_slice::<RepeatedRuns>(&text) {
             return repeat_entry(&all, other);
@@ -231,6 +242,8 @@ fn read_entry(file: &Path, folder: String, changed: SystemTime) -> FolderEntry {
 
 /// A file of a folder in `base`. Names that lead elsewhere are of no folder.
 pub(crate) fn path_of(base: &Path, folder: &str, file: &str) -> Result<PathBuf, Refused> {
+    // One normal component only: `..`, an absolute path, or a slash in an encoded
+    // name would lead out of the folder of results.
     let is_plain = |name: &str| {
         let mut parts = Path::new(name).components();
         matches!(parts.next(), Some(std::path::Component::Normal(_))) && parts.next().is_none()

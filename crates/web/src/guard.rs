@@ -45,18 +45,23 @@ impl Guard {
         })?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
-        // Cookies know no ports: two servers of one machine must not take each other's.
+        // Cookies are shared by all ports of a host. Without the port in the name, a second server on
+        // this machine would overwrite the cookie of the first.
         let cookie = format!("ssdyno_{port}");
         Ok(Guard { token: token.into(), names: names.into(), cookie: cookie.into() })
     }
 
     /// The header that gives a browser the cookie.
     pub(crate) fn set_cookie(&self) -> String {
+        // `SameSite=Strict`: a link on another site does not carry the cookie.
+        // `HttpOnly`: a script in a report cannot read it.
         format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie, self.token)
     }
 
     /// Whether `text` is the token. It takes the same time wherever they differ.
     pub(crate) fn is_token(&self, text: &str) -> bool {
+        // The comparison looks at all bytes. A comparison that stops at the first difference would
+        // let its duration reveal the token byte by byte.
         let differ = text.bytes().zip(self.token.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
         text.len() == self.token.len() && differ == 0
     }
@@ -95,11 +100,15 @@ impl Guard {
         let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let refused = |what: &str| Failure::new(FailureKind::Usage, what).with_key("token");
         let is_mine = |name: &str| self.names.iter().any(|mine| mine == name);
+        // DNS rebinding: a page of another origin lets its own name point to 127.0.0.1. The browser
+        // then sends that name, and this test refuses it.
         if !text(HOST).is_some_and(is_mine) {
             let what = "this server is not called so: open the address that `ssdyno ui` printed";
             return Some((StatusCode::MISDIRECTED_REQUEST, refused(what)));
         }
         let origin = text(ORIGIN);
+        // Browsers send `Origin` with every request that changes something. Programs send
+        // none, and for them the token alone counts.
         if origin.is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(is_mine)) {
             let what = "requests of pages from elsewhere are refused";
             return Some((StatusCode::FORBIDDEN, refused(what)));
@@ -109,6 +118,8 @@ impl Guard {
         let is_let_in = self.has_header(headers)
             || self.has_cookie(headers)
             || (path == METRICS && self.has_bearer(headers));
+        // A request that changes something needs the header, not only the cookie. A form on another
+        // site can send a cookie, but it cannot set a header.
         if (changes && !self.has_header(headers)) || !(is_public || is_let_in) {
             let what = "the session's token is missing or wrong: open the address that `ssdyno ui` printed";
             return Some((StatusCode::FORBIDDEN, refused(what)));
@@ -129,6 +140,8 @@ pub(crate) async fn guard(
         None => next.run(request).await,
     };
     let headers = response.headers_mut();
+    // A handler may set a policy of its own: a report needs its inline scripts.
+    // `or_insert` leaves that one in place.
     let mut set = |name: &'static str, value: &'static str| {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     };

@@ -35,7 +35,8 @@ pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Fa
             profile.write = permitted(consent, &profile.target, profile.write.clone())?;
         }
         Task::Compare(compare) => {
-            // One consent has many targets here: those that are not allowed are refused below.
+            // A comparison has one key for consent and many targets. Each real side is checked, and
+            // one that is not allowed refuses the whole task.
             for side in compare.sides.iter().filter(|side| CompareTask::is_real(side)) {
                 compare.run.write = permitted(consent, side, compare.run.write.clone())?;
             }
@@ -45,19 +46,24 @@ pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Fa
                 *spec = consent.apply(spec.clone())?;
             }
         }
-        // Its plan refuses to vary what may be written to.
+        // The plan of a sweep refuses to vary the target where real targets are written to. The
+        // consent for its one target is therefore enough.
         Task::Sweep(sweep) => sweep.run = consent.apply(sweep.run.clone())?,
-        // Each host has its own consent.
+        // Each host asks the consent of its own owner when the plan runs. This
+        // machine can neither give nor refuse it.
         Task::Plan(_) => {}
         #[cfg(target_os = "linux")]
         Task::Verify(verify) => {
+            // A journal is a file at a path that the request names. The page could otherwise
+            // create files anywhere that the user may write to.
             if verify.journal.is_some() {
                 return Err(Failure::usage("the page writes files of results only")
                     .with_help("leave `journal` out, or verify with `ssdyno verify`")
                     .with_key("journal"));
             }
             if verify.write != WriteSpec::default() {
-                // Not by the name alone: a verification takes a file of any name for its target.
+                // The name alone does not say whether a target is real: a verification takes any file
+                // for its target, also one that looks simulated.
                 let Some(write) = consent.targets.get(&verify.target) else {
                     return Err(refuse_write(&verify.target));
                 };

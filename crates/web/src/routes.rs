@@ -81,6 +81,8 @@ async fn index(
     Query(entrance): Query<Entrance>,
     headers: HeaderMap,
 ) -> Response {
+    // The token leaves the address bar at once: it would stay in the history of
+    // the browser, and in every screenshot.
     if entrance.token.is_some_and(|token| page.guard.is_token(&token)) {
         let cookie = [(header::SET_COOKIE, page.guard.set_cookie())];
         return (cookie, Html(include_str!("welcome.html"))).into_response();
@@ -100,6 +102,8 @@ async fn index(
 
 async fn asset(Path(name): Path<String>) -> Answer<Response> {
     let absent = || Refused::absent(format!("there is no file `{name}`"));
+    // `index.html` contains a place for the token. It is sent only by
+    // `index`, after the cookie was checked.
     let file = ASSETS.get_file(&name).filter(|_| name != "index.html").ok_or_else(absent)?;
     Ok(([(header::CONTENT_TYPE, kind_of(&name))], file.contents()).into_response())
 }
@@ -201,6 +205,8 @@ async fn compared(
         let base = page.desk.results();
         let (first, second) = (result_of(base, &pair.first)?, result_of(base, &pair.second)?);
         let compared = compare(&first, &second);
+        // The most important notes come first: what cannot be compared, then what changed, then warnings.
+        // Each `splice` puts its notes before the earlier ones.
         let mut notes = compared.notes;
         notes.splice(0..0, compared.warnings.iter().map(|one| format!("warning: {}", one.line())));
         let changed = compared.changed_provenance.iter().chain(&compared.changed);
@@ -238,6 +244,8 @@ async fn result_file(
     };
     let opened = tokio::fs::File::open(&path).await.map_err(cannot)?;
     let bytes = opened.metadata().await.map_err(cannot)?.len();
+    // The policy gives the report an origin of its own. A report from a folder that anybody
+    // may have written can then not call this server.
     let headers = [
         (header::CONTENT_TYPE, kind_of(&file).to_owned()),
         (header::CONTENT_SECURITY_POLICY, REPORT_POLICY.to_owned()),
@@ -254,6 +262,8 @@ fn chunks(
 ) -> impl futures_util::Stream<Item = std::io::Result<Vec<u8>>> + Send + 'static {
     futures_util::stream::try_unfold(file, |mut file| async move {
         use tokio::io::AsyncReadExt as _;
+        // A file of rows may have gigabytes. It is sent piece by piece, so the server
+        // never holds more than one piece in memory.
         let mut chunk = Vec::with_capacity(CHUNK_BYTES);
         let read = (&mut file).take(CHUNK_BYTES as u64).read_to_end(&mut chunk).await?;
         Ok((read > 0).then_some((chunk, file)))

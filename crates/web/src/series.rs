@@ -55,6 +55,8 @@ impl Point {
             };
         }
         self.latencies.extend_from_slice(&later.latencies);
+        // Both lists are sorted by latency. Equal bins are neighbours after
+        // the sort, and their counts are added.
         self.latencies.sort_unstable();
         self.latencies.dedup_by(|next, kept| {
             let is_same = next.0 == kept.0;
@@ -69,6 +71,8 @@ impl Point {
         let rank = ((share * total as f64).ceil() as u64).max(1);
         let mut below = 0;
         self.latencies.iter().find_map(|(low, past, count)| {
+            // The middle of a bin is the value with the smallest possible error. The bins are fine, so
+            // the error is far below one column of the screen.
             below += count;
             (below >= rank).then(|| (*low as f64 + (*past - 1) as f64) / 2.0)
         })
@@ -101,6 +105,8 @@ impl Point {
 /// Octave and quarter of a latency, as one number.
 fn heat_bin(ns: u64) -> u64 {
     let octave = u64::from(ns.max(1).ilog2());
+    // The product needs more than 64 bits for the largest
+    // latencies, so it is computed in 128.
     let quarter = ((ns.max(1) - (1 << octave)) as u128 * u128::from(BINS_PER_OCTAVE)) >> octave;
     octave * BINS_PER_OCTAVE + quarter as u64
 }
@@ -160,7 +166,8 @@ struct Told {
 
 impl Told {
     fn has_news(&self) -> bool {
-        // Before the first request it has told nothing.
+        // Before its first request a host has reported nothing. Both times
+        // are zero then, and there is no news.
         let now = |glance: &Option<Arc<LiveSnapshot>>| {
             glance.as_ref().map_or(0, |glance| glance.now.as_ps())
         };
@@ -187,6 +194,8 @@ impl LiveSeries {
             whole.hosts[0].newest = Some(Arc::new(snapshot.clone()));
             whole.close();
         });
+        // A live series with more points is kept: it was drawn already, and replacing
+        // it by fewer points would look like a loss.
         if whole.points.len() > self.points.len() {
             *self = whole;
         }
@@ -203,6 +212,8 @@ impl LiveSeries {
             if snapshot.progress.glance.is_some() {
                 told.newest.clone_from(&snapshot.progress.glance);
             }
+            // A host that is cut off counts as over. The points of the others would
+            // otherwise wait half a second for it each time.
             told.is_over = snapshot.phase == RunPhase::Ended || silent.is_some();
         }
         let have_news = self.hosts.iter().filter(|told| told.has_news()).count();
@@ -241,7 +252,8 @@ impl LiveSeries {
             }));
             told.counted = Some(newest);
         }
-        // A host that lags by some milliseconds must not make points overlap.
+        // Hosts report at slightly different moments. Each point begins where the last
+        // one ended, so that points never overlap.
         let last = self.open.as_ref().map(|(open, _)| open).or(self.points.last());
         let from = last.map_or(from, |last| last.to);
         let point = Point { from, to: to.max(from), hosts, latencies: latencies.bins(128) };
@@ -258,6 +270,8 @@ impl LiveSeries {
             return;
         }
         self.points.push(open);
+        // When there are too many points, neighbours are joined. The epoch rises, and every
+        // viewer gets the whole series in its new form.
         if self.points.len() > POINTS_MAX {
             let pairs = self.points.chunks(2).map(|pair| match pair {
                 [one, other] => one.clone().join(other),

@@ -84,7 +84,8 @@ impl PageServer {
                     () = tokio::time::sleep(ASK_EVERY) => {}
                 }
                 if ends() {
-                    // Viewers see the end of the run.
+                    // The run is stopped and its files are written while the server
+                    // still answers, so viewers see its end.
                     let ended = Arc::clone(&desk);
                     let _ = tokio::task::spawn_blocking(move || ended.end()).await;
                     tokio::time::sleep(FAREWELL).await;
@@ -93,6 +94,8 @@ impl PageServer {
                 }
             }
         });
+        // A run may have been started in the last moments. It is ended here as well, so that no
+        // thread writes after the process has said goodbye.
         desk.end();
         runtime.shutdown_timeout(FAREWELL);
         served.map_err(failed)

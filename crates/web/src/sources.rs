@@ -67,6 +67,8 @@ impl Source {
     fn take(&mut self, reading: &MetricsReading, run_s: Option<f64>) {
         self.newest = reading.number;
         self.left_out = 0;
+        // A series that is missing in this reading has no value, and keeps its place: the
+        // page identifies a series by its position.
         let mut values = vec![None; self.series.len()];
         for point in reading.points.iter() {
             let same = |(known, _): &(MetricPoint, SeriesName)| {
@@ -100,10 +102,13 @@ impl Source {
                 return Some(now);
             }
             let change = now - before.get(at).copied().flatten()?;
-            // One that begins again at 0 has no rate for a moment.
+            // A counter that went back began again at zero. Its difference would be a large
+            // negative rate, so there is a gap for one reading.
             (change >= 0.0 && seconds > 0.0).then(|| change / seconds)
         });
         self.readings.push(ReadingView { run_s, values: shown.collect() });
+        // Old readings are dropped one at a time. `before` counts them, so that a
+        // viewer's place in the series stays right.
         if self.readings.len() > KEPT {
             self.readings.remove(0);
             self.before += 1;

@@ -47,7 +47,8 @@ impl SampleView {
     fn of(sample: &SystemSample, run_s: Option<f64>) -> SampleView {
         let activity = sample.activity.as_ref();
         let memory = sample.memory.as_ref();
-        // Loopback is no network: a controller of the same machine is on it.
+        // Loopback is no network. A controller on this machine reaches its workers over it, and
+        // their traffic would hide that of the real cards.
         let cards: Vec<&NetworkRates> = sample
             .interfaces
             .iter()
@@ -57,7 +58,8 @@ impl SampleView {
         let network = |figure: fn(&NetworkRates) -> f64| {
             (!cards.is_empty()).then(|| cards.iter().map(|card| figure(card)).sum())
         };
-        // The busiest: a sum would count partitions twice.
+        // The busiest device is shown and not the sum: a disk and its
+        // partitions report the same requests.
         let disk = |figure: fn(&DiskRates) -> f64| {
             sample.disks.values().map(figure).max_by(f64::total_cmp)
         };

@@ -86,7 +86,8 @@ impl RunView {
 
     /// Takes in how far `task` is.
     pub(crate) fn take_in(&mut self, task: &Task, snapshot: &TaskSnapshot) {
-        // Its files are written first.
+        // The phase `Ended` is set only after the files are written. A script that
+        // waits for it can open the results at once.
         self.phase = snapshot.phase.min(RunPhase::Loaded);
         self.requests = snapshot.progress.completed;
         self.now_s = snapshot.progress.now.as_s_f64();
@@ -108,6 +109,8 @@ impl RunView {
     /// Takes in the steps of a plan that are over.
     pub(crate) fn take_in_steps(&mut self, result: &PlanResult) {
         let mut rows = result.table();
+        // The heading is always the first row. Of the steps only the last fifty are
+        // shown, because a plan may have thousands.
         let first = rows.len().saturating_sub(STEPS_SHOWN).max(1);
         rows.drain(1..first);
         self.steps = rows;
