@@ -283,7 +283,8 @@ impl Adaptive {
         }
         let mut cells = Vec::new();
         for test in self.tests.clone() {
-            // A curve can have fewer: one of them may have no place between the sizes that count now.
+            // The number of kept breaks is compared and not that of the curve. The curve may
+            // have fewer, because the sizes that count now leave no place for a break.
             if self.breaks.get(&test).is_some_and(|kept| kept.len() >= BREAKS_MAX) {
                 continue;
             }

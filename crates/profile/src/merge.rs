@@ -117,7 +117,8 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
         let help = "measure one map with a longer `time`, or a smaller `error`";
         return Err(ProfileError::plan("maps cannot be merged: each chose its own points", help));
     }
-    // Each with the number of its argument: a merged one may have several solutions.
+    // A merged profile may have several solutions. Each keeps the number of its argument, so
+    // that a message names the file that the user gave.
     let mut all: Vec<(usize, ProfileResult)> = Vec::new();
     for (at, profile) in profiles.iter().enumerate() {
         let alone =

@@ -374,7 +374,8 @@ impl Model {
         let times: Vec<f64> = rows.iter().map(|row| product(row, &self.beta)).collect();
         let weight = |(p, t): (&SizeMean, &f64)| p.slices / t.max(p.mean * 0.1).powi(2);
         let weights: Vec<f64> = self.points.iter().zip(&times).map(weight).collect();
-        // The residuals of the line by these weights, and those of the column of each candidate.
+        // The weights here are not those of the curve, so the line is fitted again with them.
+        // The gain of a column is exact only for residuals of the same weights.
         let Some(beta) = solve(&rows, &self.points, &weights) else { return all() };
         let residuals: Vec<f64> =
             self.points.iter().zip(&rows).map(|(p, row)| p.mean - product(row, &beta)).collect();

@@ -32,7 +32,8 @@ pub enum PtsError {
 impl From<Failure> for PtsError {
     fn from(failure: Failure) -> PtsError {
         match failure.kind {
-            // There may be rounds before the load that did not begin.
+            // A load that was interrupted before it began is no failure of the target. Rounds
+            // before it may have measured something.
             FailureKind::Interrupted => PtsError::Interrupted,
             _ => PtsError::Target(failure),
         }

@@ -257,7 +257,8 @@ impl Run<'_> {
             self.stage.what = format!("response time histogram, {name}");
             let config = self.plan.config(&part.tracked);
             let result = self.load(&config, Some(length), &name)?;
-            // What was seen of a run that was cut short is no histogram of that length.
+            // The histogram must have the length that the plan says. A load that was cut short
+            // shows fewer of the rare long latencies.
             if result.partial {
                 return Err(PtsError::Interrupted);
             }

@@ -153,7 +153,8 @@ impl<B: Merge> Track<B> {
             self.buckets.push(B::default());
         }
         self.current = index;
-        // Times before the origin belong to the first bucket.
+        // Times before the origin count in the first bucket. With its true start they would
+        // miss the current bucket and be looked up each time.
         self.current_from = if index == 0 { Time::ZERO } else { self.grid.start(index) };
         self.current_to = self.grid.start(index + 1);
     }

@@ -55,7 +55,8 @@ impl Source<'_> {
         let mut by_op = self.latencies(latency, result.device_latency_ns);
         let device_latency_ns = by_op.pop().flatten().unwrap_or_default();
         let mut next = || by_op.pop().flatten();
-        // From the last to the first.
+        // `pop` takes the last element first. The list holds all requests, then the operations
+        // from reads to flushes, then the time inside the device.
         let (flush, trim, write, read) = (next(), next(), next(), next());
         let all = next().unwrap_or_default();
         Some(Confidence {

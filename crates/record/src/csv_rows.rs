@@ -40,7 +40,8 @@ pub fn write(rows: &Rows, file: File) -> io::Result<()> {
     let mut number = 0;
     rows.for_each(|job, row| {
         let done_ns = row.issue_ns.saturating_add(row.latency_ns);
-        // Rows of one moment keep their order.
+        // Rows that were issued at the same moment keep the order of completion. Without a
+        // number the heap would give them in any order.
         waiting.push(Reverse(Waiting { issue_ns: row.issue_ns, number, job, row: *row }));
         number += 1;
         let sure_ns = done_ns.saturating_sub(longest_ns);

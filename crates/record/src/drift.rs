@@ -186,7 +186,8 @@ fn warm_up_of(means: &[f64]) -> Option<usize> {
     // A warm-up that does not move the mean costs the reader nothing. A warning about it would
     // hide those that matter.
     let moves = (mean(means) - mean(rest)).abs() > WARM_UP_LEAST * mean(means);
-    // A start that fades for long leaves a rest that still changes, and hides its noise.
+    // A start that fades slowly leaves a rest that still changes. The noise of that rest is too
+    // large to show the difference, so a start-up counts as well.
     (moves && (differs(front, rest) || starts_up(means))).then_some(cut)
 }
 
@@ -243,7 +244,8 @@ impl Noise {
     /// Of `count` values around a form of so many parameters, whose neighbours were seen to be correlated so.
     fn new(seen: f64, count: usize, parameters: f64) -> Noise {
         let n = count as f64;
-        // Fitting the form pulls correlations down by about so much (Kendall, Biometrika 41, 1954).
+        // A fitted form follows the values, which lowers the correlation of what is left.
+        // Kendall (Biometrika 41, 1954) gives the size of this bias.
         let truly = (seen + parameters / n) / (1.0 - (2.0 + parameters) / n);
         let correlation = truly.clamp(0.0, CORRELATION_MOST);
         let inflation = (1.0 + correlation) / (1.0 - correlation);

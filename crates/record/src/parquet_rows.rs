@@ -91,7 +91,8 @@ impl<'a> Writer<'a> {
         let file = SerializedFileWriter::new(file, schema, properties)?;
         let mut devices: Vec<String> =
             rows.names().devices.iter().map(|(_, name)| name.clone()).collect();
-        // A dictionary has an entry.
+        // Every row has an index into the dictionary of devices. So the dictionary has an
+        // entry, also if no device has a name.
         if devices.is_empty() {
             devices.push(String::new());
         }
@@ -120,7 +121,8 @@ impl<'a> Writer<'a> {
 
     fn finish(mut self) -> Result<(), ParquetError> {
         self.close_group()?;
-        // A full disk may show only in these two; `into_inner` would hide the system's error in a text.
+        // A full disk may show only here. `into_inner` would turn the error of the system into
+        // a text, and the caller could not tell what happened.
         self.file.finish()?;
         self.file.inner().sync_all().map_err(ParquetError::from)
     }
@@ -154,7 +156,8 @@ impl Columns {
         let ops = Op::ALL.map(Op::name);
         Ok(Columns {
             rows: 0,
-            // Requests come and go in batches, so that both repeat in a way that packing does not see.
+            // Requests are issued and completed in batches. Their times repeat over longer
+            // distances than bit packing sees, so a codec makes them smaller.
             issue: Column::of_deltas(schema, 0).compressed(),
             latency: Column::of_deltas(schema, 1).compressed(),
             op: column(2, &ops)?,
@@ -179,7 +182,8 @@ impl Columns {
         add_numbers(&mut self.offset, &page.offset_bytes, offset)?;
         match page.submit_ns() {
             Some(values) => drop(add_numbers(&mut self.submit, values, submit)?),
-            // The same numbers are the same page.
+            // All rows were submitted when they were meant to start. Both columns have the same
+            // numbers, so the encoded page is used twice.
             None => {
                 submit.merge(&issued.1);
                 self.submit.add_encoded(page.rows, issued.0)?;

@@ -114,7 +114,8 @@ fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows,
     while let Some(next) = read_chunk(&mut file, at, &mut words)? {
         let job = next.chunk.job as usize;
         lengths.resize(lengths.len().max(job + 1), Vec::new());
-        // Each chunk knows the lengths of those before it.
+        // The list of lengths of a job only grows, and a chunk contains the list so far. So the
+        // last chunk has the lengths of all.
         lengths[job] = next.chunk.lengths;
         // A job may start later than others. The window of the run begins with the first of
         // them, as it does for a run that ends by itself.

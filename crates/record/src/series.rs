@@ -158,7 +158,8 @@ impl Series {
     pub(crate) fn within(&mut self, from: Time, to: Time) -> Option<(Series, Time, Time)> {
         self.settle();
         let grid = self.track.grid();
-        // The first that begins at `from` or later.
+        // A stretch that begins before `from` contains completions from before. So the window
+        // begins with the next stretch.
         let first = grid.index(from) + usize::from(grid.start(grid.index(from)) < from);
         let past = grid.index(to);
         let (start, end) = (grid.start(first), grid.start(past));
@@ -249,7 +250,8 @@ impl Series {
         }
         let grid = self.track.grid();
         let mut stretches = self.track.buckets().to_vec();
-        // A completion exactly at the end of the last bucket opened one of length zero.
+        // A completion exactly at the end of the last stretch opened another one of length
+        // zero. It has no time to divide by, so it joins the stretch before.
         if stretches.len() > 1
             && grid.start(stretches.len() - 1) >= end
             && let Some(empty) = stretches.pop()

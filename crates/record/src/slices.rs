@@ -140,7 +140,8 @@ impl Slices {
         for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
             *part = difference(before, view);
         }
-        // Where all failed there is nothing whose spread could be looked at.
+        // A slice in which all requests failed holds no latency. It would count as a batch that
+        // agrees with all others, and the spread would look smaller than it is.
         if slice.parts.iter().any(|part| part.count > 0) {
             self.done.push(slice);
             self.shrink();
@@ -150,7 +151,8 @@ impl Slices {
 
     fn shrink(&mut self) {
         while self.done.len() >= Slices::MOST {
-            // Of many jobs it counts each join, whatever it held; nothing is recorded after that.
+            // After the join of many jobs the size only counts the joins. Nothing is recorded
+            // with it any more, so it may saturate.
             self.size = self.size.saturating_mul(2);
             let join = |pair: &[Slice]| {
                 let mut joined = pair[0].clone();
@@ -205,7 +207,8 @@ fn difference(before: &mut Before, view: &View<'_>) -> Part {
         return part;
     }
     let bucket = |ps: u64| Histogram::bucket(ps / 1_000);
-    // Times inside the device are rounded on their own: a bucket more on either side.
+    // Times inside the device are rounded to nanoseconds on their own. Their bucket may be one
+    // below or above that of the exact extremes.
     let first = bucket(view.latency_ps_min).saturating_sub(1);
     let last = (bucket(view.latency_ps_max) + 1).min(Histogram::LAST);
     before.counts.resize(Histogram::LAST + 1, 0);

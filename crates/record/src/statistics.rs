@@ -204,7 +204,8 @@ pub(crate) fn lag_one(values: &[f64]) -> f64 {
     // that of the sample and lies between -1 and 1.
     let all: f64 = values.iter().map(|v| (v - m).powi(2)).sum();
     let pairs: f64 = values.windows(2).map(|w| (w[0] - m) * (w[1] - m)).sum();
-    // Equal values are off their mean by its rounding, all to the same side: a correlation of nearly 1.
+    // The mean of equal values is off by rounding, and all distances have the same sign. Their
+    // correlation would be nearly 1, although nothing varies.
     let n = values.len() as f64;
     let rounding = n * f64::EPSILON * m.abs();
     if all > n * rounding * rounding { pairs / all } else { 0.0 }
@@ -273,7 +274,8 @@ pub(crate) fn warm_up_cut(batches: &[f64]) -> usize {
         sum += v;
         squares += v * v;
         let rest = (n - cut) as f64;
-        // A handful of values agrees by chance: a tenth of the run must be left.
+        // A few values may agree by chance, and the cut would leave only them. So a tenth of
+        // the run must be left, and five values at least.
         if rest >= 5.0 && rest >= n as f64 / 10.0 {
             let error = (squares - sum * sum / rest).max(0.0) / (rest * rest);
             if error <= best.0 {

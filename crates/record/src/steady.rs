@@ -84,7 +84,8 @@ impl Window {
 }
 
 fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
-    // What is left of a point when the run ends, and of the requests outstanding, is no window.
+    // The last point is shorter than the others, and the requests that were outstanding end in
+    // it. Its rate is no rate of the load, so it is left out.
     let series = match series {
         [first, .., last] if last.length_seconds < 0.9 * first.length_seconds => {
             &series[..series.len() - 1]
@@ -112,7 +113,8 @@ fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
         windows[at - 1].to_seconds = windows[at].from_seconds;
     }
     let requests: u64 = windows.iter().map(|window| window.requests).sum();
-    // A mean of a few requests is noise.
+    // The mean of a few requests is noise. With 20 requests a window on average, the rule
+    // judges the load and not the noise.
     let enough = windows.len() >= WINDOWS_LEAST && requests >= 20 * windows.len() as u64;
     enough.then_some(windows)
 }
@@ -157,7 +159,8 @@ impl Figure {
     fn latency(windows: &[Window]) -> Figure {
         let mut last = 0.0;
         let mut mean = |w: &Window| {
-            // A window without completions has no latency of its own; its rate tells.
+            // A window without completions has no latency, and zero would look like a fast
+            // device. It keeps the latency before; its rate shows the stall.
             if w.requests > 0 {
                 last = w.latency_ns_sum / w.requests as f64;
             }

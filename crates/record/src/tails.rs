@@ -42,7 +42,8 @@ impl Shares {
     ) -> Option<Shares> {
         let (beyond, count) = (1.0 - share, whole.total());
         let here = Edges::of(latency_ns, parts)?;
-        // Never narrower than independent requests would give (binomial order statistics).
+        // Slices that happen to agree would give a narrower interval than independent requests
+        // can. The binomial error of order statistics is the least.
         let Ratio { error, student, .. } = here.uncertain();
         let binomial = (share * beyond / count as f64).sqrt();
         let half = student * error.max(binomial) / (share * beyond);
@@ -99,7 +100,8 @@ impl Edges {
     fn worth(&self, count: u64) -> f64 {
         let worth = |(beyond, ratio): (f64, Ratio)| {
             let variance = beyond * (1.0 - beyond);
-            // Beyond the longest latency nothing varies.
+            // Beyond the longest latency nothing lies and nothing varies. The other edge of the
+            // bucket decides then.
             if variance > 0.0 { variance / ratio.error.powi(2) } else { f64::INFINITY }
         };
         let lower = self.lower.map_or(f64::INFINITY, worth);

@@ -69,13 +69,15 @@ impl Together {
         if let Some((last, _)) = numbers().find(|(_, (_, part))| !part.has_started()) {
             return Some(Err(Apart { last, first: last, gap: Time::ZERO }));
         }
-        // Before anything is laid on one grid: hosts that are a day apart would need one of a day.
+        // This check comes before the common grid. Hosts that ran a day apart would need a grid
+        // of a day, with millions of stretches.
         if to <= *from {
             return Some(Err(Apart { last, first, gap: from.saturating_sub(to) }));
         }
         let earliest = parts.iter().map(|(start, _)| *start).min()?;
         let lead = from.saturating_sub(earliest);
-        // The common grid begins so many intervals before the window that the host that began first is on it.
+        // The window begins at a border of the common grid. The grid begins a whole number of
+        // intervals before it, so that the host that began first is on it.
         let base = interval * lead.as_ps().div_ceil(interval.as_ps());
         let place = |start: Time| base.saturating_add(start).saturating_sub(*from);
         let end = place(to);
@@ -129,7 +131,8 @@ impl Recording {
     fn within(&mut self, from: Time, to: Time) -> Option<Recording> {
         let (mut series, start, end) = self.series.within(from, to)?;
         let mut ops = series.totals();
-        // They have no completion, and so no place in the series.
+        // Requests without a completion have no place in the series. Which of them belong to
+        // the window is not known, so all of them stay.
         for (part, whole) in ops.iter_mut().zip(&self.ops) {
             part.unanswered.clone_from(&whole.unanswered);
         }

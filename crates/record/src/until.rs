@@ -49,7 +49,8 @@ impl Evidence {
     /// what start-up moves them by; `None` where there are too few requests for an interval, or for
     /// its upper end.
     pub fn relative_half_width(&self, metric: Metric) -> Option<f64> {
-        // Slices demand more requests than batches; both must have them.
+        // Slices demand more requests than batches do. Every figure waits for both, so that all
+        // intervals of a look come from the same run.
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();

@@ -34,6 +34,7 @@ pub fn is_in_memory(found: &rustix::fs::StatFs) -> bool {
 
 /// Whether what statfs(2) `found` has one of these types.
 fn is_one_of(found: &rustix::fs::StatFs, types: &[i64]) -> bool {
-    // Its width differs between processors.
+    // `f_type` has another width and sign on other processors. In 128 bits every one of these
+    // numbers compares as it is written here.
     types.iter().any(|wanted| i128::from(*wanted) == i128::from(found.f_type))
 }

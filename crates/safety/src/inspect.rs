@@ -456,7 +456,8 @@ fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
 /// /dev, /proc and /sys, but not /dev/shm, which is for files.
 pub fn is_place_of_devices(path: &Path) -> bool {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // The folder by its true name: it may be a link, or reached through `..`.
+    // A folder may be a symbolic link or may be reached through `..`. Only its true name says
+    // whether it lies in /dev.
     let folder = absolute.parent().unwrap_or(Path::new("/"));
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     ["/dev", "/proc", "/sys"].iter().any(|place| folder.starts_with(place))

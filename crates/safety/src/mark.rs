@@ -112,7 +112,8 @@ pub(crate) fn set(file: &File) -> io::Result<()> {
         // The prediction was right, and the mark describes the inode. A wrong prediction would
         // leave a mark that is stale from the start, so the setting is repeated.
         if (status.ctime(), status.ctime_nsec()) == (facts.changed_s, facts.changed_ns) {
-            // A change within the same tick would have the same time before Linux 6.13.
+            // Before Linux 6.13 a change within the same tick gets the same time, and the mark
+            // would still fit. So the tick must pass before anybody can write.
             next_tick();
             return Ok(());
         }

@@ -134,7 +134,8 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
         let (Some(seq), Some(rand)) = (result.figure(sequential), result.figure(random)) else {
             continue;
         };
-        // Simulated figures have intervals of no width: the gap must also exceed the error that was asked for.
+        // The intervals of simulated figures have no width, so any difference would be
+        // significant. The difference must exceed the error that the user asked for as well.
         let apart = seq.high.zip(rand.low).is_some_and(|(seq, rand)| seq < rand);
         if apart && seq.estimate < rand.estimate * (1.0 - result.error) {
             warnings.push(format!(

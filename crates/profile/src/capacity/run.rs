@@ -330,7 +330,8 @@ impl CapacityRun<'_> {
     /// Loads the target for `length` seconds; nothing where the time limit comes first.
     fn load(&mut self, at: usize, config: &WorkloadConfig, length: f64) -> Timed<Slice> {
         let what = self.states[at].test.words(&self.sizes);
-        // Rounds, and about as many loads in search of depths.
+        // The progress needs a total. It assumes the least number of rounds, and about as many
+        // loads that search for a depth.
         let of = (2 * ROUNDS_MIN * self.states.len()) as u64;
         let Some(result) = self.loads.carry(what.clone(), of, config, length, 0.0)? else {
             return Ok(None);

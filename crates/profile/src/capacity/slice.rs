@@ -84,7 +84,8 @@ impl Slice {
         let width = self.length / bins as f64;
         let mut sums = vec![(0, 0.0); bins];
         for (start, length, requests) in &self.parts {
-            // A part belongs to where its middle lies: stretches need not end with parts.
+            // Stretches need not end where parts end. A part belongs to the stretch in which
+            // its middle lies, so each part counts once.
             let bin = ((start + length / 2.0) / width) as usize;
             if let Some(sum) = sums.get_mut(bin) {
                 *sum = (sum.0 + requests, sum.1 + length);

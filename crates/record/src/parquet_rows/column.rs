@@ -155,7 +155,8 @@ impl Column {
             buf: encoded.page,
             num_values: values as u32,
             encoding: self.encoding,
-            // Of columns that are neither optional nor repeated there are no levels.
+            // The columns are neither optional nor repeated, so a page has no levels. The
+            // header needs an encoding of levels all the same.
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,

@@ -66,7 +66,8 @@ impl Page {
         {
             (*issue, *latency, *offset) = numbers;
         }
-        // Most loads are of one kind; then one row speaks for all.
+        // Most loads have one operation, length and status. The first row then stands for all,
+        // and the other rows are not unpacked.
         let kinds = if block.is_uniform() { block.first() } else { block };
         self.op.extend(kinds.iter().map(|row| row.request.op as u32));
         self.status.extend(kinds.iter().map(|row| row.status as u32));

@@ -59,7 +59,8 @@ pub(super) fn delta(values: &[u64], bounds: &mut Bounds, page: &mut Vec<u8>) {
         zigzag(least, page);
         let widths_at = page.len();
         page.extend_from_slice(&[0; BLOCK / PART]);
-        // A part that no value lies in has a width and no bits; the last one is filled with zeros.
+        // A part without values has a width but no bits, and the format leaves its bits out.
+        // The last part with values is filled up with zeros.
         for (number, part) in deltas.chunks_exact(PART).take(block.len().div_ceil(PART)).enumerate()
         {
             let width = u64::BITS - part.iter().fold(0, |all, delta| all | delta).leading_zeros();
@@ -72,14 +73,16 @@ pub(super) fn delta(values: &[u64], bounds: &mut Bounds, page: &mut Vec<u8>) {
 /// Appends `values` indices into a dictionary of `entries`, as RLE_DICTIONARY: packed bits, or one run where
 /// `indices` is but one.
 pub(super) fn indices(indices: &[u32], values: usize, entries: usize, page: &mut Vec<u8>) {
-    // A width of zero would do for a dictionary of one, but not every reader takes it.
+    // A dictionary with one entry needs no bits, but not every reader accepts a width of zero.
+    // So the width is one at least.
     let width = (usize::BITS - entries.saturating_sub(1).leading_zeros()).max(1);
     page.push(width as u8);
     if let [index] = indices {
         varint((values as u64) << 1, page);
         return page.extend_from_slice(&index.to_le_bytes()[..width.div_ceil(8) as usize]);
     }
-    // Groups of eight, of which the last is filled with zeros; packed by 32 here, and cut.
+    // The format packs groups of eight values and fills the last group with zeros. `pack` takes
+    // 32 values, so the rest is cut off below.
     let groups = indices.len().div_ceil(8);
     varint(((groups as u64) << 1) | 1, page);
     let end = page.len() + groups * width as usize;
@@ -104,11 +107,13 @@ fn pack(values: &[u64], width: u32, page: &mut Vec<u8>) {
             words[word % PART] = bits;
             word += 1;
             used -= u64::BITS;
-            // What did not fit; all of it did where nothing is left over.
+            // The value may have crossed the border of a word. Its upper bits begin the next
+            // word; a shift by 64 means that nothing is left over.
             bits = value.checked_shr(width - used).unwrap_or(0);
         }
     }
-    // 32 values are a multiple of 32 bits: what is left over is nothing, or half a word.
+    // 32 values of `width` bits are a multiple of 32 bits. An even width fills whole words, and
+    // an odd one leaves half a word.
     for word in &words[..width as usize / 2] {
         page.extend_from_slice(&word.to_le_bytes());
     }

@@ -138,7 +138,8 @@ impl<'a> Reader<'a> {
         file.read(segment.at, &mut self.buffer[..read])?;
         let (words, rows) = match segment.words == segment.rows {
             true => (read, read),
-            // What is read may end in the midst of a row.
+            // The buffer may end in the middle of a row of several words. That row is read
+            // again with the next part.
             false => whole_rows(&self.buffer[..read]),
         };
         // A buffer is longer than any row. So a row that does not end in it lies in a file that

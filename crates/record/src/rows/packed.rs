@@ -66,7 +66,8 @@ impl Stamp {
     /// The row of `request` in one word, if it fits.
     #[inline]
     pub(crate) fn word(self, request: &Request) -> Option<u128> {
-        // An offset that is no whole sector has its odd bits on top after this.
+        // The rotation moves the bits below a sector to the top. One comparison then refuses an
+        // offset that is too large and one that is no whole sector.
         let sectors = request.offset_bytes.rotate_right(SECTOR_BYTES.trailing_zeros());
         (self.length_index() < LONG && sectors >> OFFSET_BITS == 0)
             .then(|| self.0 | (u128::from(sectors) << OFFSET_AT) | ((request.op as u128) << OP_AT))
@@ -266,7 +267,8 @@ impl<'a> Block<'a> {
             row.submit_ns = issue_ns.wrapping_add((second >> LONG_DELAY_AT) as u64);
             return Some((row, at + 2));
         }
-        // A file that was written to by another program may have any index.
+        // A file that was damaged or written by another program may have any index. A length of
+        // zero is better than a panic while rows are recovered.
         row.request.length_bytes = self.lengths.get(length).copied().unwrap_or(0);
         Some((row, at + 1))
     }

@@ -180,7 +180,8 @@ impl Line {
 
     /// The first chunk of a job.
     pub(crate) fn first(&self) -> Vec<u128> {
-        // Where there is no memory for it, one who asks like this ends the program.
+        // A job cannot record without its first chunk. If there is no memory for it, the usual
+        // allocation ends the program.
         self.shared.take().unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS))
     }
 
@@ -195,7 +196,8 @@ impl Line {
             }
             return (chunk.words, false);
         };
-        // There is room for a message about each chunk that may exist.
+        // The channel has room for a message about each chunk that may exist, so it is never
+        // full. `try_send` makes sure that a job never waits here.
         if let Err(TrySendError::Full(message) | TrySendError::Disconnected(message)) =
             sender.try_send(Message::Chunk(chunk))
             && let Message::Chunk(chunk) = message
@@ -231,7 +233,8 @@ impl Spool {
     pub fn create(directory: &Path, head: &Head, jobs: u32) -> io::Result<Spool> {
         let path = directory.join(ROWS_FILE);
         let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        // Where there are no locks (some file systems of networks) nobody can tell that it is in use.
+        // The lock tells `recover` that the run goes on. Some file systems of networks have no
+        // locks, and the run works without.
         let _ = file.try_lock();
         let room = directory.join(ROOM_FILE);
         let begun = keep_room(&room).and_then(|()| file::write_head(&mut file, head));
@@ -254,7 +257,8 @@ impl Spool {
             chunk.clear();
             locked(&shared.empty).push(chunk);
         }
-        // Each job may hand over one more that it had from elsewhere.
+        // A job may begin with a chunk of its own that does not count among the others. The
+        // channel has room for it and for the end.
         let (sender, receiver) = sync_channel(most + jobs as usize + 1);
         let to = Arc::clone(&shared);
         let named = std::thread::Builder::new().name("rows".to_owned());
@@ -333,7 +337,8 @@ fn write(shared: &Shared, receiver: &Receiver<Message>, mut file: File, mut at: 
                 shared.add(chunk.job, segment);
             }
             Some(Err(error)) => {
-                // Half a chunk is none; where not even that can be cut off it does not count either.
+                // A part of the chunk may be in the file, and it is cut off. If that fails,
+                // too, its length and checksum say that it does not count.
                 let _ = file.set_len(at);
                 let mut index = locked(&shared.index);
                 index.error = Some(error);

@@ -59,7 +59,8 @@ struct Held {
 impl Held {
     fn next(&mut self) -> Vec<u128> {
         let next = match self.spare.capacity() {
-            // The first, or of one who does not stop when told to.
+            // There is no spare chunk before the first row, and after a caller that went on
+            // although `must_end` was true. Only the usual allocation is left then.
             0 => Vec::with_capacity(CHUNK_WORDS),
             _ => std::mem::take(&mut self.spare),
         };

@@ -64,7 +64,8 @@ pub struct Reaped<'a> {
 impl<'a> Reaped<'a> {
     #[inline]
     pub(super) fn new(tape: &'a mut Tape, now_ns: u64) -> Reaped<'a> {
-        // A job may hear late that the window began; what it reaped then counts as its start.
+        // A job may learn late that the window began. What it reaped before that counts at the
+        // start, because the series has no earlier place.
         let start_ns = if tape.start_ns == u64::MAX { 0 } else { tape.start_ns };
         Reaped {
             now_ns,
