@@ -144,6 +144,10 @@ const fn action(usage: &'static [u8], access: Access, operation: Operation) -> C
 
 const MAINTENANCE: u8 = opcode::MAINTENANCE_IN;
 const SERVICE_IN: u8 = opcode::SERVICE_ACTION_IN_16;
+const CAPACITY: u8 = service_action_in::READ_CAPACITY_16;
+const LBA_STATUS: u8 = service_action_in::GET_LBA_STATUS;
+const CODES: u8 = maintenance_in::REPORT_SUPPORTED_OPERATION_CODES;
+const FUNCTIONS: u8 = maintenance_in::REPORT_SUPPORTED_TASK_MANAGEMENT_FUNCTIONS;
 const PR_IN: u8 = opcode::PERSISTENT_RESERVE_IN;
 const SANITIZE: u8 = opcode::SANITIZE;
 const PR_OUT: u8 = opcode::PERSISTENT_RESERVE_OUT;
@@ -156,6 +160,21 @@ const V: u8 = 0x16;
 const I: u8 = 0xa0;
 /// GROUP NUMBER.
 const G: u8 = 0x3f;
+
+/// Usage data of a command with a logical block address, GROUP NUMBER and a number of blocks.
+const fn blocks_10(opcode: u8, flags: u8) -> [u8; 10] {
+    [opcode, flags, F, F, F, F, G, F, F, 0]
+}
+
+/// The same in 12 bytes.
+const fn blocks_12(opcode: u8, flags: u8) -> [u8; 12] {
+    [opcode, flags, F, F, F, F, F, F, F, F, G, 0]
+}
+
+/// The same in 16 bytes.
+const fn blocks_16(opcode: u8, flags: u8) -> [u8; 16] {
+    [opcode, flags, F, F, F, F, F, F, F, F, F, F, F, F, G, 0]
+}
 
 /// All commands, by operation code, then service action.
 pub(crate) static COMMANDS: &[Command] = {
@@ -175,14 +194,14 @@ pub(crate) static COMMANDS: &[Command] = {
         row(&[opcode::START_STOP_UNIT, 1, 0, 0x0f, 0xf7, 0], Start, O::StartStopUnit),
         row(&[opcode::SEND_DIAGNOSTIC, 0x17, 0, 0, 0, 0], Write, O::SendDiagnostic),
         row(&[opcode::READ_CAPACITY_10, 0, F, F, F, F, 0, 0, 1, 0], Free, O::ReadCapacity10),
-        row(&[opcode::READ_10, D, F, F, F, F, G, F, F, 0], Read, O::Read),
-        row(&[opcode::WRITE_10, D, F, F, F, F, G, F, F, 0], Write, O::Write),
-        row(&[opcode::WRITE_AND_VERIFY_10, V, F, F, F, F, G, F, F, 0], Write, O::WriteAndVerify),
-        row(&[opcode::VERIFY_10, V, F, F, F, F, G, F, F, 0], Read, O::Verify),
-        row(&[opcode::PRE_FETCH_10, 2, F, F, F, F, G, F, F, 0], Read, O::PreFetch),
-        row(&[opcode::SYNCHRONIZE_CACHE_10, 6, F, F, F, F, G, F, F, 0], Write, O::SynchronizeCache),
+        row(&blocks_10(opcode::READ_10, D), Read, O::Read),
+        row(&blocks_10(opcode::WRITE_10, D), Write, O::Write),
+        row(&blocks_10(opcode::WRITE_AND_VERIFY_10, V), Write, O::WriteAndVerify),
+        row(&blocks_10(opcode::VERIFY_10, V), Read, O::Verify),
+        row(&blocks_10(opcode::PRE_FETCH_10, 2), Read, O::PreFetch),
+        row(&blocks_10(opcode::SYNCHRONIZE_CACHE_10, 6), Write, O::SynchronizeCache),
         row(&[opcode::READ_DEFECT_DATA_10, 0, 0x1f, 0, 0, 0, 0, F, F, 0], Read, O::ReadDefectData),
-        row(&[opcode::WRITE_SAME_10, 8, F, F, F, F, G, F, F, 0], Write, O::WriteSame),
+        row(&blocks_10(opcode::WRITE_SAME_10, 8), Write, O::WriteSame),
         row(&[opcode::UNMAP, 0, 0, 0, 0, 0, G, F, F, 0], Write, O::Unmap),
         action(&[SANITIZE, I | 0x01, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
         action(&[SANITIZE, I | 0x02, 0, 0, 0, 0, 0, F, F, 0], Write, O::Sanitize),
@@ -204,124 +223,44 @@ pub(crate) static COMMANDS: &[Command] = {
         action(&[PR_OUT, 4, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
         action(&[PR_OUT, 5, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
         action(&[PR_OUT, 6, F, 0, 0, F, F, F, F, 0], Persistent, O::PersistentReserveOut),
-        row(&[opcode::READ_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),
+        row(&blocks_16(opcode::READ_16, D), Read, O::Read),
         row(
             &[opcode::COMPARE_AND_WRITE, D, F, F, F, F, F, F, F, F, 0, 0, 0, F, G, 0],
             Write,
             O::CompareAndWrite,
         ),
-        row(&[opcode::WRITE_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Write, O::Write),
-        row(&[opcode::ORWRITE_16, D, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Write, O::OrWrite),
-        row(
-            &[opcode::WRITE_AND_VERIFY_16, V, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
-            Write,
-            O::WriteAndVerify,
-        ),
-        row(&[opcode::VERIFY_16, V, F, F, F, F, F, F, F, F, F, F, F, F, G, 0], Read, O::Verify),
-        row(
-            &[opcode::PRE_FETCH_16, 2, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
-            Read,
-            O::PreFetch,
-        ),
-        row(
-            &[opcode::SYNCHRONIZE_CACHE_16, 6, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
-            Write,
-            O::SynchronizeCache,
-        ),
-        row(
-            &[opcode::WRITE_SAME_16, 9, F, F, F, F, F, F, F, F, F, F, F, F, G, 0],
-            Write,
-            O::WriteSame,
-        ),
+        row(&blocks_16(opcode::WRITE_16, D), Write, O::Write),
+        row(&blocks_16(opcode::ORWRITE_16, D), Write, O::OrWrite),
+        row(&blocks_16(opcode::WRITE_AND_VERIFY_16, V), Write, O::WriteAndVerify),
+        row(&blocks_16(opcode::VERIFY_16, V), Read, O::Verify),
+        row(&blocks_16(opcode::PRE_FETCH_16, 2), Read, O::PreFetch),
+        row(&blocks_16(opcode::SYNCHRONIZE_CACHE_16, 6), Write, O::SynchronizeCache),
+        row(&blocks_16(opcode::WRITE_SAME_16, 9), Write, O::WriteSame),
         action(
-            &[
-                SERVICE_IN,
-                service_action_in::READ_CAPACITY_16,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                1,
-                0,
-            ],
+            &[SERVICE_IN, CAPACITY, F, F, F, F, F, F, F, F, F, F, F, F, 1, 0],
             Free,
             O::ReadCapacity16,
         ),
         action(
-            &[
-                SERVICE_IN,
-                service_action_in::GET_LBA_STATUS,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                0,
-                0,
-            ],
+            &[SERVICE_IN, LBA_STATUS, F, F, F, F, F, F, F, F, F, F, F, F, 0, 0],
             Read,
             O::GetLbaStatus,
         ),
         row(&[opcode::REPORT_LUNS, 0, F, 0, 0, 0, F, F, F, F, 0, 0], Free, O::ReportLuns),
         action(
-            &[
-                MAINTENANCE,
-                maintenance_in::REPORT_SUPPORTED_OPERATION_CODES,
-                0x87,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                F,
-                0,
-                0,
-            ],
+            &[MAINTENANCE, CODES, 0x87, F, F, F, F, F, F, F, 0, 0],
             Read,
             O::ReportOperationCodes,
         ),
         action(
-            &[
-                MAINTENANCE,
-                maintenance_in::REPORT_SUPPORTED_TASK_MANAGEMENT_FUNCTIONS,
-                0x80,
-                0,
-                0,
-                0,
-                F,
-                F,
-                F,
-                F,
-                0,
-                0,
-            ],
+            &[MAINTENANCE, FUNCTIONS, 0x80, 0, 0, 0, F, F, F, F, 0, 0],
             Read,
             O::ReportTaskManagement,
         ),
-        row(&[opcode::READ_12, D, F, F, F, F, F, F, F, F, G, 0], Read, O::Read),
-        row(&[opcode::WRITE_12, D, F, F, F, F, F, F, F, F, G, 0], Write, O::Write),
-        row(
-            &[opcode::WRITE_AND_VERIFY_12, V, F, F, F, F, F, F, F, F, G, 0],
-            Write,
-            O::WriteAndVerify,
-        ),
-        row(&[opcode::VERIFY_12, V, F, F, F, F, F, F, F, F, G, 0], Read, O::Verify),
+        row(&blocks_12(opcode::READ_12, D), Read, O::Read),
+        row(&blocks_12(opcode::WRITE_12, D), Write, O::Write),
+        row(&blocks_12(opcode::WRITE_AND_VERIFY_12, V), Write, O::WriteAndVerify),
+        row(&blocks_12(opcode::VERIFY_12, V), Read, O::Verify),
         row(
             &[opcode::READ_DEFECT_DATA_12, 0x1f, F, F, F, F, F, F, F, F, 0, 0],
             Read,
