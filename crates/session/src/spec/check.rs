@@ -6,8 +6,11 @@ use ssdyno_block::units::Span;
 use super::{HostSpec, RealSpec, RunSpec, SPEC_VERSION, TraceSpec, given};
 use crate::failure::Failure;
 
-/// A complaint, where it applies: whether it does, the key, what is wrong, what to do.
-type Complaint = (bool, &'static str, String, &'static str);
+/// A complaint, where it applies: whether it does, the key, what is wrong after its name, what to do.
+type Complaint = (bool, &'static str, &'static str, &'static str);
+
+const MORE: &str = "must be greater than zero";
+const RANGE: &str = "is out of range";
 
 impl RunSpec {
     /// Refuses values out of range and keys that exclude each other.
@@ -25,12 +28,12 @@ impl RunSpec {
         self.trace.check()?;
         self.host.check()?;
         self.real.check()?;
-        let needs = |key: &str| format!("`{key}` is for targets that may be written to");
+        let needs = "is for targets that may be written to";
         let (allowed, write) = (self.write.allowed, &self.write);
         let help = "add `write.allowed`, or leave it out";
         refuse([
-            (!allowed && !write.destroy.is_empty(), "write.destroy", needs("write.destroy"), help),
-            (!allowed && write.overwrite, "write.overwrite", needs("write.overwrite"), help),
+            (!allowed && !write.destroy.is_empty(), "write.destroy", needs, help),
+            (!allowed && write.overwrite, "write.overwrite", needs, help),
         ])
     }
 
@@ -46,11 +49,14 @@ impl RunSpec {
             }
         }
         let both = self.duration.is_some() && self.requests.is_some();
-        let what = "`for` and `requests` exclude each other".to_owned();
+        if both {
+            return Err(Failure::usage("`for` and `requests` exclude each other")
+                .with_help("leave one of the two out")
+                .with_key("requests"));
+        }
         refuse([
-            (both, "requests", what, "leave one of the two out"),
-            (is_zero(self.duration), "for", more("for"), "write a time above zero, such as 10s"),
-            (self.requests == Some(0), "requests", more("requests"), "write 1 or more"),
+            (is_zero(self.duration), "for", MORE, "write a time above zero, such as 10s"),
+            (self.requests == Some(0), "requests", MORE, "write 1 or more"),
         ])
     }
 }
@@ -58,11 +64,11 @@ impl RunSpec {
 impl TraceSpec {
     fn check(&self) -> Result<(), Failure> {
         refuse([
-            (self.depth == Some(0), "trace.depth", more("trace.depth"), "write 1 or more"),
+            (self.depth == Some(0), "trace.depth", MORE, "write 1 or more"),
             (
                 self.slot.is_some_and(|slot| slot.0 == 0),
                 "trace.slot",
-                more("trace.slot"),
+                MORE,
                 "write a size above zero, such as 100GiB",
             ),
         ])
@@ -76,33 +82,27 @@ pub fn is_time_limit(limit: Time) -> bool {
 
 impl HostSpec {
     fn check(&self) -> Result<(), Failure> {
-        let range = |key: &str| format!("`{key}` is out of range");
         let limit = self.time_limit.is_some_and(|limit| !is_time_limit(limit.0));
         refuse([
-            (self.cores == Some(0), "host.cores", more("host.cores"), "write 1 or more"),
+            (self.cores == Some(0), "host.cores", MORE, "write 1 or more"),
             (
                 self.classes.iter().any(|class| *class > 3),
                 "host.classes",
-                range("host.classes"),
+                RANGE,
                 "write classes from 0 (served first) to 3",
             ),
             (
                 self.power_state.is_some_and(|state| state > 31),
                 "host.power_state",
-                range("host.power_state"),
+                RANGE,
                 "write a state from 0 to 31",
             ),
-            (
-                self.namespaces.contains(&0),
-                "host.namespaces",
-                range("host.namespaces"),
-                "namespaces count from 1",
-            ),
-            (limit, "host.time_limit", range("host.time_limit"), "write a time of 1ms to 1h"),
+            (self.namespaces.contains(&0), "host.namespaces", RANGE, "namespaces count from 1"),
+            (limit, "host.time_limit", RANGE, "write a time of 1ms to 1h"),
             (
                 self.retries.is_some_and(|retries| retries > 1000),
                 "host.retries",
-                range("host.retries"),
+                RANGE,
                 "write 1000 at most",
             ),
         ])
@@ -111,43 +111,37 @@ impl HostSpec {
 
 impl RealSpec {
     fn check(&self) -> Result<(), Failure> {
-        let with = |key: &str, other: &str| format!("`{key}` excludes `{other}`");
         let tuned = self.method.is_some()
             || self.batch.is_some()
             || self.submit.is_some()
             || self.wait.is_some();
         let one = "leave one of the two out";
         refuse([
-            (self.jobs == Some(0), "real.jobs", more("real.jobs"), "write 1 or more"),
-            (is_zero(self.timeout), "real.timeout", more("real.timeout"), "write such as 30s"),
+            (self.jobs == Some(0), "real.jobs", MORE, "write 1 or more"),
+            (is_zero(self.timeout), "real.timeout", MORE, "write such as 30s"),
             (
                 is_zero(self.probe_interval),
                 "real.probe_interval",
-                more("real.probe_interval"),
+                MORE,
                 "write such as 100ms, or use real.no_probes",
             ),
-            (
-                self.buffered && self.iopoll,
-                "real.iopoll",
-                with("real.iopoll", "real.buffered"),
-                one,
-            ),
+            (self.buffered && self.iopoll, "real.iopoll", "excludes `real.buffered`", one),
             (
                 self.wait.is_some() && self.iopoll,
                 "real.wait",
-                with("real.wait", "real.iopoll"),
+                "excludes `real.iopoll`",
                 "leave one of the two out: with iopoll the kernel spins",
             ),
             (
                 self.no_probes && self.probe_interval.is_some(),
                 "real.probe_interval",
-                with("real.probe_interval", "real.no_probes"),
+                "excludes `real.no_probes`",
                 one,
             ),
             (
                 self.tune && tuned,
                 "real.tune",
-                with("real.tune", "method, batch, submit and wait"),
+                "excludes `method, batch, submit and wait`",
                 "leave it out, or those that it searches for",
             ),
         ])
@@ -157,12 +151,10 @@ impl RealSpec {
 fn refuse<const N: usize>(complaints: [Complaint; N]) -> Result<(), Failure> {
     match complaints.into_iter().find(|(applies, ..)| *applies) {
         None => Ok(()),
-        Some((_, key, what, help)) => Err(Failure::usage(what).with_help(help).with_key(key)),
+        Some((_, key, what, help)) => {
+            Err(Failure::usage(format!("`{key}` {what}")).with_help(help).with_key(key))
+        }
     }
-}
-
-fn more(key: &str) -> String {
-    format!("`{key}` must be greater than zero")
 }
 
 fn is_zero(span: Option<Span>) -> bool {
