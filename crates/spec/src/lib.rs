@@ -11,6 +11,31 @@
 
 #![no_std]
 
+/// Structures as they are on the wire: in C's order, without padding or alignment, to be read from any bytes and
+/// written as bytes. `pub struct Name = 64 { … }` has 64 bytes, or is refused.
+macro_rules! wire {
+    ($(
+        $(#[$meta:meta])*
+        pub struct $name:ident $(= $bytes:tt)? {
+            $($(#[$doc:meta])* pub $field:ident: $type:ty,)*
+        }
+    )*) => {
+        $(
+            $(#[$meta])*
+            #[derive(
+                Clone, Copy, PartialEq, Eq, Debug, ::zerocopy::FromBytes, ::zerocopy::IntoBytes,
+                ::zerocopy::KnownLayout, ::zerocopy::Immutable, ::zerocopy::Unaligned,
+            )]
+            #[repr(C)]
+            pub struct $name {
+                $($(#[$doc])* pub $field: $type,)*
+            }
+
+            $(const _: () = assert!(size_of::<$name>() == $bytes);)?
+        )*
+    };
+}
+
 pub mod iscsi;
 pub mod nbd;
 pub mod nvme;

@@ -20,7 +20,6 @@
 //! [`RingFault::BadBlock`].
 
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Vendor identifier in configuration space: Xilinx, whose board the paper's card is.
 pub const VENDOR: u16 = 0x10ee;
@@ -227,37 +226,34 @@ impl ErrorKind {
     }
 }
 
-/// A descriptor: 32 bytes (S0-11; the size is assumed, S0-52).
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
-#[repr(C)]
-pub struct Descriptor {
-    /// [`OWNER_DEVICE`], [`RESPONSE_FLAG`], [`RingCommandKind`] in bits 3:2, [`URGENT`].
-    pub control: U32,
-    /// [`STATUS_SUCCESS`] or [`STATUS_ERROR`]; valid in a response.
-    pub status: u8,
-    /// An [`ErrorKind`]; valid in a response with [`STATUS_ERROR`].
-    pub error: u8,
-    /// First sector of the page that the command means, 0 to 7. The whole page crosses the link,
-    /// padded (S0-3); sectors outside the range are neither stored nor valid.
-    pub first_sector: u8,
-    /// Sectors that the command means, 1 to 8; 0 in trims and flushes.
-    pub sectors: u8,
-    /// Address of the page in host memory; 0 in trims and flushes.
-    pub host_address: U64,
-    /// Offset of the page on the medium, in bytes; a multiple of [`PAGE_BYTES`].
-    pub device_offset: U64,
-    /// Pages: 1 in reads and writes, any number in trims, 0 in flushes.
-    pub pages: U32,
-    /// Number of the descriptor: how many were written before it, modulo 2^32. A response repeats it.
-    pub number: U32,
+wire! {
+    /// A descriptor: 32 bytes (S0-11; the size is assumed, S0-52).
+    #[derive(Default)]
+    pub struct Descriptor = (DESCRIPTOR_BYTES as usize) {
+        /// [`OWNER_DEVICE`], [`RESPONSE_FLAG`], [`RingCommandKind`] in bits 3:2, [`URGENT`].
+        pub control: U32,
+        /// [`STATUS_SUCCESS`] or [`STATUS_ERROR`]; valid in a response.
+        pub status: u8,
+        /// An [`ErrorKind`]; valid in a response with [`STATUS_ERROR`].
+        pub error: u8,
+        /// First sector of the page that the command means, 0 to 7. The whole page crosses the link,
+        /// padded (S0-3); sectors outside the range are neither stored nor valid.
+        pub first_sector: u8,
+        /// Sectors that the command means, 1 to 8; 0 in trims and flushes.
+        pub sectors: u8,
+        /// Address of the page in host memory; 0 in trims and flushes.
+        pub host_address: U64,
+        /// Offset of the page on the medium, in bytes; a multiple of [`PAGE_BYTES`].
+        pub device_offset: U64,
+        /// Pages: 1 in reads and writes, any number in trims, 0 in flushes.
+        pub pages: U32,
+        /// Number of the descriptor: how many were written before it, modulo 2^32. A response repeats it.
+        pub number: U32,
+    }
 }
 
 /// Size of a descriptor, in bytes.
 pub const DESCRIPTOR_BYTES: u32 = 32;
-
-const _: () = assert!(size_of::<Descriptor>() == DESCRIPTOR_BYTES as usize);
 
 impl Descriptor {
     /// True if it belongs to the card.

@@ -9,7 +9,6 @@
 //! of its first byte.
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Commands, [`VfioUserHeader::command`] (section *Commands*).
 pub mod command {
@@ -41,32 +40,21 @@ pub mod command {
     pub const DEVICE_RESET: u16 = 13;
 }
 
-/// What every message begins with (section *Header*): 16 bytes.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct VfioUserHeader {
-    /// A reply carries that of its command.
-    pub message_id: U16,
-    /// One of [`command`].
-    pub command: U16,
-    /// Size of the message with this header, in bytes.
-    pub message_bytes: U32,
-    /// `FLAG_…`.
-    pub flags: U32,
-    /// A number of errno(3), in a reply with [`FLAG_ERROR`].
-    pub error: U32,
+wire! {
+    /// What every message begins with (section *Header*): 16 bytes.
+    #[derive(Default)]
+    pub struct VfioUserHeader {
+        /// A reply carries that of its command.
+        pub message_id: U16,
+        /// One of [`command`].
+        pub command: U16,
+        /// Size of the message with this header, in bytes.
+        pub message_bytes: U32,
+        /// `FLAG_…`.
+        pub flags: U32,
+        /// A number of errno(3), in a reply with [`FLAG_ERROR`].
+        pub error: U32,
+    }
 }
 
 /// Size of a [`VfioUserHeader`], in bytes.
@@ -80,54 +68,30 @@ pub const FLAG_NO_REPLY: u32 = 1 << 4;
 /// [`VfioUserHeader::flags`]: a reply says what went wrong, and nothing else.
 pub const FLAG_ERROR: u32 = 1 << 5;
 
-/// Begins [`command::VERSION`] and its reply; JSON that ends with a zero byte follows.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct VfioUserVersion {
-    /// Both sides must have the same.
-    pub major: U16,
-    /// The lower one of both counts.
-    pub minor: U16,
-}
+wire! {
+    /// Begins [`command::VERSION`] and its reply; JSON that ends with a zero byte follows.
+    #[derive(Default)]
+    pub struct VfioUserVersion {
+        /// Both sides must have the same.
+        pub major: U16,
+        /// The lower one of both counts.
+        pub minor: U16,
+    }
 
-/// [`command::DMA_MAP`].
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct DmaMap {
-    /// Size of this, in bytes.
-    pub argument_bytes: U32,
-    /// `DMA_…`.
-    pub flags: U32,
-    /// Where in the file it begins, in bytes.
-    pub offset: U64,
-    /// Where the device finds it.
-    pub address: U64,
-    /// Its size, in bytes.
-    pub bytes: U64,
+    /// [`command::DMA_MAP`].
+    #[derive(Default)]
+    pub struct DmaMap {
+        /// Size of this, in bytes.
+        pub argument_bytes: U32,
+        /// `DMA_…`.
+        pub flags: U32,
+        /// Where in the file it begins, in bytes.
+        pub offset: U64,
+        /// Where the device finds it.
+        pub address: U64,
+        /// Its size, in bytes.
+        pub bytes: U64,
+    }
 }
 
 /// [`DmaMap::flags`]: the device may read.
@@ -135,30 +99,19 @@ pub const DMA_READABLE: u32 = 1 << 0;
 /// [`DmaMap::flags`]: the device may write.
 pub const DMA_WRITABLE: u32 = 1 << 1;
 
-/// [`command::DMA_UNMAP`] and its reply.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct DmaUnmap {
-    /// Size of this, in bytes.
-    pub argument_bytes: U32,
-    /// `UNMAP_…`.
-    pub flags: U32,
-    /// Where the device found it.
-    pub address: U64,
-    /// Its size, in bytes.
-    pub bytes: U64,
+wire! {
+    /// [`command::DMA_UNMAP`] and its reply.
+    #[derive(Default)]
+    pub struct DmaUnmap {
+        /// Size of this, in bytes.
+        pub argument_bytes: U32,
+        /// `UNMAP_…`.
+        pub flags: U32,
+        /// Where the device found it.
+        pub address: U64,
+        /// Its size, in bytes.
+        pub bytes: U64,
+    }
 }
 
 /// [`DmaUnmap::flags`]: which pages were written is wanted, too.
@@ -166,30 +119,19 @@ pub const UNMAP_DIRTY_BITMAP: u32 = 1 << 0;
 /// [`DmaUnmap::flags`]: everything; address and size are 0.
 pub const UNMAP_ALL: u32 = 1 << 1;
 
-/// [`command::DEVICE_GET_INFO`] and its reply.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct DeviceInfo {
-    /// Size of this, in bytes.
-    pub argument_bytes: U32,
-    /// `DEVICE_…`.
-    pub flags: U32,
-    /// Regions.
-    pub regions: U32,
-    /// Kinds of interrupts.
-    pub interrupts: U32,
+wire! {
+    /// [`command::DEVICE_GET_INFO`] and its reply.
+    #[derive(Default)]
+    pub struct DeviceInfo {
+        /// Size of this, in bytes.
+        pub argument_bytes: U32,
+        /// `DEVICE_…`.
+        pub flags: U32,
+        /// Regions.
+        pub regions: U32,
+        /// Kinds of interrupts.
+        pub interrupts: U32,
+    }
 }
 
 /// [`DeviceInfo::flags`]: it can be reset.
@@ -197,34 +139,23 @@ pub const DEVICE_RESETS: u32 = 1 << 0;
 /// [`DeviceInfo::flags`]: a PCI function.
 pub const DEVICE_PCI: u32 = 1 << 1;
 
-/// [`command::DEVICE_GET_REGION_INFO`] and its reply; capabilities may follow.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct RegionInfo {
-    /// Size of this and of the capabilities, in bytes.
-    pub argument_bytes: U32,
-    /// `REGION_…`.
-    pub flags: U32,
-    /// Which one: 0 to 5 a base address register, or [`REGION_CONFIG`].
-    pub index: U32,
-    /// Where the capabilities begin, from the start of this; 0: there are none.
-    pub capabilities: U32,
-    /// Its size, in bytes; 0: there is none.
-    pub bytes: U64,
-    /// Where it begins in the file that came with it.
-    pub offset: U64,
+wire! {
+    /// [`command::DEVICE_GET_REGION_INFO`] and its reply; capabilities may follow.
+    #[derive(Default)]
+    pub struct RegionInfo {
+        /// Size of this and of the capabilities, in bytes.
+        pub argument_bytes: U32,
+        /// `REGION_…`.
+        pub flags: U32,
+        /// Which one: 0 to 5 a base address register, or [`REGION_CONFIG`].
+        pub index: U32,
+        /// Where the capabilities begin, from the start of this; 0: there are none.
+        pub capabilities: U32,
+        /// Its size, in bytes; 0: there is none.
+        pub bytes: U64,
+        /// Where it begins in the file that came with it.
+        pub offset: U64,
+    }
 }
 
 /// [`RegionInfo::flags`]: may be read.
@@ -238,30 +169,19 @@ pub const REGION_CONFIG: u32 = 7;
 /// Regions of a PCI function, with the expansion ROM (6) and VGA (8).
 pub const REGIONS: u32 = 9;
 
-/// [`command::DEVICE_GET_IRQ_INFO`] and its reply.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct InterruptInfo {
-    /// Size of this, in bytes.
-    pub argument_bytes: U32,
-    /// `INTERRUPT_…`.
-    pub flags: U32,
-    /// Which kind: [`PIN`], [`MSI`], [`MSIX`].
-    pub index: U32,
-    /// How many.
-    pub count: U32,
+wire! {
+    /// [`command::DEVICE_GET_IRQ_INFO`] and its reply.
+    #[derive(Default)]
+    pub struct InterruptInfo {
+        /// Size of this, in bytes.
+        pub argument_bytes: U32,
+        /// `INTERRUPT_…`.
+        pub flags: U32,
+        /// Which kind: [`PIN`], [`MSI`], [`MSIX`].
+        pub index: U32,
+        /// How many.
+        pub count: U32,
+    }
 }
 
 /// The pin.
@@ -281,32 +201,21 @@ pub const INTERRUPT_AUTOMASKED: u32 = 1 << 2;
 /// [`InterruptInfo::flags`]: all are set together.
 pub const INTERRUPT_NO_RESIZE: u32 = 1 << 3;
 
-/// [`command::DEVICE_SET_IRQS`]; bytes of data may follow, and eventfds come with it.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct SetInterrupts {
-    /// Size of this and of the data, in bytes.
-    pub argument_bytes: U32,
-    /// One of `SET_DATA_…` and one of `SET_ACTION_…`.
-    pub flags: U32,
-    /// Which kind.
-    pub index: U32,
-    /// The first.
-    pub start: U32,
-    /// How many.
-    pub count: U32,
+wire! {
+    /// [`command::DEVICE_SET_IRQS`]; bytes of data may follow, and eventfds come with it.
+    #[derive(Default)]
+    pub struct SetInterrupts {
+        /// Size of this and of the data, in bytes.
+        pub argument_bytes: U32,
+        /// One of `SET_DATA_…` and one of `SET_ACTION_…`.
+        pub flags: U32,
+        /// Which kind.
+        pub index: U32,
+        /// The first.
+        pub start: U32,
+        /// How many.
+        pub count: U32,
+    }
 }
 
 /// [`SetInterrupts::flags`]: it is for all of them.
@@ -327,29 +236,18 @@ pub const SET_ACTION_TRIGGER: u32 = 1 << 5;
 /// [`SetInterrupts::flags`]: bits that say what is to be done.
 pub const SET_ACTION: u32 = 7 << 3;
 
-/// Begins [`command::REGION_READ`], [`command::REGION_WRITE`] and their replies; data follows the reply
-/// of a read and the command of a write.
-#[derive(
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Debug,
-    Default,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct RegionAccess {
-    /// Where in the region, in bytes.
-    pub offset: U64,
-    /// Which one.
-    pub region: U32,
-    /// Bytes of data.
-    pub count: U32,
+wire! {
+    /// Begins [`command::REGION_READ`], [`command::REGION_WRITE`] and their replies; data follows the reply
+    /// of a read and the command of a write.
+    #[derive(Default)]
+    pub struct RegionAccess {
+        /// Where in the region, in bytes.
+        pub offset: U64,
+        /// Which one.
+        pub region: U32,
+        /// Bytes of data.
+        pub count: U32,
+    }
 }
 
 #[cfg(test)]

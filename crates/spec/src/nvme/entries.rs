@@ -1,71 +1,62 @@
 //! Queue entries (base 2.0c, clauses 3.3.3.1 and 3.3.3.2).
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::NvmeStatus;
 
-/// A submission queue entry: 64 bytes (base 2.0c, figure 88).
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
-#[repr(C)]
-pub struct SubmissionEntry {
-    /// What to do: [`admin`] or [`nvm`].
-    pub opcode: u8,
-    /// Bits 1:0 fused operation, bits 7:6 PRP (0) or SGL.
-    pub flags: u8,
-    /// Command identifier: unique among the outstanding commands of the queue.
-    pub command_id: U16,
-    /// Namespace, from 1; 0xffff_ffff means all.
-    pub namespace_id: U32,
-    /// Command dword 2.
-    pub dword2: U32,
-    /// Command dword 3.
-    pub dword3: U32,
-    /// Metadata pointer.
-    pub metadata: U64,
-    /// First physical region page entry: may have an offset in the page, in whole dwords.
-    pub prp1: U64,
-    /// Second page, or the list of pages.
-    pub prp2: U64,
-    /// Command dword 10.
-    pub dword10: U32,
-    /// Command dword 11.
-    pub dword11: U32,
-    /// Command dword 12.
-    pub dword12: U32,
-    /// Command dword 13.
-    pub dword13: U32,
-    /// Command dword 14.
-    pub dword14: U32,
-    /// Command dword 15.
-    pub dword15: U32,
+wire! {
+    /// A submission queue entry: 64 bytes (base 2.0c, figure 88).
+    #[derive(Default)]
+    pub struct SubmissionEntry = 64 {
+        /// What to do: [`admin`] or [`nvm`].
+        pub opcode: u8,
+        /// Bits 1:0 fused operation, bits 7:6 PRP (0) or SGL.
+        pub flags: u8,
+        /// Command identifier: unique among the outstanding commands of the queue.
+        pub command_id: U16,
+        /// Namespace, from 1; 0xffff_ffff means all.
+        pub namespace_id: U32,
+        /// Command dword 2.
+        pub dword2: U32,
+        /// Command dword 3.
+        pub dword3: U32,
+        /// Metadata pointer.
+        pub metadata: U64,
+        /// First physical region page entry: may have an offset in the page, in whole dwords.
+        pub prp1: U64,
+        /// Second page, or the list of pages.
+        pub prp2: U64,
+        /// Command dword 10.
+        pub dword10: U32,
+        /// Command dword 11.
+        pub dword11: U32,
+        /// Command dword 12.
+        pub dword12: U32,
+        /// Command dword 13.
+        pub dword13: U32,
+        /// Command dword 14.
+        pub dword14: U32,
+        /// Command dword 15.
+        pub dword15: U32,
+    }
+
+    /// A completion queue entry: 16 bytes (base 2.0c, figure 90).
+    #[derive(Default)]
+    pub struct CompletionEntry = 16 {
+        /// Command specific.
+        pub dword0: U32,
+        /// Command specific (reserved in 1.x).
+        pub dword1: U32,
+        /// How far the controller has taken entries from the submission queue.
+        pub submission_head: U16,
+        /// The queue of the command.
+        pub submission_queue: U16,
+        /// The command.
+        pub command_id: U16,
+        /// Bit 0 phase tag, bits 15:1 status field.
+        pub status_and_phase: U16,
+    }
 }
-
-const _: () = assert!(size_of::<SubmissionEntry>() == 64);
-
-/// A completion queue entry: 16 bytes (base 2.0c, figure 90).
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
-#[repr(C)]
-pub struct CompletionEntry {
-    /// Command specific.
-    pub dword0: U32,
-    /// Command specific (reserved in 1.x).
-    pub dword1: U32,
-    /// How far the controller has taken entries from the submission queue.
-    pub submission_head: U16,
-    /// The queue of the command.
-    pub submission_queue: U16,
-    /// The command.
-    pub command_id: U16,
-    /// Bit 0 phase tag, bits 15:1 status field.
-    pub status_and_phase: U16,
-}
-
-const _: () = assert!(size_of::<CompletionEntry>() == 16);
 
 impl CompletionEntry {
     /// Bytes before the last dword, the one that holds the phase tag.

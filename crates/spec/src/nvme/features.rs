@@ -1,7 +1,6 @@
 //! Features, asynchronous events and command data (base 2.0c, clauses 5.2, 5.27; NVM 1.0c, 3.2.3).
 
 use zerocopy::little_endian::{U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Feature identifiers, command dword 10 bits 7:0 (base 2.0c, figure 317; NVM 1.0c, figure 84).
 pub mod feature {
@@ -50,17 +49,16 @@ pub mod select {
     pub const CAPABILITIES: u8 = 3;
 }
 
-/// An entry of the autonomous power state table (base 2.0c, figure 330): bits 7:3 the state to go
-/// to, bits 31:8 the time of idleness before it, in milliseconds; all zero: stay.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
-#[repr(C)]
-pub struct AutonomousTransition {
-    /// Bits 7:3 ITPS, 31:8 ITPT.
-    pub target_and_time: U32,
-    /// Reserved.
-    pub reserved: U32,
+wire! {
+    /// An entry of the autonomous power state table (base 2.0c, figure 330): bits 7:3 the state to go
+    /// to, bits 31:8 the time of idleness before it, in milliseconds; all zero: stay.
+    #[derive(Default)]
+    pub struct AutonomousTransition {
+        /// Bits 7:3 ITPS, 31:8 ITPT.
+        pub target_and_time: U32,
+        /// Reserved.
+        pub reserved: U32,
+    }
 }
 
 impl AutonomousTransition {
@@ -79,41 +77,36 @@ impl AutonomousTransition {
     }
 }
 
-/// An entry of LBA Range Type (NVM 1.0c, clause 4.1.3.1): 64 bytes, up to 64 of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct RangeType {
-    /// What uses the range; 0: anything.
-    pub kind: u8,
-    /// Bit 0: it may be overwritten; bit 1: it should be hidden.
-    pub attributes: u8,
-    /// Reserved.
-    pub reserved2: [u8; 14],
-    /// The first block.
-    pub first: U64,
-    /// Blocks, less one.
-    pub blocks: U64,
-    /// A unique identifier.
-    pub guid: [u8; 16],
-    /// Reserved.
-    pub reserved48: [u8; 16],
-}
+wire! {
+    /// An entry of LBA Range Type (NVM 1.0c, clause 4.1.3.1): 64 bytes, up to 64 of them.
+    pub struct RangeType = 64 {
+        /// What uses the range; 0: anything.
+        pub kind: u8,
+        /// Bit 0: it may be overwritten; bit 1: it should be hidden.
+        pub attributes: u8,
+        /// Reserved.
+        pub reserved2: [u8; 14],
+        /// The first block.
+        pub first: U64,
+        /// Blocks, less one.
+        pub blocks: U64,
+        /// A unique identifier.
+        pub guid: [u8; 16],
+        /// Reserved.
+        pub reserved48: [u8; 16],
+    }
 
-const _: () = assert!(size_of::<RangeType>() == 64);
-
-/// A range of Dataset Management (NVM 1.0c, figure 44): 16 bytes, up to 256 in a command.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Debug, Default, FromBytes, IntoBytes, KnownLayout, Immutable,
-)]
-#[repr(C)]
-pub struct DatasetRange {
-    /// Hints: access frequency in bits 3:0, latency 5:4, sequential read 8, write 9, write soon 10,
-    /// size of a command 31:24.
-    pub attributes: U32,
-    /// Blocks.
-    pub blocks: U32,
-    /// The first block.
-    pub first: U64,
+    /// A range of Dataset Management (NVM 1.0c, figure 44): 16 bytes, up to 256 in a command.
+    #[derive(Default)]
+    pub struct DatasetRange {
+        /// Hints: access frequency in bits 3:0, latency 5:4, sequential read 8, write 9, write soon 10,
+        /// size of a command 31:24.
+        pub attributes: U32,
+        /// Blocks.
+        pub blocks: U32,
+        /// The first block.
+        pub first: U64,
+    }
 }
 
 /// Command dword 11 of Dataset Management (NVM 1.0c, figure 43).

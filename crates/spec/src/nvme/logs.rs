@@ -1,7 +1,6 @@
 //! Log pages (base 2.0c, clause 5.16.1).
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Log page identifiers, command dword 10 bits 7:0 (base 2.0c, figure 202).
 pub mod page {
@@ -49,83 +48,78 @@ pub mod effects {
     pub const SCOPE: u32 = 0xfff << 20;
 }
 
-/// An entry of the error log (base 2.0c, figure 206): 64 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct ErrorLogEntry {
-    /// How many errors there were, with this one; 0: the entry is empty.
-    pub count: U64,
-    /// The submission queue of the command; 0xffff: none.
-    pub queue: U16,
-    /// The command; 0xffff: none.
-    pub command: U16,
-    /// The status field in bits 15:1, the phase tag in bit 0.
-    pub status: U16,
-    /// Byte of the command in bits 7:0, its bit in 10:8; 0xffff: not specific.
-    pub location: U16,
-    /// The first block that failed.
-    pub lba: U64,
-    /// The namespace.
-    pub namespace: U32,
-    /// Vendor specific log page with more, 0: none.
-    pub vendor_page: u8,
-    /// TRTYPE: transport of fabrics; 0: none.
-    pub transport: u8,
-    /// Reserved, command and transport specific.
-    pub reserved30: [u8; 34],
+wire! {
+    /// An entry of the error log (base 2.0c, figure 206): 64 bytes.
+    pub struct ErrorLogEntry = 64 {
+        /// How many errors there were, with this one; 0: the entry is empty.
+        pub count: U64,
+        /// The submission queue of the command; 0xffff: none.
+        pub queue: U16,
+        /// The command; 0xffff: none.
+        pub command: U16,
+        /// The status field in bits 15:1, the phase tag in bit 0.
+        pub status: U16,
+        /// Byte of the command in bits 7:0, its bit in 10:8; 0xffff: not specific.
+        pub location: U16,
+        /// The first block that failed.
+        pub lba: U64,
+        /// The namespace.
+        pub namespace: U32,
+        /// Vendor specific log page with more, 0: none.
+        pub vendor_page: u8,
+        /// TRTYPE: transport of fabrics; 0: none.
+        pub transport: u8,
+        /// Reserved, command and transport specific.
+        pub reserved30: [u8; 34],
+    }
+
+    /// SMART / health information (base 2.0c, figure 207): 512 bytes.
+    pub struct SmartLog = 512 {
+        /// Bits: 0 spare, 1 temperature, 2 reliability, 3 read-only, 4 backup of volatile memory.
+        pub critical_warning: u8,
+        /// Temperature, in kelvin (not on a whole word).
+        pub temperature: [u8; 2],
+        /// Spare left, in percent.
+        pub available_spare: u8,
+        /// Spare below which a warning is due, in percent.
+        pub spare_threshold: u8,
+        /// Endurance used, in percent, to 255.
+        pub percentage_used: u8,
+        /// Endurance group summary.
+        pub endurance_group_warning: u8,
+        /// Reserved.
+        pub reserved7: [u8; 25],
+        /// Data read, in thousands of 512 bytes, rounded up.
+        pub data_units_read: U128,
+        /// Data written, in thousands of 512 bytes, rounded up.
+        pub data_units_written: U128,
+        /// Read, Compare and Verify commands.
+        pub host_reads: U128,
+        /// Write commands.
+        pub host_writes: U128,
+        /// Time with I/O commands outstanding, in minutes.
+        pub busy_minutes: U128,
+        /// Power cycles.
+        pub power_cycles: U128,
+        /// Hours with power on.
+        pub power_on_hours: U128,
+        /// Power losses without shutdown.
+        pub unsafe_shutdowns: U128,
+        /// Unrecovered errors of the medium.
+        pub media_errors: U128,
+        /// Entries that the error log has had.
+        pub error_log_entries: U128,
+        /// Time above the warning temperature, in minutes.
+        pub warning_minutes: U32,
+        /// Time above the critical temperature, in minutes.
+        pub critical_minutes: U32,
+        /// Further sensors, in kelvin; 0: not there.
+        pub sensors: [U16; 8],
+        /// Thermal management counters and reserved.
+        pub reserved216: [u8; 296],
+    }
 }
 
-const _: () = assert!(size_of::<ErrorLogEntry>() == 64);
-
-/// SMART / health information (base 2.0c, figure 207): 512 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct SmartLog {
-    /// Bits: 0 spare, 1 temperature, 2 reliability, 3 read-only, 4 backup of volatile memory.
-    pub critical_warning: u8,
-    /// Temperature, in kelvin (not on a whole word).
-    pub temperature: [u8; 2],
-    /// Spare left, in percent.
-    pub available_spare: u8,
-    /// Spare below which a warning is due, in percent.
-    pub spare_threshold: u8,
-    /// Endurance used, in percent, to 255.
-    pub percentage_used: u8,
-    /// Endurance group summary.
-    pub endurance_group_warning: u8,
-    /// Reserved.
-    pub reserved7: [u8; 25],
-    /// Data read, in thousands of 512 bytes, rounded up.
-    pub data_units_read: U128,
-    /// Data written, in thousands of 512 bytes, rounded up.
-    pub data_units_written: U128,
-    /// Read, Compare and Verify commands.
-    pub host_reads: U128,
-    /// Write commands.
-    pub host_writes: U128,
-    /// Time with I/O commands outstanding, in minutes.
-    pub busy_minutes: U128,
-    /// Power cycles.
-    pub power_cycles: U128,
-    /// Hours with power on.
-    pub power_on_hours: U128,
-    /// Power losses without shutdown.
-    pub unsafe_shutdowns: U128,
-    /// Unrecovered errors of the medium.
-    pub media_errors: U128,
-    /// Entries that the error log has had.
-    pub error_log_entries: U128,
-    /// Time above the warning temperature, in minutes.
-    pub warning_minutes: U32,
-    /// Time above the critical temperature, in minutes.
-    pub critical_minutes: U32,
-    /// Further sensors, in kelvin; 0: not there.
-    pub sensors: [U16; 8],
-    /// Thermal management counters and reserved.
-    pub reserved216: [u8; 296],
-}
-
-const _: () = assert!(size_of::<SmartLog>() == 512);
 const _: () = assert!(core::mem::offset_of!(SmartLog, data_units_read) == 32);
 const _: () = assert!(core::mem::offset_of!(SmartLog, warning_minutes) == 192);
 
@@ -136,50 +130,44 @@ impl SmartLog {
     pub const READ_ONLY: u8 = 1 << 3;
 }
 
-/// Firmware slots (base 2.0c, figure 208): 512 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct FirmwareSlotLog {
-    /// AFI: the slot in use in bits 2:0, the one of the next reset in 6:4.
-    pub active: u8,
-    /// Reserved.
-    pub reserved1: [u8; 7],
-    /// FRS1 to FRS7: revisions, ASCII.
-    pub revision: [[u8; 8]; 7],
-    /// Reserved.
-    pub reserved64: [u8; 448],
+wire! {
+    /// Firmware slots (base 2.0c, figure 208): 512 bytes.
+    pub struct FirmwareSlotLog = 512 {
+        /// AFI: the slot in use in bits 2:0, the one of the next reset in 6:4.
+        pub active: u8,
+        /// Reserved.
+        pub reserved1: [u8; 7],
+        /// FRS1 to FRS7: revisions, ASCII.
+        pub revision: [[u8; 8]; 7],
+        /// Reserved.
+        pub reserved64: [u8; 448],
+    }
+
+    /// Sanitize status (base 2.0c, figure 267): 512 bytes.
+    pub struct SanitizeLog = 512 {
+        /// SPROG: how much is done, in 65536ths; ffffh where none is in progress.
+        pub progress: U16,
+        /// SSTAT: see [`STATUS`](Self::STATUS), completed passes of an overwrite in bits 7:3, and
+        /// [`ERASED`](Self::ERASED).
+        pub status: U16,
+        /// SCDW10: command dword 10 of the Sanitize command that began the most recent operation.
+        pub dword10: U32,
+        /// ETO: what an overwrite of 16 passes takes, in seconds; [`UNKNOWN`](Self::UNKNOWN): not told.
+        pub overwrite_seconds: U32,
+        /// ETBE: a block erase.
+        pub block_erase_seconds: U32,
+        /// ETCE: a crypto erase.
+        pub crypto_erase_seconds: U32,
+        /// ETOND: the overwrite without deallocation, where that writes the medium once more.
+        pub overwrite_allocated_seconds: U32,
+        /// ETBEND: the same of the block erase.
+        pub block_erase_allocated_seconds: U32,
+        /// ETCEND: the same of the crypto erase.
+        pub crypto_erase_allocated_seconds: U32,
+        /// Reserved.
+        pub reserved32: [u8; 480],
+    }
 }
-
-const _: () = assert!(size_of::<FirmwareSlotLog>() == 512);
-
-/// Sanitize status (base 2.0c, figure 267): 512 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C)]
-pub struct SanitizeLog {
-    /// SPROG: how much is done, in 65536ths; ffffh where none is in progress.
-    pub progress: U16,
-    /// SSTAT: see [`STATUS`](Self::STATUS), completed passes of an overwrite in bits 7:3, and
-    /// [`ERASED`](Self::ERASED).
-    pub status: U16,
-    /// SCDW10: command dword 10 of the Sanitize command that began the most recent operation.
-    pub dword10: U32,
-    /// ETO: what an overwrite of 16 passes takes, in seconds; [`UNKNOWN`](Self::UNKNOWN): not told.
-    pub overwrite_seconds: U32,
-    /// ETBE: a block erase.
-    pub block_erase_seconds: U32,
-    /// ETCE: a crypto erase.
-    pub crypto_erase_seconds: U32,
-    /// ETOND: the overwrite without deallocation, where that writes the medium once more.
-    pub overwrite_allocated_seconds: U32,
-    /// ETBEND: the same of the block erase.
-    pub block_erase_allocated_seconds: U32,
-    /// ETCEND: the same of the crypto erase.
-    pub crypto_erase_allocated_seconds: U32,
-    /// Reserved.
-    pub reserved32: [u8; 480],
-}
-
-const _: () = assert!(size_of::<SanitizeLog>() == 512);
 
 impl SanitizeLog {
     /// In `status`: one of the following.
