@@ -216,8 +216,8 @@ impl<'a> Cursor<'a> {
             if !is_label_name(name) {
                 return Err(format!("`{name}` is not the name of a label"));
             }
-            // Two labels of the same name would make two different series equal. The linear search
-            // is cheap: a metric has a handful of labels.
+            // Two labels of the same name would make two different series equal. The linear search suits the
+            // handful of labels of a metric; a line with tens of thousands of labels makes it slow.
             if labels.iter().any(|(other, _)| other == name) {
                 return Err(format!("label `{name}` appears twice"));
             }
