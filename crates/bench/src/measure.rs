@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ssdyno_figures::{RunProgress, Supervisor};
+use ssdyno_record::RequestLoop;
 
 use crate::cost::{Usage, kernel_workers};
 use crate::error::BenchError;
@@ -56,6 +57,7 @@ pub(crate) fn measure(
     let hung = crew.hung;
     let Recorded { mut recording, jobs, reports, writer_ns } = crew.recording(clock, &entries)?;
     recording.name_rows(names);
+    recording.set_request_loop(RequestLoop::new(closed, run.source.outstanding_limit()));
     notes.append(&mut more_notes);
     // A job that was given up has no report. Sums over the others would look like those of all
     // jobs.

@@ -21,7 +21,6 @@ use crate::engine::{Engine, Outcome};
 use crate::error::BenchError;
 use crate::job::{Job, drive};
 use crate::method::Method;
-use crate::share;
 
 /// Requests of a stretch, and how many stretches there are; in all a millisecond or two, which is part of what a
 /// run costs.
@@ -38,7 +37,7 @@ const LONG_RUN: u64 = 1 << 24;
 /// says whether rows are handed to a writer meanwhile.
 pub(crate) fn ns_by_request(source: &Source, keep: Keep, written: bool) -> Result<f64, BenchError> {
     let depth = match source {
-        Source::Generator(config) if share::is_closed(config) => share::outstanding(config),
+        Source::Generator(config) if config.is_closed_loop() => config.outstanding_limit(),
         _ => Some(32),
     };
     let depth = depth.unwrap_or(1).clamp(1, 1_024) as u32;

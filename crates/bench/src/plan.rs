@@ -336,7 +336,7 @@ fn generator(
     means: Means,
     mut notes: Vec<String>,
 ) -> Result<LoadPlan, BenchError> {
-    let closed = share::is_closed(config);
+    let closed = config.is_closed_loop();
     let adapts = config.latency_target.is_some();
     if adapts && run.options.jobs > 1 {
         let why = "latency_target: the depth is that of one job".to_owned();
@@ -365,7 +365,7 @@ fn generator(
     let mut plans = Vec::with_capacity(jobs as usize);
     for (index, share) in shares.iter().enumerate() {
         let seed = share::seed(run.seed, index as u32);
-        let depth = share::outstanding(share).unwrap_or(u64::from(OPEN_SLOTS));
+        let depth = share.outstanding_limit().unwrap_or(u64::from(OPEN_SLOTS));
         if closed && depth > u64::from(SLOTS_MAX) {
             let what = format!("{depth} requests outstanding; a job can have {SLOTS_MAX}");
             let help = "lower it, or share it among more `real.jobs`";
@@ -415,7 +415,7 @@ fn threads_wanted(
         notes.push(ONE_AT_A_TIME.to_owned());
         return Ok(run.options.jobs);
     }
-    let wanted = share::outstanding(config).unwrap_or(1).max(u64::from(run.options.jobs));
+    let wanted = config.outstanding_limit().unwrap_or(1).max(u64::from(run.options.jobs));
     if wanted > THREADS_MAX {
         return Err(BenchError::Option {
             option: "engine",

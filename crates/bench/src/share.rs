@@ -11,21 +11,6 @@ use ssdyno_workload::{
 
 use crate::error::BenchError;
 
-/// Requests outstanding in all; `None` for an open loop without a bound.
-pub(crate) fn outstanding(config: &WorkloadConfig) -> Option<u64> {
-    let threads = u64::from(config.threads.unwrap_or(1));
-    match (config.depth, &config.arrivals) {
-        (Some(depth), _) => Some(u64::from(depth) * threads),
-        (None, None) => Some(threads),
-        (None, Some(_)) => None,
-    }
-}
-
-/// Whether requests are meant to start whenever another completes.
-pub(crate) fn is_closed(config: &WorkloadConfig) -> bool {
-    config.kind == WorkloadKind::Mix && config.arrivals.is_none()
-}
-
 /// What each of `jobs` does of `config`. The ramp-up is part of the requests: the jobs count it
 /// together.
 ///
@@ -49,7 +34,7 @@ pub(crate) fn shares(
     if !poisson(config) {
         return refuse("only Poisson arrivals can be shared; others are one stream for one job");
     }
-    let depth = outstanding(config);
+    let depth = config.outstanding_limit();
     // A job with no request outstanding would do nothing, and the run would have fewer jobs than
     // it says.
     if depth.is_some_and(|depth| depth < u64::from(jobs)) {
@@ -176,7 +161,7 @@ mod tests {
         let whole = config("depth = 5\nthreads = 2\nrequests = 1001\nramp_up = 10\n");
         for jobs in 1..=10 {
             let shares = shares(&whole, jobs, &FACTS).unwrap();
-            let depth: u64 = shares.iter().filter_map(outstanding).sum();
+            let depth: u64 = shares.iter().filter_map(WorkloadConfig::outstanding_limit).sum();
             let requests: u64 = shares.iter().filter_map(WorkloadConfig::total_requests).sum();
             assert_eq!((depth, requests), (10, 1011), "{jobs} jobs");
             assert!(shares.iter().all(|share| share.build(&FACTS, 1).is_ok()));

@@ -184,7 +184,7 @@ pub struct FlashConfig {
     /// Program and erase cycles that a block endures on average; none = no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endurance_cycles: Option<u32>,
-    /// Spread of the endurance, as its coefficient of variation (0 to 0.3).
+    /// Spread of the endurance as a share of its mean: the coefficient of variation (0 to 0.3).
     #[serde(default)]
     pub endurance_spread: f64,
     /// Share of blocks that are bad from the factory (0 to 0.1).

@@ -145,7 +145,7 @@ macro_rules! tables {
         pub struct FtlConfig {
             /// Name of the FTL; `ssdyno list ftls` shows all.
             pub name: String,
-            /// Physical / logical - 1.
+            /// Share by which the physical space exceeds the logical space: physical / logical - 1.
             pub over_provisioning: f64,
             /// Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`,
             /// `windowed`.

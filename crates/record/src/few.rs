@@ -33,6 +33,23 @@ pub(crate) fn warnings(result: &RunResult) -> Vec<Warning> {
     }
 }
 
+/// A closed loop needs so many requests for each that is outstanding: below this the queue fills and empties for more than half
+/// of the run.
+const ROUNDS: u64 = 4;
+
+/// Warns if a closed loop with `depth` requests outstanding has so few of them that the queue mostly fills and empties. In the
+/// batches such a run looks like an overload: all its latencies rise, because the first requests found no queue.
+pub(crate) fn filling(requests: u64, depth: u64) -> Option<Warning> {
+    let needed = depth.saturating_mul(ROUNDS);
+    (0 < requests && requests < needed).then(|| {
+        let message = format!(
+            "not steady: {requests} requests are too few for {depth} outstanding: the queue fills and empties for most of the run"
+        );
+        Warning::new(WarningKind::NotSteady, message)
+            .with_help(format!("give the run at least {needed} requests or lower the depth"))
+    })
+}
+
 fn warning(of: &str, count: u64, all: u64) -> Option<Warning> {
     let missing: Vec<(&str, u64)> = NAMES
         .into_iter()
@@ -75,6 +92,19 @@ mod tests {
             ..RunResult::default()
         };
         warnings(&result).into_iter().map(|one| one.message).collect()
+    }
+
+    #[test]
+    fn a_closed_loop_needs_more_requests_than_its_depth() {
+        assert_eq!(filling(0, 32), None);
+        assert_eq!(filling(128, 32), None);
+        assert_eq!(filling(u64::MAX, u64::MAX), None);
+        let told = filling(127, 32).unwrap();
+        assert_eq!(told.kind, WarningKind::NotSteady);
+        assert_eq!(
+            told.help.as_deref(),
+            Some("give the run at least 128 requests or lower the depth")
+        );
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub use csv_rows::write as write_csv;
 pub use hopeless::Hopeless;
 pub use parquet_rows::{STATUS_NAMES, write as write_parquet};
 pub use recorder::Recorder;
-pub use recording::Recording;
+pub use recording::{Recording, RequestLoop};
 pub use recover::{RecoverError, recover};
 pub use rows::{Row, RowNames, Rows, RowsHead, Spool};
 pub use series::Series;

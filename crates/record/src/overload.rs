@@ -83,7 +83,8 @@ impl Overload {
         (found || at_limit).then_some(Overload { arriving, completing, backlog: last })
     }
 
-    pub(crate) fn warning(self) -> Warning {
+    /// The warning about a load with at most `limit` outstanding requests.
+    pub(crate) fn warning(self, limit: Option<u64>) -> Warning {
         let Overload { arriving, completing, backlog } = self;
         let Some(arriving) = arriving else {
             let message = format!(
@@ -92,7 +93,7 @@ impl Overload {
                 significant(backlog, 2)
             );
             return Warning::new(WarningKind::Overloaded, message)
-                .with_help("lower the arrival rate");
+                .with_help(format!("lower the arrival rate{}", or_raise(limit)));
         };
         let factor = arriving / completing;
         let message = format!(
@@ -102,10 +103,18 @@ impl Overload {
             rate(completing)
         );
         Warning::new(WarningKind::Overloaded, message).with_help(format!(
-            "lower the arrival rate below {} requests per second",
-            rate(completing)
+            "lower the arrival rate below {} requests per second{}",
+            rate(completing),
+            or_raise(limit)
         ))
     }
+}
+
+/// With few requests outstanding it may be the limit that does not keep up, and not the target.
+fn or_raise(limit: Option<u64>) -> String {
+    limit.map_or_else(String::new, |limit| {
+        format!(", or raise the depth: at most {limit} requests are outstanding")
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use ssdyno_figures::{Keep, LiveSnapshot};
 use crate::batches::Batches;
 use crate::buckets::Grid;
 use crate::little::Little;
-use crate::recording::Recording;
+use crate::recording::{Recording, RequestLoop};
 use crate::rows::{Row, Rows};
 use crate::series::Series;
 use crate::slices::{LANES, Slices, View};
@@ -309,6 +309,7 @@ impl Recorder {
             interval: self.interval,
             skipped: self.skipped,
             skip_unfinished: self.start == Time::MAX,
+            request_loop: RequestLoop::Open { limit: None },
             announced: self.arrivals > 0,
             arrivals: self.arrivals,
             departures: self.departures,

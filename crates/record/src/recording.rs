@@ -23,6 +23,40 @@ use crate::totals::{Inside, Totals, Unanswered, is_data};
 /// Bins an octave in a published distribution: 2 % each.
 const BINS_PER_OCTAVE: usize = 32;
 
+/// How a load issues its requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum RequestLoop {
+    /// Each request is issued because another one has completed.
+    Closed,
+    /// Each request has a moment of its own.
+    Open {
+        /// Largest number of outstanding requests; those beyond it wait. `None` without a bound.
+        limit: Option<u64>,
+    },
+}
+
+impl RequestLoop {
+    /// Of a load for which both are given; `limit` counts in an open loop only.
+    pub fn new(is_closed: bool, limit: Option<u64>) -> RequestLoop {
+        match is_closed {
+            true => RequestLoop::Closed,
+            false => RequestLoop::Open { limit },
+        }
+    }
+
+    /// Adds another job of the same load.
+    fn merge(&mut self, other: RequestLoop) {
+        *self = match (*self, other) {
+            (RequestLoop::Closed, RequestLoop::Closed) => RequestLoop::Closed,
+            (
+                RequestLoop::Open { limit: Some(mine) },
+                RequestLoop::Open { limit: Some(theirs) },
+            ) => RequestLoop::Open { limit: Some(mine.saturating_add(theirs)) },
+            _ => RequestLoop::Open { limit: None },
+        };
+    }
+}
+
 /// A finished recording. It travels without its rows, which stay where they were recorded.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Recording {
@@ -36,6 +70,7 @@ pub struct Recording {
     pub(crate) skipped: u64,
     pub(crate) skip_unfinished: bool,
     pub(crate) announced: bool,
+    pub(crate) request_loop: RequestLoop,
     pub(crate) arrivals: u64,
     pub(crate) departures: u64,
     pub(crate) ops: [Totals; 4],
@@ -66,6 +101,7 @@ impl Recording {
         for part in parts {
             all.skipped += part.skipped;
             all.skip_unfinished &= part.skip_unfinished;
+            all.request_loop.merge(part.request_loop);
             all.arrivals += part.arrivals;
             all.departures += part.departures;
             all.ops.iter_mut().zip(&part.ops).for_each(|(mine, theirs)| mine.merge(theirs));
@@ -81,6 +117,11 @@ impl Recording {
             _ => Some(Rows::merge(rows)),
         };
         Some(all)
+    }
+
+    /// States how the load issued its requests. Only an open loop can be overloaded.
+    pub fn set_request_loop(&mut self, request_loop: RequestLoop) {
+        self.request_loop = request_loop;
     }
 
     /// Whether there is a recorded window: the ramp-up, if there was one, ended in time.
@@ -406,9 +447,15 @@ impl Recording {
         let found = drift::findings(&self.batches, self.start);
         // What is told as a warm-up is not told as steady: one verdict.
         result.steady_state = steady::find(&result.series, found.warm_up_seconds);
-        match Overload::find(&self.batches) {
-            // A longer run would only have longer latencies.
-            Some(overload) => result.warnings.push(overload.warning()),
+        let overload = match self.request_loop {
+            RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),
+            RequestLoop::Open { limit } => {
+                Overload::find(&self.batches).map(|overload| overload.warning(limit))
+            }
+        };
+        match overload {
+            // The drift of the latencies has the same cause.
+            Some(warning) => result.warnings.push(warning),
             None => {
                 let drifts = found.warnings.iter().any(|one| one.kind == WarningKind::NotSteady);
                 result.warnings.extend(found.warnings);

@@ -8,7 +8,7 @@ use ssdyno_figures::{Keep, LiveSnapshot};
 use crate::batches::Batches;
 use crate::buckets::Grid;
 use crate::little::Little;
-use crate::recording::Recording;
+use crate::recording::{Recording, RequestLoop};
 use crate::rows::{Row, Rows, Spool, Strip};
 use crate::series::{OpSums, Series};
 use crate::slices::{LANES, Slices, View};
@@ -341,6 +341,7 @@ impl Tape {
             interval: self.interval,
             skipped: self.skipped,
             skip_unfinished,
+            request_loop: RequestLoop::Open { limit: None },
             announced: true,
             arrivals: self.arrivals,
             departures: self.departures,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use ssdyno_figures::{Change, RunResult};
+use ssdyno_figures::{Change, RunResult, WarningKind};
 
 /// Keys that decide neither figures nor what they mean: the shape, texts for people, and what is kept.
 const SAME_ALL_THE_SAME: [&str; 5] = ["version", "description", "keep", "interval", "write"];
@@ -117,7 +117,19 @@ pub(crate) fn obstacles(
     } else if without_spec && first.workload != second.workload {
         why.push(format!("the loads differ ({} and {})", first.workload, second.workload));
     }
+    why.extend(overloaded(first, second));
     why
+}
+
+/// The latencies of an overloaded run grow with its length, so a ratio of them is a ratio of nothing that a target has.
+fn overloaded(first: &RunResult, second: &RunResult) -> Option<String> {
+    let which = match [first, second].map(|run| run.warns_of(WarningKind::Overloaded)) {
+        [false, false] => return None,
+        [true, true] => "both runs are overloaded: their",
+        [true, false] => "the first run is overloaded: its",
+        [false, true] => "the second run is overloaded: its",
+    };
+    Some(format!("{which} latencies depend on the length of the run"))
 }
 
 /// Whether a key with this name is one of the device file.

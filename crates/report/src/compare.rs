@@ -290,6 +290,7 @@ fn decimals_for(half: f64) -> usize {
 mod tests {
     use ssdyno_figures::{
         Confidence, Energy, Latency, LatencyByOp, LatencyIntervals, LatencyIntervalsByOp,
+        WarningKind,
     };
 
     use super::*;
@@ -453,6 +454,25 @@ mod tests {
             let told = compare(&with("sleep"), &other).notes.join("");
             assert!(!told.contains("methods"), "{told}");
         }
+    }
+
+    #[test]
+    fn overloaded_runs_are_not_comparable() {
+        let plain = run(1_000.0, 0.02, 5_000.0);
+        let mut slower = run(500.0, 0.02, 50_000.0);
+        slower.warnings.push(Warning::new(WarningKind::Overloaded, "overloaded 2.0x"));
+        let reasons = |first: &RunResult, second: &RunResult| {
+            let compared = compare(first, second);
+            assert_eq!(compared.verdict, Verdict::NotComparable);
+            compared.not_comparable
+        };
+        let why = |which| format!("{which} latencies depend on the length of the run");
+        assert_eq!(reasons(&plain, &slower), [why("the second run is overloaded: its")]);
+        assert_eq!(reasons(&slower, &plain), [why("the first run is overloaded: its")]);
+        slower.warnings.push(Warning::new(WarningKind::WarmUp, "a warm-up"));
+        let mut other = run(600.0, 0.02, 40_000.0);
+        other.warnings.push(Warning::new(WarningKind::Overloaded, "overloaded 1.7x"));
+        assert_eq!(reasons(&slower, &other), [why("both runs are overloaded: their")]);
     }
 
     #[test]

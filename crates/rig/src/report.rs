@@ -12,7 +12,7 @@ use ssdyno_figures::{
     HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
     RunResult, StopReason,
 };
-use ssdyno_record::Recording;
+use ssdyno_record::{Recording, RequestLoop};
 use ssdyno_workload::FioFiles;
 
 use crate::attach::DevicePath;
@@ -96,6 +96,9 @@ impl Parts<'_> {
             configuration: Some(self.configuration()),
             ..RunResult::default()
         };
+        let source = &self.run.source;
+        let request_loop = RequestLoop::new(source.is_closed_loop(), source.outstanding_limit());
+        recording.set_request_loop(request_loop);
         recording.fill(&mut result);
         result.until = self.ended.precision;
         result.stopped_because = Some(self.stop_reason());

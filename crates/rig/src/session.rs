@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::DeviceMeter;
 use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult};
-use ssdyno_record::{Recorder, Recording};
+use ssdyno_record::{Recorder, Recording, RequestLoop};
 use ssdyno_workload::{TargetFacts, WorkloadConfig, delayed};
 
 use crate::attach::Attach;
@@ -104,6 +104,8 @@ impl Session {
         }
         let mut recording = recorder.finish(ended.last_completion);
         let mut result = RunResult { partial: ended.stopped, ..RunResult::default() };
+        let is_closed = workload.is_closed_loop();
+        recording.set_request_loop(RequestLoop::new(is_closed, workload.outstanding_limit()));
         recording.fill(&mut result);
         Ok(LoadResult { result, recording, stopped: ended.stopped })
     }

@@ -159,8 +159,13 @@ fn understood(value: &Value, entry: &KeyEntry) -> Option<Value> {
         _ => return None,
     };
     if let Some(share) = text.strip_suffix('%').and_then(|share| share.trim().parse::<f64>().ok()) {
-        // A key in per cent has its unit in its name.
-        return number(if entry.key.ends_with("percent") { share } else { share / 100.0 });
+        // A key in per cent has its unit in its name. `50%` of a rate or of a weight means nothing: the text stays, and
+        // the file refuses it.
+        return match entry.key.ends_with("percent") {
+            true => number(share),
+            false if entry.meaning.to_lowercase().contains("share") => number(share / 100.0),
+            false => None,
+        };
     }
     let factor = match text.chars().last()? {
         'k' | 'K' => 1e3,
@@ -305,6 +310,8 @@ mod tests {
             ("workload.depth=1.5", Value::Float(1.5)),
             ("workload.depth=many", Value::String("many".to_owned())),
             ("workload.depth=1.5%", Value::String("1.5%".to_owned())),
+            ("workload.arrivals.rate=50%", Value::String("50%".to_owned())),
+            ("flash.endurance_spread=10%", Value::Float(0.1)),
             ("flash.page_size=4k", Value::String("4k".to_owned())),
             ("flash.read_time=25us", Value::String("25us".to_owned())),
             ("workload.buffer.compress=50%", Value::String("50%".to_owned())),

@@ -29,6 +29,19 @@ pub enum Source {
 }
 
 impl Source {
+    /// True for a generator that issues each request because another one has completed.
+    pub fn is_closed_loop(&self) -> bool {
+        matches!(self, Source::Generator(config) if config.is_closed_loop())
+    }
+
+    /// Largest number of outstanding requests of a generator; `None` without a bound, and for traces and job files.
+    pub fn outstanding_limit(&self) -> Option<u64> {
+        match self {
+            Source::Generator(config) => config.outstanding_limit(),
+            Source::Trace { .. } | Source::Jobs { .. } => None,
+        }
+    }
+
     /// What repeats the workload, as TOML: of a target that is `files`.
     pub fn to_toml(&self, files: &FioFiles, seed: u64) -> String {
         match self {

@@ -65,6 +65,21 @@ fn an_overload_stands_above_the_figures() {
     assert!(!run(4_000).contains("warning:"));
 }
 
+/// All requests of a closed loop that is as deep as the run are outstanding at once, and all latencies rise, as in an overload.
+#[test]
+fn a_closed_loop_that_is_too_deep_for_its_run_is_not_overloaded() {
+    let place = Place::new();
+    let run = |depth| {
+        let load = ["run", "sim:nvme-tlc", "-w", "randread", "--requests", "20000"];
+        place.ok(&[&load[..], &["--keep", "none", "-d", depth]].concat())
+    };
+    let text = run("100000");
+    let (above, _) = text.split_once("IOPS").unwrap();
+    assert!(above.contains("20000 requests are too few for 20000 outstanding"), "{text}");
+    assert!(!text.contains("arrival rate"), "{text}");
+    assert!(!run("32").contains("too few"), "{text}");
+}
+
 #[test]
 fn a_comparison_leaves_its_files() {
     let place = Place::new();

@@ -303,7 +303,7 @@ class FlashConfig:
     copy: CopyMode | None = None
     #: Program and erase cycles that a block endures on average; none = no limit.
     endurance_cycles: int | None = None
-    #: Spread of the endurance, as its coefficient of variation (0 to 0.3).
+    #: Spread of the endurance as a share of its mean: the coefficient of variation (0 to 0.3).
     #: Default: 0.0.
     endurance_spread: float | None = None
     #: Share of blocks that are bad from the factory (0 to 0.1).
@@ -317,7 +317,7 @@ class FtlConfig:
 
     #: Name of the FTL; `ssdyno list ftls` shows all.
     name: str
-    #: Physical / logical - 1.
+    #: Share by which the physical space exceeds the logical space: physical / logical - 1.
     over_provisioning: float
     #: Which block is cleaned: `greedy`, `fifo`, `random`, `d-choices`, `cost-benefit`,
     #: `windowed`.

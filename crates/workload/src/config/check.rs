@@ -291,8 +291,10 @@ fn check_sizes(
 fn check_size(key: &str, size: u64, device: &TargetFacts) -> Result<(), WorkloadError> {
     let sector = u64::from(device.sector_bytes);
     if size == 0 || !size.is_multiple_of(sector) {
-        let help = format!("give a positive multiple of the target's sector, {sector} B");
-        return fail(key, format!("{size} B"), &help);
+        let problem =
+            format!("{size} B is no positive multiple of the target's sector, {sector} B");
+        let help = format!("give a multiple of {sector} B; kB are 1000 bytes, KiB and k are 1024");
+        return fail(key, problem, &help);
     }
     if size > SIZE_MAX {
         return fail(key, format!("{size} B in one request"), "give 2GiB at most");

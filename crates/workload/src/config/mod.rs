@@ -320,6 +320,21 @@ impl WorkloadConfig {
         full
     }
 
+    /// True for a closed loop: each request is issued because another one has completed.
+    pub fn is_closed_loop(&self) -> bool {
+        self.kind == WorkloadKind::Mix && self.arrivals.is_none()
+    }
+
+    /// Largest number of outstanding requests; `None` for an open loop without a bound.
+    pub fn outstanding_limit(&self) -> Option<u64> {
+        let threads = u64::from(self.threads.unwrap_or(1));
+        match (self.depth, &self.arrivals) {
+            (Some(depth), _) => Some(u64::from(depth) * threads),
+            (None, None) => Some(threads),
+            (None, Some(_)) => None,
+        }
+    }
+
     /// Requests in all, with the ramp-up; `None` where only `duration` limits them.
     pub fn total_requests(&self) -> Option<u64> {
         let limit = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));

@@ -24,8 +24,10 @@ fn range(
     let smallest = sizes.iter().map(|entry| entry.size.0).min().unwrap_or(sector);
     let alignment = config.alignment.map_or(smallest, |alignment| alignment.0);
     if alignment == 0 || !alignment.is_multiple_of(sector) {
-        let help = format!("give a positive multiple of the target's sector, {sector} B");
-        return fail("alignment", format!("{alignment} B"), &help);
+        let problem =
+            format!("{alignment} B is no positive multiple of the target's sector, {sector} B");
+        let help = format!("give a multiple of {sector} B");
+        return fail("alignment", problem, &help);
     }
     let address = &config.address;
     let start = address.start.0;
