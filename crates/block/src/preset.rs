@@ -49,3 +49,16 @@ macro_rules! presets {
         }),*]
     };
 }
+
+/// Values of keys that a file leaves out: functions without arguments, as `#[serde(default = "…")]` names them.
+#[macro_export]
+macro_rules! defaults {
+    ($($(#[$meta:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+        $(
+            $(#[$meta])*
+            fn $name() -> $type {
+                $value
+            }
+        )*
+    };
+}

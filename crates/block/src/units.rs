@@ -70,11 +70,18 @@ macro_rules! quantity {
 
 /// A type with [`FromStr`] and [`Display`](fmt::Display) is written in files as its text: what
 /// deserialises, serialises and describes it, with what was `$expected` for messages and a regular
-/// expression for the schema. For units of other crates, too, which then depend on `serde` and
+/// expression for the schema, or with the name and all of the schema. For units of other crates, too, which then depend on `serde` and
 /// `schemars`.
 #[macro_export]
 macro_rules! text_form {
     ($name:ident, $expected:expr, $pattern:literal) => {
+        $crate::text_form!($name as stringify!($name), $expected, {
+            "type": "string",
+            "description": format!("must be {}", $expected),
+            "pattern": $pattern,
+        });
+    };
+    ($name:ident as $schema_name:expr, $expected:expr, $schema:tt) => {
         impl<'de> ::serde::Deserialize<'de> for $name {
             fn deserialize<D: ::serde::Deserializer<'de>>(
                 deserializer: D,
@@ -107,14 +114,10 @@ macro_rules! text_form {
 
         impl ::schemars::JsonSchema for $name {
             fn schema_name() -> ::std::borrow::Cow<'static, str> {
-                stringify!($name).into()
+                $schema_name.into()
             }
             fn json_schema(_: &mut ::schemars::SchemaGenerator) -> ::schemars::Schema {
-                ::schemars::json_schema!({
-                    "type": "string",
-                    "description": format!("must be {}", $expected),
-                    "pattern": $pattern,
-                })
+                ::schemars::json_schema!($schema)
             }
         }
     };

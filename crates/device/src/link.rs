@@ -9,14 +9,10 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 use ssdyno_engine::{FifoResource, LastTransferTime};
 
-fn payload() -> Bytes {
-    Bytes(256)
-}
-fn overhead() -> Bytes {
-    Bytes(24)
-}
-fn sata_rate() -> Bandwidth {
-    Bandwidth(600e6)
+ssdyno_block::defaults! {
+    payload: Bytes = Bytes(256);
+    overhead: Bytes = Bytes(24);
+    sata_rate: Bandwidth = Bandwidth(600e6);
 }
 
 /// The `[host_link]` table.

@@ -250,16 +250,10 @@ pub struct DiskTable {
     pub power: DiskPower,
 }
 
-fn sector() -> Bytes {
-    Bytes(512)
-}
-
-fn band() -> u32 {
-    64
-}
-
-fn depth() -> u32 {
-    32
+ssdyno_block::defaults! {
+    sector: Bytes = Bytes(512);
+    band: u32 = 64;
+    depth: u32 = 32;
 }
 
 /// The file of a hard disk: one drive with its geometry, times, cache and powers.

@@ -1,12 +1,8 @@
 //! The bus between controller and flash packages.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::Visitor;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use ssdyno_block::Time;
 use ssdyno_block::units::{Bandwidth, Span, UnitError};
 
@@ -110,36 +106,10 @@ impl fmt::Display for FlashChannel {
     }
 }
 
-impl<'de> Deserialize<'de> for FlashChannel {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FlashChannel, D::Error> {
-        struct Text;
-        impl Visitor<'_> for Text {
-            type Value = FlashChannel;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(EXPECTED)
-            }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<FlashChannel, E> {
-                text.parse().map_err(E::custom)
-            }
-        }
-        deserializer.deserialize_str(Text)
-    }
-}
-
-impl Serialize for FlashChannel {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl JsonSchema for FlashChannel {
-    fn schema_name() -> Cow<'static, str> {
-        "Bus".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": EXPECTED })
-    }
-}
+ssdyno_block::text_form!(FlashChannel as "Bus", EXPECTED, {
+    "type": "string",
+    "description": EXPECTED,
+});
 
 #[cfg(test)]
 mod tests {

@@ -48,14 +48,10 @@ pub struct LinkTable {
     pub header: Bytes,
 }
 
-fn segment() -> Bytes {
-    Bytes(1460)
-}
-fn overhead() -> Bytes {
-    Bytes(78)
-}
-fn header() -> Bytes {
-    Bytes(48)
+ssdyno_block::defaults! {
+    segment: Bytes = Bytes(1460);
+    overhead: Bytes = Bytes(78);
+    header: Bytes = Bytes(48);
 }
 
 /// Costs of the protocol on one end of the connection.
@@ -103,8 +99,8 @@ pub struct TargetTable {
     pub surcharge: f64,
 }
 
-fn one() -> u16 {
-    1
+ssdyno_block::defaults! {
+    one: u16 = 1;
 }
 
 impl TargetTable {

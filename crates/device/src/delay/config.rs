@@ -51,12 +51,9 @@ pub struct DelayTable {
     pub depth: u32,
 }
 
-fn one() -> u32 {
-    1
-}
-
-fn deep() -> u32 {
-    1 << 16
+ssdyno_block::defaults! {
+    one: u32 = 1;
+    deep: u32 = 1 << 16;
 }
 
 /// The file of a device with a given delay: a storage system of which only the latency is known (S4-35, after the Linux

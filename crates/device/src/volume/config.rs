@@ -50,12 +50,9 @@ pub struct BandwidthLimit {
     pub refill: Option<Bandwidth>,
 }
 
-fn full() -> f64 {
-    1.0
-}
-
-fn deep() -> u32 {
-    1024
+ssdyno_block::defaults! {
+    full: f64 = 1.0;
+    deep: u32 = 1024;
 }
 
 /// The `[volume]` table.

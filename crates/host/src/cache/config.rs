@@ -51,26 +51,14 @@ pub struct CacheConfig {
     pub sync: bool,
 }
 
-fn page() -> Bytes {
-    Bytes(4096)
-}
-fn cluster() -> Bytes {
-    Bytes(128 << 10)
-}
-fn write_depth() -> u32 {
-    32
-}
-fn background() -> f64 {
-    0.1
-}
-fn limit() -> f64 {
-    0.2
-}
-fn flush_interval() -> Span {
-    Span(Time::from_s(5))
-}
-fn expire() -> Span {
-    Span(Time::from_s(30))
+ssdyno_block::defaults! {
+    page: Bytes = Bytes(4096);
+    cluster: Bytes = Bytes(128 << 10);
+    write_depth: u32 = 32;
+    background: f64 = 0.1;
+    limit: f64 = 0.2;
+    flush_interval: Span = Span(Time::from_s(5));
+    expire: Span = Span(Time::from_s(30));
 }
 
 /// Journal for changes of metadata.
@@ -111,17 +99,11 @@ pub struct FileSystemConfig {
     pub journal_size: Bytes,
 }
 
-fn extent() -> Bytes {
-    Bytes(4 << 20)
-}
-fn always() -> f64 {
-    1.0
-}
-fn commit() -> Span {
-    Span(Time::from_s(5))
-}
-fn journal_size() -> Bytes {
-    Bytes(32 << 20)
+ssdyno_block::defaults! {
+    extent: Bytes = Bytes(4 << 20);
+    always: f64 = 1.0;
+    commit: Span = Span(Time::from_s(5));
+    journal_size: Bytes = Bytes(32 << 20);
 }
 
 fn error(key: &str, problem: &str, help: &str) -> Result<(), ConfigError> {

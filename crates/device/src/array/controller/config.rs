@@ -7,24 +7,12 @@ use ssdyno_block::{ConfigError, Time};
 
 use crate::LinkConfig;
 
-fn depth() -> u32 {
-    256
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn ideal() -> LinkConfig {
-    LinkConfig::Ideal
-}
-
-fn destage_depth() -> u32 {
-    8
-}
-
-fn streams() -> u32 {
-    8
+ssdyno_block::defaults! {
+    depth: u32 = 256;
+    one: u32 = 1;
+    ideal: LinkConfig = LinkConfig::Ideal;
+    destage_depth: u32 = 8;
+    streams: u32 = 8;
 }
 
 /// Which dirty data of the cache are written to the members first.
