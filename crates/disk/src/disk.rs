@@ -6,7 +6,7 @@ use ssdyno_block::{
 use ssdyno_device::{Device, DeviceConfig, DeviceFacts, DeviceReport, Medium};
 use ssdyno_energy::{PartPower, PowerModel};
 use ssdyno_engine::events::EventLog;
-use ssdyno_engine::{EventQueue, FifoResource};
+use ssdyno_engine::{EventQueue, FifoResource, SlotTable};
 
 use crate::cache::{Extent, ReadCache, Stretches};
 use crate::config::{DiskConfig, DiskTable};
@@ -70,8 +70,7 @@ struct Slot {
 /// The commands inside, and the time of each step.
 #[derive(Debug, Default)]
 struct Commands {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: SlotTable<Slot>,
     inside: u32,
     /// The last command was a write.
     after_write: bool,
@@ -206,7 +205,7 @@ impl Disk {
     }
 
     fn ready(&mut self, at: Time, slot: u32) {
-        let Slot { op, block, blocks, .. } = self.commands.slots[slot as usize];
+        let Slot { op, block, blocks, .. } = self.commands.slots[slot];
         let extent = Extent::new(block, blocks);
         match op {
             Op::Trim => self.queue.schedule(at, Event::Done(slot)),
@@ -231,7 +230,7 @@ impl Disk {
                 self.reads
                     .written(&extent, self.table.cache.as_ref().is_some_and(|c| c.keep_written));
                 if !self.writes.is_on() {
-                    self.commands.slots[slot as usize].across = self.transfer(at, blocks);
+                    self.commands.slots[slot].across = self.transfer(at, blocks);
                     self.wait(slot, true, block, blocks);
                     self.dispatch(at);
                 } else if self.writes.reserve(slot, &extent) {
@@ -252,7 +251,7 @@ impl Disk {
 
     /// The data of a write are in the cache: the command completes, and the arm may write them.
     fn written(&mut self, at: Time, slot: u32, out: &mut Vec<Completion>) {
-        let Slot { block, blocks, .. } = self.commands.slots[slot as usize];
+        let Slot { block, blocks, .. } = self.commands.slots[slot];
         let layout = &self.arm.mechanics.layout;
         self.writes.insert(Extent::new(block, blocks), |start| layout.run(start));
         self.done(at, slot, out);
@@ -307,7 +306,7 @@ impl Disk {
 
     /// The arm writes for a command, past the cache.
     fn write(&mut self, at: Time, job: Job) {
-        let across = self.commands.slots[job.id as usize].across;
+        let across = self.commands.slots[job.id].across;
         let end = self.put(at, &job, across);
         self.queue.schedule(end, Event::Done(job.id));
         self.occupy(end, Work::Write);
@@ -349,7 +348,7 @@ impl Disk {
                     self.queue.schedule(at, Event::Done(slot));
                 }
                 while let Some(slot) = self.writes.next_stalled() {
-                    let Slot { blocks, .. } = self.commands.slots[slot as usize];
+                    let Slot { blocks, .. } = self.commands.slots[slot];
                     let across = self.transfer(at, blocks);
                     self.queue.schedule(across, Event::Written(slot));
                 }
@@ -361,8 +360,7 @@ impl Disk {
     }
 
     fn done(&mut self, at: Time, slot: u32, out: &mut Vec<Completion>) {
-        let Slot { token, accepted, .. } = self.commands.slots[slot as usize];
-        self.commands.free.push(slot);
+        let Slot { token, accepted, .. } = self.commands.slots.take(slot);
         self.commands.inside -= 1;
         self.quiet_since = at;
         out.push(Completion { token, status: Status::Ok, accepted, completed: at });
@@ -404,11 +402,7 @@ impl BlockTarget for Disk {
             Op::Trim | Op::Flush => {}
         }
         let entry = Slot { token, accepted, op: request.op, block, blocks, across: now };
-        let slot = commands.free.pop().unwrap_or(commands.slots.len() as u32);
-        match commands.slots.get_mut(slot as usize) {
-            Some(place) => *place = entry,
-            None => commands.slots.push(entry),
-        }
+        let slot = commands.slots.insert(entry);
         self.queue.schedule(ready, Event::Ready(slot));
         Ok(())
     }
@@ -418,7 +412,7 @@ impl BlockTarget for Disk {
             match event {
                 Event::Ready(slot) => self.ready(at, slot),
                 Event::Media(slot) => {
-                    let Slot { blocks, .. } = self.commands.slots[slot as usize];
+                    let Slot { blocks, .. } = self.commands.slots[slot];
                     let across = self.transfer(at, blocks);
                     self.queue.schedule(across, Event::Done(slot));
                 }

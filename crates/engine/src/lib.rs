@@ -3,7 +3,8 @@
 //! Key types: [`EventQueue`] (deterministic order: time, then sequence), [`FifoResource`] (a resource
 //! that serves first come, first served), [`Rng`] (seeded streams), [`events`] (what devices
 //! report to energy, statistics and timelines), [`Health`], [`PlaneUse`] and [`Pool`] (what is known of flash, for reports),
-//! [`PrepareError`] (why a device cannot be made a used one), [`HugePageTable`] (a large array of numbers), [`prefetch`]
+//! [`PrepareError`] (why a device cannot be made a used one), [`HugePageTable`] (a large array of numbers), [`SlotTable`]
+//! and [`SlotList`] (places that are used again, and lists through them), [`prefetch`]
 //! (the processor's hint).
 //!
 //! Errors: an event in the past is a bug of the model that schedules it, and panics.
@@ -18,6 +19,7 @@ mod last_transfer;
 mod prepare_error;
 mod queue;
 mod server;
+mod slots;
 mod table;
 mod wheel;
 
@@ -26,5 +28,6 @@ pub use last_transfer::LastTransferTime;
 pub use prepare_error::PrepareError;
 pub use queue::{Event, EventQueue};
 pub use server::FifoResource;
+pub use slots::{Linked, NO_SLOT, SlotLinks, SlotList, SlotTable};
 pub use ssdyno_block::{Rng, prefetch};
 pub use table::HugePageTable;

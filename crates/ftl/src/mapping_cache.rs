@@ -1,36 +1,30 @@
 //! The cached mapping table of a DFTL: which entries are in RAM, and which of them are dirty.
 
+use ssdyno_engine::{Linked, SlotLinks, SlotList, SlotTable};
+
 use crate::map::NONE;
 
-/// Links of a list through the slots.
+/// The dirty entries of a group, in any order.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     previous: u32,
     next: u32,
 }
 
-// Links are slot numbers of four bytes, not pointers. The two lists that a slot is in need 16
-// bytes, and a look-up follows no allocation.
-const LOOSE: Link = Link { previous: NONE, next: NONE };
-
-/// The two ends of a list.
-#[derive(Clone, Copy, Debug)]
-struct List {
-    oldest: u32,
-    newest: u32,
-    length: u32,
-}
-
-const NOTHING: List = List { oldest: NONE, newest: NONE, length: 0 };
-
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     page: u32,
     protected: bool,
     dirty: bool,
-    age: Link,
+    age: SlotLinks,
     /// Among the dirty entries of its group.
     group: Link,
+}
+
+impl Linked for Slot {
+    fn links(&mut self) -> &mut SlotLinks {
+        &mut self.age
+    }
 }
 
 /// A segmented LRU of entries: a new one is on probation, and a second use protects it; at most
@@ -41,13 +35,12 @@ struct Slot {
 pub(crate) struct Cache {
     capacity: u32,
     group_size: u32,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: SlotTable<Slot>,
     slot_of: Vec<u32>,
     /// First dirty slot of each group.
     dirty: Vec<u32>,
-    probation: List,
-    protected: List,
+    probation: SlotList,
+    protected: SlotList,
 }
 
 impl Cache {
@@ -57,12 +50,11 @@ impl Cache {
         Cache {
             capacity,
             group_size,
-            slots: Vec::with_capacity(capacity as usize),
-            free: Vec::new(),
+            slots: SlotTable::with_capacity(capacity as usize),
             slot_of: vec![NONE; pages as usize],
             dirty: vec![NONE; pages.div_ceil(group_size) as usize],
-            probation: NOTHING,
-            protected: NOTHING,
+            probation: SlotList::default(),
+            protected: SlotList::default(),
         }
     }
 
@@ -86,7 +78,7 @@ impl Cache {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.probation.length + self.protected.length >= self.capacity
+        self.probation.len() + self.protected.len() >= self.capacity
     }
 
     #[inline]
@@ -95,7 +87,7 @@ impl Cache {
     }
 
     pub(crate) fn is_dirty(&self, page: u32) -> bool {
-        self.slots.get(self.slot_of[page as usize] as usize).is_some_and(|slot| slot.dirty)
+        self.slots.get(self.slot_of[page as usize]).is_some_and(|slot| slot.dirty)
     }
 
     pub(crate) fn is_group_dirty(&self, group: u32) -> bool {
@@ -106,8 +98,8 @@ impl Cache {
     pub(crate) fn oldest(&self) -> u32 {
         // Entries that were used once leave first. A long sequential run therefore does not push
         // out the entries that are used again and again.
-        let slot = if self.probation.length > 0 { self.probation } else { self.protected }.oldest;
-        self.slots.get(slot as usize).map_or(NONE, |slot| slot.page)
+        let list = if self.probation.is_empty() { self.protected } else { self.probation };
+        self.slots.get(list.oldest()).map_or(NONE, |slot| slot.page)
     }
 
     /// Notes a use of `page`; false if it is not here.
@@ -120,8 +112,8 @@ impl Cache {
         self.link(at, true);
         // The protected part keeps at most half of the entries. The oldest of them gets a second
         // chance at the young end of the probation part instead of leaving the cache.
-        if self.protected.length > self.capacity / 2 {
-            let demoted = self.protected.oldest;
+        if self.protected.len() > self.capacity / 2 {
+            let demoted = self.protected.oldest();
             self.unlink(demoted);
             self.link(demoted, false);
         }
@@ -131,17 +123,8 @@ impl Cache {
     /// Adds `page`, clean. There must be room, and `page` must not be here.
     pub(crate) fn insert(&mut self, page: u32) {
         debug_assert!(!self.is_full() && !self.holds(page));
-        let slot = Slot { page, protected: false, dirty: false, age: LOOSE, group: LOOSE };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.slots[at as usize] = slot;
-                at
-            }
-            None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
-            }
-        };
+        let (age, group) = (SlotLinks::LOOSE, Link { previous: NONE, next: NONE });
+        let at = self.slots.insert(Slot { page, protected: false, dirty: false, age, group });
         self.slot_of[page as usize] = at;
         self.link(at, false);
     }
@@ -157,7 +140,7 @@ impl Cache {
         self.make_clean(at);
         self.unlink(at);
         self.slot_of[page as usize] = NONE;
-        self.free.push(at);
+        self.slots.free(at);
     }
 
     /// Marks `page` as changed; false if it is not here.
@@ -168,13 +151,13 @@ impl Cache {
         }
         // A dirty entry is in the list of its group already. A second link would close the list
         // into a circle, and `clean_group` would not end.
-        if !self.slots[at as usize].dirty {
+        if !self.slots[at].dirty {
             let group = self.group_of(page) as usize;
             let next = std::mem::replace(&mut self.dirty[group], at);
-            self.slots[at as usize].dirty = true;
-            self.slots[at as usize].group = Link { previous: NONE, next };
+            self.slots[at].dirty = true;
+            self.slots[at].group = Link { previous: NONE, next };
             if next != NONE {
-                self.slots[next as usize].group.previous = at;
+                self.slots[next].group.previous = at;
             }
         }
         true
@@ -188,46 +171,36 @@ impl Cache {
     }
 
     fn make_clean(&mut self, at: u32) {
-        let slot = &mut self.slots[at as usize];
+        let slot = &mut self.slots[at];
         if !slot.dirty {
             return;
         }
         slot.dirty = false;
         let (page, Link { previous, next }) = (slot.page, slot.group);
-        match self.slots.get_mut(previous as usize) {
+        match self.slots.get_mut(previous) {
             Some(slot) => slot.group.next = next,
             None => self.dirty[(page / self.group_size) as usize] = next,
         }
-        if let Some(slot) = self.slots.get_mut(next as usize) {
+        if let Some(slot) = self.slots.get_mut(next) {
             slot.group.previous = previous;
         }
     }
 
-    fn unlink(&mut self, at: u32) {
-        let Slot { protected, age: Link { previous, next }, .. } = self.slots[at as usize];
+    fn list(&mut self, at: u32) -> (&mut SlotList, &mut SlotTable<Slot>) {
+        let protected = self.slots[at].protected;
         let list = if protected { &mut self.protected } else { &mut self.probation };
-        list.length -= 1;
-        match self.slots.get_mut(previous as usize) {
-            Some(slot) => slot.age.next = next,
-            None => list.oldest = next,
-        }
-        match self.slots.get_mut(next as usize) {
-            Some(slot) => slot.age.previous = previous,
-            None => list.newest = previous,
-        }
+        (list, &mut self.slots)
+    }
+
+    fn unlink(&mut self, at: u32) {
+        let (list, slots) = self.list(at);
+        list.unlink(slots, at);
     }
 
     fn link(&mut self, at: u32, protected: bool) {
-        let list = if protected { &mut self.protected } else { &mut self.probation };
-        let previous = std::mem::replace(&mut list.newest, at);
-        list.length += 1;
-        match self.slots.get_mut(previous as usize) {
-            Some(slot) => slot.age.next = at,
-            None => list.oldest = at,
-        }
-        let slot = &mut self.slots[at as usize];
-        slot.protected = protected;
-        slot.age = Link { previous, next: NONE };
+        self.slots[at].protected = protected;
+        let (list, slots) = self.list(at);
+        list.push(slots, at);
     }
 }
 

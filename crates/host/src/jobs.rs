@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
 use ssdyno_block::{Op, Request, Status, Time};
+use ssdyno_engine::SlotTable;
 
 /// Set in the token of a request that the kernel makes itself: write-back.
 pub(crate) const INNER: u32 = 1 << 31;
@@ -34,8 +35,7 @@ pub(crate) struct Job {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Jobs {
     user: Vec<Job>,
-    inner: Vec<Job>,
-    free: Vec<u32>,
+    inner: SlotTable<Job>,
 }
 
 impl Jobs {
@@ -50,17 +50,12 @@ impl Jobs {
 
     /// A request of the kernel; gives its token.
     pub(crate) fn insert_inner(&mut self, job: Job) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.inner[place as usize] = job;
-            return place | INNER;
-        }
-        self.inner.push(job);
-        (self.inner.len() as u32 - 1) | INNER
+        self.inner.insert(job) | INNER
     }
 
     /// It is over.
     pub(crate) fn free_inner(&mut self, token: u32) {
-        self.free.push(token & !INNER);
+        self.inner.free(token & !INNER);
     }
 }
 
@@ -70,7 +65,7 @@ impl Index<u32> for Jobs {
     fn index(&self, token: u32) -> &Job {
         match token & INNER {
             0 => &self.user[token as usize],
-            _ => &self.inner[(token & !INNER) as usize],
+            _ => &self.inner[token & !INNER],
         }
     }
 }
@@ -80,7 +75,7 @@ impl IndexMut<u32> for Jobs {
     fn index_mut(&mut self, token: u32) -> &mut Job {
         match token & INNER {
             0 => &mut self.user[token as usize],
-            _ => &mut self.inner[(token & !INNER) as usize],
+            _ => &mut self.inner[token & !INNER],
         }
     }
 }
@@ -139,8 +134,7 @@ pub(crate) struct Command {
 /// All commands, by a number that is free again once the command is done.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Commands {
-    all: Vec<Command>,
-    free: Vec<u32>,
+    all: SlotTable<Command>,
     pub(crate) in_use: u32,
 }
 
@@ -148,24 +142,18 @@ impl Commands {
     #[inline]
     pub(crate) fn insert(&mut self, command: Command) -> u32 {
         self.in_use += 1;
-        if let Some(slot) = self.free.pop() {
-            self.all[slot as usize] = command;
-            return slot;
-        }
-        self.all.push(command);
-        self.all.len() as u32 - 1
+        self.all.insert(command)
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, slot: u32) -> Command {
         self.in_use -= 1;
-        self.free.push(slot);
-        self.all[slot as usize]
+        self.all.take(slot)
     }
 
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> &Command {
-        &self.all[slot as usize]
+        &self.all[slot]
     }
 }
 

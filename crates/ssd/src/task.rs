@@ -1,5 +1,6 @@
 //! Who waits for a flash operation.
 
+use ssdyno_engine::SlotTable;
 use ssdyno_flash::NO_OWNER;
 
 /// Set in an owner that is a [`Task`]; else it is a request.
@@ -74,46 +75,32 @@ pub(crate) struct Task {
 
 /// All tasks; slots are used again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tasks {
-    all: Vec<Task>,
-    free: Vec<u32>,
-}
+pub(crate) struct Tasks(SlotTable<Task>);
 
 impl Tasks {
     pub(crate) fn insert(&mut self, goal: Goal) -> u32 {
-        let task = Task { goal, pending: 0 };
-        match self.free.pop() {
-            Some(at) => {
-                self.all[at as usize] = task;
-                at
-            }
-            None => {
-                self.all.push(task);
-                (self.all.len() - 1) as u32
-            }
-        }
+        self.0.insert(Task { goal, pending: 0 })
     }
     pub(crate) fn add_pending(&mut self, at: u32) {
-        self.all[at as usize].pending += 1;
+        self.0[at].pending += 1;
     }
     pub(crate) fn pending(&self, at: u32) -> u32 {
-        self.all[at as usize].pending
+        self.0[at].pending
     }
     /// The request that it is for, if it is for one.
     pub(crate) fn request(&self, at: u32) -> Option<u32> {
-        match self.all[at as usize].goal {
+        match self.0[at].goal {
             Goal::Modify { slot, .. } | Goal::Fill { slot, .. } => Some(slot),
             Goal::Locate { .. } | Goal::Pad { .. } | Goal::WrittenBack { .. } => None,
         }
     }
     /// One operation fewer; the goal once none is left.
     pub(crate) fn complete_one(&mut self, at: u32) -> Option<Goal> {
-        let task = &mut self.all[at as usize];
+        let task = &mut self.0[at];
         task.pending -= 1;
         (task.pending == 0).then(|| self.remove(at))
     }
     pub(crate) fn remove(&mut self, at: u32) -> Goal {
-        self.free.push(at);
-        self.all[at as usize].goal
+        self.0.take(at).goal
     }
 }

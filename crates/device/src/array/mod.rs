@@ -13,7 +13,6 @@
 mod config;
 pub mod controller;
 mod kind;
-mod places;
 mod striping;
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,9 @@ use std::collections::VecDeque;
 use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
-use ssdyno_engine::Rng;
+use ssdyno_engine::{Rng, SlotTable};
 
 use super::config::{ArrayConfig, UNITS_MOST, key_of};
-use super::places::Places;
 use crate::{Device, DeviceReport};
 
 /// One of the devices.
@@ -50,8 +49,8 @@ pub(super) struct Striping {
     pub(super) sector_bytes: u32,
     /// Pieces that a member is given at a time; none: as many as it takes.
     member_depth: Option<u32>,
-    pieces: Places<Piece>,
-    wholes: Places<Whole>,
+    pieces: SlotTable<Piece>,
+    wholes: SlotTable<Whole>,
     /// The latest time that the members know.
     now: Time,
     batch: Vec<Completion>,
@@ -114,8 +113,8 @@ impl Striping {
             capacity_bytes,
             sector_bytes,
             member_depth,
-            pieces: Places::default(),
-            wholes: Places::default(),
+            pieces: SlotTable::default(),
+            wholes: SlotTable::default(),
             now: Time::ZERO,
             batch: Vec::new(),
         })

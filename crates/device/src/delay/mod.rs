@@ -19,7 +19,7 @@ use ssdyno_block::{
 };
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
-use ssdyno_engine::{EventQueue, FifoResource, Rng};
+use ssdyno_engine::{EventQueue, FifoResource, Rng, SlotTable};
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
 pub use config::{DelayConfig, DelayTable, Spread};
@@ -67,8 +67,7 @@ pub struct DelayDevice {
     ps_per_byte: f64,
     rng: Rng,
     queue: EventQueue<Event>,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: SlotTable<Slot>,
     in_flight: u32,
     /// Since when there is something to do.
     busy_since: Time,
@@ -91,8 +90,7 @@ impl DelayDevice {
             ps_per_byte: delay.bandwidth.map_or(0.0, |rate| 1e12 / rate.0),
             rng: Rng::new(seed, "delay"),
             queue: EventQueue::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            slots: SlotTable::default(),
             in_flight: 0,
             busy_since: Time::ZERO,
             ends: [u64::MAX; 2],
@@ -179,11 +177,7 @@ impl BlockTarget for DelayDevice {
             Op::Trim | Op::Flush => 0,
         };
         let entry = Slot { token, accepted, bytes };
-        let slot = self.free.pop().unwrap_or(self.slots.len() as u32);
-        match self.slots.get_mut(slot as usize) {
-            Some(place) => *place = entry,
-            None => self.slots.push(entry),
-        }
+        let slot = self.slots.insert(entry);
         self.queue.schedule(ready, Event::Served(slot));
         Ok(())
     }
@@ -193,7 +187,7 @@ impl BlockTarget for DelayDevice {
             let slot = match event {
                 Event::Done(slot) => slot,
                 Event::Served(slot) => {
-                    let across = self.transfer(self.slots[slot as usize].bytes, at);
+                    let across = self.transfer(self.slots[slot].bytes, at);
                     if across > at {
                         self.queue.schedule(across, Event::Done(slot));
                         continue;
@@ -201,8 +195,7 @@ impl BlockTarget for DelayDevice {
                     slot
                 }
             };
-            let Slot { token, accepted, .. } = self.slots[slot as usize];
-            self.free.push(slot);
+            let Slot { token, accepted, .. } = self.slots.take(slot);
             self.in_flight -= 1;
             if self.in_flight == 0 {
                 self.idle_from(at);

@@ -1,8 +1,7 @@
 //! BPLRU: logical blocks in the order in which they were written.
 
 use rustc_hash::FxHashMap;
-
-const NIL: u32 = u32::MAX;
+use ssdyno_engine::{Linked, SlotLinks, SlotList, SlotTable};
 
 /// A block that never was, or no longer is, written in order from its first page.
 const NOT_SEQUENTIAL: u32 = u32::MAX;
@@ -17,8 +16,13 @@ struct Entry {
     /// The page (number in the block) that would go on with a sequential write.
     next: u32,
     listed: bool,
-    newer: u32,
-    older: u32,
+    links: SlotLinks,
+}
+
+impl Linked for Entry {
+    fn links(&mut self) -> &mut SlotLinks {
+        &mut self.links
+    }
 }
 
 /// The blocks with dirty pages or pages on their way to flash.
@@ -27,23 +31,20 @@ struct Entry {
 /// with old data, and must be on flash before newer data of the same page may follow.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
-    entries: Vec<Entry>,
-    free: Vec<u32>,
+    entries: SlotTable<Entry>,
     /// Looked up only, never iterated.
     by_block: FxHashMap<u32, u32>,
-    newest: u32,
-    oldest: u32,
+    /// Blocks that may be written back.
+    list: SlotList,
     pages_per_block: u32,
 }
 
 impl Blocks {
     pub(super) fn new(pages_per_block: u32) -> Blocks {
         Blocks {
-            entries: Vec::new(),
-            free: Vec::new(),
+            entries: SlotTable::default(),
             by_block: FxHashMap::default(),
-            newest: NIL,
-            oldest: NIL,
+            list: SlotList::default(),
             pages_per_block,
         }
     }
@@ -57,18 +58,9 @@ impl Blocks {
             return at;
         }
         let block = page / self.pages_per_block;
-        let new =
-            Entry { block, dirty: 0, writing: 0, next: 0, listed: false, newer: NIL, older: NIL };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.entries[at as usize] = new;
-                at
-            }
-            None => {
-                self.entries.push(new);
-                self.entries.len() as u32 - 1
-            }
-        };
+        let links = SlotLinks::LOOSE;
+        let new = Entry { block, dirty: 0, writing: 0, next: 0, listed: false, links };
+        let at = self.entries.insert(new);
         self.by_block.insert(block, at);
         at
     }
@@ -77,7 +69,7 @@ impl Blocks {
     pub(super) fn wrote(&mut self, page: u32, newly: bool) {
         let at = self.entry_or_new(page);
         let number = page % self.pages_per_block;
-        let entry = &mut self.entries[at as usize];
+        let entry = &mut self.entries[at];
         entry.dirty += u32::from(newly);
         // A block that was written strictly upwards is a sequential stream. BPLRU moves it to
         // the end that is written back first, because a stream seldom returns.
@@ -93,7 +85,7 @@ impl Blocks {
     /// A dirty page was dropped.
     pub(super) fn dropped(&mut self, page: u32) {
         if let Some(at) = self.entry(page) {
-            let entry = &mut self.entries[at as usize];
+            let entry = &mut self.entries[at];
             entry.dirty = entry.dirty.saturating_sub(1);
             entry.next = NOT_SEQUENTIAL;
             self.drop_if_done(at);
@@ -102,7 +94,7 @@ impl Blocks {
 
     /// The block to write back next.
     pub(super) fn victim(&self) -> Option<u32> {
-        (self.oldest != NIL).then(|| self.entries[self.oldest as usize].block)
+        self.entries.get(self.list.oldest()).map(|entry| entry.block)
     }
 
     /// All of `block` was handed out, `pages` pages.
@@ -111,14 +103,14 @@ impl Blocks {
         // The block leaves the order until its last page is on flash. Its padding holds old
         // data, and a second write-back of the block must not overtake the first.
         self.unlist(at);
-        let entry = &mut self.entries[at as usize];
+        let entry = &mut self.entries[at];
         (entry.dirty, entry.writing, entry.next) = (0, pages, 0);
     }
 
     /// A page that was handed out is on flash. False if its block had none on its way.
     pub(super) fn written(&mut self, page: u32) -> bool {
         let Some(at) = self.entry(page) else { return false };
-        let entry = &mut self.entries[at as usize];
+        let entry = &mut self.entries[at];
         if entry.writing == 0 {
             return false;
         }
@@ -137,47 +129,31 @@ impl Blocks {
     /// at the oldest, since it will hardly be written again soon.
     fn list(&mut self, at: u32) {
         self.unlist(at);
-        let Entry { writing, next, .. } = self.entries[at as usize];
+        let Entry { writing, next, .. } = self.entries[at];
         if writing > 0 {
             return;
         }
         // One page alone is no sequence.
         let sequential = next == self.pages_per_block && next > 1;
-        let (newer, older) = if sequential { (self.oldest, NIL) } else { (NIL, self.newest) };
-        match newer {
-            NIL => self.newest = at,
-            newer => self.entries[newer as usize].older = at,
+        match sequential {
+            true => self.list.push_oldest(&mut self.entries, at),
+            false => self.list.push(&mut self.entries, at),
         }
-        match older {
-            NIL => self.oldest = at,
-            older => self.entries[older as usize].newer = at,
-        }
-        let entry = &mut self.entries[at as usize];
-        (entry.newer, entry.older, entry.listed) = (newer, older, true);
+        self.entries[at].listed = true;
     }
 
     fn unlist(&mut self, at: u32) {
-        let Entry { newer, older, listed, .. } = self.entries[at as usize];
-        if !listed {
-            return;
+        if std::mem::take(&mut self.entries[at].listed) {
+            self.list.unlink(&mut self.entries, at);
         }
-        match newer {
-            NIL => self.newest = older,
-            newer => self.entries[newer as usize].older = older,
-        }
-        match older {
-            NIL => self.oldest = newer,
-            older => self.entries[older as usize].newer = newer,
-        }
-        self.entries[at as usize].listed = false;
     }
 
     fn drop_if_done(&mut self, at: u32) {
-        let Entry { dirty, writing, block, .. } = self.entries[at as usize];
+        let Entry { dirty, writing, block, .. } = self.entries[at];
         if dirty == 0 && writing == 0 {
             self.unlist(at);
             self.by_block.remove(&block);
-            self.free.push(at);
+            self.entries.free(at);
         }
     }
 }

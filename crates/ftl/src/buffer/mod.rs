@@ -10,6 +10,7 @@
 //! a page becomes clean at the young end.
 
 use ssdyno_block::ConfigError;
+use ssdyno_engine::{NO_SLOT, SlotList};
 
 mod blocks;
 mod config;
@@ -20,7 +21,7 @@ mod tests;
 use blocks::Blocks;
 use config::Marks;
 pub use config::{BufferConfig, BufferPolicy};
-use slots::{List, NIL, Slots, State};
+use slots::{Slots, State};
 
 /// What became of a written page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +53,9 @@ pub struct WriteBuffer {
     pages_per_block: u32,
     logical_pages: u32,
     slots: Slots,
-    clean: List,
+    clean: SlotList,
     /// Unused by BPLRU, which keeps its order in `blocks`.
-    ready: List,
+    ready: SlotList,
     blocks: Blocks,
     dirty: u32,
     in_write_back: u32,
@@ -91,8 +92,8 @@ impl WriteBuffer {
             pages_per_block,
             logical_pages,
             slots: Slots::new(marks.capacity),
-            clean: List::default(),
-            ready: List::default(),
+            clean: SlotList::default(),
+            ready: SlotList::default(),
             blocks: Blocks::new(pages_per_block),
             dirty: 0,
             in_write_back: 0,
@@ -284,7 +285,7 @@ impl WriteBuffer {
     /// The page that is likely to be handed out next, for fetching ahead what is known of it.
     pub fn upcoming(&self) -> Option<u32> {
         let slot = self.ready.oldest();
-        (slot != NIL).then(|| self.slots.get(slot).page)
+        (slot != NO_SLOT).then(|| self.slots.get(slot).page)
     }
 
     /// `page`, which was handed out, is on flash. It is clean now, unless it was written again
@@ -357,10 +358,10 @@ impl WriteBuffer {
     }
 
     /// The slot of `list` that goes first.
-    fn oldest(policy: BufferPolicy, slots: &mut Slots, list: &mut List) -> Option<u32> {
+    fn oldest(policy: BufferPolicy, slots: &mut Slots, list: &mut SlotList) -> Option<u32> {
         loop {
             let slot = list.oldest();
-            if slot == NIL {
+            if slot == NO_SLOT {
                 return None;
             }
             // A page that was used since the hand last passed loses its mark and gets a second

@@ -1,9 +1,7 @@
 //! The pages in the buffer, found by number, and their order.
 
 use rustc_hash::FxHashMap;
-
-/// No slot.
-pub(super) const NIL: u32 = u32::MAX;
+use ssdyno_engine::{Linked, SlotLinks, SlotList, SlotTable};
 
 /// What a slot's page is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,39 +46,19 @@ pub(super) struct Slot {
     pub(super) epoch: u32,
     /// The same for the version that was written while an earlier one was on its way.
     pub(super) next_epoch: u32,
-    newer: u32,
-    older: u32,
+    links: SlotLinks,
 }
 
-/// Slots in order, newest first.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct List {
-    newest: u32,
-    oldest: u32,
-    len: u32,
-}
-
-impl Default for List {
-    fn default() -> List {
-        List { newest: NIL, oldest: NIL, len: 0 }
-    }
-}
-
-impl List {
-    pub(super) fn len(&self) -> u32 {
-        self.len
-    }
-    /// The slot that came first, or `NIL`.
-    pub(super) fn oldest(&self) -> u32 {
-        self.oldest
+impl Linked for Slot {
+    fn links(&mut self) -> &mut SlotLinks {
+        &mut self.links
     }
 }
 
 /// All slots. Memory follows the number of pages held at most.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
-    free: Vec<u32>,
+    slots: SlotTable<Slot>,
     /// Looked up only, never iterated: its order affects nothing. The hasher has no seed.
     by_page: FxHashMap<u32, u32>,
     capacity: u32,
@@ -88,7 +66,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(capacity: u32) -> Slots {
-        Slots { slots: Vec::new(), free: Vec::new(), by_page: FxHashMap::default(), capacity }
+        Slots { slots: SlotTable::default(), by_page: FxHashMap::default(), capacity }
     }
 
     pub(super) fn find(&self, page: u32) -> Option<u32> {
@@ -96,11 +74,11 @@ impl Slots {
     }
 
     pub(super) fn get(&self, slot: u32) -> &Slot {
-        &self.slots[slot as usize]
+        &self.slots[slot]
     }
 
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut Slot {
-        &mut self.slots[slot as usize]
+        &mut self.slots[slot]
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -115,64 +93,37 @@ impl Slots {
 
     /// A slot for `page`, which has none; there must be room.
     pub(super) fn insert(&mut self, page: u32, state: State, epoch: u32) -> u32 {
-        let new = Slot {
+        let slot = self.slots.insert(Slot {
             page,
             state,
             referenced: false,
             epoch,
             next_epoch: epoch,
-            newer: NIL,
-            older: NIL,
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = new;
-                slot
-            }
-            None => {
-                self.slots.push(new);
-                self.slots.len() as u32 - 1
-            }
-        };
+            links: SlotLinks::LOOSE,
+        });
         self.by_page.insert(page, slot);
         slot
     }
 
     /// Frees a slot that is in no list.
     pub(super) fn remove(&mut self, slot: u32) {
-        self.by_page.remove(&self.slots[slot as usize].page);
-        self.free.push(slot);
+        self.by_page.remove(&self.slots[slot].page);
+        self.slots.free(slot);
     }
 
-    pub(super) fn push(&mut self, list: &mut List, slot: u32) {
-        let at = &mut self.slots[slot as usize];
-        (at.newer, at.older) = (NIL, list.newest);
-        match list.newest {
-            NIL => list.oldest = slot,
-            newest => self.slots[newest as usize].newer = slot,
-        }
-        list.newest = slot;
-        list.len += 1;
+    pub(super) fn push(&mut self, list: &mut SlotList, slot: u32) {
+        list.push(&mut self.slots, slot);
     }
 
     /// Takes `slot` out of `list`, in which it is.
-    pub(super) fn unlink(&mut self, list: &mut List, slot: u32) {
-        let Slot { newer, older, .. } = self.slots[slot as usize];
-        match newer {
-            NIL => list.newest = older,
-            newer => self.slots[newer as usize].older = older,
-        }
-        match older {
-            NIL => list.oldest = newer,
-            older => self.slots[older as usize].newer = newer,
-        }
-        list.len -= 1;
+    pub(super) fn unlink(&mut self, list: &mut SlotList, slot: u32) {
+        list.unlink(&mut self.slots, slot);
     }
 
-    pub(super) fn refresh(&mut self, list: &mut List, slot: u32) {
+    pub(super) fn refresh(&mut self, list: &mut SlotList, slot: u32) {
         // A page that is written many times in a row is the newest already. The test spares it
         // two list operations.
-        if list.newest != slot {
+        if list.newest() != slot {
             self.unlink(list, slot);
             self.push(list, slot);
         }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use ssdyno_block::Time;
-
-/// End of a list.
-const NONE: u32 = u32::MAX;
+use ssdyno_engine::{Linked, NO_SLOT, SlotLinks, SlotList, SlotTable};
 
 /// On its way from the device.
 const FILLING: u8 = 1;
@@ -29,9 +27,15 @@ pub(crate) enum Found {
 struct Node {
     page: u64,
     flags: u8,
-    newer: u32,
-    older: u32,
+    /// Among the clean ones.
+    links: SlotLinks,
     since: Time,
+}
+
+impl Linked for Node {
+    fn links(&mut self) -> &mut SlotLinks {
+        &mut self.links
+    }
 }
 
 /// All pages of the cache. Only clean ones can go, the least recently used first; where none is
@@ -41,11 +45,9 @@ pub(crate) struct Pages {
     capacity: usize,
     /// Only looked up in, never walked: its order is not part of any result.
     places: HashMap<u64, u32>,
-    nodes: Vec<Node>,
-    free: Vec<u32>,
-    /// Clean pages: most and least recently used.
-    newest: u32,
-    oldest: u32,
+    nodes: SlotTable<Node>,
+    /// Clean pages, by their last use.
+    clean: SlotList,
     /// Dirty pages by address, those being written left out.
     dirty: BTreeSet<u64>,
     /// Dirty pages by age; entries of pages that were written since are stale.
@@ -58,10 +60,8 @@ impl Pages {
         Pages {
             capacity,
             places: HashMap::new(),
-            nodes: Vec::new(),
-            free: Vec::new(),
-            newest: NONE,
-            oldest: NONE,
+            nodes: SlotTable::default(),
+            clean: SlotList::default(),
             dirty: BTreeSet::new(),
             by_age: VecDeque::new(),
             writing: 0,
@@ -87,10 +87,10 @@ impl Pages {
     /// What is there of `page`; it is used now.
     pub(crate) fn use_page(&mut self, page: u64) -> Found {
         let Some(place) = self.places.get(&page).copied() else { return Found::Missing };
-        let flags = self.nodes[place as usize].flags;
+        let flags = self.nodes[place].flags;
         if flags == 0 {
-            self.unlink(place);
-            self.link(place);
+            self.clean.unlink(&mut self.nodes, place);
+            self.clean.push(&mut self.nodes, place);
         }
         if flags & FILLING != 0 { Found::Filling } else { Found::Here }
     }
@@ -103,7 +103,7 @@ impl Pages {
     /// A missing page will come from the device.
     pub(crate) fn fill(&mut self, page: u64) {
         let place = self.add(page);
-        self.nodes[place as usize].flags = FILLING;
+        self.nodes[place].flags = FILLING;
     }
 
     /// It has come.
@@ -117,15 +117,16 @@ impl Pages {
             Some(place) => place,
             None => self.add(page),
         };
-        let node = &mut self.nodes[place as usize];
+        let node = &mut self.nodes[place];
         if node.flags & DIRTY != 0 {
             return false;
         }
-        let clean = node.flags == 0 && (node.newer != NONE || self.newest == place);
+        let clean =
+            node.flags == 0 && (node.links.newer != NO_SLOT || self.clean.newest() == place);
         node.flags |= DIRTY;
         node.since = now;
         if clean {
-            self.unlink(place);
+            self.clean.unlink(&mut self.nodes, place);
         }
         self.dirty.insert(page);
         self.by_age.push_back((now, page));
@@ -136,7 +137,7 @@ impl Pages {
     pub(crate) fn take_old(&mut self, before: Time) -> Option<u64> {
         while let Some((since, page)) = self.by_age.front().copied() {
             let place = self.places.get(&page).filter(|_| self.dirty.contains(&page));
-            let current = place.is_some_and(|place| self.nodes[*place as usize].since == since);
+            let current = place.is_some_and(|place| self.nodes[*place].since == since);
             if current && since > before {
                 return None;
             }
@@ -154,7 +155,7 @@ impl Pages {
         let mut count = 0;
         while count < most && self.dirty.contains(&(page + count)) {
             let place = self.places.get(&(page + count)).copied();
-            let Some(node) = place.map(|place| &mut self.nodes[place as usize]) else { break };
+            let Some(node) = place.map(|place| &mut self.nodes[place]) else { break };
             if node.flags & WRITING != 0 {
                 break;
             }
@@ -179,26 +180,22 @@ impl Pages {
 
     fn clear(&mut self, page: u64, flag: u8) {
         let Some(place) = self.places.get(&page).copied() else { return };
-        let node = &mut self.nodes[place as usize];
+        let node = &mut self.nodes[place];
         node.flags &= !flag;
         if flag == WRITING && node.flags & DIRTY != 0 {
             // Changed on its way: it is as old as that.
             self.by_age.push_front((node.since, page));
         }
         if node.flags == 0 {
-            self.link(place);
+            self.clean.push(&mut self.nodes, place);
             self.shrink();
         }
     }
 
     /// A page that is in no list yet.
     fn add(&mut self, page: u64) -> u32 {
-        let node = Node { page, flags: 0, newer: NONE, older: NONE, since: Time::ZERO };
-        let place = self.free.pop().unwrap_or(self.nodes.len() as u32);
-        match self.nodes.get_mut(place as usize) {
-            Some(old) => *old = node,
-            None => self.nodes.push(node),
-        }
+        let links = SlotLinks::LOOSE;
+        let place = self.nodes.insert(Node { page, flags: 0, links, since: Time::ZERO });
         self.places.insert(page, place);
         self.shrink();
         place
@@ -206,34 +203,11 @@ impl Pages {
 
     /// Clean pages go until the rest has room.
     fn shrink(&mut self) {
-        while self.places.len() > self.capacity && self.oldest != NONE {
-            let place = self.oldest;
-            self.unlink(place);
-            self.places.remove(&self.nodes[place as usize].page);
-            self.free.push(place);
+        while self.places.len() > self.capacity && !self.clean.is_empty() {
+            let place = self.clean.oldest();
+            self.clean.unlink(&mut self.nodes, place);
+            self.places.remove(&self.nodes[place].page);
+            self.nodes.free(place);
         }
-    }
-
-    fn link(&mut self, place: u32) {
-        let before = std::mem::replace(&mut self.newest, place);
-        let node = &mut self.nodes[place as usize];
-        (node.newer, node.older) = (NONE, before);
-        match before {
-            NONE => self.oldest = place,
-            before => self.nodes[before as usize].newer = place,
-        }
-    }
-
-    fn unlink(&mut self, place: u32) {
-        let Node { newer, older, .. } = self.nodes[place as usize];
-        match newer {
-            NONE => self.newest = older,
-            newer => self.nodes[newer as usize].older = older,
-        }
-        match older {
-            NONE => self.oldest = newer,
-            older => self.nodes[older as usize].newer = newer,
-        }
-        (self.nodes[place as usize].newer, self.nodes[place as usize].older) = (NONE, NONE);
     }
 }

@@ -1,6 +1,7 @@
 //! Requests inside the device or waiting before it.
 
 use ssdyno_block::{Completion, Request, Status, Time, Token};
+use ssdyno_engine::SlotTable;
 
 use crate::QueueConfig;
 use crate::waiting::Waiting;
@@ -22,8 +23,7 @@ pub(super) struct Slot {
 /// All requests, and how many of them may be inside at a time; slots are used again.
 #[derive(Clone, Debug)]
 pub(super) struct Requests {
-    all: Vec<Slot>,
-    free: Vec<u32>,
+    all: SlotTable<Slot>,
     waiting: Waiting,
     /// Inside the device at most.
     depth: u32,
@@ -37,8 +37,7 @@ pub(super) struct Requests {
 impl Requests {
     pub(super) fn new(config: &QueueConfig) -> Requests {
         Requests {
-            all: Vec::new(),
-            free: Vec::new(),
+            all: SlotTable::default(),
             waiting: Waiting::new(config.waiting),
             depth: config.depth,
             inside: 0,
@@ -52,16 +51,7 @@ impl Requests {
     pub(super) fn arrive(&mut self, now: Time, request: Request, token: Token) -> (u32, bool) {
         let (accepted, ready) = (now, now);
         let slot = Slot { token, request, accepted, ready, status: Status::Ok, parts: 0 };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.all[at as usize] = slot;
-                at
-            }
-            None => {
-                self.all.push(slot);
-                (self.all.len() - 1) as u32
-            }
-        };
+        let at = self.all.insert(slot);
         let enters = self.inside < self.depth;
         if enters {
             self.waiting.passed(request.offset_bytes);
@@ -78,14 +68,13 @@ impl Requests {
             self.busy_since = now;
         }
         self.inside += 1;
-        self.all[at as usize].accepted = now;
+        self.all[at].accepted = now;
     }
 
     /// The request in slot `at` has ended, and leaves room for another.
     #[inline]
     pub(super) fn complete(&mut self, now: Time, at: u32) -> Request {
-        self.free.push(at);
-        let Slot { token, accepted, status, request, .. } = self.all[at as usize];
+        let Slot { token, accepted, status, request, .. } = self.all.take(at);
         self.completions.push(Completion { token, status, accepted, completed: now });
         self.inside -= 1;
         request
@@ -113,21 +102,21 @@ impl Requests {
 
     #[inline]
     pub(super) fn get(&self, at: u32) -> &Slot {
-        &self.all[at as usize]
+        &self.all[at]
     }
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> &mut Slot {
-        &mut self.all[at as usize]
+        &mut self.all[at]
     }
     /// One more part to wait for.
     #[inline]
     pub(super) fn hold(&mut self, at: u32) {
-        self.all[at as usize].parts += 1;
+        self.all[at].parts += 1;
     }
     /// One part fewer; true if it was the last.
     #[inline]
     pub(super) fn release(&mut self, at: u32) -> bool {
-        let parts = &mut self.all[at as usize].parts;
+        let parts = &mut self.all[at].parts;
         *parts -= 1;
         *parts == 0
     }

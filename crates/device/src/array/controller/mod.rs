@@ -42,10 +42,9 @@ use std::collections::BinaryHeap;
 use ssdyno_block::units::Bytes;
 use ssdyno_block::{Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_energy::PartPower;
-use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
+use ssdyno_engine::{EventQueue, SlotTable};
 
-use super::places::Places;
 use super::striping::Striping;
 use crate::DeviceFacts;
 use crate::link::{Direction, HostLink};
@@ -79,7 +78,7 @@ pub(super) struct Controller {
     /// When each core is free.
     cores: BinaryHeap<Reverse<Time>>,
     queue: EventQueue<Event>,
-    commands: Places<Command>,
+    commands: SlotTable<Command>,
     inside: u32,
     writes: WriteCache,
     ahead: ReadAhead,
@@ -138,7 +137,7 @@ impl Controller {
             link,
             cores: (0..table.cores).map(|_| Reverse(Time::ZERO)).collect(),
             queue: EventQueue::new(),
-            commands: Places::default(),
+            commands: SlotTable::default(),
             inside: 0,
             writes: WriteCache::new(room, unit, table.destage, table.destage_depth),
             ahead: ReadAhead::new(table.read_ahead, table.streams, distance, geometry),

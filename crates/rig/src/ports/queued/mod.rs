@@ -13,14 +13,13 @@ use std::collections::VecDeque;
 
 use ssdyno_block::{Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_device::{Device, DeviceReport};
-use ssdyno_engine::EventQueue;
-use ssdyno_engine::PrepareError;
 use ssdyno_engine::events::EventLog;
+use ssdyno_engine::{EventQueue, PrepareError, SlotTable};
 use ssdyno_figures::{FaultsResult, Invariant};
 use ssdyno_host::{Choice, HostPort, Registers, ResentCommand};
 
 use self::remote::Remote;
-use self::slots::{Event, Slot, Slots, Stage};
+use self::slots::{Event, Slot, Stage};
 use super::{PathFigures, PathReport};
 use crate::attach::{HostPlan, Stack};
 use crate::faults;
@@ -47,7 +46,7 @@ pub(crate) struct QueuedPort {
     to_device: Time,
     to_host: Time,
     queue: EventQueue<Event>,
-    slots: Slots,
+    slots: SlotTable<Slot>,
     in_queue: Vec<u32>,
     /// Told and not yet taken, by queue.
     done: Vec<Vec<Completion>>,
@@ -80,7 +79,7 @@ impl QueuedPort {
             to_device: host.config.costs.register_delivery.0,
             to_host: host.config.costs.interrupt_delivery.0,
             queue: EventQueue::new(),
-            slots: Slots::default(),
+            slots: SlotTable::default(),
             in_queue: vec![0; queues],
             done: vec![Vec::new(); queues],
             waiting: VecDeque::new(),

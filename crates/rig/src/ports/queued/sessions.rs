@@ -5,7 +5,7 @@ use ssdyno_block::{Request, Status, Time};
 use ssdyno_host::ResentCommand;
 
 use super::link_faults::Delivery;
-use super::slots::{Event, Slot, Stage};
+use super::slots::{Event, Slot, Stage, of_session};
 use super::{QueuedPort, Way};
 
 impl QueuedPort {
@@ -74,7 +74,7 @@ impl QueuedPort {
         let Way::Network(remote) = &mut self.way else { return };
         let Some(weather) = &mut remote.weather else { return };
         let back = weather.break_session(now, queue.into());
-        for old in self.slots.of_session(queue) {
+        for old in of_session(&self.slots, queue) {
             let slot = self.slots[old];
             let begins = weather.may_begin_again(slot.tries);
             self.slots[old].tries = 0;

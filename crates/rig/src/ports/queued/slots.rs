@@ -1,8 +1,7 @@
 //! Commands on their way, and what can happen to them.
 
-use std::ops::{Index, IndexMut};
-
 use ssdyno_block::{Request, Status, Token};
+use ssdyno_engine::SlotTable;
 
 /// What can happen to the command of a slot.
 #[derive(Clone, Copy, Debug)]
@@ -72,45 +71,8 @@ pub(super) struct Slot {
     pub(super) tries: u32,
 }
 
-/// All commands, by a number that is free again once nothing of the command is on its way.
-#[derive(Debug, Default)]
-pub(super) struct Slots {
-    all: Vec<Slot>,
-    free: Vec<u32>,
-}
-
-impl Slots {
-    pub(super) fn insert(&mut self, slot: Slot) -> u32 {
-        let at = self.free.pop().unwrap_or(self.all.len() as u32);
-        match self.all.get_mut(at as usize) {
-            Some(place) => *place = slot,
-            None => self.all.push(slot),
-        }
-        at
-    }
-
-    pub(super) fn free(&mut self, slot: u32) {
-        self.free.push(slot);
-    }
-
-    /// The commands of a session that have set out and have not completed.
-    pub(super) fn of_session(&self, queue: u16) -> Vec<u32> {
-        let of = |slot: &Slot| slot.queue == queue && slot.tries > 0 && slot.stage == Stage::Sent;
-        (0..self.all.len() as u32).filter(|at| of(&self[*at])).collect()
-    }
-}
-
-impl Index<u32> for Slots {
-    type Output = Slot;
-    #[inline]
-    fn index(&self, slot: u32) -> &Slot {
-        &self.all[slot as usize]
-    }
-}
-
-impl IndexMut<u32> for Slots {
-    #[inline]
-    fn index_mut(&mut self, slot: u32) -> &mut Slot {
-        &mut self.all[slot as usize]
-    }
+/// The commands of a session that have set out and have not completed.
+pub(super) fn of_session(slots: &SlotTable<Slot>, queue: u16) -> Vec<u32> {
+    let of = |slot: &Slot| slot.queue == queue && slot.tries > 0 && slot.stage == Stage::Sent;
+    (0..).zip(slots.places()).filter(|(_, slot)| of(slot)).map(|(at, _)| at).collect()
 }
