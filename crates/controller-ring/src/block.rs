@@ -7,7 +7,6 @@ use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_spec::ring::{Descriptor, ErrorKind, RingFault};
 use zerocopy::FromZeros;
 
-use super::event::log_part;
 use super::registers::Setup;
 
 /// Where a command stands.
@@ -104,7 +103,7 @@ impl Block {
     /// Nothing is in the card any more.
     pub(super) fn idle(&mut self, now: Time, log: &mut EventLog) {
         if let Some(since) = self.busy_since.take() {
-            log_part(log, (PartKind::Controller, 0), Activity::InService, (since, now));
+            log.busy((PartKind::Controller, 0), Activity::InService, (since, now));
         }
     }
 

@@ -1,7 +1,6 @@
 //! What can happen inside the card, and how its parts report that they were busy.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
 
 /// What can happen inside the card.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,14 +77,3 @@ impl ssdyno_engine::Event for Event {
 
 /// The bits of [`Event::pack`](ssdyno_engine::Event::pack) that are not the kind.
 pub(super) const REST: u32 = (1 << 28) - 1;
-
-/// Reports that a part of the card was busy.
-pub(super) fn log_part(
-    log: &mut EventLog,
-    part: (PartKind, u16),
-    activity: Activity,
-    (from, to): (Time, Time),
-) {
-    let part = PartEvent::new(part.0, part.1);
-    log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
-}

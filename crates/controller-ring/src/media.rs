@@ -157,14 +157,7 @@ impl Media {
         let Kind::Dram { controller, ps_per_byte } = &mut self.kind else { return ready };
         let length = Time::from_ps((bytes as f64 * *ps_per_byte).round() as u64);
         let (from, to) = controller.reserve(ready, length);
-        log.push(Busy {
-            part: PartEvent::new(PartKind::Dram, 0),
-            activity: Activity::Transfer,
-            cause: FlashCause::None,
-            operations: 1,
-            from,
-            to,
-        });
+        log.busy((PartKind::Dram, 0), Activity::Transfer, (from, to));
         to
     }
 

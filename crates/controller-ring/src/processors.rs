@@ -7,7 +7,7 @@ use ssdyno_pci::BusMaster;
 use super::RingCard;
 use super::config::CardConfig;
 use super::dma::Work;
-use super::event::{Event, log_part};
+use super::event::Event;
 
 /// What a microprocessor does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +101,7 @@ impl RingCard {
     /// Microprocessor `at` is done.
     pub(super) fn job_done(&mut self, now: Time, at: usize, bus: &mut dyn BusMaster) {
         let Some((job, since)) = self.processors.jobs[at].take() else { return };
-        log_part(&mut self.log, (PartKind::Core, at as u16), Activity::Execute, (since, now));
+        self.log.busy((PartKind::Core, at as u16), Activity::Execute, (since, now));
         match job {
             Job::Fetch => self.fetch(),
             Job::Return(first, count) => {

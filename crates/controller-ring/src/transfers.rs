@@ -6,7 +6,7 @@ use ssdyno_pci::BusMaster;
 
 use super::RingCard;
 use super::dma::{Transfer, Work};
-use super::event::{Event, log_part};
+use super::event::Event;
 
 /// The link's directions in device events.
 const TO_DEVICE: (PartKind, u16) = (PartKind::HostLink, 0);
@@ -18,11 +18,11 @@ impl RingCard {
         let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
         if !work.is_to_host() {
             let (sent, first) = self.dma.link.request(now, address, bytes);
-            log_part(&mut self.log, TO_HOST, Activity::Transfer, sent);
+            self.log.busy(TO_HOST, Activity::Transfer, sent);
             return self.queue.schedule(first, Event::Arrive(at as u32));
         }
         let (wire, traffic) = self.dma.link.write(now, address, bytes);
-        log_part(&mut self.log, TO_HOST, Activity::Transfer, wire);
+        self.log.busy(TO_HOST, Activity::Transfer, wire);
         let medium =
             if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
         match work {
@@ -38,7 +38,7 @@ impl RingCard {
     pub(super) fn receive(&mut self, now: Time, at: usize) {
         let Some(Transfer { work, address, bytes }) = self.dma.engines[at].transfer else { return };
         let (wire, slowest) = self.dma.link.receive(now, address, bytes);
-        log_part(&mut self.log, TO_DEVICE, Activity::Transfer, wire);
+        self.log.busy(TO_DEVICE, Activity::Transfer, wire);
         let medium =
             if work.is_data() { self.storage.media.stream(now, bytes, &mut self.log) } else { now };
         let traffic = self.dma.link.read_traffic(address, bytes);

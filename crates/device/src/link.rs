@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use ssdyno_block::units::{Bandwidth, Bytes, Span};
 use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{FifoResource, LastTransferTime};
 
 ssdyno_block::defaults! {
@@ -183,18 +183,8 @@ impl HostLink {
         log: &mut EventLog,
     ) -> Time {
         let Some((from, to)) = self.reserve(direction, ready, bytes) else { return ready };
-        log.push(Busy {
-            part: PartEvent {
-                unit: 0,
-                kind: PartKind::HostLink,
-                index: u16::from(direction == Direction::ToHost && !self.half_duplex),
-            },
-            activity: Activity::Transfer,
-            cause: FlashCause::None,
-            operations: 1,
-            from,
-            to,
-        });
+        let way = u16::from(direction == Direction::ToHost && !self.half_duplex);
+        log.busy((PartKind::HostLink, way), Activity::Transfer, (from, to));
         to
     }
 

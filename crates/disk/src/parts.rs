@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_block::units::Watts;
 use ssdyno_energy::PartPower;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::{Activity, EventLog, PartKind};
 
 use crate::cache::Stretches;
 use crate::config::DiskPower;
@@ -32,14 +32,7 @@ impl Parts {
 
     fn busy(&mut self, part: u16, activity: u8, from: Time, to: Time) {
         if to > from {
-            self.0.push(Busy {
-                part: PartEvent::new(PartKind::Declared, part),
-                activity: Activity::Declared(activity),
-                cause: FlashCause::None,
-                operations: 1,
-                from,
-                to,
-            });
+            self.0.busy((PartKind::Declared, part), Activity::Declared(activity), (from, to));
         }
     }
 

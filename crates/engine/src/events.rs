@@ -235,7 +235,14 @@ impl EventLog {
         }
     }
 
-    /// The same for an event whose times are those of readers already.
+    /// Appends one operation of a part, by its kind and number, that has no cause but its own.
+    #[inline]
+    pub fn busy(&mut self, part: (PartKind, u16), activity: Activity, (from, to): (Time, Time)) {
+        let part = PartEvent::new(part.0, part.1);
+        self.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
+    }
+
+    /// Appends an event whose times are those of readers already.
     pub fn push_for_readers(&mut self, event: Busy) {
         self.events.push(event);
     }

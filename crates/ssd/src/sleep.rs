@@ -1,7 +1,7 @@
 //! When the device sleeps.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::{Activity, EventLog, PartKind};
 
 use ssdyno_device::nvme::PowerState;
 
@@ -55,14 +55,8 @@ impl Sleep {
             }
             let deeper = policy.peek().map(|(_, after)| idle_since.saturating_add(*after));
             let left = deeper.map_or(now, |at| at.min(now));
-            log.push(Busy {
-                part: PartEvent::new(PartKind::Controller, 0),
-                activity: Activity::LowPower(*number),
-                cause: FlashCause::None,
-                operations: 1,
-                from: entered,
-                to: left,
-            });
+            let asleep = Activity::LowPower(*number);
+            log.busy((PartKind::Controller, 0), asleep, (entered, left));
             let entry_ends = entered.saturating_add(state.entry_latency.0);
             awake = entry_ends.max(now) + state.exit_latency.0;
         }

@@ -18,7 +18,7 @@ use ssdyno_block::{
     BlockTarget, Completion, ConfigError, Op, Request, Status, SubmitError, Time, Token,
 };
 use ssdyno_energy::{Facts, PowerModel};
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{EventQueue, FifoResource, Rng, SlotTable};
 
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
@@ -125,26 +125,13 @@ impl DelayDevice {
             return ready;
         }
         let (from, to) = self.path.reserve(ready, length);
-        self.events.push(Busy {
-            part: PartEvent::new(PartKind::HostLink, 0),
-            activity: Activity::Transfer,
-            cause: FlashCause::None,
-            operations: 1,
-            from,
-            to,
-        });
+        self.events.busy((PartKind::HostLink, 0), Activity::Transfer, (from, to));
         to
     }
 
     fn idle_from(&mut self, now: Time) {
-        self.events.push(Busy {
-            part: PartEvent::new(PartKind::Controller, 0),
-            activity: Activity::InService,
-            cause: FlashCause::None,
-            operations: 1,
-            from: self.busy_since,
-            to: now,
-        });
+        let work = (self.busy_since, now);
+        self.events.busy((PartKind::Controller, 0), Activity::InService, work);
     }
 }
 

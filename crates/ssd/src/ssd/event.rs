@@ -1,7 +1,7 @@
 //! What can happen inside the device, and how its parts report that they were busy.
 
 use ssdyno_block::Time;
-use ssdyno_engine::events::{Activity, Busy, EventLog, FlashCause, PartEvent, PartKind};
+
 use ssdyno_flash::FlashEvent;
 
 /// What can happen inside the device.
@@ -47,15 +47,3 @@ impl ssdyno_engine::Event for Event {
 }
 
 const _: () = assert!(FlashEvent::BITS <= 30, "flash events fit beside the kind");
-
-/// Reports that a part of the controller was busy.
-pub(super) fn log_part(
-    log: &mut EventLog,
-    part: (PartKind, u16),
-    activity: Activity,
-    from: Time,
-    to: Time,
-) {
-    let part = PartEvent::new(part.0, part.1);
-    log.push(Busy { part, activity, cause: FlashCause::None, operations: 1, from, to });
-}

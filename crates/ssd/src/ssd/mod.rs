@@ -32,7 +32,7 @@ use crate::task::{Goal, Owner, Tasks};
 use crate::{Config, PartialPage};
 
 use buffered::Buffer;
-use event::{Event, log_part};
+use event::Event;
 use explain::{Entry, Explain};
 use flash_side::FlashSide;
 use pages::Pages;
@@ -305,7 +305,7 @@ impl Ssd {
             self.accept(now, next);
         } else if self.requests.nobody_is_inside() {
             let since = self.requests.busy_since;
-            log_part(&mut self.log, (PartKind::Controller, 0), Activity::InService, since, now);
+            self.log.busy((PartKind::Controller, 0), Activity::InService, (since, now));
         }
     }
 }

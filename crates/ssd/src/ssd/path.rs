@@ -9,7 +9,6 @@ use ssdyno_device::link::{Direction, HostLink};
 use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{FifoResource, LastTransferTime};
 
-use super::event::log_part;
 use crate::Config;
 
 /// Who waits for the bus.
@@ -96,7 +95,7 @@ impl DataPath {
         let core = (0..self.cores.len()).min_by_key(|core| self.cores[*core].free_at());
         let index = core.unwrap_or(0);
         let (from, to) = self.cores[index].reserve(ready, length);
-        log_part(log, (PartKind::Core, index as u16), Activity::Execute, from, to);
+        log.busy((PartKind::Core, index as u16), Activity::Execute, (from, to));
         to
     }
 
@@ -107,7 +106,7 @@ impl DataPath {
             None => self.dram_usual.learn(bytes, rate.time_for(bytes)),
         };
         let (from, to) = self.dram.reserve(ready, length);
-        log_part(log, (PartKind::Dram, 0), Activity::Transfer, from, to);
+        log.busy((PartKind::Dram, 0), Activity::Transfer, (from, to));
         to
     }
 }

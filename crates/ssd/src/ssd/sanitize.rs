@@ -24,7 +24,6 @@ use ssdyno_ftl::buffer::WriteBuffer;
 use ssdyno_ftl::{Ftl, FtlFacts, Plane};
 
 use super::Ssd;
-use super::event::log_part;
 
 /// A new key for the data, and all tables without entries: *assumed*; drives take from milliseconds to
 /// seconds.
@@ -150,7 +149,7 @@ impl Ssd {
         };
         let done = self.log_steps(begins, order);
         let ends = self.drain(done);
-        log_part(&mut self.log, (PartKind::Controller, 0), Activity::InService, begins, ends);
+        self.log.busy((PartKind::Controller, 0), Activity::InService, (begins, ends));
         self.power.last_activity = ends;
         Sanitized { ends, failed: emptied.is_err() }
     }
@@ -220,23 +219,11 @@ impl Ssd {
             let on_bus = step.bus * step.times;
             for index in 0..channels {
                 let busy = (at, at + on_bus * work.dies_of_channel());
-                log_part(
-                    &mut self.log,
-                    (PartKind::Channel, index),
-                    Activity::Transfer,
-                    busy.0,
-                    busy.1,
-                );
+                self.log.busy((PartKind::Channel, index), Activity::Transfer, (busy.0, busy.1));
             }
             for index in 0..dies {
                 let part = PartEvent::new(PartKind::Die, index);
-                log_part(
-                    &mut self.log,
-                    (PartKind::Die, index),
-                    Activity::Transfer,
-                    at,
-                    at + on_bus,
-                );
+                self.log.busy((PartKind::Die, index), Activity::Transfer, (at, at + on_bus));
                 self.log_array(part, at + on_bus, &step, work.joined);
             }
             at = ends;

@@ -3,9 +3,7 @@
 use ssdyno_block::Time;
 use ssdyno_block::units::Watts;
 use ssdyno_energy::PartPower;
-use ssdyno_engine::events::{
-    Activity, Busy, EventLog, EventReader, FlashCause, PartEvent, PartKind,
-};
+use ssdyno_engine::events::{Activity, Busy, EventLog, EventReader, PartKind};
 
 use super::config::ControllerTable;
 
@@ -23,14 +21,7 @@ pub(super) struct Parts {
 
 impl Parts {
     fn busy(&mut self, part: u16, from: Time, to: Time) {
-        self.log.push(Busy {
-            part: PartEvent::new(PartKind::Declared, part),
-            activity: Activity::Declared(0),
-            cause: FlashCause::None,
-            operations: 1,
-            from,
-            to,
-        });
+        self.log.busy((PartKind::Declared, part), Activity::Declared(0), (from, to));
     }
 
     /// At `now` the controller begins to work, goes on, or ends.
