@@ -48,7 +48,7 @@ use ssdyno_spec::ring::RingFault;
 use block::{Block, Prefetch};
 pub use config::{CardConfig, DescriptorEngine, DmaConfig, MediaConfig, RingConfig};
 use dma::Dma;
-use event::{Event, SLOT_BITS};
+use event::{Event, SLOT_BITS, Stretch};
 use faults::Faults;
 use interrupt::Interrupts;
 use processors::Processors;
@@ -232,7 +232,7 @@ impl RingCard {
             Event::Start(at) => self.start_transfer(now, at as usize),
             Event::Arrive(at) => self.receive(now, at as usize),
             Event::Sent(at) => self.transfer_done(now, at as usize, bus),
-            Event::Landed(slot, count) => self.landed(now, slot, count, bus),
+            Event::Landed(Stretch { first, count }) => self.landed(now, first, count, bus),
             Event::Medium(slot) => self.accessed(slot as usize, bus),
             Event::Timeout(number) => self.timeout(now, number, bus),
             Event::Begin(slot) => self.begin(now, slot as usize, bus),

@@ -6,7 +6,7 @@ use ssdyno_pci::BusMaster;
 
 use super::RingCard;
 use super::dma::{Transfer, Work};
-use super::event::Event;
+use super::event::{Event, Stretch};
 
 /// The link's directions in device events.
 const TO_DEVICE: (PartKind, u16) = (PartKind::HostLink, 0);
@@ -58,10 +58,13 @@ impl RingCard {
                 self.after_fetch(now);
             }
             Work::Return(first, count) => {
-                let slot = self.block.slot(first) as u32;
+                let first = self.block.slot(first) as u32;
                 // A posted write is done for the engine when it is on the wire. The host sees it
                 // one link latency later.
-                self.queue.schedule(now + self.dma.link.latency(), Event::Landed(slot, count));
+                self.queue.schedule(
+                    now + self.dma.link.latency(),
+                    Event::Landed(Stretch { first, count }),
+                );
             }
             Work::Read(_) | Work::Write(_) => self.data_done(now, work, bus),
         }

@@ -16,42 +16,20 @@ use crate::parts::Parts;
 use crate::schedule::{Job, Schedule};
 use crate::write_back::WriteBack;
 
-/// What happens inside, by slot of the command.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// The electronics know what the command wants.
-    Ready(u32),
-    /// The first data of a read are there for the bus.
-    Media(u32),
-    /// The data of a write are in the cache.
-    Written(u32),
-    /// The command completes.
-    Done(u32),
-    /// The arm is free.
-    Free,
-}
-
-/// Three bits for the kind, 29 for the slot.
-impl ssdyno_engine::Event for Event {
-    fn pack(self) -> u32 {
-        let (kind, slot) = match self {
-            Event::Ready(slot) => (0, slot),
-            Event::Media(slot) => (1, slot),
-            Event::Written(slot) => (2, slot),
-            Event::Done(slot) => (3, slot),
-            Event::Free => (4, 0),
-        };
-        kind << 29 | slot
-    }
-    fn unpack(code: u32) -> Event {
-        let slot = code & ((1 << 29) - 1);
-        match code >> 29 {
-            0 => Event::Ready(slot),
-            1 => Event::Media(slot),
-            2 => Event::Written(slot),
-            3 => Event::Done(slot),
-            _ => Event::Free,
-        }
+ssdyno_engine::event_kinds! {
+    /// What happens inside, by slot of the command.
+    #[derive(Clone, Copy, Debug)]
+    enum Event << 29 {
+        /// The electronics know what the command wants.
+        Ready(u32) = 0,
+        /// The first data of a read are there for the bus.
+        Media(u32) = 1,
+        /// The data of a write are in the cache.
+        Written(u32) = 2,
+        /// The command completes.
+        Done(u32) = 3,
+        /// The arm is free.
+        Free = 4,
     }
 }
 

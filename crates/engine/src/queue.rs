@@ -17,6 +17,78 @@ pub trait Event: Copy {
     fn unpack(code: u32) -> Self;
 }
 
+impl Event for u32 {
+    #[inline]
+    fn pack(self) -> u32 {
+        self
+    }
+    #[inline]
+    fn unpack(code: u32) -> u32 {
+        code
+    }
+}
+
+impl Event for u16 {
+    #[inline]
+    fn pack(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline]
+    fn unpack(code: u32) -> u16 {
+        code as u16
+    }
+}
+
+impl Event for bool {
+    #[inline]
+    fn pack(self) -> u32 {
+        u32::from(self)
+    }
+    #[inline]
+    fn unpack(code: u32) -> bool {
+        code != 0
+    }
+}
+
+/// An enum that is an [`Event`](crate::Event). Each value has the number of its kind behind it, which takes the
+/// bits from the one behind the enum's name on; what it carries, an event itself, has the bits below.
+#[macro_export]
+macro_rules! event_kinds {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $event:ident << $bits:literal {
+            $($(#[$doc:meta])* $value:ident $(($payload:ty))? = $kind:literal,)*
+        }
+    ) => {
+        $(#[$meta])*
+        $vis enum $event {
+            $($(#[$doc])* $value $(($payload))?,)*
+        }
+
+        impl $crate::Event for $event {
+            #[inline]
+            fn pack(self) -> u32 {
+                match self {
+                    $($event::$value $(($crate::event_kinds!(@as rest, $payload)))? => {
+                        $kind << $bits $(| <$payload as $crate::Event>::pack(rest))?
+                    })*
+                }
+            }
+
+            #[inline]
+            fn unpack(code: u32) -> $event {
+                match code >> $bits {
+                    $($kind => $event::$value $((
+                        <$payload as $crate::Event>::unpack(code & ((1 << $bits) - 1))
+                    ))?,)*
+                    kind => unreachable!("{kind} is no kind of event"),
+                }
+            }
+        }
+    };
+    (@as $name:ident, $payload:ty) => { $name };
+}
+
 /// The pending events of one model.
 ///
 /// Events at the same time come out in the order in which they were scheduled, so a run depends
@@ -221,15 +293,6 @@ mod tests {
     use super::*;
     use crate::Rng;
     use proptest::prelude::*;
-
-    impl Event for u32 {
-        fn pack(self) -> u32 {
-            self
-        }
-        fn unpack(code: u32) -> u32 {
-            code
-        }
-    }
 
     proptest! {
         #[test]

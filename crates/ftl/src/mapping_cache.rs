@@ -22,6 +22,7 @@ struct Slot {
 }
 
 impl Linked for Slot {
+    #[inline]
     fn links(&mut self) -> &mut SlotLinks {
         &mut self.age
     }

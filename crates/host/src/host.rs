@@ -16,39 +16,18 @@ use crate::setup::Setup;
 use crate::threads::Threads;
 use crate::watch::{CoreWatch, Unwatched};
 
-/// What can happen on the host.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
-    /// The step of this core may be over.
-    StepEnd(u16),
-    /// The handler of the core's first raised vector begins.
-    Handler(u16),
-    /// The nap of this thread is over.
-    Timer(u32),
-    /// A timer of the kernel, by kind.
-    Kernel(u32),
-}
-
-/// Two bits for the kind, thirty for the rest.
-impl ssdyno_engine::Event for Event {
-    #[inline]
-    fn pack(self) -> u32 {
-        match self {
-            Event::StepEnd(core) => u32::from(core),
-            Event::Handler(core) => u32::from(core) | 1 << 30,
-            Event::Timer(thread) => thread | 2 << 30,
-            Event::Kernel(kind) => kind | 3 << 30,
-        }
-    }
-    #[inline]
-    fn unpack(code: u32) -> Event {
-        let rest = code & !(3 << 30);
-        match code >> 30 {
-            0 => Event::StepEnd(rest as u16),
-            1 => Event::Handler(rest as u16),
-            2 => Event::Timer(rest),
-            _ => Event::Kernel(rest),
-        }
+ssdyno_engine::event_kinds! {
+    /// What can happen on the host.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub(crate) enum Event << 30 {
+        /// The step of this core may be over.
+        StepEnd(u16) = 0,
+        /// The handler of the core's first raised vector begins.
+        Handler(u16) = 1,
+        /// The nap of this thread is over.
+        Timer(u32) = 2,
+        /// A timer of the kernel, by kind.
+        Kernel(u32) = 3,
     }
 }
 

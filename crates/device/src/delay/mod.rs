@@ -24,26 +24,14 @@ use ssdyno_engine::{EventQueue, FifoResource, Rng, SlotTable};
 use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
 pub use config::{DelayConfig, DelayTable, Spread};
 
-/// What can happen inside the device, by slot of the request.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// Its server is done with it.
-    Served(u32),
-    /// Its data is across.
-    Done(u32),
-}
-
-/// One bit for the kind, 31 for the slot.
-impl ssdyno_engine::Event for Event {
-    fn pack(self) -> u32 {
-        match self {
-            Event::Served(slot) => slot,
-            Event::Done(slot) => slot | 1 << 31,
-        }
-    }
-    fn unpack(code: u32) -> Event {
-        let slot = code & !(1 << 31);
-        if code >> 31 == 0 { Event::Served(slot) } else { Event::Done(slot) }
+ssdyno_engine::event_kinds! {
+    /// What can happen inside the device, by slot of the request.
+    #[derive(Clone, Copy, Debug)]
+    enum Event << 31 {
+        /// Its server is done with it.
+        Served(u32) = 0,
+        /// Its data is across.
+        Done(u32) = 1,
     }
 }
 

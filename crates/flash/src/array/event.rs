@@ -1,8 +1,8 @@
 //! What happens to dies and channels, and what the array needs of its device meanwhile.
 
 use ssdyno_block::Time;
-use ssdyno_engine::EventQueue;
 use ssdyno_engine::events::EventLog;
+use ssdyno_engine::{Event, EventQueue};
 
 /// Something that happens to a die or a channel; packs into 26 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,23 +60,23 @@ impl Other {
 }
 
 impl FlashEvent {
-    /// Bits that [`pack`](FlashEvent::pack) needs.
+    /// Bits that [`pack`](Event::pack) needs.
     pub const BITS: u32 = 26;
 
     /// `other`, of die or channel `number`.
     pub(super) fn other(other: Other, number: u16) -> FlashEvent {
         FlashEvent { kind: Kind::Other, generation: other as u8, die: number }
     }
+}
 
-    /// The event as a number.
+impl Event for FlashEvent {
     #[inline]
-    pub fn pack(self) -> u32 {
+    fn pack(self) -> u32 {
         u32::from(self.die) | u32::from(self.generation) << 16 | (self.kind as u32) << 24
     }
 
-    /// The event that was packed into `code`.
     #[inline]
-    pub fn unpack(code: u32) -> FlashEvent {
+    fn unpack(code: u32) -> FlashEvent {
         let kind = match code >> 24 & 3 {
             0 => Kind::ArrayDone,
             1 => Kind::PageOut,

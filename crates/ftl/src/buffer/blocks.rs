@@ -20,6 +20,7 @@ struct Entry {
 }
 
 impl Linked for Entry {
+    #[inline]
     fn links(&mut self) -> &mut SlotLinks {
         &mut self.links
     }

@@ -50,6 +50,7 @@ pub(super) struct Slot {
 }
 
 impl Linked for Slot {
+    #[inline]
     fn links(&mut self) -> &mut SlotLinks {
         &mut self.links
     }

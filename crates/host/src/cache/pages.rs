@@ -33,6 +33,7 @@ struct Node {
 }
 
 impl Linked for Node {
+    #[inline]
     fn links(&mut self) -> &mut SlotLinks {
         &mut self.links
     }

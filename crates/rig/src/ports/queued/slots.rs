@@ -3,47 +3,22 @@
 use ssdyno_block::{Request, Status, Token};
 use ssdyno_engine::SlotTable;
 
-/// What can happen to the command of a slot.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Event {
-    /// It has reached the target machine.
-    AtTarget(u32),
-    /// It has reached the device.
-    AtDevice(u32),
-    /// The target machine has sent its answer.
-    Sent(u32),
-    /// The host is told.
-    Told(u32),
-    /// It is sent to the target machine again.
-    Again(u32),
-    /// Its answer is sent to the host again.
-    AnswerAgain(u32),
-}
-
-/// Three bits for the kind, 29 for the slot.
-impl ssdyno_engine::Event for Event {
-    #[inline]
-    fn pack(self) -> u32 {
-        match self {
-            Event::AtTarget(slot) => slot,
-            Event::AtDevice(slot) => slot | 1 << 29,
-            Event::Sent(slot) => slot | 2 << 29,
-            Event::Told(slot) => slot | 3 << 29,
-            Event::Again(slot) => slot | 4 << 29,
-            Event::AnswerAgain(slot) => slot | 5 << 29,
-        }
-    }
-    #[inline]
-    fn unpack(code: u32) -> Event {
-        let slot = code & !(7 << 29);
-        match code >> 29 {
-            0 => Event::AtTarget(slot),
-            1 => Event::AtDevice(slot),
-            2 => Event::Sent(slot),
-            3 => Event::Told(slot),
-            4 => Event::Again(slot),
-            _ => Event::AnswerAgain(slot),
-        }
+ssdyno_engine::event_kinds! {
+    /// What can happen to the command of a slot.
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum Event << 29 {
+        /// It has reached the target machine.
+        AtTarget(u32) = 0,
+        /// It has reached the device.
+        AtDevice(u32) = 1,
+        /// The target machine has sent its answer.
+        Sent(u32) = 2,
+        /// The host is told.
+        Told(u32) = 3,
+        /// It is sent to the target machine again.
+        Again(u32) = 4,
+        /// Its answer is sent to the host again.
+        AnswerAgain(u32) = 5,
     }
 }
 
