@@ -78,46 +78,25 @@ impl PackageBreakdown {
 pub struct PowerPoint {
     /// The stretch: the bucket length, or less for the last point.
     pub length: Time,
-    /// Flash packages, in watts.
-    pub flash_watts: f64,
-    /// CPU, in watts.
-    pub cpu_watts: f64,
-    /// DRAM, in watts.
-    pub dram_watts: f64,
-    /// Channels and host link, in watts.
-    pub bus_watts: f64,
-    /// Parts that devices declare, in watts.
-    pub parts_watts: f64,
+    /// What each component draws, in the order of [`Component::ALL`], in watts.
+    pub watts: [f64; Component::ALL.len()],
 }
 
 impl PowerPoint {
     /// The whole device, in watts.
     pub fn total_watts(&self) -> f64 {
-        self.flash_watts + self.cpu_watts + self.dram_watts + self.bus_watts + self.parts_watts
+        self.watts.iter().sum()
     }
 
     /// What both stretches draw together, where both are as long.
-    fn plus(&self, other: &PowerPoint) -> PowerPoint {
-        PowerPoint {
-            length: self.length,
-            flash_watts: self.flash_watts + other.flash_watts,
-            cpu_watts: self.cpu_watts + other.cpu_watts,
-            dram_watts: self.dram_watts + other.dram_watts,
-            bus_watts: self.bus_watts + other.bus_watts,
-            parts_watts: self.parts_watts + other.parts_watts,
-        }
+    fn plus(mut self, other: &PowerPoint) -> PowerPoint {
+        self.watts.iter_mut().zip(other.watts).for_each(|(sum, more)| *sum += more);
+        self
     }
 
     /// The same, of `share` as much power.
-    fn times(&self, share: f64) -> PowerPoint {
-        PowerPoint {
-            length: self.length,
-            flash_watts: self.flash_watts * share,
-            cpu_watts: self.cpu_watts * share,
-            dram_watts: self.dram_watts * share,
-            bus_watts: self.bus_watts * share,
-            parts_watts: self.parts_watts * share,
-        }
+    fn times(self, share: f64) -> PowerPoint {
+        PowerPoint { watts: self.watts.map(|watts| watts * share), ..self }
     }
 }
 
@@ -222,16 +201,8 @@ pub struct Breakdown {
     pub seconds: f64,
     /// All energy in joules.
     pub total_joules: f64,
-    /// Flash packages.
-    pub flash_joules: f64,
-    /// CPU.
-    pub cpu_joules: f64,
-    /// DRAM.
-    pub dram_joules: f64,
-    /// Channels and host link.
-    pub bus_joules: f64,
-    /// Parts that devices declare.
-    pub parts_joules: f64,
+    /// What each component took of it, in the order of [`Component::ALL`], in joules.
+    pub component_joules: [f64; Component::ALL.len()],
     /// What the same device would have drawn in the same time if nothing had been asked of it (S3-42): with
     /// its slow mode and its low-power states, entered as its policy says, and without work in the
     /// background.
@@ -287,13 +258,7 @@ const TOLERANCE: f64 = 1e-9;
 impl Breakdown {
     /// Energy of `component` in joules.
     pub fn joules(&self, component: Component) -> f64 {
-        match component {
-            Component::Flash => self.flash_joules,
-            Component::Cpu => self.cpu_joules,
-            Component::Dram => self.dram_joules,
-            Component::Bus => self.bus_joules,
-            Component::Parts => self.parts_joules,
-        }
+        self.component_joules[component as usize]
     }
 
     /// Holds the accounts against each other (S3-44): parts and whole, rows and parts, packages
@@ -309,17 +274,11 @@ impl Breakdown {
         let rows: f64 = self.rows.iter().map(|row| row.joules).sum();
         self.same(("the total", self.total_joules), ("the sum of the rows", rows))?;
         let packages: f64 = self.packages.iter().map(|package| package.joules).sum();
-        self.same(("flash", self.flash_joules), ("the sum of the packages", packages))?;
+        self.same(("flash", self.joules(Component::Flash)), ("the sum of the packages", packages))?;
         let area = self.power_series.joules();
         self.same(("the total", self.total_joules), ("power integrated over time", area))?;
-        let watts: [fn(&PowerPoint) -> f64; 5] = [
-            |p| p.flash_watts,
-            |p| p.cpu_watts,
-            |p| p.dram_watts,
-            |p| p.bus_watts,
-            |p| p.parts_watts,
-        ];
-        for (component, watts) in Component::ALL.into_iter().zip(watts) {
+        for component in Component::ALL {
+            let watts = |point: &PowerPoint| point.watts[component as usize];
             let points = self.power_series.points.iter();
             let area = points.map(|point| watts(point) * point.length.as_s_f64()).sum();
             let left = (component.name(), self.joules(component));
@@ -364,11 +323,8 @@ impl Breakdown {
     pub(crate) fn add(&mut self, path: &str, unit: &Breakdown) {
         self.seconds = self.seconds.max(unit.seconds);
         self.total_joules += unit.total_joules;
-        self.flash_joules += unit.flash_joules;
-        self.cpu_joules += unit.cpu_joules;
-        self.dram_joules += unit.dram_joules;
-        self.bus_joules += unit.bus_joules;
-        self.parts_joules += unit.parts_joules;
+        let components = self.component_joules.iter_mut();
+        components.zip(unit.component_joules).for_each(|(sum, more)| *sum += more);
         self.idle_joules += unit.idle_joules;
         self.above_idle_joules += unit.above_idle_joules;
         self.idle_watts += unit.idle_watts;

@@ -65,6 +65,11 @@ pub(crate) struct PartsMeter {
 /// Events that are held back before the meter looks which of them have settled.
 const HELD_LEAST: usize = 1024;
 
+/// By component: all of declared parts.
+fn of_parts(all: f64) -> [f64; Component::ALL.len()] {
+    Component::ALL.map(|component| if component == Component::Parts { all } else { 0.0 })
+}
+
 impl PartsMeter {
     pub(crate) fn new(parts: &[PartPower]) -> Result<PartsMeter, ConfigError> {
         parts.iter().try_for_each(PartPower::check)?;
@@ -204,7 +209,7 @@ impl PartsMeter {
         Breakdown {
             seconds,
             total_joules,
-            parts_joules: total_joules,
+            component_joules: of_parts(total_joules),
             idle_joules: idle_watts * seconds,
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
             idle_watts,
@@ -233,8 +238,8 @@ impl PartsMeter {
             }
             let length = left.min(bucket);
             let joules: f64 = row.iter().zip(&more).map(|(ps, w)| *ps as f64 * 1e-12 * w).sum();
-            let parts_watts = idle_watts + joules / length.as_s_f64();
-            points.push(PowerPoint { length, parts_watts, ..PowerPoint::default() });
+            let watts = of_parts(idle_watts + joules / length.as_s_f64());
+            points.push(PowerPoint { length, watts });
             left -= length;
         }
         PowerSeries { start: self.start, bucket_length: bucket, points }

@@ -197,13 +197,14 @@ impl Parts<'_> {
         let energy = self.energy;
         let requests = result.requests as f64;
         result.energy_seconds = Some(energy.seconds);
+        let [flash, cpu, dram, bus, parts] = energy.component_joules;
         result.energy_joules = Some(Energy {
             total: energy.total_joules,
-            flash: energy.flash_joules,
-            cpu: energy.cpu_joules,
-            dram: energy.dram_joules,
-            bus: energy.bus_joules,
-            parts: energy.parts_joules,
+            flash,
+            cpu,
+            dram,
+            bus,
+            parts,
             per_request: (requests > 0.0).then(|| energy.total_joules / requests),
             above_idle: energy.above_idle_joules,
         });
@@ -257,14 +258,7 @@ impl Parts<'_> {
             let mut joules = [0.0; 5];
             while let Some((start, end, point)) = current {
                 let share = (end.min(to) - start.max(from)).max(0.0);
-                let watts = [
-                    point.flash_watts,
-                    point.cpu_watts,
-                    point.dram_watts,
-                    point.bus_watts,
-                    point.parts_watts,
-                ];
-                joules.iter_mut().zip(watts).for_each(|(sum, w)| *sum += w * share);
+                joules.iter_mut().zip(point.watts).for_each(|(sum, w)| *sum += w * share);
                 if end > to {
                     break;
                 }

@@ -105,8 +105,7 @@ impl Meter {
         self.flash_rows(run, &mut rows);
         self.cpu_rows(run, &mut rows);
         self.other_rows(run, &mut rows);
-        let [flash_joules, cpu_joules, dram_joules, bus_joules, _] = rows.joules;
-        let total_joules = flash_joules + cpu_joules + dram_joules + bus_joules;
+        let total_joules = rows.joules.iter().sum::<f64>();
         let idle_watts = self.powers.floor().sum();
         let asleep = self.asleep.iter().zip(&self.powers.states);
         let idle_joules = self.idle_joules(end);
@@ -114,11 +113,7 @@ impl Meter {
         Breakdown {
             seconds: run,
             total_joules,
-            flash_joules,
-            cpu_joules,
-            dram_joules,
-            bus_joules,
-            parts_joules: 0.0,
+            component_joules: rows.joules,
             idle_joules,
             // Without work both are the same, but for the order of their sums.
             above_idle_joules: if above.abs() > 1e-12 * total_joules { above } else { 0.0 },
@@ -289,26 +284,22 @@ impl Meter {
         let floor = powers.floor();
         let whole = length.as_s_f64();
         let share = |class: usize| seconds(row[class]) / whole;
-        let mut point = PowerPoint {
-            length,
-            flash_watts: floor.flash + share(class::DIE_IDLE_TOO) * powers.die_idle,
-            cpu_watts: floor.cpu
-                + share(class::CPU) * (powers.cpu - powers.cpu_idle)
-                + share(class::CPU_SLOW) * (powers.cpu_slow - powers.cpu_idle),
-            dram_watts: floor.dram + share(class::DRAM) * (powers.dram - powers.dram_idle),
-            bus_watts: share(class::CHANNEL) * powers.channel
-                + share(class::HOST_LINK) * powers.host_link,
-            parts_watts: 0.0,
-        };
+        let mut flash = floor.flash + share(class::DIE_IDLE_TOO) * powers.die_idle;
+        let mut cpu = floor.cpu
+            + share(class::CPU) * (powers.cpu - powers.cpu_idle)
+            + share(class::CPU_SLOW) * (powers.cpu_slow - powers.cpu_idle);
+        let mut dram = floor.dram + share(class::DRAM) * (powers.dram - powers.dram_idle);
+        let bus =
+            share(class::CHANNEL) * powers.channel + share(class::HOST_LINK) * powers.host_link;
         for (activity, watts) in powers.die.iter().enumerate() {
-            point.flash_watts += share(class::DIE + activity) * (watts - powers.die_idle);
+            flash += share(class::DIE + activity) * (watts - powers.die_idle);
         }
         for state in 0..powers.states.len() {
             let (asleep, share) = (powers.asleep(state), share(class::ASLEEP + state));
-            point.flash_watts += share * (asleep.flash - floor.flash);
-            point.cpu_watts += share * (asleep.cpu - floor.cpu);
-            point.dram_watts += share * (asleep.dram - floor.dram);
+            flash += share * (asleep.flash - floor.flash);
+            cpu += share * (asleep.cpu - floor.cpu);
+            dram += share * (asleep.dram - floor.dram);
         }
-        point
+        PowerPoint { length, watts: [flash, cpu, dram, bus, 0.0] }
     }
 }

@@ -176,19 +176,19 @@ fn one_program_by_hand() {
     };
     meter.read(&[cleaning]);
     let got = meter.finish(Time::from_s(1));
-    near(got.flash_joules, 0.5 * 0.010 + 0.5 * 0.100, 1e-15, "flash");
+    near(got.joules(Component::Flash), 0.5 * 0.010 + 0.5 * 0.100, 1e-15, "flash");
     assert_eq!(got.flash_operations.get(Activity::Program, FlashCause::Cleaning), 1);
     assert_eq!(got.flash_operations.total(Activity::Program), 1);
     assert_eq!(got.flash_operations.total(Activity::InService), 0);
-    near(got.power_series.points[0].flash_watts, 0.010, 1e-15, "before");
-    near(got.power_series.points[300].flash_watts, 0.100, 1e-15, "during");
+    near(got.power_series.points[0].watts[Component::Flash as usize], 0.010, 1e-15, "before");
+    near(got.power_series.points[300].watts[Component::Flash as usize], 0.100, 1e-15, "during");
     got.check().unwrap();
 
     config.flash.idle_during_cleaning = true;
     let mut meter = Meter::new(&config, &facts).unwrap();
     meter.read(&[cleaning]);
     let got = meter.finish(Time::from_s(1));
-    near(got.flash_joules, 0.010 + 0.5 * 0.100, 1e-15, "the rule of S3");
+    near(got.joules(Component::Flash), 0.010 + 0.5 * 0.100, 1e-15, "the rule of S3");
     got.check().unwrap();
 }
 
@@ -227,7 +227,12 @@ fn overlapping_activities_of_a_die_displace_idleness_once() {
     ]);
     let got = meter.finish(us(100));
     let idle = 8.0 * 100e-6 - 60e-6;
-    near(got.flash_joules, 3.3e-3 * idle + 49.5e-3 * 30e-6 + 16.5e-3 * 40e-6, 1e-15, "flash");
+    near(
+        got.joules(Component::Flash),
+        3.3e-3 * idle + 49.5e-3 * 30e-6 + 16.5e-3 * 40e-6,
+        1e-15,
+        "flash",
+    );
     got.check().unwrap();
 }
 
@@ -248,7 +253,7 @@ fn a_die_that_does_two_things_at_a_time_is_busy_once() {
     let got = meter.finish(us(100));
     near(got.busy.dies[0], 75e-6, 1e-18, "busy");
     let idle = 3.3e-3 * (7.0 * 100e-6 + 25e-6);
-    near(got.flash_joules, idle + 49.5e-3 * 60e-6 + 16.5e-3 * 55e-6, 1e-15, "flash");
+    near(got.joules(Component::Flash), idle + 49.5e-3 * 60e-6 + 16.5e-3 * 55e-6, 1e-15, "flash");
     got.check().unwrap();
 }
 
@@ -319,7 +324,7 @@ fn what_a_die_does_is_entered_in_its_order() {
         let got = meter.finish(us(200));
         let idle = 3.3e-3 * (7.0 * 200e-6 + 90e-6);
         let flash = idle + 49.5e-3 * 110e-6 + 16.5e-3 * 20e-6;
-        near(got.flash_joules, flash, 1e-15, &format!("shown at {early} and {late}"));
+        near(got.joules(Component::Flash), flash, 1e-15, &format!("shown at {early} and {late}"));
         got.check().unwrap();
     }
 }
@@ -381,7 +386,7 @@ fn a_sleeping_device_draws_the_power_of_its_state() {
     let mut meter = Meter::new(&config, &facts).unwrap();
     meter.read(&[sleep(0, 0, 400)]);
     let got = meter.finish(us(1000));
-    near(got.cpu_joules, 0.1 * 400e-6, 1e-15, "nothing to share it by: the controller");
+    near(got.joules(Component::Cpu), 0.1 * 400e-6, 1e-15, "nothing to share it by: the controller");
     got.check().unwrap();
 }
 
@@ -419,7 +424,7 @@ fn a_wrong_account_is_found() {
     let spoilt: [fn(&mut Breakdown); 4] = [
         |b| b.total_joules *= 1.0 + 1e-8,
         |b| b.packages[3].joules = 0.0,
-        |b| b.power_series.points[2].cpu_watts += 1e-6,
+        |b| b.power_series.points[2].watts[Component::Cpu as usize] += 1e-6,
         |b| b.rows[0].joules = f64::NAN,
     ];
     let moved: [fn(&mut Breakdown, f64); 2] = [

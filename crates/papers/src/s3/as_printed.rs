@@ -5,6 +5,7 @@
 //! are labelled. Counts of operations, time in service and the time of a sector on the host's bus
 //! are not printed; they are those of the corrected run.
 
+use ssdyno_energy::Component;
 use ssdyno_engine::events::{Activity, FlashCause};
 
 use super::data::Printed;
@@ -48,10 +49,10 @@ impl Rows {
             latency_ms: run.summary.device_latency_ms,
             iops: run.summary.requests as f64 / run.seconds.max(f64::MIN_POSITIVE),
             seconds: run.seconds,
-            flash: run.energy.flash_joules,
-            cpu: run.energy.cpu_joules,
-            ram: run.energy.dram_joules,
-            bus: run.energy.bus_joules,
+            flash: run.energy.joules(Component::Flash),
+            cpu: run.energy.joules(Component::Cpu),
+            ram: run.energy.joules(Component::Dram),
+            bus: run.energy.joules(Component::Bus),
         }
     }
 

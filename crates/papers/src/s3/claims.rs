@@ -3,6 +3,7 @@
 use super::cells::Evidence;
 use super::data::assumptions;
 use super::simulate::{Measured, simulate_all};
+use ssdyno_energy::Component;
 use std::collections::BTreeSet;
 
 use crate::answer::{Answer, more, same};
@@ -314,7 +315,7 @@ fn five_million_requests_merge(evidence: &Evidence<'_>) -> Verdict {
 }
 
 fn bus_energy_is_negligible(evidence: &Evidence<'_>) -> Verdict {
-    let share = |run: &Measured| run.energy.bus_joules / run.energy.total_joules;
+    let share = |run: &Measured| run.energy.joules(Component::Bus) / run.energy.total_joules;
     let most = evidence.runs.values().map(share).fold(0.0, f64::max);
     Some((above(0.001, most), format!("at most {:.3} % of a run's energy", most * 100.0)))
 }
