@@ -145,11 +145,12 @@ impl PlanResult {
     /// Writes the table as `steps.csv`, the report as `title`, and the figures into `folder`; gives the place.
     ///
     /// # Errors
-    /// The first file that cannot be written.
+    /// The first file that cannot be written; the others are there.
     pub fn write(&self, folder: &ResultFolder, title: &str) -> Result<String, ResultError> {
         let csv = self.csv();
-        folder.write_texts([("steps.csv".to_owned(), csv.as_str())])?;
-        folder.write_page(&self.html(title), self)
+        let written = folder.write_texts([("steps.csv".to_owned(), csv.as_str())]);
+        let place = folder.write_page(&self.html(title), self)?;
+        written.map(|_| place)
     }
 }
 

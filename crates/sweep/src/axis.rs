@@ -157,8 +157,9 @@ impl FromStr for Axis {
             return Err(format!("`{text}` has no key before the `=`"));
         }
         let values = match values.split_once("..") {
-            Some((low, high)) => range(key, low.trim(), high.trim())?,
-            None => Values::List(list(key, values)?),
+            // `../a.toml,./b.toml` is a list of paths.
+            Some((low, high)) if !high.starts_with('/') => range(key, low.trim(), high.trim())?,
+            _ => Values::List(list(key, values)?),
         };
         Ok(Axis { key: key.to_owned(), typed: text.trim().to_owned(), values })
     }
@@ -289,15 +290,21 @@ struct End {
     is_whole: bool,
 }
 
-/// `12.5us` as 12.5 and `us`.
+/// `12.5us` as 12.5 and `us`, `2e3` as 2000.
 fn number<'a>(key: &str, text: &'a str) -> Result<(End, &'a str), String> {
     let inner = |c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '_');
-    let at = text.find(|c: char| !inner(c)).unwrap_or(text.len());
+    let mut at = text.find(|c: char| !inner(c)).unwrap_or(text.len());
+    if let Some(power) = text[at..].strip_prefix(['e', 'E'])
+        && power.starts_with(|c: char| c.is_ascii_digit() || c == '-')
+    {
+        at = text.len() - power.trim_start_matches(inner).len();
+    }
     let digits = text[..at].replace('_', "");
     let value = digits.parse().ok().filter(|value: &f64| value.is_finite());
     let value =
         value.ok_or_else(|| format!("`{key}`: `{text}` is no number, and ends no range"))?;
-    Ok((End { value, is_whole: !digits.contains('.') }, text[at..].trim()))
+    let is_whole = !digits.contains('.') && value.fract() == 0.0;
+    Ok((End { value, is_whole }, text[at..].trim()))
 }
 
 #[cfg(test)]
@@ -327,6 +334,10 @@ mod tests {
             ("flash.read_time=25us..100us/4", json!(["25us", "50us", "75us", "100us"])),
             ("flash.read_time=25..50us*2", json!(["25us", "50us"])),
             ("flash.channel_rate=100MB/s..300MB/s/3", json!(["100MB/s", "200MB/s", "300MB/s"])),
+            ("workload.requests=1e3..3e3/3", json!([1000, 2000, 3000])),
+            ("a=1e-1..2.5e0us/2", json!(["0.1us", "2.5us"])),
+            ("target=../a.toml,./b.toml", json!(["../a.toml", "./b.toml"])),
+            ("target=a/../b.toml", json!(["a/../b.toml"])),
             ("write.allowed=true,false", json!([true, false])),
             ("ftl.name=\"page\",bast", json!(["page", "bast"])),
         ] {

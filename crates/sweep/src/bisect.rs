@@ -116,9 +116,9 @@ impl Bisection<'_> {
         while let Some(rate) = ceiling.next(least, most) {
             // The rate is rounded before it is run, and the rounded rate goes into the bracket. The
             // table then shows exactly the rates that were tried.
-            let value = rounded(rate);
+            let value = if rate.fract() == 0.0 { json!(rate as u64) } else { json!(rate) };
             match self.step(&value, bound) {
-                Ok(side) => ceiling.take(number(&value).unwrap_or(rate), side),
+                Ok(side) => ceiling.take(rate, side),
                 Err(cut) => return (Some(ceiling), Some(cut)),
             }
         }
@@ -240,13 +240,4 @@ fn longer(spec: &RunSpec, row: &SweepRow) -> Option<RunSpec> {
         None => longer.requests = Some(spec.requests.unwrap_or(row.requests + row.errors) * 4),
     }
     Some(longer)
-}
-
-/// A rate with four digits: more would pretend to know more, and make a replay long.
-fn rounded(rate: f64) -> Value {
-    // Four digits are far below the 5 % at which the search ends. More digits would only
-    // make the command that repeats a run longer.
-    let scale = 10f64.powi(3 - rate.log10().floor() as i32);
-    let rate = (rate * scale).round() / scale;
-    if rate.fract() == 0.0 { json!(rate as u64) } else { json!(rate) }
 }

@@ -66,8 +66,15 @@ impl Ceiling {
         }
     }
 
-    /// The next rate to try, between `least` and `most`; `None` where the search is over.
+    /// The next rate to try, between `least` and `most`, with four digits; `None` where the search is over.
     pub(crate) fn next(&self, least: f64, most: f64) -> Option<f64> {
+        // An end of the range that was rounded up is tried again as the rate below itself, without an end.
+        let known = [self.within, self.beyond];
+        let is_new = |rate: &f64| !known.contains(&Some(*rate)) && !self.undecided.contains(rate);
+        self.proposed(least, most).map(rounded).filter(is_new)
+    }
+
+    fn proposed(&self, least: f64, most: f64) -> Option<f64> {
         // Doubling ends with an overload, and halving a bracket takes four steps. The guard is for a
         // target that does not get slower with more load.
         if self.steps >= STEPS_MAX as u64 {
@@ -168,6 +175,13 @@ fn iops(rate: f64) -> String {
     number + if has_unit { "IOPS" } else { " IOPS" }
 }
 
+/// A rate with four digits, which are far below the 5 % at which the search ends. More would make the command that repeats a
+/// run longer.
+fn rounded(rate: f64) -> f64 {
+    let scale = 10f64.powi(3 - rate.log10().floor() as i32);
+    (rate * scale).round() / scale
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +208,19 @@ mod tests {
             let (within, beyond) = (found.within.unwrap(), found.beyond.unwrap());
             assert!(within <= truth && truth < beyond && beyond / within <= NARROW, "{found:?}");
             assert!(tried.len() < 20, "{tried:?}");
+        }
+    }
+
+    #[test]
+    fn no_rate_is_tried_twice() {
+        for pilot in [14_187.0, 14_187.4, 14_187.6, 99_996.0, 3.3333] {
+            for side in [Side::Within, Side::Undecided, Side::Beyond] {
+                let (found, mut tried) = search(pilot * 7.77, pilot, |_| side);
+                assert!(tried.len() < 16, "{found:?}");
+                tried.sort_by(f64::total_cmp);
+                tried.dedup();
+                assert_eq!(tried.len() as u64, found.steps, "{side:?} from {pilot}");
+            }
         }
     }
 

@@ -107,11 +107,10 @@ impl Sweep {
     /// Runs the designs that have no row yet. `watch` is called every few milliseconds and may stop the sweep: designs
     /// under way are given up, and what is done is kept.
     ///
-    /// The second value says why the sweep is no success: it was interrupted, a row could not be written, an objective
-    /// has no figures.
+    /// The second value says why the sweep is no success: it was interrupted, or an objective has no figures.
     ///
     /// # Errors
-    /// Nothing was run.
+    /// Nothing was run, or a row could not be written to the journal, which has all rows before it.
     pub fn execute(
         mut self,
         watch: &mut dyn FnMut(SweepProgress) -> KeepGoing,
@@ -219,9 +218,7 @@ impl Sweep {
         // The journal stays while something is left to run. It is also kept when the sweep is no
         // success, because then the user may want to go on.
         let goes_on = partial || is_out_of_time;
-        if let (Some(journal), false, None) = (self.journal.take(), goes_on, &failure) {
-            journal.remove();
-        }
+        let journal = self.journal.take().filter(|_| !goes_on && failure.is_none());
         let effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
         let interactions = interactions(&self.rows, &self.plan.vary, &self.plan.objectives);
         let curve = Curve::of(&self.plan.vary, &self.rows);
@@ -244,6 +241,7 @@ impl Sweep {
             notes,
             search: self.search,
             ceiling: self.ceiling,
+            finished_journal: journal.map(Journal::into_path),
         };
         (result, failure)
     }
@@ -365,7 +363,12 @@ pub(crate) fn run(
     let row = SweepRow { seed: spec.seed, spec_hash: hash(&spec), ..empty };
     let mut prepared = match resolve(&spec, &mut Unattended) {
         Ok(prepared) => prepared,
-        Err(failure) => return Some(SweepRow { why: Some(failure.message), ..row }),
+        // A device that is gone or locked is no fault of the values: `resume` tries again.
+        Err(failure) => {
+            let is_usage = failure.kind == FailureKind::Usage;
+            let state = if is_usage { DesignState::Impossible } else { DesignState::Failed };
+            return Some(SweepRow { state, why: Some(failure.message), ..row });
+        }
     };
     // The cost follows from the device file alone. A design that breaks a
     // bound of cost therefore needs no run.

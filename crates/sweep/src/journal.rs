@@ -3,9 +3,9 @@
 //! The first line is the plan, each other line a row. A line is written with one call when its design is done, so a killed
 //! program loses nothing but the designs under way; a last line that is not whole is left out.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use ssdyno_session::{Failure, FailureKind};
@@ -35,7 +35,9 @@ impl Journal {
         let path = folder.join(NAME);
         // `create_new`: the journal of another sweep in the same folder is never
         // overwritten. It may be days of work.
-        let file = File::create_new(&path).map_err(|error| unwritable(&path, &error))?;
+        let options = OpenOptions::new().append(true).create_new(true).open(&path);
+        let file = options.map_err(|error| unwritable(&path, &error))?;
+        lock(&file, &path)?;
         let mut journal = Journal { file, path: path.display().to_string() };
         journal.line(&Head { sweep_version: SWEEP_VERSION, plan: plan.clone() })?;
         Ok(journal)
@@ -49,7 +51,9 @@ impl Journal {
             Failure::usage(format!("cannot read {name}: {error}"))
                 .with_help("name the directory of a sweep, such as results/NAME")
         };
-        let mut lines = BufReader::new(File::open(&path).map_err(unreadable)?);
+        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(unreadable)?;
+        lock(&file, &path)?;
+        let mut lines = BufReader::new(&file);
         let (mut text, mut whole, mut number) = (Vec::new(), 0u64, 0u64);
         let (mut head, mut rows) = (None, Vec::new());
         loop {
@@ -85,15 +89,9 @@ impl Journal {
             ))
             .with_help("go on with the program that began it"));
         }
-        let file = OpenOptions::new().write(true).open(&path);
-        let file = file.and_then(|mut file| {
-            // The part of a line that was cut off is removed. The next row would otherwise
-            // be glued to it, and both would be lost.
-            file.set_len(whole)?;
-            io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
-            Ok(file)
-        });
-        let file = file.map_err(|error| unwritable(&path, &error))?;
+        // The part of a line that was cut off is removed. The next row would otherwise
+        // be glued to it, and both would be lost.
+        file.set_len(whole).map_err(|error| unwritable(&path, &error))?;
         Ok((plan, rows, Journal { file, path: name }))
     }
 
@@ -113,15 +111,91 @@ impl Journal {
         self.file.write_all(&text).map_err(|error| unwritable(Path::new(&path), &error))
     }
 
-    /// Takes the journal away once the rows are in the results.
-    pub(crate) fn remove(self) {
-        // A journal that stays behind does no harm: `resume` finds
-        // every design in it and runs nothing.
-        let _ = fs::remove_file(self.path);
+    /// The file, which is no longer held.
+    pub(crate) fn into_path(self) -> PathBuf {
+        self.path.into()
+    }
+}
+
+/// Takes a journal away once the rows are in the results.
+pub(crate) fn remove(journal: &Path) {
+    // A journal that stays behind does no harm: `resume` finds
+    // every design in it and runs nothing.
+    let _ = fs::remove_file(journal);
+}
+
+/// Two programs with one journal would each run the other's designs, and the second would cut off the line that the first one
+/// writes at that moment.
+fn lock(file: &File, path: &Path) -> Result<(), Failure> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::usage(format!(
+            "another program is running the sweep of {}",
+            path.display()
+        ))
+        .with_help("wait for its end, or interrupt it")),
+        // A file system without locks is no reason to refuse the sweep.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FailureKind::Unwritable, format!("cannot write {}: {error}", path.display()))
         .with_help("free some space or choose another place, and go on with `resume`")
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::KeepGoing;
+    use ssdyno_session::{ResultFolder, Unattended};
+
+    use super::*;
+    use crate::Sweep;
+
+    const PLAN: &str = r#"
+        vary = ["workload.depth=1,2"]
+        [run]
+        target = "sim:delay-10us"
+        requests = 200
+    "#;
+
+    fn begun(folder: &Path) -> Sweep {
+        let plan = SweepPlan::from_toml("plan.toml", PLAN).unwrap();
+        let mut sweep = plan.prepare(&mut Unattended).unwrap();
+        sweep.keep_rows_in(folder).unwrap();
+        sweep
+    }
+
+    #[test]
+    fn two_programs_do_not_run_one_sweep() {
+        let place = tempfile::tempdir().unwrap();
+        let sweep = begun(place.path());
+        let refused = Sweep::resume(place.path(), &mut Unattended).unwrap_err();
+        assert!(refused.message.contains("another program is running"), "{refused:?}");
+        drop(sweep);
+        assert_eq!(Sweep::resume(place.path(), &mut Unattended).unwrap().designs(), 2);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_written_takes_nothing_with_it() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let sweep = begun(place.path());
+        let (result, failure) = sweep.execute(&mut |_| KeepGoing::Continue).unwrap();
+        assert_eq!((result.done, failure), (2, None));
+        // A directory that is not empty stays, whoever runs the test.
+        fs::create_dir_all(at("sweep.parquet/in the way")).unwrap();
+        let folder = ResultFolder::open(place.path()).unwrap();
+        let write = |result| crate::write(result, &folder, true, &|_| None);
+        let error = write(&result).unwrap_err();
+        assert!(error.to_string().contains("sweep.parquet"), "{error}");
+        for name in ["sweep.csv", "report.html", "result.json", "sweep.jsonl"] {
+            assert!(at(name).is_file(), "{name}");
+        }
+        fs::remove_dir_all(at("sweep.parquet")).unwrap();
+        let resumed = Sweep::resume(place.path(), &mut Unattended).unwrap();
+        let (again, _) = resumed.execute(&mut |_| KeepGoing::Continue).unwrap();
+        assert_eq!(again, result);
+        write(&again).unwrap();
+        assert!(at("sweep.parquet").is_file() && !at("sweep.jsonl").exists());
+    }
 }

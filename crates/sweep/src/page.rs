@@ -4,6 +4,7 @@ use ssdyno_report::{Axis as PlotAxis, Page, Plot, ResultError, figure_format, ht
 use ssdyno_session::ResultFolder;
 
 use crate::curve_page::{knee, section};
+use crate::journal;
 use crate::row::{DesignState, Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
 use crate::text::{
@@ -149,7 +150,7 @@ fn picture(result: &SweepResult) -> String {
 /// place. `command` is that of [`html`].
 ///
 /// # Errors
-/// The first file that cannot be written.
+/// The first file that cannot be written. The other files are there nevertheless, and so is the journal of the rows.
 pub fn write(
     result: &SweepResult,
     folder: &ResultFolder,
@@ -159,9 +160,16 @@ pub fn write(
     // The table for programs has all rows, the page at most 1000. `result.json`
     // appears last: a folder with it is complete.
     let table = SweepTable::of(result);
-    folder.write_file("sweep.parquet", |file| table.write_parquet(file))?;
-    if csv {
-        folder.write_file("sweep.csv", |file| table.write_csv(file))?;
-    }
-    folder.write_page(&html(result, command), result)
+    let parquet = folder.write_file("sweep.parquet", |file| table.write_parquet(file));
+    let text = match csv {
+        true => folder.write_file("sweep.csv", |file| table.write_csv(file)).map(drop),
+        false => Ok(()),
+    };
+    // A table that cannot be written must not take the result with it: that has all rows, too.
+    let place = folder.write_page(&html(result, command), result)?;
+    parquet?;
+    text?;
+    // The journal is the only copy of the rows until everything is written.
+    result.finished_journal.iter().for_each(|journal| journal::remove(journal));
+    Ok(place)
 }

@@ -1,6 +1,7 @@
 //! What a sweep gives: a row a design.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -219,6 +220,9 @@ pub struct SweepResult {
     /// Notes that a reader of the figures needs.
     #[serde(default)]
     pub notes: Vec<String>,
+    /// The journal of a sweep with nothing left to run, which is removed when the result is written.
+    #[serde(skip)]
+    pub(crate) finished_journal: Option<PathBuf>,
 }
 
 impl SweepResult {

@@ -6,7 +6,7 @@ use ssdyno_figures::KeepGoing;
 use ssdyno_session::{Failure, StopFlag};
 
 use crate::execute::{Sweep, SweepProgress, run};
-use crate::journal::Journal;
+use crate::journal;
 use crate::row::{DesignState, SweepResult, SweepRow};
 
 /// How often the sweep looks whether it must stop while no rows come.
@@ -84,7 +84,7 @@ impl Sweep {
     /// [`execute`](Sweep::execute).
     ///
     /// # Errors
-    /// Nothing was run.
+    /// Nothing was run, or a row could not be written to the journal, which has all rows before it.
     pub fn gather<W: Workers>(
         mut self,
         start: impl FnOnce(&Sweep, &[u64]) -> Result<W, Failure>,
@@ -138,7 +138,7 @@ impl Sweep {
 
     /// A journal without rows is nothing to go on with.
     fn forget_journal(&mut self) {
-        self.journal.take().into_iter().for_each(Journal::remove);
+        self.journal.take().into_iter().for_each(|one| journal::remove(&one.into_path()));
     }
 }
 

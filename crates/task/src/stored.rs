@@ -15,7 +15,7 @@ impl TaskResult {
     /// any; gives the place.
     ///
     /// # Errors
-    /// The first file that cannot be written; the other is there.
+    /// The first file that cannot be written; the others are there.
     pub fn write(
         &self,
         task: &Task,
@@ -28,18 +28,21 @@ impl TaskResult {
         let _ = task;
         match self {
             TaskResult::Run(run) => {
-                if csv {
-                    folder.write_texts([("series.csv".to_owned(), &*series_csv(&run.result))])?;
-                }
-                folder.write_run(&run.result, &run.recording, csv)
+                // A full disk must not take the result for the sake of its series.
+                let series = csv.then(|| series_csv(&run.result));
+                let series = series.iter().map(|text| ("series.csv".to_owned(), &**text));
+                let written = folder.write_texts(series);
+                let place = folder.write_run(&run.result, &run.recording, csv)?;
+                written.map(|_| place)
             }
             TaskResult::Pts(result) => folder.write_page(&ssdyno_pts::html(result), result),
             TaskResult::Profile(result) => folder.write_page(&ssdyno_profile::html(result), result),
             TaskResult::Compare(result) => {
-                if csv {
-                    folder.write_texts([("comparison.csv".to_owned(), &*result.csv())])?;
-                }
-                folder.write_page(&result.html(), result)
+                let table = csv.then(|| result.csv());
+                let table = table.iter().map(|text| ("comparison.csv".to_owned(), &**text));
+                let written = folder.write_texts(table);
+                let place = folder.write_page(&result.html(), result)?;
+                written.map(|_| place)
             }
             TaskResult::Plan(result) => result.write(folder, crate::plan::TITLE),
             TaskResult::Sweep(result) => ssdyno_sweep::write(result, folder, csv, &|_| None),

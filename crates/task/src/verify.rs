@@ -117,9 +117,8 @@ impl VerifyTask {
                 .with_help("look at /dev/urandom")
         })?;
         let mut watch = Watch::new(self, control);
-        let report = verify::verify(&self.plan(&target, run), &*target.medium, &mut |progress| {
-            watch.look(progress)
-        });
+        let plan = self.plan(&target, run)?;
+        let report = verify::verify(&plan, &*target.medium, &mut |progress| watch.look(progress));
         // A scratch file that was verified is known as one of ours from now on. The next
         // run may overwrite it without a new question.
         target.target.remember_scratch();
@@ -142,14 +141,18 @@ impl VerifyTask {
         outcome(report, control)
     }
 
-    fn plan(&self, target: &Opened, run: u64) -> VerifyPlan {
+    fn plan(&self, target: &Opened, run: u64) -> Result<VerifyPlan, Failure> {
         // Drives with sectors above 4 KiB exist. A block below the sector would need a read
         // before each write, and a crash could tear it.
         let usual = target.sector_bytes.max(4096);
-        let block_bytes = self.block_size.map_or(usual, |size| size.0 as u32);
+        // Cut to 32 bits, 4 GiB and 4 KiB would be blocks of 4 KiB: other blocks than asked for would pass.
+        let block_bytes = match self.block_size {
+            Some(size) => u32::try_from(size.0).map_err(|_| too_large(size))?,
+            None => usual,
+        };
         let range_bytes = self.range.map_or(target.size_bytes, |range| range.0);
         let blocks = range_bytes / u64::from(block_bytes.max(1));
-        VerifyPlan {
+        Ok(VerifyPlan {
             seed: self.seed,
             run,
             serial: target.serial.clone(),
@@ -164,8 +167,14 @@ impl VerifyTask {
             read_percent: self.read_percent,
             flush_every: self.flush_every,
             journal: self.journal.clone(),
-        }
+        })
     }
+}
+
+fn too_large(size: Bytes) -> Failure {
+    Failure::usage(format!("blocks of {size} are too large"))
+        .with_help("give a `block_size` below 4GiB")
+        .with_key("block_size")
 }
 
 /// Tells how far a verification is, and notices a target that never answers.

@@ -37,6 +37,8 @@ fn every_verb_with_bad_input_prints_one_error_object() {
         verify ./none | verify ./file | verify ./directory --write | verify ./small --write --overwrite
         verify null: --write | verify ./file --write | verify ./file --resume none | verify ./file --threads 0
         verify ./file --resume garbled | verify ./file --write --overwrite --block-size 1000B
+        verify ./file --write --overwrite --block-size 4194304KiB
+        verify ./file --write --overwrite --block-size 4194308KiB
         verify ./file --write --overwrite --range 1TiB | verify ./file --write --overwrite --range 0B
         verify ./file --write --overwrite --journal directory | verify ./new --write --size 0B
         probe --device none | probe --device ./none | probe --device /proc/self/stat | probe --interval 0s
