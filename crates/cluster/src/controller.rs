@@ -19,6 +19,7 @@ use crate::join::{HostOutcome, Meanwhile, join};
 use crate::load::{ClusterLoad, HostLoad, Hosts};
 use crate::member::{GONE_AFTER_STOP, Member, fetch, tell_every};
 use crate::progress::ClusterProgress;
+use crate::protocol::TRY_EVERY;
 use crate::rows::place;
 use crate::scraped::{ProberAddress, Scraped};
 use crate::watched::{Watched, watch_systems};
@@ -219,7 +220,15 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
     }
     let member = |((client, clock), run): ((Client, _), _)| {
         let Client { connection, spec, rows_to } = client;
-        Member { connection, run, clock, seed: spec.seed, rows_to, seen: Arc::default() }
+        Member {
+            connection,
+            run,
+            clock,
+            seed: spec.seed,
+            rows_to,
+            seen: Arc::default(),
+            stop_heard: false,
+        }
     };
     Ok(clients.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
 }
@@ -304,15 +313,16 @@ async fn wait_until_over(
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
 ) -> bool {
     let mut stopped = false;
+    let mut told: Option<Instant> = None;
     while !members.iter().all(Member::is_over) {
-        if watch(&progress(members)) == KeepGoing::Stop && !stopped {
-            stopped = true;
-            let stop = members.iter_mut().map(|member| member.connection.stop(member.run));
-            // A host that does not receive the message is treated as cut off. The wait has a limit, so a host
-            // without a network does not delay the end of the others.
-            let _ = tokio::time::timeout(GONE_AFTER_STOP, join_all(stop)).await;
-        }
+        stopped |= watch(&progress(members)) == KeepGoing::Stop;
         if stopped {
+            // A host that did not answer is told again. Its connection may be back before the host counts as cut off, and
+            // its run would otherwise go on to its end.
+            if told.is_none_or(|told| told.elapsed() >= TRY_EVERY) {
+                join_all(members.iter_mut().map(Member::stop)).await;
+                told = Some(Instant::now());
+            }
             // With more than 64 workers each worker reports less often. A limit of one second alone
             // would give up healthy hosts between two reports.
             let silent = GONE_AFTER_STOP.max(tell_every(members.len()) * 2);

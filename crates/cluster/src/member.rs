@@ -58,6 +58,22 @@ pub(crate) struct Member {
     /// Where its rows go; `None` where they are not kept.
     pub(crate) rows_to: Option<PathBuf>,
     pub(crate) seen: Arc<Mutex<Seen>>,
+    /// Whether its worker answered that it stops the run.
+    pub(crate) stop_heard: bool,
+}
+
+impl Seen {
+    /// Gives up the host `name` if it is silent, whether its connection was found dead yet or not.
+    fn give_up_if_silent(&mut self, name: &str, longer_than: Duration) {
+        // A host that has ended sends no more snapshots. Its silence is no cut, and its record waits for the controller.
+        if self.snapshot.phase == RunPhase::Ended || self.heard.elapsed() <= longer_than {
+            return;
+        }
+        let message = format!("{name} was cut off when the run was stopped");
+        // The first reason is kept: the stream may have recorded a better one,
+        // such as a worker that was restarted.
+        self.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
+    }
 }
 
 impl Member {
@@ -69,15 +85,20 @@ impl Member {
         self.seen().snapshot.phase
     }
 
-    /// Gives it up if it is silent: it is cut off, whether its connection was found dead yet or not.
+    /// Gives it up if it is silent, unless it has ended.
     pub(crate) fn give_up_if_silent(&self, longer_than: Duration) {
-        let mut seen = self.seen();
-        if seen.heard.elapsed() > longer_than {
-            let message = format!("{} was cut off when the run was stopped", self.connection.name);
-            // The first reason is kept: the stream may have recorded a better one,
-            // such as a worker that was restarted.
-            seen.gone.get_or_insert_with(|| Failure::new(FailureKind::Failed, message));
+        self.seen().give_up_if_silent(&self.connection.name, longer_than);
+    }
+
+    /// Tells its worker to stop the run, unless the worker has answered before or the run is over.
+    pub(crate) async fn stop(&mut self) {
+        if self.stop_heard || self.is_over() {
+            return;
         }
+        let stop = self.connection.stop(self.run);
+        // The wait has a limit, so a host without a network does not delay the end of the others.
+        let answered = tokio::time::timeout(GONE_AFTER_STOP, stop).await;
+        self.stop_heard = matches!(answered, Ok(Ok(())));
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -152,7 +173,7 @@ async fn collect(connection: &mut Connection, run: u64) -> Result<Fetched, Failu
 
 /// The same of one host; until `hurry` rings.
 pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
-    let Member { connection, run, clock, seed, rows_to, seen } = member;
+    let Member { connection, run, clock, seed, rows_to, seen, .. } = member;
     let gone = seen.lock().unwrap_or_else(PoisonError::into_inner).gone.clone();
     let name = connection.name.clone();
     let fetched = match gone {
@@ -180,4 +201,23 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     }
     let (name, machine) = (connection.name.clone(), connection.machine.clone());
     HostOutcome { host: HostIdentity { name, machine, seed: *seed, clock: *clock }, rows, fetched }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A host that ended before the stop has its record; only a host in the middle of its run can be cut off.
+    #[test]
+    fn a_host_that_has_ended_is_not_given_up() {
+        let silent = |phase| {
+            let heard = Instant::now().checked_sub(Duration::from_secs(5)).unwrap();
+            let snapshot = RunSnapshot { phase, ..RunSnapshot::default() };
+            let mut seen = Seen { snapshot, heard, ..Seen::default() };
+            seen.give_up_if_silent("a", GONE_AFTER_STOP);
+            seen.gone
+        };
+        assert_eq!(silent(RunPhase::Ended), None);
+        assert!(silent(RunPhase::Loaded).is_some_and(|why| why.message.contains("a was cut off")));
+    }
 }

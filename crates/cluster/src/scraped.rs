@@ -100,6 +100,12 @@ impl fmt::Display for MetricsSource {
     }
 }
 
+/// The metrics of an answer.
+fn points_of(text: &[u8]) -> Result<Vec<MetricPoint>, String> {
+    let text = std::str::from_utf8(text).map_err(|_| "its answer is not UTF-8".to_owned())?;
+    read_open_metrics(text).map_err(|error| format!("its answer is not OpenMetrics: {error}"))
+}
+
 impl MetricsSource {
     fn keeps(&self, point: &MetricPoint) -> bool {
         let named = |prefix: &String| point.name.starts_with(prefix.as_str());
@@ -110,11 +116,14 @@ impl MetricsSource {
 
     /// Its metrics now.
     async fn read(&self) -> Result<Vec<MetricPoint>, String> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN, self.fetch()).await;
-        let text =
-            answer.map_err(|_| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))??;
-        let text = std::str::from_utf8(&text).map_err(|_| "its answer is not UTF-8".to_owned())?;
-        read_open_metrics(text).map_err(|error| format!("its answer is not OpenMetrics: {error}"))
+        let answer = async {
+            let text = self.fetch().await?;
+            // The one thread of the controller carries all hosts. A long answer must not delay their messages.
+            let read = tokio::task::spawn_blocking(move || points_of(&text)).await;
+            read.map_err(|error| format!("its answer was not read: {error}"))?
+        };
+        let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
+        answer.map_err(|_| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))?
     }
 
     async fn fetch(&self) -> Result<Bytes, String> {

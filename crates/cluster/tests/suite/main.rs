@@ -11,3 +11,4 @@ mod plan;
 #[cfg(target_os = "linux")]
 mod revocation;
 mod rows;
+mod stops;

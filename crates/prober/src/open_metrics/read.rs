@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{OpenMetricsError, is_label_name, is_metric_name};
 
+/// The most labels of a metric. Prometheus' exporters have up to some 30, and every pair of names is compared.
+const LABELS_MAX: usize = 128;
+
+/// The most bytes of a line. The texts come from a network, and messages and results contain the labels.
+const LINE_BYTES_MAX: usize = 64 << 10;
+
 ssdyno_block::named! {
     /// What a family of metrics is (clause 5.2 of the specification).
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -70,7 +76,7 @@ pub struct MetricPoint {
 ///
 /// # Errors
 /// A line is not OpenMetrics, or the text does not end with `# EOF`: then a part of it may be missing, or it is in
-/// Prometheus' older format, in which times are milliseconds.
+/// Prometheus' older format, in which times are milliseconds. Or a line has more than 64 KiB or 128 labels.
 pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsError> {
     let mut points = Vec::new();
     let mut family = Family::default();
@@ -79,6 +85,9 @@ pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsErro
     let mut lines = text.split('\n').enumerate();
     for (index, line) in lines.by_ref() {
         let at = |problem| OpenMetricsError { line: index + 1, problem };
+        if line.len() > LINE_BYTES_MAX {
+            return Err(at(format!("the line has more than {LINE_BYTES_MAX} bytes")));
+        }
         // Nothing may follow `# EOF`. Text after it means that two answers were glued together, and
         // the second one would be lost without a message.
         if line == "# EOF" {
@@ -216,8 +225,11 @@ impl<'a> Cursor<'a> {
             if !is_label_name(name) {
                 return Err(format!("`{name}` is not the name of a label"));
             }
-            // Two labels of the same name would make two different series equal. The linear search suits the
-            // handful of labels of a metric; a line with tens of thousands of labels makes it slow.
+            if labels.len() == LABELS_MAX {
+                return Err(format!("a metric has more than {LABELS_MAX} labels"));
+            }
+            // Two labels of the same name would make two different series equal. The limit above keeps this search
+            // linear in the length of the text.
             if labels.iter().any(|(other, _)| other == name) {
                 return Err(format!("label `{name}` appears twice"));
             }
