@@ -9,11 +9,23 @@ use crate::statistics;
 /// Completions that follow one another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Batch {
+    /// Completions. Of several jobs it is a fraction, see [`side_by_side`](crate::side_by_side).
+    pub(crate) count: f64,
     pub(crate) latency_ps: u128,
     pub(crate) bytes: u64,
     /// Completion of the last one.
     #[serde(with = "picoseconds")]
     pub(crate) end: Time,
+}
+
+/// Amounts of jobs whose batches are too few to show how they vary: what their variance would be if
+/// their completions were independent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Unseen {
+    /// Of the number of completions.
+    pub(crate) count: f64,
+    /// Of the bytes, squared.
+    pub(crate) bytes: f64,
 }
 
 /// Batches of a run. Their size doubles as the run grows, so there are never more than
@@ -25,6 +37,9 @@ pub(crate) struct Batches {
     left: u64,
     open: Batch,
     done: Vec<Batch>,
+    /// Groups that intervals are computed from.
+    groups: usize,
+    unseen: Unseen,
 }
 
 impl Default for Batches {
@@ -34,6 +49,8 @@ impl Default for Batches {
             left: Batches::FIRST,
             open: Batch::default(),
             done: Vec::new(),
+            groups: Batches::GROUPS,
+            unseen: Unseen::default(),
         }
     }
 }
@@ -41,12 +58,14 @@ impl Default for Batches {
 impl Batches {
     // A doubling leaves half of the batches. 512 of them are still sixteen for each of the 32
     // groups, so groups differ by one batch in sixteen at most.
-    const MOST: usize = 1024;
+    pub(crate) const MOST: usize = 1024;
     /// Completions in a batch to begin with: five, as MSER-5 takes them.
-    const FIRST: u64 = 5;
+    pub(crate) const FIRST: u64 = 5;
     /// Groups that intervals are computed from: few enough that each is long against the
     /// correlation of neighbouring requests, enough for a t interval near the normal one.
     pub(crate) const GROUPS: usize = 32;
+    /// Fewest groups of several jobs, of which one has few batches.
+    pub(crate) const GROUPS_LEAST: usize = 8;
     /// Fewest completions of which there are intervals of rates.
     pub(crate) const COMPLETIONS_LEAST: u64 = Batches::FIRST * Batches::GROUPS as u64;
 
@@ -76,6 +95,7 @@ impl Batches {
         // The end of a batch is the completion of its last request. Groups of batches are
         // therefore stretches of time, and rates follow from their ends.
         self.open.end = end;
+        self.open.count = self.size as f64;
         self.done.push(std::mem::take(&mut self.open));
         if self.done.len() == Batches::MOST {
             self.halve();
@@ -90,66 +110,69 @@ impl Batches {
         self.done = self.done.chunks_exact(2).map(join).collect();
     }
 
-    /// Adds the batches of another job. They are ordered by their ends, so that groups of them
-    /// stay stretches of time.
-    pub(crate) fn merge(&mut self, mut other: Batches) {
-        // Batches of different sizes cannot be compared. The smaller ones are joined until both
-        // are equal; sizes are powers of two times the same first size, so that always works.
-        while self.size < other.size {
-            self.halve();
-        }
-        while other.size < self.size {
-            other.halve();
-        }
-        self.done.append(&mut other.done);
-        // Batches of several jobs overlap in time. In the order of their ends a group still
-        // covers one stretch of the run, which is what the correlation of neighbours is about.
-        self.done.sort_by_key(|batch| batch.end);
-        while self.done.len() >= Batches::MOST {
-            self.halve();
-        }
-        (self.left, self.open) = (self.size, Batch::default());
+    /// Ends the last batch, which is not full, at `end`. It counts where jobs are put side by side.
+    pub(crate) fn end(&mut self, end: Time) {
+        self.open.count = (self.size - self.left) as f64;
+        self.open.end = end;
     }
 
-    /// Those that lie within `from` and `to` as a whole. Of the first nobody knows when it began.
-    pub(crate) fn within(&self, from: Time, to: Time) -> Batches {
-        let begins_within = self.done.windows(2).filter(|pair| pair[0].end >= from);
-        let done = begins_within.map(|pair| pair[1]).filter(|batch| batch.end <= to).collect();
-        Batches { done, open: Batch::default(), left: self.size, size: self.size }
+    /// Stretches of time of several jobs.
+    pub(crate) fn of_stretches(done: Vec<Batch>, groups: usize, unseen: Unseen) -> Batches {
+        Batches { done, groups, unseen, ..Batches::default() }
+    }
+
+    /// All batches in order, with the one that [`end`](Batches::end) has ended.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Batch> + Clone {
+        self.done.iter().chain(Some(&self.open).filter(|open| open.count > 0.0))
+    }
+
+    /// Groups that intervals are computed from.
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups
+    }
+
+    /// See [`Unseen`].
+    pub(crate) fn unseen(&self) -> Unseen {
+        self.unseen
     }
 
     /// Moves all ends in time.
     pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
-        self.done.iter_mut().for_each(|batch| batch.end = by(batch.end));
+        self.done.iter_mut().chain([&mut self.open]).for_each(|batch| batch.end = by(batch.end));
     }
 
-    pub(crate) fn size(&self) -> u64 {
-        self.size
+    /// Those that hold completions: a silent stretch has no latency.
+    fn with_completions(&self) -> impl Iterator<Item = &Batch> {
+        self.done.iter().filter(|batch| batch.count > 0.0)
+    }
+
+    /// Completions of each batch.
+    pub(crate) fn counts(&self) -> Vec<f64> {
+        self.with_completions().map(|batch| batch.count).collect()
     }
 
     /// When each batch was complete, in seconds.
     pub(crate) fn ends_seconds(&self) -> Vec<f64> {
-        self.done.iter().map(|batch| batch.end.as_s_f64()).collect()
+        self.with_completions().map(|batch| batch.end.as_s_f64()).collect()
     }
 
     /// Mean latency of each batch in ns, in order.
     pub(crate) fn means_ns(&self) -> Vec<f64> {
-        let scale = 1e3 * self.size as f64;
-        self.done.iter().map(|b| b.latency_ps as f64 / scale).collect()
+        self.with_completions().map(|b| b.latency_ps as f64 / (1e3 * b.count)).collect()
     }
 
-    /// [`Batches::GROUPS`] groups of all batches, as equal as may be; `None` where there are too
+    /// Groups of all batches, [`Batches::GROUPS`] of one job, as equal as may be; `None` where there are too
     /// few.
     pub(crate) fn groups(&self, start: Time) -> Option<Groups> {
         // The borders follow from the whole number of batches. With a fixed size of a group the
         // last ones would be left over, and the end of the run with them.
-        let border = |group: usize| group * self.done.len() / Batches::GROUPS;
+        let border = |group: usize| group * self.done.len() / self.groups;
         let group = |at: usize| &self.done[border(at)..border(at + 1)];
         let enough = self.done.len() >= Batches::GROUPS;
         enough.then(|| Groups {
-            batch: self.size,
             start,
-            groups: (0..Batches::GROUPS).map(|at| (group(at).len(), join(group(at)))).collect(),
+            groups: (0..self.groups).map(|at| join(group(at))).collect(),
+            unseen: self.unseen,
         })
     }
 }
@@ -161,6 +184,7 @@ fn rate(amounts: &[f64], seconds: &[f64]) -> Option<f64> {
 
 fn join(batches: &[Batch]) -> Batch {
     batches.iter().fold(Batch::default(), |sum, b| Batch {
+        count: sum.count + b.count,
         latency_ps: sum.latency_ps + b.latency_ps,
         bytes: sum.bytes + b.bytes,
         end: sum.end.max(b.end),
@@ -170,27 +194,26 @@ fn join(batches: &[Batch]) -> Batch {
 /// Groups of batches: all of a run but the batch that is not full.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
-    /// Completions in a batch.
-    batch: u64,
     start: Time,
-    /// How many batches, and their sums.
-    groups: Vec<(usize, Batch)>,
+    /// The sum of each.
+    groups: Vec<Batch>,
+    unseen: Unseen,
 }
 
 impl Groups {
     fn counts(&self) -> Vec<f64> {
-        self.groups.iter().map(|(batches, _)| self.batch as f64 * *batches as f64).collect()
+        self.groups.iter().map(|sum| sum.count).collect()
     }
 
     fn bytes(&self) -> Vec<f64> {
-        self.groups.iter().map(|(_, sum)| sum.bytes as f64).collect()
+        self.groups.iter().map(|sum| sum.bytes as f64).collect()
     }
 
     fn seconds(&self) -> Vec<f64> {
         // The first group begins at the start of the recorded window and not at its first
         // completion. Otherwise a slow first request would not count in the rate.
         let mut before = self.start;
-        let span = |(_, sum): &(usize, Batch)| {
+        let span = |sum: &Batch| {
             let seconds = sum.end.saturating_sub(before).as_s_f64();
             before = before.max(sum.end);
             seconds
@@ -200,7 +223,7 @@ impl Groups {
 
     /// Interval around `iops`: completions by the time that they took.
     pub(crate) fn iops(&self, iops: f64) -> Option<Interval> {
-        statistics::ratio_interval(iops, &self.counts(), &self.seconds())
+        statistics::ratio_interval_with(iops, &self.counts(), &self.seconds(), self.unseen.count)
     }
 
     /// The requests per second of the groups themselves.
@@ -215,17 +238,22 @@ impl Groups {
 
     /// How far the requests per second may be off, see [`statistics::relative_distance`].
     pub(crate) fn iops_distance(&self) -> Option<f64> {
-        statistics::relative_distance(&self.counts(), &self.seconds())
+        statistics::relative_distance(&self.counts(), &self.seconds(), self.unseen.count)
     }
 
     /// How far the bytes per second may be off, see [`statistics::relative_distance`].
     pub(crate) fn throughput_distance(&self) -> Option<f64> {
-        statistics::relative_distance(&self.bytes(), &self.seconds())
+        statistics::relative_distance(&self.bytes(), &self.seconds(), self.unseen.bytes)
     }
 
     /// Interval around `throughput` in bytes per second.
     pub(crate) fn throughput(&self, throughput: f64) -> Option<Interval> {
-        statistics::ratio_interval(throughput, &self.bytes(), &self.seconds())
+        statistics::ratio_interval_with(
+            throughput,
+            &self.bytes(),
+            &self.seconds(),
+            self.unseen.bytes,
+        )
     }
 }
 

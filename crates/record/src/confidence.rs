@@ -237,7 +237,7 @@ pub(crate) fn own_mean_interval(parts: &[Part]) -> Option<Interval> {
 /// How far the mean latency may be off, see [`statistics::relative_distance`].
 pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
     let (amounts, counts) = amounts_and_counts(parts);
-    statistics::relative_distance(&amounts, &counts)
+    statistics::relative_distance(&amounts, &counts, 0.0)
 }
 
 fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {

@@ -49,17 +49,18 @@ pub(crate) struct Findings {
 pub(crate) fn findings(batches: &Batches, start: Time) -> Findings {
     let start = start.as_s_f64();
     let ends: Vec<f64> = batches.ends_seconds().into_iter().map(|end| end - start).collect();
-    findings_of(&batches.means_ns(), &ends, batches.size())
+    findings_of(&batches.means_ns(), &ends, &batches.counts())
 }
 
-/// The same of the means of batches of `size` requests, and of their ends, where those are known.
-fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
+/// The same of the means of batches, of their ends, where those are known, and of their requests.
+fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     let mut found = Findings::default();
     let cut = warm_up_of(means);
     if let Some(cut) = cut {
-        let (with, without, requests) = (mean(means), mean(&means[cut..]), cut as u64 * size);
+        let requests = counts[..cut].iter().sum::<f64>().round() as u64;
+        let (with, without) = (mean(means), mean(&means[cut..]));
         let change = 100.0 * (without - with) / with;
-        let rates = rate_after(ends, cut, size).unwrap_or_default();
+        let rates = rate_after(ends, cut, counts).unwrap_or_default();
         found.warm_up_seconds = ends.get(cut - 1).copied().unwrap_or(0.0);
         let length = seconds(found.warm_up_seconds);
         let message = format!(
@@ -106,18 +107,19 @@ fn findings_of(means: &[f64], ends: &[f64], size: u64) -> Findings {
 
 /// The rate of the batches from `cut` on, with its interval: that of the whole run leaves the warm-up out of its spread, and
 /// so covers neither the run nor this.
-fn rate_after(ends: &[f64], cut: usize, size: u64) -> Option<String> {
+fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
     let rest = ends.get(cut - 1..).filter(|rest| rest.len() > 1)?;
+    let counts = &counts[cut..];
     let (n, count) = (rest.len() - 1, GROUPS.min(rest.len() - 1));
     let bounds: Vec<usize> = (0..=count).map(|at| at * n / count).collect();
     let pairs = || bounds.windows(2);
-    let requests: Vec<f64> = pairs().map(|w| (w[1] - w[0]) as f64 * size as f64).collect();
+    let requests: Vec<f64> = pairs().map(|w| counts[w[0]..w[1]].iter().sum()).collect();
     let lengths: Vec<f64> = pairs().map(|w| rest[w[1]] - rest[w[0]]).collect();
     let whole = rest[n] - rest[0];
     if whole <= 0.0 {
         return None;
     }
-    let iops = n as f64 * size as f64 / whole;
+    let iops = counts.iter().sum::<f64>() / whole;
     let interval = ratio_interval(iops, &requests, &lengths);
     let half = interval.and_then(|interval| interval.relative_half_width());
     let half = half.filter(|half| *half <= 1.0).map(|half| {
@@ -332,7 +334,7 @@ mod tests {
             (0..600).map(|at| if slow(at) { 100.0 } else { 20.0 } + (at % 3) as f64).collect();
         let ends: Vec<f64> =
             (0..600).map(|at| if slow(at) { at as f64 - 48.0 } else { at as f64 * 0.2 }).collect();
-        let found = findings_of(&means, &ends, 5);
+        let found = findings_of(&means, &ends, &vec![5.0; means.len()]);
         let message = &found.warnings.first().unwrap().message;
         assert!(message.contains("the first 300 requests"), "{message}");
         assert!(message.contains(", and 5.0"), "{message}");
@@ -350,26 +352,32 @@ mod tests {
                 now
             })
             .collect();
-        let told = rate_after(&ends, 300, 5).unwrap();
+        let told = rate_after(&ends, 300, &vec![5.0; ends.len()]).unwrap();
         let (iops, half) = told.trim_start_matches(", and ").split_once(" IOPS ± ").unwrap();
         let iops: f64 = iops.parse().unwrap();
         let half: f64 = half.trim_end_matches(" %").parse().unwrap();
         assert!((iops / 50.0 - 1.0).abs() < half / 100.0, "{told}");
         assert!(half < 2.0 && iops < 60.0, "{told}");
-        assert_eq!(rate_after(&[], 1, 5), None);
+        assert_eq!(rate_after(&[], 1, &[]), None);
     }
 
     fn texts(means: &[f64]) -> Vec<String> {
-        let Findings { warnings, notes, .. } = findings_of(means, &[], 5);
+        let Findings { warnings, notes, .. } = findings_of(means, &[], &vec![5.0; means.len()]);
         warnings.into_iter().map(|one| one.message).chain(notes).collect()
     }
 
     fn drifts(means: &[f64]) -> bool {
-        findings_of(means, &[], 5).warnings.iter().any(|one| one.kind == WarningKind::NotSteady)
+        findings_of(means, &[], &vec![5.0; means.len()])
+            .warnings
+            .iter()
+            .any(|one| one.kind == WarningKind::NotSteady)
     }
 
     fn warms_up(means: &[f64]) -> bool {
-        findings_of(means, &[], 5).warnings.iter().any(|one| one.kind == WarningKind::WarmUp)
+        findings_of(means, &[], &vec![5.0; means.len()])
+            .warnings
+            .iter()
+            .any(|one| one.kind == WarningKind::WarmUp)
     }
 
     /// How many of 1000 seeds get a note of a drift, and how many one of a warm-up.
@@ -395,7 +403,11 @@ mod tests {
             );
         }
         for n in 10..200 {
-            assert_eq!(findings_of(&vec![62_303.177_f64; n], &[], 5), Findings::default(), "{n}");
+            assert_eq!(
+                findings_of(&vec![62_303.177_f64; n], &[], &vec![5.0; n]),
+                Findings::default(),
+                "{n}"
+            );
         }
     }
 

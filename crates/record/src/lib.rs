@@ -38,6 +38,7 @@ mod recording;
 mod recover;
 mod rows;
 mod series;
+mod side_by_side;
 mod slices;
 mod sparse;
 mod statistics;

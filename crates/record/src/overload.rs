@@ -34,10 +34,10 @@ impl Overload {
     /// closed loop never looks so: its backlog is its depth, and does not grow.
     pub(crate) fn find(batches: &Batches) -> Option<Overload> {
         let (ends, latencies) = (batches.ends_seconds(), batches.means_ns());
-        Overload::of(&ends, &latencies, batches.size())
+        Overload::of(&ends, &latencies, &batches.counts())
     }
 
-    fn of(ends: &[f64], latencies_ns: &[f64], size: u64) -> Option<Overload> {
+    fn of(ends: &[f64], latencies_ns: &[f64], counts: &[f64]) -> Option<Overload> {
         let n = ends.len();
         // The time of a part lies between its first and its last end, so a part of one batch has
         // none. Four batches leave three stretches to divide by.
@@ -48,7 +48,7 @@ impl Overload {
         let backlog = |part: usize| {
             let (from, to) = (part * n / PARTS, ((part + 1) * n / PARTS).min(n) - 1);
             let seconds = ends[to] - ends[from];
-            let completed = (to - from) as f64 * size as f64;
+            let completed: f64 = counts[from + 1..=to].iter().sum();
             (seconds > 0.0).then(|| mean(&latencies_ns[from..=to]) / 1e9 * completed / seconds)
         };
         let backlogs: Vec<f64> = (0..PARTS).map(backlog).collect::<Option<_>>()?;
@@ -66,7 +66,7 @@ impl Overload {
         // Requests arrive earlier than they complete by their latency. If the latency grows, the
         // arrivals took less time than the completions by that growth.
         let arriving_seconds = completing_seconds - (last_ns - first_ns) / 1e9;
-        let requests = (to - from - width / 2 * 2) as f64 * size as f64;
+        let requests: f64 = counts[from + width / 2 + 1..=to - width / 2].iter().sum();
         let grown = last - backlogs[PARTS / 2];
         let found = rises
             && last > GROWTH * least
@@ -78,7 +78,7 @@ impl Overload {
         let most = backlogs[..PARTS - 2].iter().copied().fold(0.0, f64::max);
         let at_limit = last.min(backlogs[PARTS - 2]) > most
             && last > AT_LIMIT * backlogs[0]
-            && last > (n as f64 * size as f64).sqrt();
+            && last > counts.iter().sum::<f64>().sqrt();
         let completing = requests / completing_seconds;
         (found || at_limit).then_some(Overload { arriving, completing, backlog: last })
     }
@@ -151,7 +151,7 @@ mod tests {
                 sum = 0.0;
             }
         }
-        Overload::of(&ends, &latencies, 20)
+        Overload::of(&ends, &latencies, &vec![20.0; ends.len()])
     }
 
     fn factor(found: Option<Overload>) -> f64 {
@@ -200,6 +200,6 @@ mod tests {
             ends.push(now);
             latencies.push(depth * each * 1e9);
         }
-        assert_eq!(Overload::of(&ends, &latencies, 5), None);
+        assert_eq!(Overload::of(&ends, &latencies, &vec![5.0; ends.len()]), None);
     }
 }

@@ -141,11 +141,10 @@ impl Recorder {
 
     /// How precise the figures are by now.
     pub fn evidence(&self) -> Evidence {
-        Evidence {
-            start: self.start,
-            batches: self.batches.clone(),
-            slices: self.slices.evidence(),
-        }
+        let mut batches = self.batches.clone();
+        batches.end(self.last_completed);
+        let (start, end) = (self.start, self.last_completed);
+        Evidence { start, end, batches, slices: self.slices.evidence() }
     }
 
     /// Announces a request whose latency counts from `intended`.
@@ -299,6 +298,7 @@ impl Recorder {
     /// Ends the run at `end` (or with the last completion, where that is later).
     pub fn finish(mut self, end: Time) -> Recording {
         self.series.settle();
+        self.batches.end(self.last_completed);
         let end = end.max(self.last_completed);
         // A ramp-up that never ended has its start at the end of time. The window is empty then,
         // and not negative.

@@ -16,6 +16,7 @@ use crate::overload::Overload;
 use crate::quantiles::{Exact, SHARES, Wanted};
 use crate::rows::{RowNames, Rows};
 use crate::series::Series;
+use crate::side_by_side;
 use crate::slices::Slices;
 use crate::steady;
 use crate::totals::{Inside, Totals, Unanswered, is_data};
@@ -91,6 +92,13 @@ impl Recording {
         // A job that ended in its ramp-up has no window of its own.
         let started = parts.iter().filter(|part| !part.skip_unfinished);
         let start = started.map(|part| part.start).min().unwrap_or(end);
+        let batches = match &parts[..] {
+            [_] => None,
+            _ => {
+                let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
+                Some(side_by_side::batches(&jobs, start, end))
+            }
+        };
         let mut rows = Vec::new();
         let mut parts = parts.into_iter().map(|mut part| {
             part.little.advance(end);
@@ -107,10 +115,10 @@ impl Recording {
             all.ops.iter_mut().zip(&part.ops).for_each(|(mine, theirs)| mine.merge(theirs));
             all.inside.merge(&part.inside);
             all.little.merge(&part.little);
-            all.batches.merge(part.batches);
             all.slices.merge(part.slices);
             all.series.merge(part.series);
         }
+        all.batches = batches.unwrap_or(all.batches);
         (all.start, all.end) = (start, end);
         all.rows = match rows.len() {
             0 | 1 => rows.pop(),

@@ -176,8 +176,18 @@ fn start_up(amounts: &[f64], weights: &[f64]) -> usize {
 /// Where the run has a start-up, the interval holds the ratio of the whole run and that behind the start-up, each with its spread: a
 /// reader takes the interval for that of the target, and 88.5 k +- 2.7 % of a drive that did 78.8 k once it was warm told neither.
 pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
+    ratio_interval_with(estimate, amounts, weights, 0.0)
+}
+
+/// The same where the sum of the amounts has a variance of `unseen` that its batches do not show.
+pub(crate) fn ratio_interval_with(
+    estimate: f64,
+    amounts: &[f64],
+    weights: &[f64],
+    unseen: f64,
+) -> Option<Interval> {
     let Ratio { error, student, behind } = ratio(amounts, weights)?;
-    let half = student * error;
+    let half = student * error.hypot(unseen.sqrt() / weights.iter().sum::<f64>());
     // The bounds reach from the figure with the start-up to the figure without it. A reader
     // takes the interval for that of the target, which will not start up again.
     let (low, high) = (estimate * behind.min(1.0) - half, estimate * behind.max(1.0) + half);
@@ -187,10 +197,12 @@ pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) ->
 
 /// How far the ratio of the whole run may be from that of its steady part, by the figure: half
 /// the width of its interval, and what start-up moves it by. Who waits for a precise figure must
-/// wait until start-up has lost its weight.
-pub(crate) fn relative_distance(amounts: &[f64], weights: &[f64]) -> Option<f64> {
+/// wait until start-up has lost its weight. `unseen` as for [`ratio_interval_with`].
+pub(crate) fn relative_distance(amounts: &[f64], weights: &[f64], unseen: f64) -> Option<f64> {
     let Ratio { error, student, behind } = ratio(amounts, weights)?;
-    let whole = amounts.iter().sum::<f64>() / weights.iter().sum::<f64>();
+    let weight = weights.iter().sum::<f64>();
+    let error = error.hypot(unseen.sqrt() / weight);
+    let whole = amounts.iter().sum::<f64>() / weight;
     (whole > 0.0).then(|| student * error / whole + (behind - 1.0).abs())
 }
 

@@ -285,10 +285,12 @@ impl Tape {
 
     /// How precise the figures are by now; `None` during the ramp-up.
     pub fn evidence(&self) -> Option<Evidence> {
-        (!self.ramping_up()).then(|| Evidence {
-            start: Time::from_ns(self.start_ns),
-            batches: self.batches.clone(),
-            slices: self.slices.evidence(),
+        (!self.ramping_up()).then(|| {
+            let end = Time::from_ns(self.last_ns);
+            let mut batches = self.batches.clone();
+            batches.end(end);
+            let start = Time::from_ns(self.start_ns);
+            Evidence { start, end, batches, slices: self.slices.evidence() }
         })
     }
 
@@ -330,6 +332,7 @@ impl Tape {
         // run goes on.
         let mut inside = Inside::default();
         self.ops.iter().for_each(|totals| inside.add_whole(totals));
+        self.batches.end(Time::from_ns(self.last_ns));
         let mut ops = self.ops;
         if let Some(waited) = &self.waited {
             inside.merge(&waited.inside);

@@ -9,6 +9,7 @@ use ssdyno_block::Time;
 use crate::buckets::Grid;
 use crate::little::Little;
 use crate::recording::Recording;
+use crate::side_by_side;
 use crate::totals::{Inside, Totals};
 
 /// What the hosts recorded while all of them were running.
@@ -146,7 +147,7 @@ impl Recording {
             ops,
             inside: Inside::default(),
             little: Little::default(),
-            batches: self.batches.within(start, end),
+            batches: side_by_side::batches(&[(self.start, &self.batches)], start, end),
             slices: self.slices.within(start, end),
             series,
             rows: None,

@@ -5,6 +5,7 @@ use ssdyno_figures::{Histogram, Interval, LEVEL, Metric, Precision, Until, rank}
 
 use crate::batches::Batches;
 use crate::confidence;
+use crate::side_by_side;
 use crate::slices::{Part, Slices};
 use crate::tails::Shares;
 
@@ -12,6 +13,8 @@ use crate::tails::Shares;
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub(crate) start: Time,
+    /// The last completion.
+    pub(crate) end: Time,
     pub(crate) batches: Batches,
     pub(crate) slices: Slices,
 }
@@ -19,16 +22,19 @@ pub struct Evidence {
 impl Evidence {
     /// The evidence of several jobs as one; `None` without any.
     pub fn merge(parts: impl IntoIterator<Item = Evidence>) -> Option<Evidence> {
-        let mut parts = parts.into_iter();
-        let mut all = parts.next()?;
-        for part in parts {
-            // Jobs may begin to record at different moments. The rate of all of them counts from
-            // the first one, so a later job makes it smaller by the time in which it was idle.
-            all.start = all.start.min(part.start);
-            all.batches.merge(part.batches);
-            all.slices.merge(part.slices);
+        let mut parts: Vec<Evidence> = parts.into_iter().collect();
+        if parts.len() < 2 {
+            return parts.pop();
         }
-        Some(all)
+        // Jobs may begin to record at different moments. The rate of all of them counts from
+        // the first one, so a later job makes it smaller by the time in which it was idle.
+        let start = parts.iter().map(|part| part.start).min()?;
+        let end = parts.iter().map(|part| part.end).max()?;
+        let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
+        let batches = side_by_side::batches(&jobs, start, end);
+        let mut slices = Slices::default();
+        parts.into_iter().for_each(|part| slices.merge(part.slices));
+        Some(Evidence { start, end, batches, slices })
     }
 
     /// The interval of `metric`, percentiles in bins of 0.8 %; `None` where there are too few requests for one, and of
