@@ -39,6 +39,8 @@ pub(crate) struct Source<'a> {
 /// One distribution whose figures get intervals.
 struct Asked<'a> {
     parts: Vec<Part>,
+    /// The variance that they do not show.
+    unseen: f64,
     histogram: &'a Histogram,
     latency: Latency,
     /// Whose rows tell exact bounds, where there are rows: `Some(None)` those of all.
@@ -76,10 +78,12 @@ impl Source<'_> {
         device: Option<Latency>,
     ) -> Vec<Option<LatencyIntervals>> {
         let Some(slices) = self.slices.enough() else { return vec![None; 6] };
+        let unseen = self.slices.unseen();
         let ops = self.ops.clone();
         let lane = |lane: usize| slices.iter().map(|slice| slice.parts[lane].clone()).collect();
         let mut asked = vec![Some(Asked {
             parts: slices.iter().map(|slice| slice.all()).collect(),
+            unseen: unseen.all,
             histogram: self.all,
             latency: latency.all,
             rows_of: Some(None),
@@ -89,6 +93,7 @@ impl Source<'_> {
         {
             asked.push(latency.map(|latency| Asked {
                 parts: lane(op as usize),
+                unseen: unseen.lanes[op as usize],
                 histogram: &ops[op as usize],
                 latency,
                 rows_of: Some(Some(op)),
@@ -96,6 +101,7 @@ impl Source<'_> {
         }
         asked.push(device.map(|latency| Asked {
             parts: lane(INSIDE),
+            unseen: unseen.lanes[INSIDE],
             histogram: self.inside,
             latency,
             rows_of: None,
@@ -180,7 +186,7 @@ impl Asked<'_> {
             Some(Interval { estimate, low, high, level: LEVEL })
         };
         let intervals = LatencyIntervals {
-            mean: mean_interval(self.latency.mean, &self.parts),
+            mean: mean_interval(self.latency.mean, &self.parts, self.unseen),
             p50: percentile(0),
             p95: percentile(1),
             p99: percentile(2),
@@ -222,22 +228,23 @@ fn closed(mut ranks: Ranks) -> Ranks {
 }
 
 /// Interval around a mean latency in ns, from slices of unequal counts.
-pub(crate) fn mean_interval(estimate: f64, parts: &[Part]) -> Option<Interval> {
+/// The variance that they do not show is `unseen` (see [`Unseen`](crate::slices::Unseen)).
+pub(crate) fn mean_interval(estimate: f64, parts: &[Part], unseen: f64) -> Option<Interval> {
     let (amounts, counts) = amounts_and_counts(parts);
-    statistics::ratio_interval(estimate, &amounts, &counts)
+    statistics::ratio_interval_with(estimate, &amounts, &counts, unseen)
 }
 
 /// The same around the mean of the slices themselves.
-pub(crate) fn own_mean_interval(parts: &[Part]) -> Option<Interval> {
+pub(crate) fn own_mean_interval(parts: &[Part], unseen: f64) -> Option<Interval> {
     let (amounts, counts) = amounts_and_counts(parts);
     let mean = amounts.iter().sum::<f64>() / counts.iter().sum::<f64>();
-    mean.is_finite().then(|| statistics::ratio_interval(mean, &amounts, &counts))?
+    mean.is_finite().then(|| statistics::ratio_interval_with(mean, &amounts, &counts, unseen))?
 }
 
 /// How far the mean latency may be off, see [`statistics::relative_distance`].
-pub(crate) fn mean_distance(parts: &[Part]) -> Option<f64> {
+pub(crate) fn mean_distance(parts: &[Part], unseen: f64) -> Option<f64> {
     let (amounts, counts) = amounts_and_counts(parts);
-    statistics::relative_distance(&amounts, &counts, 0.0)
+    statistics::relative_distance(&amounts, &counts, unseen)
 }
 
 fn amounts_and_counts(parts: &[Part]) -> (Vec<f64>, Vec<f64>) {

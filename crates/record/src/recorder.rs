@@ -144,7 +144,9 @@ impl Recorder {
         let mut batches = self.batches.clone();
         batches.end(self.last_completed);
         let (start, end) = (self.start, self.last_completed);
-        Evidence { start, end, batches, slices: self.slices.evidence() }
+        let mut slices = self.slices.clone();
+        slices.end(end, lanes(&self.ops, &self.inside));
+        Evidence { start, end, batches, slices }
     }
 
     /// Announces a request whose latency counts from `intended`.
@@ -227,14 +229,7 @@ impl Recorder {
 
     #[cold]
     fn close_slice(&mut self, end: Time) {
-        let inside = View {
-            histograms: vec![&self.inside.histogram],
-            latency_ps: self.ops.iter().map(|t| t.latency_ps - t.wait_ps).sum(),
-            latency_ps_min: self.inside.latency_ps_min,
-            latency_ps_max: self.inside.latency_ps_max,
-        };
-        let [read, write, trim, flush] = self.ops.each_ref().map(|totals| totals.view(None));
-        let lanes: [View<'_>; LANES] = [read, write, trim, flush, inside];
+        let lanes = lanes(&self.ops, &self.inside);
         self.slices.close(self.departures, end, lanes);
     }
 
@@ -299,6 +294,7 @@ impl Recorder {
     pub fn finish(mut self, end: Time) -> Recording {
         self.series.settle();
         self.batches.end(self.last_completed);
+        self.slices.end(self.last_completed, lanes(&self.ops, &self.inside));
         let end = end.max(self.last_completed);
         // A ramp-up that never ended has its start at the end of time. The window is empty then,
         // and not negative.
@@ -322,4 +318,16 @@ impl Recorder {
             rows: self.rows,
         }
     }
+}
+
+/// The state of all lanes.
+fn lanes<'a>(ops: &'a [Totals; 4], inside: &'a Inside) -> [View<'a>; LANES] {
+    let [read, write, trim, flush] = ops.each_ref().map(|totals| totals.view(None));
+    let inside = View {
+        histograms: vec![&inside.histogram],
+        latency_ps: ops.iter().map(|t| t.latency_ps - t.wait_ps).sum(),
+        latency_ps_min: inside.latency_ps_min,
+        latency_ps_max: inside.latency_ps_max,
+    };
+    [read, write, trim, flush, inside]
 }

@@ -92,13 +92,12 @@ impl Recording {
         // A job that ended in its ramp-up has no window of its own.
         let started = parts.iter().filter(|part| !part.skip_unfinished);
         let start = started.map(|part| part.start).min().unwrap_or(end);
-        let batches = match &parts[..] {
-            [_] => None,
-            _ => {
-                let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
-                Some(side_by_side::batches(&jobs, start, end))
-            }
-        };
+        let together = (parts.len() > 1).then(|| {
+            let batches: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
+            let slices: Vec<_> = parts.iter().map(|part| (part.start, &part.slices)).collect();
+            let batches = side_by_side::batches(&batches, start, end);
+            (batches, side_by_side::slices(&slices, start, end))
+        });
         let mut rows = Vec::new();
         let mut parts = parts.into_iter().map(|mut part| {
             part.little.advance(end);
@@ -115,10 +114,11 @@ impl Recording {
             all.ops.iter_mut().zip(&part.ops).for_each(|(mine, theirs)| mine.merge(theirs));
             all.inside.merge(&part.inside);
             all.little.merge(&part.little);
-            all.slices.merge(part.slices);
             all.series.merge(part.series);
         }
-        all.batches = batches.unwrap_or(all.batches);
+        if let Some(together) = together {
+            (all.batches, all.slices) = together;
+        }
         (all.start, all.end) = (start, end);
         all.rows = match rows.len() {
             0 | 1 => rows.pop(),

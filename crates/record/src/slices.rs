@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_figures::{Histogram, picoseconds};
 
+use crate::side_by_side::Share;
 use crate::sparse::SparseHistogram;
 
 /// Kinds of figures kept apart: the four operations, and the time inside the device of all.
@@ -12,6 +13,8 @@ pub(crate) const LANES: usize = 5;
 
 /// The lane of the time inside the device.
 pub(crate) const INSIDE: usize = 4;
+
+const GOLDEN: f64 = 0.618_033_988_749_895;
 
 /// Everything recorded so far of one lane, to be subtracted from what is recorded later.
 pub(crate) struct View<'a> {
@@ -37,6 +40,32 @@ impl Part {
         self.latencies.up_to(bucket)
     }
 
+    /// The share of it that completed in a part of its time, if completions were spread evenly. The shares of a whole add up
+    /// to it: each bucket is rounded at the same places.
+    fn share(&self, share: Share) -> Part {
+        // Single counts would all fall into the same share. Buckets next to one another are
+        // therefore rounded at different places (multiples of the golden ratio).
+        let cut = |bucket: usize, count: u64, at: f64| {
+            (count as f64 * at + (bucket as f64 * GOLDEN).fract()).floor() as u64
+        };
+        let mut part = Part::default();
+        for (bucket, count) in self.latencies.iter() {
+            let count = cut(bucket, count, share.to) - cut(bucket, count, share.from);
+            if count > 0 {
+                part.latencies.push(bucket as u16, count);
+                part.count += count;
+            }
+        }
+        part.latency_ps = share.of(self.latency_ps as f64) as u128;
+        part
+    }
+
+    /// The sum of the squared distances of its latencies from `mean_ns`.
+    fn squares(&self, mean_ns: f64) -> f64 {
+        let square = |(bucket, count)| count as f64 * (Histogram::middle(bucket) - mean_ns).powi(2);
+        self.latencies.iter().map(square).sum()
+    }
+
     fn add(&mut self, other: &Part) {
         self.count += other.count;
         self.latency_ps += other.latency_ps;
@@ -54,11 +83,18 @@ impl Part {
 pub(crate) struct Slice {
     /// The last of them.
     #[serde(with = "picoseconds")]
-    end: Time,
+    pub(crate) end: Time,
     pub(crate) parts: [Part; LANES],
 }
 
 impl Slice {
+    /// Adds the part of `other` that belongs to a part of its time.
+    pub(crate) fn add_share(&mut self, other: &Slice, share: Share) {
+        for (mine, theirs) in self.parts.iter_mut().zip(&other.parts) {
+            mine.add(&theirs.share(share));
+        }
+    }
+
     fn add(&mut self, other: &Slice) {
         self.end = self.end.max(other.end);
         self.parts.iter_mut().zip(&other.parts).for_each(|(mine, theirs)| mine.add(theirs));
@@ -81,9 +117,41 @@ pub(crate) struct Slices {
     size: u64,
     next_at: u64,
     done: Vec<Slice>,
+    /// What came after the last slice. It counts where jobs are put side by side.
+    rest: Option<Slice>,
+    unseen: Unseen,
+    /// They are stretches of time of several jobs.
+    of_jobs: bool,
     /// The state at the end of the last slice.
     #[serde(skip)]
     before: [Before; LANES],
+}
+
+/// Squared latencies in ns² of jobs whose slices are too few to show how they vary: the variance of the sum of
+/// latencies, less the mean of all, if their completions were independent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Unseen {
+    pub(crate) lanes: [f64; LANES],
+    pub(crate) all: f64,
+}
+
+impl Unseen {
+    /// Adds the latencies of `slice`, whose lanes and sum are compared with those of `whole`.
+    pub(crate) fn add(&mut self, slice: &Slice, whole: &Slice) {
+        let squares = |part: &Part, whole: &Part| match whole.count {
+            0 => 0.0,
+            count => part.squares(whole.latency_ps as f64 / 1e3 / count as f64),
+        };
+        for ((unseen, part), whole) in self.lanes.iter_mut().zip(&slice.parts).zip(&whole.parts) {
+            *unseen += squares(part, whole);
+        }
+        self.all += squares(&slice.all(), &whole.all());
+    }
+
+    pub(crate) fn merge(&mut self, other: &Unseen) {
+        self.lanes.iter_mut().zip(other.lanes).for_each(|(mine, theirs)| *mine += theirs);
+        self.all += other.all;
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,6 +166,9 @@ impl Default for Slices {
             size: Slices::FIRST,
             next_at: Slices::FIRST,
             done: Vec::new(),
+            rest: None,
+            unseen: Unseen::default(),
+            of_jobs: false,
             before: Default::default(),
         }
     }
@@ -110,6 +181,8 @@ impl Slices {
     const MOST: usize = 64;
     /// Fewer say too little of how much they vary.
     pub(crate) const LEAST: usize = 16;
+    /// Slices of several jobs, where each of them has as many; they are fewer, down to a quarter, where one has fewer.
+    pub(crate) const OF_JOBS: usize = Slices::MOST / 2;
     /// Fewest completions of which there are intervals of latencies.
     pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
 
@@ -136,10 +209,7 @@ impl Slices {
     /// Ends a slice at `end`, from the state of all lanes.
     #[cold]
     pub(crate) fn close(&mut self, departed: u64, end: Time, lanes: [View<'_>; LANES]) {
-        let mut slice = Slice { end, ..Slice::default() };
-        for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(&lanes) {
-            *part = difference(before, view);
-        }
+        let slice = self.open(end, &lanes);
         // A slice in which all requests failed holds no latency. It would count as a batch that
         // agrees with all others, and the spread would look smaller than it is.
         if slice.parts.iter().any(|part| part.count > 0) {
@@ -147,6 +217,23 @@ impl Slices {
             self.shrink();
         }
         self.next_at = departed + self.size;
+    }
+
+    /// Ends the last slice at `end`, however short it is.
+    #[cold]
+    pub(crate) fn end(&mut self, end: Time, lanes: [View<'_>; LANES]) {
+        let rest = self.open(end, &lanes);
+        self.rest = rest.parts.iter().any(|part| part.count > 0).then_some(rest);
+        self.before = Default::default();
+    }
+
+    /// What came since the last slice.
+    fn open(&mut self, end: Time, lanes: &[View<'_>; LANES]) -> Slice {
+        let mut slice = Slice { end, ..Slice::default() };
+        for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(lanes) {
+            *part = difference(before, view);
+        }
+        slice
     }
 
     fn shrink(&mut self) {
@@ -165,35 +252,31 @@ impl Slices {
         }
     }
 
-    /// Adds the slices of another job. They are ordered by their ends, so that neighbours stay
-    /// neighbours in time.
-    pub(crate) fn merge(&mut self, other: Slices) {
-        self.done.extend(other.done);
-        self.done.sort_by_key(|slice| slice.end);
-        self.shrink();
+    /// Equal stretches of time of several jobs.
+    pub(crate) fn of_stretches(done: Vec<Slice>, unseen: Unseen) -> Slices {
+        Slices { done, unseen, of_jobs: true, ..Slices::default() }
     }
 
-    /// Those that lie within `from` and `to` as a whole.
-    pub(crate) fn within(&self, from: Time, to: Time) -> Slices {
-        let begins_within = self.done.windows(2).filter(|pair| pair[0].end >= from);
-        let done = begins_within.map(|pair| &pair[1]).filter(|slice| slice.end <= to);
-        Slices { done: done.cloned().collect(), ..self.evidence() }
+    /// All slices in order, with the one that [`end`](Slices::end) has ended.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Slice> {
+        self.done.iter().chain(&self.rest)
+    }
+
+    /// See [`Unseen`].
+    pub(crate) fn unseen(&self) -> &Unseen {
+        &self.unseen
     }
 
     /// Moves all ends in time.
     pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
-        self.done.iter_mut().for_each(|slice| slice.end = by(slice.end));
+        let all = self.done.iter_mut().chain(&mut self.rest);
+        all.for_each(|slice| slice.end = by(slice.end));
     }
 
     /// The slices in order; `None` where there are too few to say how much they vary.
     pub(crate) fn enough(&self) -> Option<&[Slice]> {
-        (self.done.len() >= Slices::LEAST).then_some(&self.done)
-    }
-
-    /// The same without what only the recording itself needs.
-    pub(crate) fn evidence(&self) -> Slices {
-        let (size, next_at, done) = (self.size, self.next_at, self.done.clone());
-        Slices { size, next_at, done, before: Default::default() }
+        let least = if self.of_jobs { Slices::OF_JOBS / 4 } else { Slices::LEAST };
+        (self.done.len() >= least).then_some(&self.done)
     }
 }
 
@@ -297,41 +380,5 @@ mod tests {
             let below = inside.iter().filter(|ns| Histogram::bucket(**ns) <= middle).count();
             prop_assert_eq!(sum.up_to(middle), below as u64);
         }
-    }
-
-    #[test]
-    fn jobs_are_laid_side_by_side_in_time() {
-        let mut jobs = [Slices::default(), Slices::default()];
-        let mut histogram = Histogram::default();
-        for at in 1..=40u64 {
-            histogram.add(1_000);
-            for (offset, job) in jobs.iter_mut().enumerate() {
-                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
-                job.close(16 * at, Time::from_us(2 * at + offset as u64), lanes);
-            }
-        }
-        let [mut all, other] = jobs;
-        all.merge(other);
-        let ends: Vec<_> = all.done.iter().map(|slice| slice.end).collect();
-        assert!(ends.is_sorted() && ends.len() == 40, "{ends:?}");
-    }
-
-    #[test]
-    fn many_jobs_are_laid_side_by_side() {
-        let mut histogram = Histogram::default();
-        let mut all = Slices::default();
-        for _ in 0..200 {
-            let mut job = Slices::default();
-            for at in 1..Slices::MOST as u64 {
-                histogram.add(1_000);
-                let lanes = std::array::from_fn(|_| view(&histogram, &[1_000]));
-                job.close(16 * at, Time::from_us(at), lanes);
-            }
-            histogram = Histogram::default();
-            all.merge(job);
-        }
-        assert!(all.done.len() < Slices::MOST);
-        let count: u64 = all.done.iter().map(|slice| slice.parts[0].count).sum();
-        assert_eq!(count, 200 * (Slices::MOST as u64 - 1));
     }
 }

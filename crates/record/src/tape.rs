@@ -262,24 +262,7 @@ impl Tape {
 
     #[cold]
     fn close_slice(&mut self, end: Time) {
-        let waited = self.waited.as_deref();
-        let latest = |op: usize| waited.map(|waited| &waited.ops[op]);
-        let lane = |op: usize| self.ops[op].view(latest(op));
-        let all = || self.ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
-        // What did not wait was in the device for all of its time.
-        let mut inside = View {
-            histograms: self.ops.iter().map(|totals| &totals.histogram).collect(),
-            latency_ps: all().map(|totals| totals.latency_ps - totals.wait_ps).sum(),
-            latency_ps_min: self.ops.iter().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
-            latency_ps_max: self.ops.iter().map(|t| t.latency_ps_max).max().unwrap_or(0),
-        };
-        inside.histograms.retain(|histogram| histogram.total() > 0);
-        if let Some(waited) = waited {
-            inside.histograms.push(&waited.inside.histogram);
-            inside.latency_ps_min = inside.latency_ps_min.min(waited.inside.latency_ps_min);
-            inside.latency_ps_max = inside.latency_ps_max.max(waited.inside.latency_ps_max);
-        }
-        let lanes: [View<'_>; LANES] = [lane(0), lane(1), lane(2), lane(3), inside];
+        let lanes = lanes(&self.ops, self.waited.as_deref());
         self.slices.close(self.departures, end, lanes);
     }
 
@@ -290,7 +273,9 @@ impl Tape {
             let mut batches = self.batches.clone();
             batches.end(end);
             let start = Time::from_ns(self.start_ns);
-            Evidence { start, end, batches, slices: self.slices.evidence() }
+            let mut slices = self.slices.clone();
+            slices.end(end, lanes(&self.ops, self.waited.as_deref()));
+            Evidence { start, end, batches, slices }
         })
     }
 
@@ -332,7 +317,9 @@ impl Tape {
         // run goes on.
         let mut inside = Inside::default();
         self.ops.iter().for_each(|totals| inside.add_whole(totals));
-        self.batches.end(Time::from_ns(self.last_ns));
+        let last = Time::from_ns(self.last_ns);
+        self.batches.end(last);
+        self.slices.end(last, lanes(&self.ops, self.waited.as_deref()));
         let mut ops = self.ops;
         if let Some(waited) = &self.waited {
             inside.merge(&waited.inside);
@@ -360,4 +347,25 @@ impl Tape {
         recording.series.settle();
         recording
     }
+}
+
+/// The state of all lanes.
+fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LANES] {
+    let latest = |op: usize| waited.map(|waited| &waited.ops[op]);
+    let lane = |op: usize| ops[op].view(latest(op));
+    let all = || ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
+    // What did not wait was in the device for all of its time.
+    let mut inside = View {
+        histograms: ops.iter().map(|totals| &totals.histogram).collect(),
+        latency_ps: all().map(|totals| totals.latency_ps - totals.wait_ps).sum(),
+        latency_ps_min: ops.iter().map(|t| t.latency_ps_min).min().unwrap_or(u64::MAX),
+        latency_ps_max: ops.iter().map(|t| t.latency_ps_max).max().unwrap_or(0),
+    };
+    inside.histograms.retain(|histogram| histogram.total() > 0);
+    if let Some(waited) = waited {
+        inside.histograms.push(&waited.inside.histogram);
+        inside.latency_ps_min = inside.latency_ps_min.min(waited.inside.latency_ps_min);
+        inside.latency_ps_max = inside.latency_ps_max.max(waited.inside.latency_ps_max);
+    }
+    [lane(0), lane(1), lane(2), lane(3), inside]
 }

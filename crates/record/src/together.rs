@@ -148,7 +148,7 @@ impl Recording {
             inside: Inside::default(),
             little: Little::default(),
             batches: side_by_side::batches(&[(self.start, &self.batches)], start, end),
-            slices: self.slices.within(start, end),
+            slices: side_by_side::slices(&[(self.start, &self.slices)], start, end),
             series,
             rows: None,
             ..*self

@@ -32,8 +32,8 @@ impl Evidence {
         let end = parts.iter().map(|part| part.end).max()?;
         let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
         let batches = side_by_side::batches(&jobs, start, end);
-        let mut slices = Slices::default();
-        parts.into_iter().for_each(|part| slices.merge(part.slices));
+        let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.slices)).collect();
+        let slices = side_by_side::slices(&jobs, start, end);
         Some(Evidence { start, end, batches, slices })
     }
 
@@ -43,8 +43,9 @@ impl Evidence {
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
+        let unseen = self.slices.unseen().all;
         match (metric, metric.share()) {
-            (Metric::Mean, _) => confidence::own_mean_interval(&parts),
+            (Metric::Mean, _) => confidence::own_mean_interval(&parts, unseen),
             (Metric::Iops, _) => groups.iops(groups.own_iops()?),
             (Metric::Throughput, _) => groups.throughput(groups.own_throughput()?),
             (_, share) => percentile(share?, &parts),
@@ -60,7 +61,7 @@ impl Evidence {
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;
         let parts: Vec<Part> = slices.iter().map(|slice| slice.all()).collect();
-        let mean = || confidence::mean_distance(&parts);
+        let mean = || confidence::mean_distance(&parts, self.slices.unseen().all);
         match (metric, metric.share()) {
             (Metric::Mean, _) => mean(),
             (Metric::Iops, _) => groups.iops_distance(),
