@@ -1,24 +1,23 @@
 //! Adaptive profile: short slices where they narrow a ratio most (S2-37).
 
 mod resume;
+mod strategy;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ssdyno_engine::Rng;
 
 use crate::apart::Apart;
-use crate::estimate::CurvePoint;
 use crate::filling::Filling;
-use crate::findings::{Breakpoint, Findings, LackOfFit};
 use crate::first::first_sizes;
 use crate::history;
 use crate::length;
 use crate::measure::{Cell, Measurement, Measurements, ProfileOp, ProfileTest};
-use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, f_tail, means};
+use crate::model::{BREAKS_MAX, Break, Model, Prediction, SizeMean, means};
 use crate::sizes::Sizes;
 use crate::stopped::StoppedBecause;
-use crate::strategy::{NextTest, Slice, Strategy};
-use crate::verdict::{Level, Trend, verdict};
+use crate::strategy::Slice;
+use crate::verdict::{Level, Trend};
 
 /// Pairs of long tests between two looks at the model.
 const LONG_BATCH: usize = 2;
@@ -481,111 +480,5 @@ impl Adaptive {
                 self.filling.or_whole(cell, slice, time)
             }
         }
-    }
-}
-
-impl Strategy for Adaptive {
-    fn next(&mut self, so_far: &Measurements) -> NextTest {
-        if let Some(((test, size_bytes), slice)) = self.filling.next(so_far) {
-            self.total += 1;
-            *self.asked.entry((test, size_bytes)).or_default() += 1;
-            return NextTest::Measure { test, size_bytes, slice: Some(slice) };
-        }
-        self.repeat_short(so_far);
-        self.look_at_history(so_far);
-        if self.queue.is_empty()
-            && let Some(because) = self.refill(so_far)
-        {
-            return NextTest::Done(because);
-        }
-        let Some((test, size_bytes)) = self.queue.pop_front() else {
-            return NextTest::Done(StoppedBecause::NoiseFloor);
-        };
-        self.total += 1;
-        let cell = (test, size_bytes);
-        *self.asked.entry(cell).or_default() += 1;
-        let known = so_far.times(test, size_bytes).last().copied();
-        let mut slice = self.slice(cell, known.or_else(|| length::guess(cell, so_far)));
-        // The length is fixed with the second slice of a cell. Slices of different lengths have
-        // different spreads, and one variance could not describe them.
-        if known.is_some() {
-            slice.requests = *self.requests.entry(cell).or_insert(slice.requests);
-        }
-        NextTest::Measure { test, size_bytes, slice: Some(slice) }
-    }
-
-    fn resume(&mut self, sessions: &[&[Measurement]]) {
-        self.take_over(sessions);
-    }
-
-    fn tests_left(&self, _: &Measurements) -> u64 {
-        self.queue.len().max(1) as u64
-    }
-
-    fn shares_time(&self) -> bool {
-        false
-    }
-
-    fn curve(&self, test: ProfileTest, so_far: &Measurements) -> Vec<CurvePoint> {
-        let mut learned = self.learn(test.op(), so_far).into_iter();
-        let own = learned.find(|(of, _)| *of == test).and_then(|(_, learned)| learned);
-        let Some(Learned { predictions, .. }) = own else { return Vec::new() };
-        let point = |(size, p): (&u64, &Prediction)| {
-            let half = p.time * p.half_width();
-            CurvePoint {
-                size_bytes: *size,
-                access_time_ns: p.time,
-                low: Some((p.time - half).max(0.0)),
-                high: Some(p.time + half),
-                measured: !so_far.times(test, *size).is_empty(),
-                repetitions: so_far.times(test, *size).len() as u32,
-            }
-        };
-        predictions.iter().map(point).collect()
-    }
-
-    fn notes(&self, so_far: &Measurements) -> Vec<String> {
-        let findings = self.findings(so_far);
-        let long = self.long_writes.then(|| {
-            "two slices of the same writes differ: writes depend on what was written before. They were measured in long tests, alternately sequential and random, and slices of these tests do not count"
-                .to_owned()
-        });
-        let poor = findings.lack_of_fit.iter().filter(|(_, fit)| fit.p_value < 0.01);
-        let poor = poor.map(|(test, fit)| {
-            format!(
-                "the curve of {test} does not describe all sizes: beyond noise they lie {} % from it; the \
-                 intervals include that",
-                ssdyno_figures::significant(fit.relative * 100.0, 2)
-            )
-        });
-        long.into_iter().chain(poor).collect()
-    }
-
-    fn findings(&self, so_far: &Measurements) -> Findings {
-        let mut findings = Findings::default();
-        let mut trends = Vec::new();
-        for (test, learned) in self.ops.iter().flat_map(|op| self.learn(*op, so_far)) {
-            let Some(Learned { model: Apart { model, .. }, trend, .. }) = learned else { continue };
-            trends.push((test, trend));
-            let refused = self.refused.get(&test).into_iter().flatten();
-            let point = |one: &Break, held_out_agrees| Breakpoint {
-                size_bytes: one.before,
-                held_out_agrees,
-            };
-            let kept = model.breaks.iter().map(|one| point(one, true));
-            let mut all: Vec<Breakpoint> =
-                kept.chain(refused.map(|one| point(one, false))).collect();
-            all.sort_by_key(|one| one.size_bytes);
-            findings.breakpoints.insert(test, all);
-            findings.lack_of_fit.insert(
-                test,
-                LackOfFit {
-                    relative: model.unexplained.sqrt(),
-                    p_value: f_tail(model.excess, model.spare as f64, model.freedom),
-                },
-            );
-        }
-        findings.verdict = verdict(&trends, self.filling.largest());
-        findings
     }
 }

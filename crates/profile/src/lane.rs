@@ -358,7 +358,7 @@ impl Lane {
             verdict: findings.verdict,
             breakpoints: findings.breakpoints,
             lack_of_fit: findings.lack_of_fit,
-            noise_floor: self.measurements.noise_floor(),
+            noise_floor: self.strategy.noise_floor(&self.measurements),
             advice: advice.into_iter().flatten().collect(),
             measurements: self.measurements.all().to_vec(),
             plan: self.record.clone(),
@@ -427,7 +427,7 @@ impl Lane {
     /// How the sessions follow each other.
     fn remark_sessions(&self, sessions: &[ProfileSession]) -> String {
         let of = |one: &ProfileSession| {
-            format!("{} tests in {}", one.measurements, duration(one.seconds_spent))
+            format!("{} measurements in {}", one.measurements, duration(one.seconds_spent))
         };
         let texts: Vec<String> = sessions.iter().map(of).collect();
         let state = match self.is_real {

@@ -40,6 +40,7 @@ mod model;
 mod observer;
 mod page;
 mod plan;
+mod pool;
 mod recency;
 mod result;
 mod resume;

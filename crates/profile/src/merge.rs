@@ -1,9 +1,9 @@
 //! Several profiles of one device made one, with narrower intervals.
 //!
-//! Each figure is the mean of those of the profiles on a logarithmic scale, with weights from their intervals (the fixed
-//! effect of a meta-analysis). Where profiles differ by more than their intervals explain, all intervals of the
-//! operation are wider by the Birge ratio, the root of Cochran's Q over its degrees of freedom (R. T. Birge, Physical
-//! Review 40, 1932). Without this factor, a device that differs from day to day would get an interval that covers no day.
+//! Each figure is the mean of those of the profiles on a logarithmic scale (`pool.rs`). Where profiles differ by more than
+//! their intervals explain, all intervals of the operation are wider by the Birge ratio, the root of Cochran's Q over its
+//! degrees of freedom (R. T. Birge, Physical Review 40, 1932). Without this factor, a device that differs from day to day
+//! would get an interval that covers no day.
 //!
 //! A figure without an interval in one of the profiles gets Student's t over the profiles.
 //!
@@ -13,95 +13,15 @@ use std::collections::BTreeMap;
 
 use crate::capacity;
 use crate::error::ProfileError;
-use crate::estimate::{CurvePoint, Estimate, estimate_of};
+use crate::estimate::CurvePoint;
 use crate::findings::{Breakpoint, LackOfFit, Verdict};
 use crate::measure::{ProfileOp, ProfileTest};
+use crate::method::MethodName;
+use crate::pool::{Known, Pooled, birge, pooled};
 use crate::result::{ByTest, ProfileResult, ProfileSummary, Ratio, RatioSummary};
 use crate::session::ProfileSession;
 use crate::solution;
 use crate::stopped::StoppedBecause;
-
-/// The 95 % quantile of the normal distribution: half of a 90 % interval in standard deviations.
-const HALF_WIDTH: f64 = 1.644_853_6;
-
-/// A figure of one profile.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Known {
-    pub(crate) estimate: f64,
-    /// Half the width of the interval divided by the estimate.
-    pub(crate) half: Option<f64>,
-}
-
-impl Known {
-    pub(crate) fn new(estimate: f64, low: Option<f64>, high: Option<f64>) -> Known {
-        let half = low.zip(high).map(|(low, high)| (high - low) / 2.0 / estimate);
-        // A weight is one divided by the square of the width. An interval of width 0, as of a
-        // simulated device without noise, would outweigh all others.
-        Known { estimate, half: half.filter(|half| *half > 0.0 && half.is_finite()) }
-    }
-}
-
-/// Figures of several profiles made one.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Pooled {
-    pub(crate) estimate: f64,
-    pub(crate) low: Option<f64>,
-    pub(crate) high: Option<f64>,
-    /// Cochran's Q, and its degrees of freedom: 0 where no interval says how far they may differ.
-    spread: (f64, usize),
-}
-
-/// The figure that `all` are of; `None` without a positive one.
-pub(crate) fn pooled(all: &[Known]) -> Option<Pooled> {
-    let usable = |known: &&Known| known.estimate > 0.0 && known.estimate.is_finite();
-    let all: Vec<&Known> = all.iter().filter(usable).collect();
-    let weights: Option<Vec<f64>> =
-        all.iter().map(|known| known.half.map(|half| (HALF_WIDTH / half).powi(2))).collect();
-    // A profile without an interval has no weight. All profiles then count alike, and their
-    // spread alone says how far the mean may be off.
-    let Some(weights) = weights else {
-        let logs: Vec<f64> = all.iter().map(|known| known.estimate.ln()).collect();
-        let Estimate { mean, half_width } = estimate_of(&logs)?;
-        let end = |sign: f64| half_width.map(|half| (mean + sign * half).exp());
-        return Some(Pooled {
-            estimate: mean.exp(),
-            low: end(-1.0),
-            high: end(1.0),
-            spread: (0.0, 0),
-        });
-    };
-    let sum: f64 = weights.iter().sum();
-    let logs = all.iter().zip(&weights).map(|(known, weight)| (known.estimate.ln(), *weight));
-    let mean = logs.clone().map(|(log, weight)| log * weight).sum::<f64>() / sum;
-    let q = logs.map(|(log, weight)| weight * (log - mean).powi(2)).sum();
-    let half = HALF_WIDTH / sum.sqrt();
-    (!all.is_empty()).then(|| Pooled {
-        estimate: mean.exp(),
-        low: Some((mean - half).exp()),
-        high: Some((mean + half).exp()),
-        spread: (q, all.len() - 1),
-    })
-}
-
-/// By how much intervals are wider because of `spreads` that they do not explain; 1 or more.
-pub(crate) fn birge(spreads: impl Iterator<Item = Pooled>) -> f64 {
-    let sum = |(q, n): (f64, usize), one: Pooled| (q + one.spread.0, n + one.spread.1);
-    let (q, freedom) = spreads.fold((0.0, 0), sum);
-    // All sizes share one factor: with two profiles, Q of a single size has one degree of
-    // freedom. Below 1 the profiles agree by chance, which makes no interval narrower.
-    if freedom == 0 { 1.0 } else { (q / freedom as f64).sqrt().max(1.0) }
-}
-
-impl Pooled {
-    /// With an interval that is `factor` as wide.
-    pub(crate) fn widened(self, factor: f64) -> Pooled {
-        // The interval is one of logarithms. A power makes it wider by the factor there, and
-        // keeps its lower end above zero.
-        let end =
-            |end: Option<f64>| end.map(|end| self.estimate * (end / self.estimate).powf(factor));
-        Pooled { low: end(self.low), high: end(self.high), ..self }
-    }
-}
 
 /// Makes one of `profiles`, in their order. Those of one solution become one; the other solutions follow the first in
 /// `more_solutions`.
@@ -277,13 +197,13 @@ fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<
 fn merge_ratios(profiles: &[ProfileResult], merged: &mut ProfileResult) {
     let sizes = merged.sizes_bytes.clone();
     let mut widest = 1.0_f64;
-    let mut of_op = |ratios: &dyn Fn(&ProfileResult) -> Vec<Ratio>| {
-        let (all, factor) = merge_op(profiles, &sizes, ratios);
+    let mut of_op = |op| {
+        let (all, factor) = merge_op(profiles, &sizes, op);
         widest = widest.max(factor);
         all
     };
-    merged.read_ratio = of_op(&|one| one.read_ratio.clone());
-    merged.write_ratio = of_op(&|one| one.write_ratio.clone());
+    merged.read_ratio = of_op(ProfileOp::Read);
+    merged.write_ratio = of_op(ProfileOp::Write);
     merged.summary = ProfileSummary {
         read: RatioSummary::of(&merged.read_ratio),
         write: RatioSummary::of(&merged.write_ratio),
@@ -307,19 +227,50 @@ fn merge_ratios(profiles: &[ProfileResult], merged: &mut ProfileResult) {
     }
 }
 
+/// Measurements that a figure of a curve is a mean of, and the degrees of freedom of its interval.
+#[derive(Clone, Copy)]
+struct Effort {
+    repetitions: f64,
+    freedom: f64,
+}
+
+/// The effort of `test` at `size`, as far as the curve shows it.
+fn effort(profile: &ProfileResult, test: ProfileTest, size: u64) -> Effort {
+    let curve = profile.curves.of(test);
+    let measured = || curve.iter().map(|one| f64::from(one.repetitions)).filter(|one| *one > 0.0);
+    let own = curve.iter().find(|one| one.size_bytes == size).map_or(0, |one| one.repetitions);
+    // A size on a line or a curve has the repetitions of a usual size that was measured.
+    let mean = measured().sum::<f64>() / measured().count().max(1) as f64;
+    let repetitions = if own > 0 { f64::from(own) } else { mean };
+    let freedom = match profile.method {
+        // Its own repetitions alone give the interval of a measured size.
+        MethodName::Serra | MethodName::Full if own > 0 => f64::from(own) - 1.0,
+        // The noise of all sizes gives the interval. Sizes of another interval of `sizes` count
+        // too: fewer degrees of freedom would make the variance too small.
+        _ => measured().map(|repetitions| repetitions - 1.0).sum(),
+    };
+    Effort { repetitions, freedom }
+}
+
 /// The ratios of one operation, and by how much their intervals are wider.
-fn merge_op(
-    profiles: &[ProfileResult],
-    sizes: &[u64],
-    ratios: &dyn Fn(&ProfileResult) -> Vec<Ratio>,
-) -> (Vec<Ratio>, f64) {
-    let all: Vec<Vec<Ratio>> = profiles.iter().map(ratios).collect();
+fn merge_op(profiles: &[ProfileResult], sizes: &[u64], op: ProfileOp) -> (Vec<Ratio>, f64) {
     let of_size = |size: &u64| {
-        let found: Vec<Ratio> =
-            all.iter().flatten().filter(|ratio| ratio.size_bytes == *size).copied().collect();
-        let known: Vec<Known> =
-            found.iter().map(|one| Known::new(one.estimate, one.low, one.high)).collect();
-        let measured = found.iter().any(|ratio| ratio.measured);
+        let mut known = Vec::new();
+        let mut measured = false;
+        for profile in profiles {
+            let ratios = profile.ratios(op).iter();
+            for ratio in ratios.filter(|ratio| ratio.size_bytes == *size) {
+                let (sequential, random) = ProfileTest::pair(op);
+                let both = [sequential, random].map(|test| effort(profile, test, *size));
+                // The half width of a ratio is the root of both squares. The greater number
+                // makes its variance greater rather than smaller.
+                let freedom = both[0].freedom.max(both[1].freedom);
+                let repetitions = f64::midpoint(both[0].repetitions, both[1].repetitions);
+                let ends = (ratio.low, ratio.high);
+                known.push(Known::new(ratio.estimate, ends, repetitions, freedom));
+                measured |= ratio.measured;
+            }
+        }
         pooled(&known).map(|pooled| (*size, measured, pooled))
     };
     let merged: Vec<(u64, bool, Pooled)> = sizes.iter().filter_map(of_size).collect();
@@ -333,12 +284,19 @@ fn merge_op(
 
 fn merge_curve(profiles: &[ProfileResult], sizes: &[u64], test: ProfileTest) -> Vec<CurvePoint> {
     let of_size = |size: &u64| {
-        let points = profiles.iter().flat_map(|one| one.curves.of(test));
-        let found: Vec<&CurvePoint> = points.filter(|point| point.size_bytes == *size).collect();
-        let known: Vec<Known> =
-            found.iter().map(|one| Known::new(one.access_time_ns, one.low, one.high)).collect();
-        let measured = found.iter().any(|point| point.measured);
-        let repetitions = found.iter().map(|point| point.repetitions).sum();
+        let points = profiles.iter().flat_map(|one| {
+            let points = one.curves.of(test).iter();
+            points.filter(|point| point.size_bytes == *size).map(move |point| (one, point))
+        });
+        let (mut known, mut measured, mut repetitions) = (Vec::new(), false, 0u32);
+        for (profile, point) in points {
+            let effort = effort(profile, test, *size);
+            let ends = (point.low, point.high);
+            known.push(Known::new(point.access_time_ns, ends, effort.repetitions, effort.freedom));
+            measured |= point.measured;
+            // An edited file may have numbers whose sum overflows.
+            repetitions = repetitions.saturating_add(point.repetitions);
+        }
         pooled(&known).map(|pooled| (*size, measured, repetitions, pooled))
     };
     let merged: Vec<(u64, bool, u32, Pooled)> = sizes.iter().filter_map(of_size).collect();
@@ -394,56 +352,78 @@ fn lack_of_fit(profiles: &[ProfileResult]) -> BTreeMap<ProfileTest, LackOfFit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ssdyno_engine::Rng;
+    use crate::measure::Measurement;
+    use crate::method::Method;
+    use crate::plan::ProfilePlan;
+    use crate::sizes::default_sizes;
 
-    fn known(estimate: f64, half: f64) -> Known {
-        Known::new(estimate, Some(estimate * (1.0 - half)), Some(estimate * (1.0 + half)))
-    }
-
-    /// Two of the same width: their geometric mean, and an interval narrower by the root of two.
-    #[test]
-    fn two_alike_are_surer_by_the_root_of_two() {
-        let one = pooled(&[known(2.0, 0.05), known(2.0, 0.05)]).unwrap();
-        let half = (one.high.unwrap() / one.low.unwrap()).ln() / 2.0;
-        assert!((half - 0.05 / 2.0_f64.sqrt()).abs() < 1e-9 && (one.estimate - 2.0).abs() < 1e-12);
-        assert_eq!(birge([one].into_iter()), 1.0);
-        // The surer one counts for more: weights 1 and 1/16.
-        let one = pooled(&[known(2.0, 0.01), known(4.0, 0.04)]).unwrap();
-        assert!((one.estimate.ln() - (2.0_f64.ln() * 16.0 + 4.0_f64.ln()) / 17.0).abs() < 1e-9);
-        // They differ by far more than that: the interval covers the difference.
-        let wide = one.widened(birge([one].into_iter()));
-        assert!(wide.low.unwrap() < 2.0 && wide.high.unwrap() > one.high.unwrap());
-    }
-
-    #[test]
-    fn without_intervals_the_profiles_are_repetitions() {
-        let bare = |estimate| Known::new(estimate, None, None);
-        let one = pooled(&[bare(1.0), bare(4.0)]).unwrap();
-        assert!((one.estimate - 2.0).abs() < 1e-12 && one.low.unwrap() < 1.0);
-        assert_eq!(pooled(&[bare(3.0)]).unwrap().low, None);
-        assert_eq!(pooled(&[]), None);
-        assert_eq!(pooled(&[bare(0.0), bare(f64::NAN)]), None);
-    }
-
-    /// 90 % intervals of three profiles with known noise cover the truth in 90 % of 4000 cases (seed 11), within
-    /// three standard errors of the share.
-    #[test]
-    fn merged_intervals_cover_what_they_say() {
-        let mut rng = Rng::new(11, "merge");
-        let mut normal = || {
-            let (radius, turn) = ((2.0 * rng.exponential()).sqrt(), rng.unit());
-            radius * (std::f64::consts::TAU * turn).cos()
+    /// A profile of one size whose sequential and random reads took 1 us and 2 us, with this number of repetitions.
+    fn profile(repetitions: u32, factor: f64) -> ProfileResult {
+        let plan = ProfilePlan {
+            target: "sim:x".into(),
+            method: Method::Full { error: 0.1 },
+            ops: vec![ProfileOp::Read],
+            sizes: default_sizes(),
+            span: None,
+            depth: 1,
+            more_depths: Vec::new(),
+            solution: None,
+            time: None,
+            threshold: None,
+            seed: 1,
         };
-        let mut covered = 0;
-        for _ in 0..4000 {
-            let noisy: Vec<Known> = [0.01, 0.02, 0.03]
-                .into_iter()
-                .map(|deviation| known(3.0 * (deviation * normal()).exp(), HALF_WIDTH * deviation))
-                .collect();
-            let Pooled { low, high, .. } = pooled(&noisy).unwrap();
-            covered += u32::from(low.unwrap() <= 3.0 && 3.0 <= high.unwrap());
-        }
-        let share = f64::from(covered) / 4000.0;
-        assert!((share - 0.9).abs() < 3.0 * (0.09_f64 / 4000.0).sqrt(), "{share}");
+        let point = |time: f64| CurvePoint {
+            size_bytes: 8192,
+            access_time_ns: time * factor,
+            low: Some(time * factor * 0.98),
+            high: Some(time * factor * 1.02),
+            measured: true,
+            repetitions,
+        };
+        let mut one = ProfileResult::empty(&plan, StoppedBecause::Done);
+        one.sizes_bytes = vec![8192];
+        // Profiles with the same measurements are copies and cannot be merged.
+        one.measurements = vec![Measurement {
+            test: ProfileTest::RandomRead,
+            size_bytes: 8192,
+            requests: 1,
+            seconds: 2e-6 * factor,
+            whole: true,
+            lead: 0,
+            burst: None,
+        }];
+        one.curves = ByTest::from_fn(|test| match test {
+            ProfileTest::SequentialRead => vec![point(1e3)],
+            ProfileTest::RandomRead => vec![point(2e3)],
+            _ => Vec::new(),
+        });
+        one.read_ratio = crate::result::ratios(
+            one.curves.of(ProfileTest::SequentialRead),
+            one.curves.of(ProfileTest::RandomRead),
+        );
+        one
+    }
+
+    fn random(one: &ProfileResult) -> CurvePoint {
+        one.curves.of(ProfileTest::RandomRead)[0]
+    }
+
+    /// An edited result may have any number of repetitions.
+    #[test]
+    fn huge_numbers_of_repetitions_do_not_overflow() {
+        let merged = merge(&[profile(u32::MAX, 1.0), profile(6, 1.01), profile(6, 1.02)]);
+        let point = random(&merged.unwrap());
+        assert_eq!(point.repetitions, u32::MAX);
+        assert!(point.low.unwrap() < point.access_time_ns && point.high.unwrap().is_finite());
+    }
+
+    /// A profile of 30 repetitions counts three times as much as one of 10: the logarithms of 1 and 1.04 give 1.04 to the
+    /// power of a quarter.
+    #[test]
+    fn repetitions_are_the_weights() {
+        let merged = merge(&[profile(30, 1.0), profile(10, 1.04)]).unwrap();
+        let time = random(&merged).access_time_ns;
+        assert!((time / 2e3 - 1.04_f64.powf(0.25)).abs() < 1e-9, "{time}");
+        assert_eq!(random(&merged).repetitions, 40);
     }
 }

@@ -19,6 +19,11 @@ use crate::stopped::StoppedBecause;
 /// Tests of one session at most; more in a file is damage.
 const TESTS_MAX: u64 = 1 << 40;
 
+/// Seconds of a measurement or a session at most and, of a measurement, at least; others in a file are damage. No clock
+/// of a run reaches 300 years or sees a picosecond. Squares of such times and of their inverses are finite.
+const SECONDS_MAX: f64 = 1e10;
+const SECONDS_MIN: f64 = 1e-12;
+
 /// What goes with a session besides its plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionStart<'a> {
@@ -260,7 +265,7 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
             "its sessions have {listed} measurements, and it lists {found}"
         )));
     }
-    let positive = |seconds: f64| seconds.is_finite() && seconds >= 0.0;
+    let positive = |seconds: f64| (0.0..=SECONDS_MAX).contains(&seconds);
     let odd = |one: &ProfileSession| {
         let seconds = [one.seconds_spent, one.settling_seconds];
         one.tests > TESTS_MAX || !seconds.into_iter().all(positive)
@@ -280,11 +285,12 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
             burst.requests <= records
                 && share
                 && positive(burst.seconds)
-                && positive(burst.held_bytes)
+                && (0.0..=before.span_bytes as f64).contains(&burst.held_bytes)
         });
         let known = sizes.distinct().binary_search(&one.size_bytes).is_ok();
         let requests = (1..=records).contains(&one.requests) && one.lead <= records;
-        !(known && requests && burst && one.seconds.is_finite() && one.seconds > 0.0)
+        let seconds = (SECONDS_MIN..=SECONDS_MAX).contains(&one.seconds);
+        !(known && requests && burst && seconds)
     };
     match before.measurements.iter().position(odd) {
         Some(at) => Err(damaged(&format!("measurement {} is impossible", at + 1))),

@@ -56,7 +56,7 @@ impl SizeInterval {
         }
         // The number is checked before the list is made. A gap of one byte up to 4 MiB would
         // make a list of four million sizes.
-        if (largest - smallest) / gap >= SIZES_MAX - 1 {
+        if (largest - smallest).div_ceil(gap) > SIZES_MAX - 1 {
             return Err(format!("more than {SIZES_MAX} sizes; make the gap larger"));
         }
         Ok(SizeInterval { smallest, largest, gap })
@@ -207,6 +207,19 @@ mod tests {
         ] {
             let error = text.parse::<SizeInterval>().unwrap_err();
             assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    /// The limit itself is allowed: 65536 sizes, with and without a shorter last gap. One more is refused.
+    #[test]
+    fn as_many_sizes_as_the_limit_are_allowed() {
+        let interval =
+            |largest: u64, gap: u64| SizeInterval::new(Bytes(1), Bytes(largest), Bytes(gap));
+        for (largest, gap) in [(65_536, 1), (131_071, 2), (131_070, 2)] {
+            assert_eq!(interval(largest, gap).unwrap().sizes().len(), 65_536, "{largest}/{gap}");
+        }
+        for (largest, gap) in [(65_537, 1), (131_072, 2), (131_073, 2)] {
+            assert!(interval(largest, gap).is_err(), "{largest}/{gap}");
         }
     }
 

@@ -65,6 +65,11 @@ pub trait Strategy {
         Findings::default()
     }
 
+    /// Median relative standard deviation of the repetitions that count; `None` where nothing was repeated.
+    fn noise_floor(&self, so_far: &Measurements) -> Option<f64> {
+        so_far.noise_floor()
+    }
+
     /// Notes that a reader of the figures needs.
     fn notes(&self, so_far: &Measurements) -> Vec<String>;
 }

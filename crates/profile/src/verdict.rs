@@ -179,8 +179,19 @@ fn drift(trends: &[(ProfileTest, Trend)]) -> Verdict {
     let percent = significant(trend.change.abs() * 100.0, 2);
     let (state, text) = match (trend.change, trend.at) {
         (change, _) if change.abs() < CHANGE_MIN => {
-            let least = trends.iter().map(|(_, trend)| trend.points).min().unwrap_or(0);
-            let text = format!("{least} or more slices of each test do not drift");
+            let points = trends.iter().map(|(_, trend)| trend.points);
+            // Fewer slices say nothing about a drift, so a test that has fewer is not in the
+            // number. The text says that other tests are left out.
+            let known = points.clone().filter(|points| *points >= REFERENCES_MIN);
+            let few = points.count() - known.clone().count();
+            let least = known.min().unwrap_or(0);
+            let text = match few {
+                0 => format!("{least} or more slices of each test do not drift"),
+                few => format!(
+                    "{least} or more slices of a test do not drift; {few} of {} tests have fewer than {REFERENCES_MIN} slices",
+                    trends.len()
+                ),
+            };
             (DeviceState::Steady, text)
         }
         (change, Some(at)) if change > 0.0 => {
@@ -215,5 +226,22 @@ mod tests {
         assert_eq!(of(|at| 10.0 + at as f64).state, DeviceState::Throttled);
         assert_eq!(of(|at| 40.0 - at as f64).state, DeviceState::Unknown);
         assert_eq!(verdict(&[], None).state, DeviceState::Unknown);
+    }
+
+    /// Two slices of a test say nothing about its drift: the text gives the number of the test that is known.
+    #[test]
+    fn a_test_with_few_slices_is_not_in_the_number() {
+        let series = |slices: u32| -> Vec<(f64, f64)> {
+            (0..slices).map(|at| (f64::from(at), 10.0 + 0.1 * f64::from(at % 2))).collect()
+        };
+        let [many, few] = [20, 2].map(|slices| Trend::of(&series(slices)));
+        let of = |trends: &[(ProfileTest, Trend)]| verdict(trends, None).text;
+        let both = of(&[(ProfileTest::RandomRead, many), (ProfileTest::SequentialRead, few)]);
+        assert_eq!(
+            both,
+            "20 or more slices of a test do not drift; 1 of 2 tests have fewer than 6 slices"
+        );
+        let one = of(&[(ProfileTest::RandomRead, many)]);
+        assert_eq!(one, "20 or more slices of each test do not drift");
     }
 }

@@ -4,7 +4,7 @@ use super::linear::predicted;
 use super::load::Figure;
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad};
 use crate::error::ProfileError;
-use crate::merge::{Known, Pooled, birge, pooled};
+use crate::pool::{Known, Pooled, birge, pooled};
 
 /// The merged capacity, and what a reader must know of it. `numbers` are those of the profiles, for messages.
 ///
@@ -32,8 +32,11 @@ pub(crate) fn merge(
         .filter_map(|figure| {
             let found: Vec<&CapacityFigure> =
                 all.iter().filter_map(|one| one.figure(figure)).collect();
-            let known: Vec<Known> =
-                found.iter().map(|one| Known::new(one.estimate, one.low, one.high)).collect();
+            let known = |one: &&CapacityFigure| {
+                let rounds = f64::from(one.rounds);
+                Known::new(one.estimate, (one.low, one.high), rounds, rounds - 1.0)
+            };
+            let known: Vec<Known> = found.iter().map(known).collect();
             Some((found, pooled(&known)?))
         })
         .collect();
@@ -78,7 +81,7 @@ fn figure(found: &[&CapacityFigure], pooled: Pooled) -> CapacityFigure {
         estimate: pooled.estimate,
         low: pooled.low,
         high: pooled.high,
-        rounds: found.iter().map(|one| one.rounds).sum(),
+        rounds: found.iter().map(|one| one.rounds).fold(0, u32::saturating_add),
         burst: surest.burst.or_else(|| found.iter().find_map(|one| one.burst)),
         longest_seconds: found.iter().map(|one| one.longest_seconds).fold(0.0, f64::max),
         ..(*surest).clone()
@@ -90,9 +93,14 @@ fn checked(check: &CheckedLoad, all: &[&CapacityResult], merged: &CapacityResult
     let same = |one: &&CheckedLoad| {
         (one.size_bytes, one.read_share) == (check.size_bytes, check.read_share)
     };
-    let found = all.iter().filter_map(|one| one.checks.iter().find(same));
-    let known: Vec<Known> =
-        found.map(|one| Known::new(one.measured_iops, one.low, one.high)).collect();
+    let known = |one: &&CapacityResult| {
+        let check = one.checks.iter().find(same)?;
+        // Every load runs once in a round. The figures say how many rounds there were.
+        let rounds = f64::from(one.figures.iter().map(|figure| figure.rounds).max().unwrap_or(0));
+        let ends = (check.low, check.high);
+        Some(Known::new(check.measured_iops, ends, rounds, rounds - 1.0))
+    };
+    let known: Vec<Known> = all.iter().filter_map(known).collect();
     let Some(measured) = pooled(&known) else { return check.clone() };
     // A checked load is no figure of the model. Whether its measurements agree says nothing
     // about those of the figures, so it has a factor of its own.

@@ -105,7 +105,7 @@ pub(crate) struct Reached {
     pub(crate) writes: f64,
     /// A queue grew until then.
     pub(crate) overloaded: bool,
-    /// 95th percentile of reads in microseconds, and the ends of its 90 % interval where the load can tell them.
+    /// 95th percentile of reads in microseconds, and the ends of its 95 % interval where the load can tell them.
     pub(crate) p95_us: Option<(f64, Option<f64>, Option<f64>)>,
     pub(crate) counted: u64,
 }

@@ -21,7 +21,7 @@ pub(crate) type Node = (u32, u32);
 /// What a point gave.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Value {
-    /// The logarithm of the latency, and half the width of its 90 % interval.
+    /// The logarithm of the latency, and half the width of its 95 % interval.
     Latency(f64, f64),
     /// The rates were not reached.
     Overloaded,

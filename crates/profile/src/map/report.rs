@@ -217,8 +217,8 @@ fn table(map: &MapResult) -> (Vec<String>, Vec<Vec<String>>) {
     (header, (0..=TABLE).rev().map(row).collect())
 }
 
-const POINTS: [&str; 6] =
-    ["reads/s offered", "reached", "written offered", "reached", "p95 of reads", "90 % interval"];
+const POINTS: [&str; 5] =
+    ["reads/s offered", "reached", "written offered", "reached", "p95 of reads"];
 
 fn point_rows(map: &MapResult) -> Vec<Vec<String>> {
     let row = |point: &MapPoint| {
@@ -265,7 +265,10 @@ pub(crate) fn map_html(result: &ProfileResult, map: &MapResult) -> String {
     let (header, rows) = table(map);
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     page.section("95th percentile of read latency", &[html_table(&header, &rows)]);
-    page.section("Points", &[html_table(&POINTS, &point_rows(map))]);
+    // The load computes this interval, not the profile: its level is that of every run.
+    let interval = format!("{:.0} % interval", ssdyno_figures::LEVEL * 100.0);
+    let header: Vec<&str> = POINTS.into_iter().chain([interval.as_str()]).collect();
+    page.section("Points", &[html_table(&header, &point_rows(map))]);
     page.finish()
 }
 

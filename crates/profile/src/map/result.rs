@@ -24,8 +24,8 @@ pub struct MapResult {
     pub read_depths: Vec<DepthRate>,
     /// Writes per second by depth, from the search for `write_bytes_per_second_max`.
     pub write_depths: Vec<DepthRate>,
-    /// Measured points, in the order of the measurements; then corners of `triangles` that were not measured, because a
-    /// point with lower rates was already overloaded.
+    /// Measured points, in the order of the measurements, with those of `held_out`; then corners of `triangles` that were
+    /// not measured, because a point with lower rates was already overloaded.
     pub points: Vec<MapPoint>,
     /// Three indices into `points` each: inside a triangle the logarithm of the latency is interpolated linearly.
     pub triangles: Vec<[u32; 3]>,
@@ -58,7 +58,7 @@ pub struct MapPoint {
     pub write_bytes_per_second_reached: Option<f64>,
     /// 95th percentile of the latency of reads, from arrival to completion; `null` if overloaded.
     pub read_p95_us: Option<f64>,
-    /// Lower end of its 90 % interval; `null` if overloaded, or if the load was too short for an interval.
+    /// Lower end of its 95 % interval; `null` if overloaded, or if the load was too short for an interval.
     pub low_us: Option<f64>,
     /// Upper end.
     pub high_us: Option<f64>,
@@ -69,8 +69,8 @@ pub struct MapPoint {
 /// Difference between interpolation and measurement.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MapHeldOut {
-    /// Number of points that were drawn at random after the map was finished, and then added to the map. If fewer than
-    /// three were drawn, the points that halve triangles.
+    /// Number of points that were drawn at random after the map was finished. They are in `points`, but `triangles` does
+    /// not use them. If fewer than three were drawn: the points that halve triangles.
     pub points: u32,
     /// Whether the points were drawn at random.
     pub random: bool,

@@ -234,7 +234,7 @@ fn capacities_are_merged() {
 }
 
 /// Profiles of two solutions: those of one name become one (two of equal width: the geometric mean, narrower by the root
-/// of two), the other one stays as it is. All are made of one measurement with its figures shifted.
+/// of two and by twice the degrees of freedom), the other one stays as it is. All are made of one measurement with its figures shifted.
 #[test]
 fn solutions_are_kept_side_by_side() {
     let reads =
@@ -247,6 +247,7 @@ fn solutions_are_kept_side_by_side() {
         for figure in &mut one.capacity.as_mut().unwrap().figures {
             figure.estimate = estimate;
             (figure.low, figure.high) = (Some(estimate * 0.99), Some(estimate * 1.01));
+            figure.rounds = 6;
         }
         one
     };
@@ -259,7 +260,9 @@ fn solutions_are_kept_side_by_side() {
     let figure = merged.capacity.as_ref().unwrap().figure(Figure::Rrandiops).unwrap();
     assert!((figure.estimate - (1000.0_f64 * 1005.0).sqrt()).abs() < 0.01, "{figure:?}");
     let half = (figure.high.unwrap() / figure.low.unwrap()).ln() / 2.0;
-    assert!((half - 0.01 / 2.0_f64.sqrt()).abs() < 1e-4, "{half}");
+    // Student's t with 10 degrees of freedom instead of 5 (tables): 1.812461 and 2.015048.
+    let expected = 0.01 / 2.0_f64.sqrt() * 1.812_461 / 2.015_048;
+    assert!((half - expected).abs() < 1e-4, "{half}");
     // A merged profile is merged again, solution by solution.
     let again = ssdyno_profile::merge(&[merged.clone(), of(None, 501.0)]).unwrap();
     assert_eq!(again.capacity, merged.capacity);

@@ -3,6 +3,7 @@
 use ssdyno_figures::{rate, seconds};
 
 use super::kind::SchedulerFile;
+use super::one_line;
 use crate::capacity::report::{burst, percent, shown};
 use crate::capacity::result::{CapacityFigure, CapacityResult, CheckedLoad};
 use crate::result::ProfileResult;
@@ -53,7 +54,7 @@ pub(super) fn comments(
     lines.push(String::new());
     let mut text = String::new();
     for line in lines {
-        text += format!("# {line}").trim_end();
+        text += format!("# {}", one_line(&line)).trim_end();
         text.push('\n');
     }
     text

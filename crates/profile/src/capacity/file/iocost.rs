@@ -1,5 +1,6 @@
 //! `io.cost.model` and `io.cost.qos` of Linux (Documentation/admin-guide/cgroup-v2.rst, block/blk-iocost.c).
 
+use super::one_line;
 use crate::capacity::load::Figure;
 use crate::capacity::result::{CapacityResult, DiskFacts};
 
@@ -20,16 +21,16 @@ fn number(disk: &DiskFacts) -> (String, Vec<String>) {
         );
         return (PLACEHOLDER.to_owned(), vec![text]);
     };
-    let name = disk.name.as_deref().unwrap_or("the disk");
+    let (number, name) = (one_line(number), one_line(disk.name.as_deref().unwrap_or("the disk")));
     let mut lines =
         vec![format!("# {number} is {name}, the whole disk: the kernel takes no partition.\n")];
     if !disk.below.is_empty() {
         lines.push(format!(
             "# {name} lies on {}: a kernel that refuses it accepts one line for each of these devices.\n",
-            disk.below.join(", ")
+            one_line(&disk.below.join(", "))
         ));
     }
-    (number.clone(), lines)
+    (number, lines)
 }
 
 fn usage(file: &str) -> String {

@@ -1,5 +1,6 @@
 //! `io_properties.yaml` of Seastar (doc/io-properties-file.md).
 
+use super::one_line;
 use crate::capacity::load::Figure;
 use crate::capacity::result::CapacityResult;
 use crate::result::ProfileResult;
@@ -23,7 +24,7 @@ pub(super) fn file(result: &ProfileResult, capacity: &CapacityResult) -> String 
          read_bandwidth: {}\n    \
          write_iops: {}\n    \
          write_bandwidth: {}\n",
-        result.target,
+        one_line(&result.target),
         value(Figure::Rrandiops),
         value(Figure::Rbps),
         value(Figure::Wrandiops),

@@ -280,3 +280,31 @@ fn what_cannot_be_right_is_refused() {
     assert!(scheduler_file(SchedulerFile::IoCostQos, &none, "0.1.0").is_err());
     assert!(scheduler_file(SchedulerFile::IoCostModel, &none, "0.1.0").is_ok());
 }
+
+/// A file name may have any character but `/` and 0. None of them ends a comment.
+#[test]
+fn names_stay_in_their_comments() {
+    let clean = result();
+    let mut odd = result();
+    odd.target =
+        "/tmp/a\n259:0 ctrl=user model=linear rbps=1\r\u{85}\u{2028}disks:\u{1b}[0m".to_owned();
+    let disk = &mut odd.capacity.as_mut().unwrap().disk;
+    disk.name = Some("a\nb".to_owned());
+    disk.below = vec!["c\nd".to_owned()];
+    for file in [
+        SchedulerFile::IoCostModel,
+        SchedulerFile::IoCostQos,
+        SchedulerFile::IoCostHwdb,
+        SchedulerFile::IoProperties,
+        SchedulerFile::MClock,
+    ] {
+        let text = |result: &ProfileResult| scheduler_file(file, result, "1").unwrap();
+        let read = |text: &str| -> Vec<String> {
+            let lines = text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']);
+            lines.filter(|line| !line.trim_start().starts_with('#')).map(str::to_owned).collect()
+        };
+        assert_eq!(read(&text(&odd)), read(&text(&clean)), "{file:?}");
+        assert!(!text(&odd).contains('\u{1b}'));
+        assert!(matches!(file, SchedulerFile::IoCostHwdb) || text(&odd).contains(r"/tmp/a\n259:0"));
+    }
+}
