@@ -1,5 +1,7 @@
 //! What a device says of itself, for reports.
 
+use std::ops::{Add, Sub};
+
 use ssdyno_block::{Injected, Time};
 use ssdyno_energy::{Draw, EnergyConfig, Facts, PartPower, PowerModel};
 use ssdyno_engine::events::{FlashUnit, UnitNames};
@@ -39,10 +41,47 @@ pub struct FlashReport {
     pub planes: Vec<PlaneUse>,
     /// The blocks that garbage collection has cleaned so far, see [`Victims`]; `None` where it does not clean blocks of pages.
     pub victims: Option<Victims>,
+    /// Pages that the host read so far, by where they were; all 0 where that is not known.
+    pub pages_read: PagesRead,
     /// RAM for the mapping tables in a real controller.
     pub map_ram_bytes: u64,
     /// How worn the flash is.
     pub health: Health,
+}
+
+/// Pages that the host read, by where they were.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PagesRead {
+    /// In the flash.
+    pub flash: u64,
+    /// In the buffer of the device.
+    pub buffer: u64,
+    /// Nowhere: they were never written, or were trimmed.
+    pub blank: u64,
+}
+
+impl Add for PagesRead {
+    type Output = PagesRead;
+
+    fn add(self, other: PagesRead) -> PagesRead {
+        PagesRead {
+            flash: self.flash + other.flash,
+            buffer: self.buffer + other.buffer,
+            blank: self.blank + other.blank,
+        }
+    }
+}
+
+impl Sub for PagesRead {
+    type Output = PagesRead;
+
+    fn sub(self, before: PagesRead) -> PagesRead {
+        PagesRead {
+            flash: self.flash.saturating_sub(before.flash),
+            buffer: self.buffer.saturating_sub(before.buffer),
+            blank: self.blank.saturating_sub(before.blank),
+        }
+    }
 }
 
 /// One device: the whole, or one of those that it is made of.

@@ -17,7 +17,6 @@
 
 mod attach;
 mod bounds;
-mod buffer;
 mod drift;
 mod drive;
 mod error;
@@ -26,6 +25,7 @@ mod explain;
 mod faults;
 mod host_report;
 mod machine;
+mod medium;
 mod namespaces;
 mod network;
 mod ports;

@@ -21,7 +21,7 @@ use crate::error::RunError;
 use crate::ports::PathFigures;
 use crate::run::SimRun;
 use crate::sim_target::SimTarget;
-use crate::{bounds, buffer, expected, host_report, ports, spread, thrash};
+use crate::{bounds, expected, host_report, medium, ports, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.
 ///
@@ -121,11 +121,10 @@ impl Parts<'_> {
         self.invariants(&mut result, &after);
         describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);
-        self.describe_blank_reads(&mut result);
         self.describe_drift(&mut result);
         self.describe_thrashing(&mut result, &after);
-        let room = self.before.write_buffer_bytes();
-        result.warnings.extend(buffer::warning(room, self.ended.written_bytes));
+        let written = self.ended.written_bytes;
+        result.warnings.extend(medium::warnings(self.before, &after.device, written));
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {
@@ -356,18 +355,6 @@ impl Parts<'_> {
         if let (Some(device), Some((before, now))) = (self.run.device.ssd(), flash) {
             let pages = self.target.device().capacity_bytes() / u64::from(now.page_bytes);
             result.notes.extend(thrash::note(&device.ftl, pages, before, now));
-        }
-    }
-
-    /// A fresh device answers reads without its flash, and would seem very fast.
-    fn describe_blank_reads(&self, result: &mut RunResult) {
-        let from_flash = self.energy.flash_operations.total(Activity::Read);
-        if result.requests_by_op.read > 0 && from_flash == 0 && self.before.flash().is_some() {
-            result.notes.push(
-                "No read reached the flash: the device holds no data there (it was never written \
-                 or was trimmed), or the buffer had it all."
-                    .into(),
-            );
         }
     }
 

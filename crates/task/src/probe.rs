@@ -19,11 +19,17 @@ pub struct ProbeTask {
     /// Block devices to sample, such as `/dev/nvme0n1`, or files on them. Default: all disks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
-    /// Length of a sample, above 0.
+    /// Length of a sample, 1 ms or more.
     pub interval: Span,
-    /// Number of samples, 1 or more.
+    /// Number of samples, 1 to 1000000.
     pub samples: u32,
 }
+
+/// The kernel counts some of the sampled times in ticks of this length or longer.
+const INTERVAL_LEAST: Time = Time::from_ms(1);
+
+/// All samples of a task are in memory until its end: some hundred bytes for each device.
+const SAMPLES_MOST: u32 = 1_000_000;
 
 impl Default for ProbeTask {
     /// Ten samples of a second.
@@ -34,6 +40,15 @@ impl Default for ProbeTask {
 
 impl ProbeTask {
     pub(crate) fn prepare(&self) -> Result<PreparedTask, Failure> {
+        if self.interval.0 < INTERVAL_LEAST {
+            let message = format!("samples of {} are too short", self.interval);
+            return Err(Failure::usage(message).with_help("give 1ms or more").with_key("interval"));
+        }
+        if !(1..=SAMPLES_MOST).contains(&self.samples) {
+            let message = format!("{} samples are not possible", self.samples);
+            let help = format!("give 1 to {SAMPLES_MOST}");
+            return Err(Failure::usage(message).with_help(help).with_key("samples"));
+        }
         let interval = Duration::from_secs_f64(self.interval.0.as_s_f64());
         let mut disks: Vec<String> =
             self.device.iter().map(|given| device(given)).collect::<Result<_, _>>()?;

@@ -54,7 +54,8 @@ pub struct TaskOutcome {
 /// How far a task is. Any number of viewers see the same snapshots.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSnapshot {
-    /// Number of the snapshot, ascending. Two snapshots with the same number are equal.
+    /// Number of the snapshot, ascending: a snapshot with a higher number is newer. The figures of two snapshots with the
+    /// same number are equal.
     pub sequence: u64,
     /// Whether the task has begun, and whether it is over.
     pub phase: RunPhase,

@@ -42,6 +42,7 @@ fn every_verb_with_bad_input_prints_one_error_object() {
         verify ./file --write --overwrite --range 1TiB | verify ./file --write --overwrite --range 0B
         verify ./file --write --overwrite --journal directory | verify ./new --write --size 0B
         probe --device none | probe --device ./none | probe --device /proc/self/stat | probe --interval 0s
+        probe --samples 1000001 | probe --interval 999us
         probe --samples 0 | probe --interval 9 | list none | show none | show sim:none | show garbled
         show sim:config-a --set x | schema none | completion none | man file | none | run --none
     ";

@@ -65,6 +65,27 @@ fn an_overload_stands_above_the_figures() {
     assert!(!run(4_000).contains("warning:"));
 }
 
+/// A fresh drive is faster than any drive in use, and its figures say so.
+#[test]
+fn a_load_that_the_flash_did_not_carry_is_told_above_the_figures() {
+    let place = Place::new();
+    let above = |load: &str, set: &str| {
+        let args = ["run", "sim:nvme-tlc", "-t", "30ms", "--keep", "none", "-w", load, "-s", set];
+        let text = place.ok(&args);
+        text.split_once("IOPS").unwrap().0.to_owned()
+    };
+    let blank = "hold no data";
+    assert!(above("randread", "precondition.share=0").contains("100 % of the pages"), "all");
+    let half = above("randread", "precondition.share=50%");
+    assert!(half.contains(blank), "{half}");
+    assert!(!above("randread", "precondition.share=1").contains(blank), "none");
+    for set in ["precondition.fill=empty", "precondition.fill=sequential"] {
+        let fresh = above("randwrite", set);
+        assert!(fresh.contains("no block was erased"), "{set}: {fresh}");
+    }
+    assert!(!above("randwrite", "precondition.fill=random").contains("erased"), "cleaned");
+}
+
 /// All requests of a closed loop that is as deep as the run are outstanding at once, and all latencies rise, as in an overload.
 #[test]
 fn a_closed_loop_that_is_too_deep_for_its_run_is_not_overloaded() {

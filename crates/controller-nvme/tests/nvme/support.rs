@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use ssdyno_block::{BlockTarget, Completion, Op, Request, Status, SubmitError, Time, Token};
 use ssdyno_controller_nvme::NvmeController;
 use ssdyno_device::{
-    Device, DeviceFacts, DeviceReport, FlashReport, PowerControl, Sanitize, SanitizeMethod,
-    Sanitized,
+    Device, DeviceFacts, DeviceReport, FlashReport, PagesRead, PowerControl, Sanitize,
+    SanitizeMethod, Sanitized,
 };
 use ssdyno_energy::{Facts, PowerModel};
 use ssdyno_engine::Health;
@@ -101,6 +101,7 @@ impl Device for FixedTime {
             victims: None,
             pools: Vec::new(),
             planes: Vec::new(),
+            pages_read: PagesRead::default(),
             map_ram_bytes: 0,
             health: Health { read_only: false, bad_blocks: 0, erases_min: 0, erases_max: 300 },
         });

@@ -22,7 +22,7 @@ mod sector_bus;
 mod target;
 
 use ssdyno_block::{ConfigError, Op, Request, Status, Time};
-use ssdyno_device::{Device, LatencyPart};
+use ssdyno_device::{Device, LatencyPart, PagesRead};
 use ssdyno_engine::events::{Activity, EventLog, PartKind};
 use ssdyno_engine::{EventQueue, PrepareError};
 use ssdyno_flash::FlashArray;
@@ -57,6 +57,7 @@ pub struct Ssd {
     tasks: Tasks,
     path: DataPath,
     buffer: Buffer,
+    pages_read: PagesRead,
     flash: FlashSide,
     power: Power,
     /// Only where somebody asks what requests spend their time on.
@@ -103,6 +104,7 @@ impl Ssd {
             tasks: Tasks::default(),
             path: DataPath::new(config)?,
             buffer: Buffer::new(buffer),
+            pages_read: PagesRead::default(),
             flash: FlashSide::new(ftl, flash, &config.ftl),
             power: Power::new(config),
             explain: None,
@@ -175,9 +177,15 @@ impl Ssd {
 
     #[inline(always)]
     fn read_page(&mut self, now: Time, slot: u32, page: u32) {
-        if self.buffer.read(page) || !self.flash.read(page) {
+        if self.buffer.read(page) {
+            self.pages_read.buffer += 1;
             return self.page_arrived(now, slot);
         }
+        if !self.flash.read(page) {
+            self.pages_read.blank += 1;
+            return self.page_arrived(now, slot);
+        }
+        self.pages_read.flash += 1;
         self.flash.contents.read(page);
         self.requests.hold(slot);
         let owner = if self.buffer.is_there() {

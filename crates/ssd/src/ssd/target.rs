@@ -88,6 +88,7 @@ impl Device for Ssd {
             pools: self.flash.ftl.pools(),
             planes: self.flash.ftl.planes(),
             victims: self.flash.ftl.victims(),
+            pages_read: self.pages_read,
             map_ram_bytes: self.flash.ftl.map_ram_bytes(),
             health: self.flash.ftl.health(),
         });

@@ -1,0 +1,120 @@
+//! Loads that the flash did not carry: writes that a buffer or the free space of a fresh drive took, and reads of pages that
+//! hold no data or lay in the buffer.
+
+use ssdyno_block::units::Bytes;
+use ssdyno_device::{DeviceReport, FlashReport, PagesRead};
+use ssdyno_engine::PlaneUse;
+use ssdyno_figures::{Warning, WarningKind, significant};
+
+/// A smaller share of pages without data does not move a percentile that a run has.
+const BLANK_LEAST: f64 = 0.01;
+
+/// The warnings of a run that wrote `written_bytes`, of a device that was `before` and is `now`.
+pub(crate) fn warnings(
+    before: &DeviceReport,
+    now: &DeviceReport,
+    written_bytes: u64,
+) -> Vec<Warning> {
+    let flashes = || {
+        let units = before.units().iter().zip(now.units());
+        units.filter_map(|(before, now)| before.flash.as_ref().zip(now.flash.as_ref()))
+    };
+    let read = flashes().map(|(before, now)| now.pages_read - before.pages_read);
+    let grown = |count: fn(&PlaneUse) -> u64| -> u64 {
+        let planes = |(before, now): (&FlashReport, &FlashReport)| {
+            let sum = |flash: &FlashReport| flash.planes.iter().map(count).sum::<u64>();
+            sum(now).saturating_sub(sum(before))
+        };
+        flashes().map(planes).sum()
+    };
+    let page_bytes = flashes().map(|(_, now)| u64::from(now.page_bytes)).max().unwrap_or(0);
+    let writes = buffered(now.write_buffer_bytes(), written_bytes).or_else(|| {
+        fresh(grown(|plane| plane.host_pages) * page_bytes, grown(|plane| plane.erases))
+    });
+    writes
+        .into_iter()
+        .chain(unread(read.fold(PagesRead::default(), |sum, one| sum + one)))
+        .collect()
+}
+
+/// Warns if free blocks took all pages that the flash programmed. The first run on a fresh drive is faster than all later runs.
+fn fresh(programmed_bytes: u64, erases: u64) -> Option<Warning> {
+    (programmed_bytes > 0 && erases == 0).then(|| {
+        let message = format!(
+            "no block was erased: free blocks took all {} that the flash programmed; writes are slower, and write amplification is higher, once blocks must be cleaned",
+            Bytes(programmed_bytes)
+        );
+        Warning::new(WarningKind::NotExhausted, message)
+            .with_help("write more, or fill the drive first (`ssdyno explain precondition`)")
+    })
+}
+
+/// Warns if reads did not reach the flash.
+fn unread(pages: PagesRead) -> Option<Warning> {
+    let PagesRead { flash, buffer, blank } = pages;
+    let share = blank as f64 / (flash + buffer + blank).max(1) as f64;
+    if share > BLANK_LEAST {
+        let message = format!(
+            "{} % of the pages that were read hold no data (never written, or trimmed): the device answers them without its flash",
+            significant(100.0 * share, 3)
+        );
+        return Some(
+            Warning::new(WarningKind::NoMedia, message)
+                .with_help("write the range first (`ssdyno explain precondition`)"),
+        );
+    }
+    (flash == 0 && buffer > 0).then(|| {
+        let message = "no read reached the flash: the buffer of the device had all pages";
+        Warning::new(WarningKind::NotExhausted, message).with_help("read a larger range")
+    })
+}
+
+/// Warns if all `written_bytes` of a run fit into the write buffer, so that no write waited for the medium.
+fn buffered(buffer_bytes: u64, written_bytes: u64) -> Option<Warning> {
+    if written_bytes == 0 || written_bytes > buffer_bytes {
+        return None;
+    }
+    let message = format!(
+        "the write buffer never filled: it holds {}, and the run wrote {}; the figures of writes describe the buffer, not the medium",
+        Bytes(buffer_bytes),
+        Bytes(written_bytes)
+    );
+    let help = format!("write at least {}: run longer", Bytes(2 * buffer_bytes));
+    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_that_fit_into_the_buffer_are_told_with_both_sizes() {
+        let told = buffered(64 << 20, 3 << 20).unwrap();
+        assert!(told.message.contains("holds 64MiB, and the run wrote 3MiB"), "{}", told.message);
+        assert_eq!(told.help.as_deref(), Some("write at least 128MiB: run longer"));
+        assert!(buffered(4096, 4096).is_some());
+        assert_eq!(buffered(4096, 8192), None);
+        // Reads alone, and a device without a buffer.
+        assert_eq!(buffered(4096, 0), None);
+        assert_eq!(buffered(0, 4096), None);
+    }
+    #[test]
+    fn free_blocks_that_took_all_writes_are_told() {
+        let told = fresh(3 << 20, 0).unwrap();
+        assert!(told.message.contains("free blocks took all 3MiB"), "{}", told.message);
+        assert_eq!(told.kind, WarningKind::NotExhausted);
+        assert_eq!((fresh(3 << 20, 1), fresh(0, 0)), (None, None));
+    }
+
+    #[test]
+    fn pages_without_data_are_told_from_one_in_a_hundred() {
+        let told = |flash, buffer, blank| unread(PagesRead { flash, buffer, blank });
+        assert_eq!(told(0, 0, 0), None);
+        assert_eq!(told(80, 19, 1), None);
+        let some = told(48, 2, 50).unwrap();
+        assert_eq!(some.kind, WarningKind::NoMedia);
+        assert!(some.message.starts_with("50.0 % of the pages"), "{}", some.message);
+        assert_eq!(told(1, 1_000, 0), None);
+        assert_eq!(told(0, 1_000, 0).unwrap().kind, WarningKind::NotExhausted);
+    }
+}
