@@ -16,6 +16,11 @@ pub const REPETITIONS_MAX: usize = 200;
 /// Every test with every size, until the 90 % interval of Student's t around its mean is within the error. All
 /// tests are gone through again and again, those that are known left out, so that one that is stopped has all of
 /// them.
+///
+/// The rule is that of the paper. It stops at the first interval that is narrow enough, and an interval that is narrow by
+/// chance stops it too early: with a standard deviation of 20 to 30 % of the mean, and an error of 10 %, the final
+/// intervals cover the mean in 87 % of cases and not in 90 % (see F. J. Anscombe, Sequential estimation, J. R. Stat.
+/// Soc. B 15, 1953). Tests with six repetitions are not affected. A note gives the number of the others.
 #[derive(Clone, Debug)]
 pub struct Full {
     sizes: Sizes,
@@ -103,16 +108,28 @@ impl Strategy for Full {
     fn notes(&self, so_far: &Measurements) -> Vec<String> {
         let pairs = 0..self.asked.len();
         let most = |at: &usize| self.asked[*at] >= REPETITIONS_MAX && !self.is_known(*at, so_far);
-        let unknown: Vec<usize> = pairs.filter(most).collect();
-        let Some(first) = unknown.first() else { return Vec::new() };
-        let (test, size) = self.pair(*first);
-        vec![format!(
-            "{} tests have a {} % interval wider than {} % of the mean after {REPETITIONS_MAX} repetitions, \
-             the first one {test} of {size} bytes; the device is less steady than `error` asks for",
-            unknown.len(),
-            LEVEL * 100.0,
-            self.error * 100.0,
-        )]
+        let unknown: Vec<usize> = pairs.clone().filter(most).collect();
+        let repeated = pairs.filter(|at| {
+            let (test, size) = self.pair(*at);
+            so_far.times(test, size).len() > REPETITIONS_MIN && self.is_known(*at, so_far)
+        });
+        let (repeated, percent) = (repeated.count(), LEVEL * 100.0);
+        let early = (repeated > 0).then(|| {
+            format!(
+                "{repeated} tests took more than {REPETITIONS_MIN} repetitions and stopped at the first interval within \
+                 `error`: such intervals cover the mean in about 87 % of cases, not in {percent} %"
+            )
+        });
+        let given_up = unknown.first().map(|first| {
+            let (test, size) = self.pair(*first);
+            format!(
+                "{} tests have a {percent} % interval wider than {} % of the mean after {REPETITIONS_MAX} repetitions, \
+                 the first one {test} of {size} bytes; the device is less steady than `error` asks for",
+                unknown.len(),
+                self.error * 100.0,
+            )
+        });
+        given_up.into_iter().chain(early).collect()
     }
 }
 
@@ -171,7 +188,7 @@ mod tests {
             estimate.half_width.unwrap() <= 0.1 * estimate.mean
         };
         assert!(within(repetitions) && (6..repetitions).all(|n| !within(n)));
-        assert!(full.notes(&all).is_empty());
+        assert!(full.notes(&all)[0].starts_with("2 tests took more than 6"));
     }
 
     #[test]
@@ -179,5 +196,31 @@ mod tests {
         let (all, full) = play(0.001, |_, at| 0.5 + (at % 2) as f64);
         assert_eq!(all.all().len(), 4 * REPETITIONS_MAX);
         assert!(full.notes(&all)[0].starts_with("4 tests"), "{:?}", full.notes(&all));
+    }
+    /// What the note says: normal noise of 25 % of the mean, `error` 10 %, 1000 tests (seed 21). The share has a standard
+    /// error of 0.0106; it was simulated as 0.87. The rule of six repetitions alone would cover 0.9.
+    #[test]
+    fn the_first_narrow_interval_covers_less() {
+        let mut rng = ssdyno_engine::Rng::new(21, "full coverage");
+        let mut normal = || {
+            let (radius, turn) = ((2.0 * rng.exponential()).sqrt(), rng.unit());
+            radius * (std::f64::consts::TAU * turn).cos()
+        };
+        let (mut covered, mut tests) = (0, 0);
+        for _ in 0..250 {
+            let noise = std::cell::RefCell::new(&mut normal);
+            let (all, _) = play(0.1, |_, _| (1.0 + 0.25 * (noise.borrow_mut())()).max(0.01));
+            for (test, size) in [ProfileTest::SequentialRead, ProfileTest::RandomRead]
+                .into_iter()
+                .flat_map(|test| [(test, 8 << 10), (test, 16 << 10)])
+            {
+                let estimate = estimate_of(all.times(test, size)).unwrap();
+                let off = (estimate.mean / 1e9 - 1.0).abs();
+                covered += u32::from(off <= estimate.half_width.unwrap() / 1e9);
+                tests += 1;
+            }
+        }
+        let share = f64::from(covered) / f64::from(tests);
+        assert!((share - 0.87).abs() <= 3.0 * (0.87 * 0.13 / f64::from(tests)).sqrt(), "{share}");
     }
 }

@@ -9,8 +9,9 @@ use super::linear::predicted;
 use super::load::{CapacityTest, Figure};
 use super::plausible::{CPU_BUSY, implausible, media, warnings};
 use super::result::{CapacityFigure, CapacityResult, CheckedLoad, DiskFacts, MediaKind, RateBurst};
-use super::run::CapacityRun;
+use super::run::{CapacityRun, ROUNDS_MIN};
 use super::state::TestState;
+use crate::estimate::LEVEL;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
@@ -40,12 +41,21 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
             run.loads.filled, sizes.span
         ));
     }
+    let mut result = run.loads.result(stopped_because);
+    let more = capacity.figures.iter().filter(|one| one.rounds as usize > ROUNDS_MIN).count();
+    if stopped_because == StoppedBecause::WithinError && more > 0 {
+        result.notes.push(format!(
+            "{more} figures took more than {ROUNDS_MIN} rounds and stopped at the first interval within `error`: such \
+             intervals cover the mean in about 86 % of cases, not in {:.0} %",
+            LEVEL * 100.0
+        ));
+    }
     ProfileResult {
         depth: run.states.iter().map(|state| state.depth).max().unwrap_or(1),
         sizes_bytes: vec![sizes.small, sizes.middle, sizes.large],
         capacity: Some(capacity),
         solution: run.loads.plan.solution.clone(),
-        ..run.loads.result(stopped_because)
+        ..result
     }
 }
 

@@ -3,7 +3,7 @@
 use ssdyno_figures::{rate, seconds};
 
 use super::kind::SchedulerFile;
-use super::one_line;
+use super::one_line::one_line;
 use crate::capacity::report::{burst, percent, shown};
 use crate::capacity::result::{CapacityFigure, CapacityResult, CheckedLoad};
 use crate::result::ProfileResult;

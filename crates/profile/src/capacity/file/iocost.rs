@@ -1,6 +1,6 @@
 //! `io.cost.model` and `io.cost.qos` of Linux (Documentation/admin-guide/cgroup-v2.rst, block/blk-iocost.c).
 
-use super::one_line;
+use super::one_line::one_line;
 use crate::capacity::load::Figure;
 use crate::capacity::result::{CapacityResult, DiskFacts};
 

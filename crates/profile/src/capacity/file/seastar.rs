@@ -1,6 +1,6 @@
 //! `io_properties.yaml` of Seastar (doc/io-properties-file.md).
 
-use super::one_line;
+use super::one_line::one_line;
 use crate::capacity::load::Figure;
 use crate::capacity::result::CapacityResult;
 use crate::result::ProfileResult;
