@@ -1,13 +1,13 @@
 //! Loads that the flash did not carry: writes that a buffer or the free space of a fresh drive took, and reads of pages that
-//! hold no data or lay in the buffer.
+//! hold no data or lay in the buffer. Also those that the page cache of a simulated host carried.
 
 use ssdyno_block::units::Bytes;
 use ssdyno_device::{DeviceReport, FlashReport, PagesRead};
 use ssdyno_engine::PlaneUse;
-use ssdyno_figures::{Warning, WarningKind, significant};
+use ssdyno_figures::{CacheResult, Warning, WarningKind, significant};
 
-/// A smaller share of pages without data does not move a percentile that a run has.
-const BLANK_LEAST: f64 = 0.01;
+/// A smaller share of pages that the flash did not carry does not move a percentile that a run has.
+const SHARE_LEAST: f64 = 0.01;
 
 /// The warnings of a run that wrote `written_bytes`, of a device that was `before` and is `now`.
 pub(crate) fn warnings(
@@ -53,7 +53,7 @@ fn fresh(programmed_bytes: u64, erases: u64) -> Option<Warning> {
 fn unread(pages: PagesRead) -> Option<Warning> {
     let PagesRead { flash, buffer, blank } = pages;
     let share = blank as f64 / (flash + buffer + blank).max(1) as f64;
-    if share > BLANK_LEAST {
+    if share > SHARE_LEAST {
         let message = format!(
             "{} % of the pages that were read hold no data (never written, or trimmed): the device answers them without its flash",
             significant(100.0 * share, 3)
@@ -67,6 +67,31 @@ fn unread(pages: PagesRead) -> Option<Warning> {
         let message = "no read reached the flash: the buffer of the device had all pages";
         Warning::new(WarningKind::NotExhausted, message).with_help("read a larger range")
     })
+}
+
+/// The warnings of a run through a page cache of the host.
+pub(crate) fn page_cache(cache: &CacheResult) -> Vec<Warning> {
+    // Pages that were read ahead are hits, but the device had to read them in this run.
+    let hits = cache.pages_hit.saturating_sub(cache.pages_ahead);
+    let share = hits as f64 / cache.pages_read.max(1) as f64;
+    let reads = (share > SHARE_LEAST).then(|| {
+        let message = format!(
+            "the page cache of the host had {} % of the pages that were read: these latencies are those of memory",
+            significant(100.0 * share, 3)
+        );
+        Warning::new(WarningKind::Memory, message)
+            .with_help("read a range that is larger than the cache, or choose a host without one")
+    });
+    // A cache that writes back keeps up with its writers: what it holds back in the end is small beside all writes.
+    let kept = cache.pages_dirtied.saturating_sub(cache.pages_written);
+    let writes = (2 * kept > cache.pages_dirtied).then(|| {
+        let message = format!(
+            "the page cache of the host holds {kept} of {} written pages: the device has not seen them",
+            cache.pages_dirtied
+        );
+        Warning::new(WarningKind::Memory, message).with_help("write more: run longer")
+    });
+    reads.into_iter().chain(writes).collect()
 }
 
 /// Warns if all `written_bytes` of a run fit into the write buffer, so that no write waited for the medium.
@@ -116,5 +141,27 @@ mod tests {
         assert!(some.message.starts_with("50.0 % of the pages"), "{}", some.message);
         assert_eq!(told(1, 1_000, 0), None);
         assert_eq!(told(0, 1_000, 0).unwrap().kind, WarningKind::NotExhausted);
+    }
+    #[test]
+    fn pages_in_the_cache_of_the_host_are_told_but_those_that_were_read_ahead() {
+        let told = |cache| {
+            let warnings: Vec<String> =
+                page_cache(&cache).into_iter().map(|one| one.message).collect();
+            warnings.join("; ")
+        };
+        let ahead = CacheResult {
+            pages_read: 1_000,
+            pages_hit: 990,
+            pages_ahead: 985,
+            pages_dirtied: 1_000,
+            pages_written: 600,
+            ..CacheResult::default()
+        };
+        assert_eq!(told(ahead), "");
+        let used = CacheResult { pages_ahead: 490, ..ahead };
+        assert!(told(used).contains("had 50.0 % of the pages"));
+        let kept = CacheResult { pages_written: 400, ..ahead };
+        assert!(told(kept).contains("holds 600 of 1000 written pages"));
+        assert_eq!(told(CacheResult::default()), "");
     }
 }

@@ -125,6 +125,9 @@ impl Parts<'_> {
         self.describe_thrashing(&mut result, &after);
         let written = self.ended.written_bytes;
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
+        let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
+        let cached = cache.map(medium::page_cache).unwrap_or_default();
+        result.warnings.extend(cached);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {

@@ -36,7 +36,7 @@ impl ServedClock {
             ServedClock::Device => reached,
             ServedClock::Set(ps) => Time::from_ps(ps.load(Ordering::Acquire)),
         };
-        // A device may be ahead of its clock, for example after `set_clock`. Its time then stands still until the
+        // A device may be ahead of its clock, for example after `set_clock`. Its time then does not advance until the
         // clock has caught up, because time must never go back for a device.
         shown.max(reached)
     }
