@@ -31,6 +31,7 @@ pub(crate) struct Unseen {
 /// Batches of a run. Their size doubles as the run grows, so there are never more than
 /// [`Batches::MOST`] and at least half as many: memory stays flat for a run of any length.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Sent")]
 pub(crate) struct Batches {
     /// Completions in a batch.
     size: u64,
@@ -40,6 +41,40 @@ pub(crate) struct Batches {
     /// Groups that intervals are computed from.
     groups: usize,
     unseen: Unseen,
+}
+
+/// Batches as they travel.
+#[derive(Deserialize)]
+struct Sent {
+    size: u64,
+    left: u64,
+    open: Batch,
+    done: Vec<Batch>,
+    groups: usize,
+    unseen: Unseen,
+}
+
+impl TryFrom<Sent> for Batches {
+    type Error = &'static str;
+
+    /// What comes over a network may be anything: batches of nothing would be filled without end.
+    fn try_from(sent: Sent) -> Result<Batches, &'static str> {
+        let Sent { size, left, open, done, groups, unseen } = sent;
+        let is_amount = |amount: f64| amount.is_finite() && amount >= 0.0;
+        let amounts = done.iter().chain([&open]).map(|batch| batch.count);
+        if !amounts.chain([unseen.count, unseen.bytes]).all(is_amount) {
+            return Err("a batch has a negative or infinite number of requests");
+        }
+        let sizes = 1..=u64::MAX / 2;
+        let groups_fit = (Batches::GROUPS_LEAST..=Batches::GROUPS).contains(&groups);
+        if !sizes.contains(&size) || !(1..=size).contains(&left) || !groups_fit {
+            return Err("batches have no size, or too many or too few groups");
+        }
+        if done.len() >= Batches::MOST || !done.is_sorted_by_key(|batch| batch.end) {
+            return Err("there are too many batches, or their times go back");
+        }
+        Ok(Batches { size, left, open, done, groups, unseen })
+    }
 }
 
 impl Default for Batches {

@@ -11,12 +11,36 @@ use ssdyno_figures::picoseconds;
 /// [`Grid::MOST_AUTOMATIC`] buckets; one of a *chosen* length has room for
 /// [`Grid::MOST_CHOSEN`] before it doubles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "SentGrid")]
 pub struct Grid {
     #[serde(with = "picoseconds")]
     origin: Time,
     #[serde(with = "picoseconds")]
     interval: Time,
     most: usize,
+}
+
+/// A grid as it travels.
+#[derive(Deserialize)]
+struct SentGrid {
+    #[serde(with = "picoseconds")]
+    origin: Time,
+    #[serde(with = "picoseconds")]
+    interval: Time,
+    most: usize,
+}
+
+impl TryFrom<SentGrid> for Grid {
+    type Error = &'static str;
+
+    /// What comes over a network may be anything: an interval of zero would be divided by, and doubled without end.
+    fn try_from(sent: SentGrid) -> Result<Grid, &'static str> {
+        let SentGrid { origin, interval, most } = sent;
+        if interval == Time::ZERO || most == 0 {
+            return Err("a series has no interval, or no room");
+        }
+        Ok(Grid { origin, interval, most })
+    }
 }
 
 impl Grid {
@@ -186,7 +210,8 @@ impl<B: Merge> Track<B> {
     /// Doubles the interval until it is at least `interval`.
     fn coarsen_to(&mut self, interval: Time) {
         while self.grid.interval < interval {
-            self.grid.interval = self.grid.interval * 2;
+            let doubled = self.grid.interval.checked_mul(2);
+            self.grid.interval = doubled.unwrap_or(Time::MAX);
             self.halve();
         }
     }

@@ -13,21 +13,30 @@ use crate::rows::{Row, RowNames, Rows};
 /// Times are rounded down one by one: completions in order may go back by so much.
 const ROUNDING_NS: u64 = 2;
 
+/// Rows that may take far longer than all others: a request that hangs, or never completes.
+const LATE_MOST: usize = 1 << 14;
+
 /// Writes `rows` into `file`.
 ///
 /// Rows lie in the order of completion. One that completes at `t` was issued no earlier than `t` less the
-/// longest latency; what was issued before that is complete and can be written.
+/// longest latency; what was issued before that is complete and can be written. The [`LATE_MOST`] longest are known
+/// beforehand and do not count for that: a single request that is as long as the run would keep all rows in memory.
 ///
 /// # Errors
 /// Those of the file, and of reading rows that are in one.
 pub fn write(rows: &Rows, file: File) -> io::Result<()> {
+    write_with(rows, file, LATE_MOST).map(|_| ())
+}
+
+/// The same where `late_most` rows may be late; the most rows that waited.
+fn write_with(rows: &Rows, file: File, late_most: usize) -> io::Result<usize> {
     // The rows are read twice. The longest latency must be known before the first line is
     // written, and a guess that is too short would break the order.
-    let mut longest_ns = ROUNDING_NS;
-    rows.for_each(|_, row| {
-        longest_ns = longest_ns.max(row.latency_ns.saturating_add(ROUNDING_NS));
-        Ok(())
-    })?;
+    let (late, longest_ns) = latest(rows, late_most)?;
+    let mut next_late = late.iter().peekable();
+    let mut numbers: Vec<u64> = late.iter().map(|row| row.number).collect();
+    numbers.sort_unstable();
+    let mut numbers = numbers.into_iter().peekable();
     let names = rows.names();
     let mut out = BufWriter::with_capacity(1 << 20, file);
     writeln!(
@@ -37,27 +46,70 @@ pub fn write(rows: &Rows, file: File) -> io::Result<()> {
     // Only rows that were issued within the longest latency wait here. The file may be larger
     // than memory, so it is never sorted as a whole.
     let mut waiting = BinaryHeap::new();
-    let mut number = 0;
+    let (mut number, mut most) = (0, 0);
+    let mut put = |out: &mut BufWriter<File>, first: &Waiting| {
+        while let Some(late) = next_late.next_if(|late| **late < *first) {
+            line(out, late.job, &late.row, names)?;
+        }
+        line(out, first.job, &first.row, names)
+    };
     rows.for_each(|job, row| {
         let done_ns = row.issue_ns.saturating_add(row.latency_ns);
         // Rows that were issued at the same moment keep the order of completion. Without a
         // number the heap would give them in any order.
-        waiting.push(Reverse(Waiting { issue_ns: row.issue_ns, number, job, row: *row }));
+        if numbers.next_if_eq(&number).is_none() {
+            waiting.push(Reverse(Waiting { issue_ns: row.issue_ns, number, job, row: *row }));
+        }
         number += 1;
+        most = most.max(waiting.len());
         let sure_ns = done_ns.saturating_sub(longest_ns);
         while let Some(Reverse(first)) = waiting.peek()
             && first.issue_ns < sure_ns
         {
             let Some(Reverse(first)) = waiting.pop() else { break };
-            line(&mut out, first.job, &first.row, names)?;
+            put(&mut out, &first)?;
         }
         Ok(())
     })?;
     while let Some(Reverse(first)) = waiting.pop() {
-        line(&mut out, first.job, &first.row, names)?;
+        put(&mut out, &first)?;
+    }
+    for late in next_late {
+        line(&mut out, late.job, &late.row, names)?;
     }
     out.flush()?;
-    out.get_ref().sync_all()
+    out.get_ref().sync_all()?;
+    Ok(most)
+}
+
+/// The rows that took longest, `most` of them, in the order of issue; and how long the others took at most.
+fn latest(rows: &Rows, most: usize) -> io::Result<(Vec<Waiting>, u64)> {
+    let mut late = BinaryHeap::new();
+    let (mut number, mut longest_ns) = (0, 0);
+    rows.for_each(|job, row| {
+        let waiting = Waiting { issue_ns: row.issue_ns, number, job, row: *row };
+        number += 1;
+        // Nearly every row is shorter than all that are kept.
+        if late.len() == most && row.latency_ns <= shortest_of(&late) {
+            longest_ns = longest_ns.max(row.latency_ns);
+            return Ok(());
+        }
+        late.push((Reverse(row.latency_ns), waiting));
+        if late.len() > most
+            && let Some((Reverse(shortest_ns), _)) = late.pop()
+        {
+            longest_ns = longest_ns.max(shortest_ns);
+        }
+        Ok(())
+    })?;
+    let mut late: Vec<Waiting> = late.into_iter().map(|(_, waiting)| waiting).collect();
+    late.sort_unstable();
+    Ok((late, longest_ns.saturating_add(ROUNDING_NS)))
+}
+
+/// The shortest latency of those that are kept.
+fn shortest_of(late: &BinaryHeap<(Reverse<u64>, Waiting)>) -> u64 {
+    late.peek().map_or(u64::MAX, |(Reverse(shortest_ns), _)| *shortest_ns)
 }
 
 /// A row that an earlier one may come before.
@@ -132,6 +184,7 @@ mod tests {
         #[test]
         fn lines_are_in_the_order_of_issue(
             stays in prop::collection::vec((0u64..10_000, 1u64..3_000, 0u32..2), 0..200),
+            late in 0usize..20,
         ) {
             let mut done: Vec<_> = stays.iter().map(|(at, stay, job)| (at + stay, *at, *job)).collect();
             done.sort_unstable();
@@ -141,13 +194,33 @@ mod tests {
                 rows.strip(job).push(&row);
             }
             let file = tempfile::NamedTempFile::new().unwrap();
-            write(&rows, file.reopen().unwrap()).unwrap();
+            write_with(&rows, file.reopen().unwrap(), late).unwrap();
             let text = std::fs::read_to_string(file.path()).unwrap();
             let field = |line: &str, at: usize| line.split(',').nth(at).unwrap().parse::<u64>().unwrap();
             let got: Vec<u64> = text.lines().skip(1).map(|line| field(line, 0)).collect();
             prop_assert!(got.is_sorted());
             prop_assert_eq!(got.len(), stays.len());
         }
+    }
+
+    /// One request hangs for the whole run, and another never completes: the others do not wait for them in memory.
+    #[test]
+    fn a_request_as_long_as_the_run_keeps_no_rows_in_memory() {
+        let mut rows = Rows::default();
+        let row =
+            |issue, latency| Row::punctual(&Request::read(0, 512), issue, latency, Status::Ok);
+        for at in 0..100_000 {
+            rows.strip(0).push(&row(at * 1_000 + 1, 5_000));
+        }
+        rows.strip(0).push(&row(0, 100_100_000));
+        rows.strip(0).push(&row(50_000_500, 50_100_000));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let most = write_with(&rows, file.reopen().unwrap(), 100).unwrap();
+        assert!(most < 100, "{most} rows waited");
+        let text = std::fs::read_to_string(file.path()).unwrap();
+        let issues: Vec<u64> =
+            text.lines().skip(1).map(|l| l.split(',').next().unwrap().parse().unwrap()).collect();
+        assert!(issues.is_sorted() && issues.len() == 100_002);
     }
 
     #[test]

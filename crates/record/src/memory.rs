@@ -65,11 +65,11 @@ fn of_groups(root: &Path, groups: &str) -> Option<u64> {
     let of_line = |line: &str| {
         let mut fields = line.splitn(3, ':').skip(1);
         let (controllers, path) = (fields.next()?, fields.next()?);
-        let (folder, limit, used, cached) = match controllers {
-            "" => (root.to_owned(), "memory.max", "memory.current", "file"),
+        let (folder, limit, used, [cached, shared]) = match controllers {
+            "" => (root.to_owned(), "memory.max", "memory.current", ["file", "shmem"]),
             _ if controllers.split(',').any(|name| name == "memory") => {
                 let (limit, used) = ("memory.limit_in_bytes", "memory.usage_in_bytes");
-                (root.join("memory"), limit, used, "total_cache")
+                (root.join("memory"), limit, used, ["total_cache", "total_shmem"])
             }
             _ => return None,
         };
@@ -82,9 +82,12 @@ fn of_groups(root: &Path, groups: &str) -> Option<u64> {
             let limit = number(group.join(limit))?;
             let used = number(group.join(used))?;
             // Pages of files are in `memory.current`, but the kernel gives them up before it
-            // refuses memory. So they count as free.
+            // refuses memory. So they count as free, except those of tmpfs and shared memory,
+            // which the kernel counts with them and cannot drop.
             let statistics = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
-            Some(limit.saturating_sub(used.saturating_sub(value_of(&statistics, cached))))
+            let shared = value_of(&statistics, shared);
+            let free = value_of(&statistics, cached).saturating_sub(shared);
+            Some(limit.saturating_sub(used.saturating_sub(free)))
         });
         left.min()
     };
@@ -136,10 +139,15 @@ mod tests {
         assert_eq!(left("0::/a/b\n"), Some(300));
         put("a/memory.stat", "anon 500\nfile 200\nfile_mapped 7\n");
         assert_eq!(left("0::/a/b\n"), Some(500));
+        // Files in tmpfs stay in memory.
+        put("a/memory.stat", "anon 500\nfile 200\nshmem 150\n");
+        assert_eq!(left("0::/a/b\n"), Some(350));
         assert_eq!(left("0::/\n"), None);
         put("memory/x/memory.limit_in_bytes", "400\n");
         put("memory/x/memory.usage_in_bytes", "399\n");
         assert_eq!(left("3:cpu,cpuacct:/x\n4:memory:/x\n0::/a/b\n"), Some(1));
+        put("memory/x/memory.stat", "cache 9\ntotal_cache 100\ntotal_shmem 80\n");
+        assert_eq!(left("4:memory:/x\n"), Some(21));
         assert_eq!(left("rubbish\n"), None);
     }
 }

@@ -31,8 +31,8 @@ impl Wanted<'_> {
 // are rare and their latencies few, so collecting those costs less.
 const COUNTED_NS: u64 = 1 << 12;
 
-/// Most latencies that are collected for one bucket; where more lie in it, it is counted, in steps as fine
-/// as [`STEPS`] of them are.
+/// Most latencies that are collected for one bucket, of all operations; where more lie in it, it is counted, in steps as
+/// fine as [`STEPS`] of them are.
 const COLLECTED_MOST: u64 = 1 << 20;
 const STEPS: u64 = 1 << 16;
 
@@ -48,27 +48,48 @@ struct Probe {
     step_ns: u64,
     /// By operation: how often the latencies of each step of the bucket occur; empty where they are collected.
     counts: [Vec<u64>; 4],
+    /// How many are collected.
+    collected: u64,
     /// By operation: the latencies of a wide bucket.
     values: [Vec<u64>; 4],
 }
 
 impl Probe {
-    /// Of `bucket`, in which so many latencies lie, or more.
-    fn new(bucket: usize, latencies: u64) -> Probe {
+    /// Of `bucket`.
+    fn new(bucket: usize) -> Probe {
         let (low_ns, past_ns) = Histogram::bounds(bucket);
         let width = past_ns - low_ns;
-        let (step_ns, steps) = match width {
-            0..=COUNTED_NS => (1, width),
-            _ if latencies <= COLLECTED_MOST => (1, 0),
-            _ => (width.div_ceil(STEPS), STEPS.min(width)),
-        };
+        let steps = if width <= COUNTED_NS { width } else { 0 };
         Probe {
             bucket,
             low_ns,
-            step_ns,
+            step_ns: 1,
             counts: std::array::from_fn(|_| vec![0; steps as usize]),
+            collected: 0,
             values: Default::default(),
         }
+    }
+
+    /// Collects `count` latencies of a wide bucket, as long as they are few.
+    #[cold]
+    fn collect(&mut self, op: Op, latency_ns: u64, count: u64) {
+        // The rows of all operations pass here, whichever of them was asked for. Only their
+        // sum keeps memory bounded.
+        self.collected = self.collected.saturating_add(count);
+        if self.collected <= COLLECTED_MOST {
+            self.values[op as usize].extend((0..count).map(|_| latency_ns));
+            return;
+        }
+        let (low_ns, past_ns) = Histogram::bounds(self.bucket);
+        let width = past_ns - low_ns;
+        self.step_ns = width.div_ceil(STEPS);
+        for (counts, values) in self.counts.iter_mut().zip(&mut self.values) {
+            *counts = vec![0; STEPS.min(width) as usize];
+            for value in std::mem::take(values) {
+                counts[((value - low_ns) / self.step_ns) as usize] += 1;
+            }
+        }
+        self.add(op, latency_ns, count);
     }
 
     #[inline]
@@ -76,7 +97,7 @@ impl Probe {
         let at = ((latency_ns - self.low_ns) / self.step_ns) as usize;
         match self.counts[op as usize].get_mut(at) {
             Some(counted) => *counted += count,
-            None => self.values[op as usize].extend((0..count).map(|_| latency_ns)),
+            None => self.collect(op, latency_ns, count),
         }
     }
 
@@ -131,8 +152,7 @@ impl<'a> Exact<'a> {
         for want in wanted {
             let place = |rank: &u64| {
                 let (bucket, below) = want.histogram.locate(*rank)?;
-                let latencies = want.histogram.count_in(bucket);
-                Some((self.probe(bucket, latencies), rank - below))
+                Some((self.probe(bucket), rank - below))
             };
             places.push(want.ranks.iter().map(place).collect());
         }
@@ -157,19 +177,19 @@ impl<'a> Exact<'a> {
 
     /// The probe of `bucket`. A new one brings those around it, as far as they are cheap: the bounds
     /// of an interval around this figure will be asked for next, and save a pass there.
-    fn probe(&mut self, bucket: usize, latencies: u64) -> usize {
+    fn probe(&mut self, bucket: usize) -> usize {
         if let Some(known) = self.probes.iter().position(|p| p.bucket == bucket) {
             return known;
         }
         let new = self.probes.len();
-        self.probes.push(Probe::new(bucket, latencies));
+        self.probes.push(Probe::new(bucket));
         let (low_ns, past_ns) = Histogram::bounds(bucket);
         let around = Histogram::bucket(low_ns.saturating_sub(AROUND_NS))
             ..=Histogram::bucket(past_ns.saturating_add(AROUND_NS));
         for beside in around {
             let (low_ns, past_ns) = Histogram::bounds(beside);
             if past_ns - low_ns <= AROUND_NS && self.probes.iter().all(|p| p.bucket != beside) {
-                self.probes.push(Probe::new(beside, 0));
+                self.probes.push(Probe::new(beside));
             }
         }
         new
@@ -209,7 +229,7 @@ mod tests {
     fn a_crowded_bucket_is_counted_in_steps() {
         let bucket = Histogram::bucket(1_000_000_000);
         let (low_ns, past_ns) = Histogram::bounds(bucket);
-        let mut probe = Probe::new(bucket, COLLECTED_MOST + 1);
+        let mut probe = Probe::new(bucket);
         let step = (past_ns - low_ns) / 1_000;
         (0..1_000).for_each(|i| probe.add(Op::Write, low_ns + i * step, 2_000));
         assert!(probe.values.iter().all(Vec::is_empty));
@@ -219,6 +239,25 @@ mod tests {
             assert!(off.abs() < 1e-6, "{rank}: {off}");
         }
         assert_eq!(probe.pick(None, 2_000_001), None);
+    }
+
+    /// Few reads and very many writes lie in the bucket that a percentile of the reads asks for.
+    #[test]
+    fn latencies_of_other_operations_do_not_fill_the_memory() {
+        let bucket = Histogram::bucket(1_000_000_000);
+        let (low_ns, _) = Histogram::bounds(bucket);
+        let mut probe = Probe::new(bucket);
+        for at in 0..100 {
+            probe.add(Op::Read, low_ns + at, 1);
+            probe.add(Op::Write, low_ns + 1_000 + at, COLLECTED_MOST / 10);
+        }
+        let kept: usize = probe.values.iter().map(Vec::len).sum();
+        assert!(kept as u64 <= COLLECTED_MOST, "{kept}");
+        let off = probe.pick(Some(Op::Read), 50).unwrap() / (low_ns + 49) as f64 - 1.0;
+        assert!(off.abs() < 1e-6, "{off}");
+        let many = COLLECTED_MOST / 10 * 100;
+        let last = probe.pick(None, 100 + many).unwrap() / (low_ns + 1_099) as f64 - 1.0;
+        assert!(last.abs() < 1e-6 && probe.pick(None, 101 + many).is_none(), "{last}");
     }
 
     proptest! {

@@ -1,12 +1,13 @@
 //! What a run that was killed leaves: the rows in its file, and what they tell.
 
+use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ssdyno_block::{Completion, Time, Token};
+use ssdyno_block::{Completion, Status, Time, Token};
 use ssdyno_figures::{Keep, RunResult, StopReason};
 
 use crate::recorder::Recorder;
@@ -128,13 +129,30 @@ fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows,
     Ok((!found.is_empty()).then(|| (Rows::in_file(Arc::new(shared), lengths), start_ns)))
 }
 
+/// When each job ended: what had not completed by then never did, and is no error.
+fn ends(rows: &Rows) -> io::Result<BTreeMap<u32, u64>> {
+    let mut ends_ns = BTreeMap::new();
+    rows.for_each(|job, row| {
+        let end_ns = ends_ns.entry(job).or_insert(0u64);
+        *end_ns = row.issue_ns.saturating_add(row.latency_ns).max(*end_ns);
+        Ok(())
+    })?;
+    Ok(ends_ns)
+}
+
 fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResult, Recording)> {
     rows.name(head.names);
     let interval = head.interval_ns.map(Time::from_ns);
     let recorder = Recorder::new(Keep::Summary, interval);
     let mut recorder = recorder.start_recording_at(Time::from_ns(start_ns));
-    rows.for_each(|_, row| {
+    let ends_ns = ends(&rows)?;
+    rows.for_each(|job, row| {
         let completed = Time::from_ns(row.issue_ns.saturating_add(row.latency_ns));
+        if row.status == Status::Abandoned && Some(&completed.as_ns()) == ends_ns.get(&job) {
+            let times = [row.issue_ns, row.submit_ns].map(Time::from_ns);
+            recorder.never_answered(job, &row.request, times, completed);
+            return Ok(());
+        }
         let completion = Completion {
             token: Token(0),
             status: row.status,
@@ -147,7 +165,8 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
         Ok(())
     })?;
     let count = rows.len();
-    let mut recording = recorder.finish(Time::ZERO);
+    let end_ns = ends_ns.values().copied().max().unwrap_or(0);
+    let mut recording = recorder.finish(Time::from_ns(end_ns));
     recording.rows = Some(rows);
     let mut result =
         RunResult { partial: true, stopped_because: Some(StopReason::Killed), ..head.run };
@@ -157,4 +176,46 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
         "recovered from the rows of {count} requests: the program was killed during the run; about the last second, probe samples and the tool overhead are missing"
     ));
     Ok((result, recording))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_block::Request;
+
+    use super::*;
+    use crate::tape::{Sent, Tape};
+
+    /// A run of two jobs that recorded all of its rows, and was killed before it wrote its result. A request timed out,
+    /// another one was outstanding at the end.
+    #[test]
+    fn a_run_that_was_recorded_to_its_end_has_the_same_figures() {
+        let jobs = (0..2).map(|job| {
+            let mut tape = Tape::new(Keep::All, None, false).of_job(job, 2);
+            tape.make_places(1);
+            let (read, write) = (Request::read(0, 4096), Request::write(0, 512));
+            for at in 0..1_000 {
+                tape.issued(at * 1_000, 1);
+                let status = if at == 500 { Status::Abandoned } else { Status::Ok };
+                let request = if at % 3 == 0 { &write } else { &read };
+                tape.reaped(at * 1_000 + 700).add(request, at * 1_000, at * 1_000, status);
+            }
+            tape.issued(1_000_000, 1);
+            let (intended_ns, accepted_ns) = (1_000_000, 1_000_000);
+            tape.keep(0, Sent { request: read, intended_ns, accepted_ns });
+            tape.finish(9_000_000 + u64::from(job))
+        });
+        let mut recording = Recording::merge(jobs.collect()).unwrap();
+        let mut want = RunResult::default();
+        recording.fill(&mut want);
+        let rows = recording.rows.take().unwrap();
+        let (got, _) = figures(RowsHead::default(), rows, 0).unwrap();
+        assert_eq!((want.errors, want.unanswered, want.requests), (2, 4, 1_998));
+        assert_eq!(
+            (got.errors, got.unanswered, got.requests),
+            (want.errors, want.unanswered, want.requests)
+        );
+        assert_eq!((got.iops, got.simulated_seconds), (want.iops, want.simulated_seconds));
+        assert_eq!(got.latency_ns, want.latency_ns);
+        assert_eq!(got.series, want.series);
+    }
 }

@@ -232,6 +232,34 @@ mod tests {
         assert_eq!(apart.unwrap_err().last, 1);
     }
 
+    /// A worker that sends nonsense must not stop the controller.
+    #[test]
+    fn a_recording_that_cannot_be_is_refused() {
+        fn replace(value: &mut ciborium::Value, key: &str, new: u64) {
+            for (name, value) in value.as_map_mut().into_iter().flatten() {
+                match name.as_text() == Some(key) {
+                    true => *value = new.into(),
+                    false => replace(value, key, new),
+                }
+            }
+        }
+        let sent = ciborium::Value::serialized(&host(20_000, 100_000, 0.7)).unwrap();
+        for (key, new) in [
+            ("size", 0),
+            ("left", 0),
+            ("groups", 0),
+            ("groups", 1 << 40),
+            ("interval", 0),
+            ("most", 0),
+        ] {
+            let mut bad = sent.clone();
+            replace(&mut bad, key, new);
+            assert_ne!(bad, sent, "{key}");
+            assert!(bad.deserialized::<Recording>().is_err(), "{key} = {new}");
+        }
+        assert!(sent.deserialized::<Recording>().is_ok());
+    }
+
     #[test]
     fn what_travels_gives_the_same_figures() {
         let recording = host(20_000, 100_000, 0.7);
