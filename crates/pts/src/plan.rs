@@ -104,6 +104,9 @@ pub struct PtsPlan {
     pub seed: u64,
 }
 
+/// Longest load of a test. The clock ends after 213 days, and a test has dozens of loads.
+const LOAD_MOST: Time = Time::from_s(7 * 86_400);
+
 impl PtsPlan {
     /// The parts of the test on a device; `notes` says what is left out.
     pub(crate) fn parts(
@@ -197,8 +200,8 @@ impl PtsPlan {
         }
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
             return refuse(
-                "this amount of preconditioning is too small",
-                "write how many times over, such as 2",
+                "the amount of preconditioning is out of range",
+                "write 0 to 100 times the capacity, such as 2",
             );
         }
         if (self.rounds_max as usize) < WINDOW_ROUNDS {
@@ -206,6 +209,12 @@ impl PtsPlan {
         }
         if self.round == Time::ZERO || self.depth == 0 {
             return refuse("a load of nothing measures nothing", "allow some time and one request");
+        }
+        if self.round.max(self.histogram().unwrap_or_default()) > LOAD_MOST {
+            return refuse(
+                &format!("a load is longer than {LOAD_MOST}, which the clock has no room for"),
+                "use a shorter `round`; the histogram of the latency test is 20 times as long",
+            );
         }
         Ok(())
     }
@@ -278,6 +287,20 @@ mod tests {
             purge: true,
             seed: 1,
         }
+    }
+
+    #[test]
+    fn a_plan_out_of_range_is_refused_with_its_reason() {
+        let refused = |plan: PtsPlan| plan.check().unwrap_err().to_string();
+        for precondition in [-1.0, 101.0, f64::NAN] {
+            let text = refused(PtsPlan { precondition, ..plan(Test::Iops) });
+            assert!(text.contains("out of range"), "{precondition}: {text}");
+        }
+        let round = Time::from_s(480 * 3_600);
+        assert!(refused(PtsPlan { round, ..plan(Test::Iops) }).contains("longer than"));
+        let long = PtsPlan { histogram: Time::MAX, ..plan(Test::Latency) };
+        assert!(refused(long).contains("longer than"));
+        assert!(plan(Test::Latency).check().is_ok());
     }
 
     #[test]

@@ -76,27 +76,84 @@ pub(crate) fn purge(
         });
     }
     let facts = target.facts();
-    let sector = u64::from(facts.sector_bytes);
-    let block = DISCARD_BYTES.min(facts.capacity_bytes) / sector * sector;
-    let config = WorkloadConfig {
+    let (mut discards, mut errors) = (0, 0);
+    for config in discards_of(facts.capacity_bytes, u64::from(facts.sector_bytes)) {
+        let result = target.load(&config, 0, None, progress)?;
+        discards += result.requests + result.errors;
+        errors += result.errors;
+        if result.partial {
+            return Ok("interrupted".to_owned());
+        }
+    }
+    Ok(outcome(discards, errors))
+}
+
+/// The loads that discard a target as a whole: equal blocks, and what is left at its end.
+fn discards_of(capacity_bytes: u64, sector_bytes: u64) -> Vec<WorkloadConfig> {
+    let discard = |start: u64, block: u64, requests: u64| WorkloadConfig {
         trim_percent: Some(100.0),
         read_percent: Some(0.0),
         write_percent: Some(0.0),
         block_size: Some(Bytes(block)),
-        address: AddressPattern { pattern: Pattern::Sequential, ..AddressPattern::default() },
-        // One discard for each block of the device. A discard of the whole device at once may
-        // exceed the limit of a request.
-        requests: Some(facts.capacity_bytes / block.max(1)),
+        address: AddressPattern {
+            pattern: Pattern::Sequential,
+            start: Bytes(start),
+            length: Some(Bytes(block * requests)),
+            ..AddressPattern::default()
+        },
+        alignment: Some(Bytes(sector_bytes)),
+        requests: Some(requests),
         ..WorkloadConfig::default()
     };
-    let result = target.load(&config, 0, None, progress)?;
-    Ok(match (result.partial, result.errors) {
-        (true, _) => "interrupted".to_owned(),
-        (_, 0) => "discarded from start to end; what the drive makes of that is its affair \
-                   (a secure erase or a format is stronger)"
+    let whole = capacity_bytes / sector_bytes * sector_bytes;
+    let block = DISCARD_BYTES / sector_bytes * sector_bytes;
+    // A discard of the whole device at once may exceed the limit of a request.
+    let (blocks, rest) = (whole / block, whole % block);
+    let mut loads = Vec::new();
+    if blocks > 0 {
+        loads.push(discard(0, block, blocks));
+    }
+    if rest > 0 {
+        loads.push(discard(blocks * block, rest, 1));
+    }
+    loads
+}
+
+/// What came of so many discards, of which some failed.
+fn outcome(discards: u64, errors: u64) -> String {
+    match errors {
+        0 => "discarded from start to end; what the drive makes of that is its affair \
+              (a secure erase or a format is stronger)"
             .to_owned(),
-        (_, _) => {
+        all if all == discards => {
             "none: the target does not accept discards; the overwrite replaces the purge".to_owned()
         }
-    })
+        some => format!(
+            "incomplete: {some} of {discards} discards failed; the overwrite replaces the purge"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn discards_reach_to_the_last_sector() {
+        for (capacity, sector) in [(500_107_862_016, 512), (16 << 20, 4096), (1_000_448, 512)] {
+            let mut end = 0;
+            for load in discards_of(capacity, sector) {
+                assert_eq!(load.address.start.0, end, "{capacity}");
+                end += load.block_size.unwrap().0 * load.requests.unwrap();
+            }
+            assert_eq!(end, capacity);
+        }
+    }
+
+    #[test]
+    fn some_failed_discards_are_no_refusal() {
+        assert!(outcome(100, 0).starts_with("discarded from start to end"));
+        assert!(outcome(100, 100).contains("does not accept discards"));
+        assert!(outcome(100, 3).contains("3 of 100 discards failed"));
+    }
 }

@@ -119,7 +119,10 @@ impl PtsTask {
             rounds_max: self.rounds_max,
             // The specification wants 20 minutes for the histogram when a round is one minute. The
             // default keeps this ratio for every length of a round.
-            histogram: self.histogram.map_or(round * HISTOGRAM_ROUNDS, |length| length.0),
+            histogram: self.histogram.map_or_else(
+                || round.checked_mul(HISTOGRAM_ROUNDS).unwrap_or(Time::MAX),
+                |length| length.0,
+            ),
             precondition: self.precondition,
             active_range_percent: self.active_range_percent,
             depth: self.depth,
@@ -178,5 +181,18 @@ impl Observer for Watch<'_> {
 
     fn checkpoint(&mut self, result: &PtsResult) {
         self.0.keep(|partial| *partial = Some(TaskResult::Pts(Box::new(result.clone()))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Twenty times as long is more picoseconds than there are.
+    #[test]
+    fn a_very_long_round_has_a_plan_that_can_be_refused() {
+        let round = Some(Span(Time::from_s(480 * 3_600)));
+        let plan = PtsTask { round, ..PtsTask::default() }.plan();
+        assert_eq!(plan.histogram, Time::MAX);
     }
 }
