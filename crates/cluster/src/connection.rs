@@ -19,8 +19,8 @@ use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
 use crate::hosts::HostAddress;
 use crate::protocol::{
     Begin, Collected, FetchRows, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, NO_ANSWER,
-    OfProbe, OfRun, PROTOCOL, Prepare, ProbeSample, ReadClock, RowsPart, StartProbe, Watch,
-    WorkerClient, failure_of,
+    OfProbe, OfRun, PREPARE_WITHIN, PROTOCOL, Prepare, ProbeSample, ReadClock, RowsPart,
+    StartProbe, Watch, WorkerClient, failure_of,
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
 use crate::tls::ClientTls;
@@ -28,9 +28,6 @@ use crate::worker::unix_less_monotonic_ns;
 
 /// How long a worker may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-
-/// How long a target may take to be opened and looked at.
-const PREPARE_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long ssh may take to reach a host, to be let in and to start a worker.
 const START_WITHIN: Duration = Duration::from_secs(30);

@@ -27,6 +27,7 @@ mod codec;
 mod comparing;
 mod connection;
 mod controller;
+mod current_run;
 mod hosts;
 mod job;
 mod join;

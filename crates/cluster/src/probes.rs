@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 
 use ssdyno_prober::{Prober, ProberOptions, SystemSample, SystemSeries};
 use ssdyno_session::{Failure, FailureKind};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Status;
 
-/// A probe that nobody asked about for so long is ended: as long as the lease of a run.
-const LEASE: Duration = Duration::from_secs(45);
+use crate::current_run::LEASE;
+use crate::protocol::ProbeSample;
 
 /// Probes at once at most: each costs a thread and half a millisecond a sample.
 const PROBES_MAX: usize = 8;
@@ -66,6 +69,36 @@ impl Probes {
         Some(prober.latest())
     }
 
+    /// The samples of probe `number`, of which the newest is looked for every `every`, until it ends or nobody receives
+    /// them; `None` if there is no such probe.
+    pub(crate) fn follow(
+        &self,
+        number: u64,
+        every: Duration,
+    ) -> Option<ReceiverStream<Result<ProbeSample, Status>>> {
+        self.latest(number)?;
+        // One sample at most waits for a slow controller.
+        let (send, receive) = mpsc::channel(1);
+        let probes = self.clone();
+        tokio::spawn(async move {
+            let mut told = 0;
+            // Each look renews the lease. `send` fails only at the next sample, which may be an hour away, and until then
+            // the probe of a lost controller would keep its place.
+            while !send.is_closed()
+                && let Some(latest) = probes.latest(number)
+            {
+                if let Some(sample) = latest.filter(|sample| sample.sequence > told) {
+                    told = sample.sequence;
+                    if send.send(Ok(ProbeSample { sample })).await.is_err() {
+                        return;
+                    }
+                }
+                tokio::time::sleep(every).await;
+            }
+        });
+        Some(ReceiverStream::new(receive))
+    }
+
     /// Ends probe `number` and gives what it sampled; `None` if there is no such probe.
     pub(crate) fn end(&self, number: u64) -> Option<SystemSeries> {
         let ended = self.running().probes.remove(&number);
@@ -78,7 +111,7 @@ impl Probes {
         })
     }
 
-    /// Ends those that nobody asks about any more.
+    /// Ends those that nobody has asked about for as long as the lease of a run.
     pub(crate) fn end_abandoned(&self) {
         let is_abandoned = |heard: &Instant| heard.elapsed() > LEASE;
         let mut running = self.running();
@@ -88,5 +121,32 @@ impl Probes {
             running.probes.extract_if(.., |_, (_, heard)| is_abandoned(heard)).collect();
         drop(running);
         drop(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A controller that was killed closes its stream, and its probe ends with the lease, however rare samples are.
+    #[test]
+    fn a_stream_that_nobody_reads_does_not_renew_the_lease() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let probes = Probes::default();
+        let number = probes.start(Duration::from_secs(3600)).unwrap();
+        let heard = || probes.running().probes[&number].1;
+        let (look, pause) = (Duration::from_millis(5), Duration::from_millis(60));
+        runtime.block_on(async {
+            let stream = probes.follow(number, look).unwrap();
+            let begun = heard();
+            tokio::time::sleep(pause).await;
+            let followed = heard();
+            assert!(followed > begun, "a controller that reads keeps its probe");
+            drop(stream);
+            tokio::time::sleep(pause).await;
+            let last = heard();
+            tokio::time::sleep(pause).await;
+            assert_eq!(heard(), last);
+        });
     }
 }

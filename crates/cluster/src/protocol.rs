@@ -38,6 +38,10 @@ pub(crate) const GONE_AFTER: Duration = Duration::from_secs(30);
 /// How often it tries.
 pub(crate) const TRY_EVERY: Duration = Duration::from_millis(500);
 
+/// How long a target may take to be opened and looked at, and a record to be made: the controller waits so long for the
+/// answer.
+pub(crate) const PREPARE_WITHIN: Duration = Duration::from_secs(120);
+
 /// Version of the protocol. It rises when a message is renamed, removed or changes its meaning.
 pub(crate) const PROTOCOL: u32 = 3;
 

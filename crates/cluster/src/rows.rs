@@ -4,8 +4,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use ssdyno_record::Recording;
@@ -27,8 +27,26 @@ pub(crate) struct KeptRows(Arc<Kept>);
 #[derive(Debug)]
 struct Kept {
     directory: RunDirectory,
-    /// While it is true, the run is in use, although nobody asks for it.
-    busy: AtomicBool,
+    /// Held while the file is written: after a cut the controller asks again, and rows can be read once.
+    writing: Mutex<()>,
+    /// How many write the file or wait for it. Above 0 the run is in use, although nobody asks for it.
+    busy: AtomicUsize,
+}
+
+/// A mark in [`Kept::busy`].
+struct Busy<'a>(&'a AtomicUsize);
+
+impl<'a> Busy<'a> {
+    fn mark(count: &'a AtomicUsize) -> Busy<'a> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Busy(count)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Drop for Kept {
@@ -61,7 +79,8 @@ impl KeptRows {
             let private = std::fs::Permissions::from_mode(0o700);
             let _ = std::fs::set_permissions(directory.path(), private);
         }
-        Ok(KeptRows(Arc::new(Kept { directory, busy: AtomicBool::new(false) })))
+        let (writing, busy) = (Mutex::new(()), AtomicUsize::new(0));
+        Ok(KeptRows(Arc::new(Kept { directory, writing, busy })))
     }
 
     /// Where a run leaves its rows.
@@ -71,7 +90,7 @@ impl KeptRows {
 
     /// Whether a file of them is being written.
     pub(crate) fn is_busy(&self) -> bool {
-        self.0.busy.load(Ordering::Relaxed)
+        self.0.busy.load(Ordering::Relaxed) > 0
     }
 
     /// Sends the file of the rows of `recording` from `offset` on to `parts`; it is written when it is first asked for.
@@ -89,6 +108,25 @@ impl KeptRows {
         }
     }
 
+    /// Writes the file of the rows of `recording`, or waits for the call that writes it; gives its path.
+    fn write_once(&self, recording: &Recording, hear: &impl Fn()) -> Result<PathBuf, Failure> {
+        let path = self.path().join("requests.parquet");
+        // Writing the file may take longer than the lease of 45 s, and the controller cannot send anything
+        // meanwhile. The mark keeps the housekeeping from ending the run.
+        let busy = Busy::mark(&self.0.busy);
+        let writing = self.0.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        if !path.exists() {
+            let none = || Failure::new(FailureKind::Failed, "this run kept no rows");
+            let rows = recording.rows().ok_or_else(none)?;
+            self.0.directory.write_rows(rows, false).map_err(|error| unwritable(&error))?;
+        }
+        drop(writing);
+        // The lease begins before the mark is gone; the housekeeping could come in between.
+        hear();
+        drop(busy);
+        Ok(path)
+    }
+
     fn try_send(
         &self,
         recording: &Recording,
@@ -96,18 +134,7 @@ impl KeptRows {
         parts: &mpsc::Sender<Result<RowsPart, Status>>,
         hear: impl Fn(),
     ) -> Result<(), Failure> {
-        let path = self.path().join("requests.parquet");
-        if !path.exists() {
-            let none = || Failure::new(FailureKind::Failed, "this run kept no rows");
-            let rows = recording.rows().ok_or_else(none)?;
-            // Writing the file may take longer than the lease of 45 s, and the controller cannot send anything
-            // meanwhile. `busy` keeps the housekeeping from ending the run.
-            self.0.busy.store(true, Ordering::Relaxed);
-            let written = self.0.directory.write_rows(rows, false);
-            self.0.busy.store(false, Ordering::Relaxed);
-            written.map_err(|error| unwritable(&error))?;
-            hear();
-        }
+        let path = self.write_once(recording, &hear)?;
         let unreadable = |error: std::io::Error| {
             Failure::new(FailureKind::Failed, format!("cannot read {}: {error}", path.display()))
         };
@@ -199,4 +226,41 @@ pub(crate) fn place(host: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
     let name: String = host.chars().map(plain).collect();
     format!("hosts/{}/requests.parquet", name.trim_matches(['.', '-']))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_session::{RunSpec, Unattended, resolve};
+
+    use super::*;
+
+    /// After a cut the controller asks again while the file of its first request is still written: both get the whole file.
+    #[test]
+    fn rows_can_be_asked_for_twice_at_once() {
+        let base = tempfile::tempdir().unwrap();
+        let kept = KeptRows::create(base.path(), 1).unwrap();
+        let (target, requests) = (Some("null:".to_owned()), Some(50_000));
+        let keep = ssdyno_figures::Keep::All;
+        let spec = RunSpec { target, requests, keep, ..RunSpec::default() };
+        let mut prepared = resolve(&spec, &mut Unattended).unwrap();
+        prepared.keep_rows_in(kept.path());
+        let recording = prepared.start().unwrap().result().unwrap().recording;
+        let ask = || {
+            let (send, mut receive) = mpsc::channel(1 << 10);
+            kept.send(&recording, 0, &send, || ());
+            drop(send);
+            std::iter::from_fn(|| receive.blocking_recv())
+                .map(|part| {
+                    part.map(|part| part.bytes.len()).map_err(|status| status.message().to_owned())
+                })
+                .collect::<Result<Vec<usize>, String>>()
+        };
+        let (first, second) = std::thread::scope(|scope| {
+            let first = scope.spawn(ask);
+            (ask(), first.join().unwrap())
+        });
+        assert_eq!(first, second);
+        assert!(first.unwrap().iter().sum::<usize>() > 50_000);
+        assert!(!kept.is_busy());
+    }
 }

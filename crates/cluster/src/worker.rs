@@ -6,16 +6,17 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use ssdyno_figures::{Keep, Provenance};
+use ssdyno_figures::Keep;
 use ssdyno_prober::monotonic_ns;
 use ssdyno_session::{
     BeginAt, Failure, FailureKind, ProgramIdentity, RunPhase, RunSnapshot, RunSpec, Runner,
-    Unattended, WriteSpec, is_real, record_provenance, resolve,
+    Unattended, WriteSpec, is_real, resolve,
 };
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::current_run::{CurrentRun, Stage, Started};
 use crate::probes::Probes;
 use crate::protocol::{
     Begin, ClockReading, Collected, Done, FetchRows, Greeting, Hello, HostRecord, HostSnapshot,
@@ -23,10 +24,6 @@ use crate::protocol::{
     StartProbe, Watch, Worker, status_of,
 };
 use crate::rows::KeptRows;
-
-/// A run whose controller was not heard of for so long is stopped and forgotten: longer than a cut of the network that
-/// a run should survive (30 s), and short enough that a disk is not loaded for nobody.
-const LEASE: Duration = Duration::from_secs(45);
 
 /// How often a run is looked at for a change of its phase: while it prepares, where others wait for it, and later. Of many
 /// workers on one machine each look wakes a thread up.
@@ -83,24 +80,6 @@ pub struct WorkerService {
 struct State {
     runs: u64,
     run: Option<CurrentRun>,
-}
-
-/// The run of a controller.
-#[derive(Debug)]
-struct CurrentRun {
-    number: u64,
-    controller: String,
-    /// `None` while it is resolved, and once its result was taken.
-    runner: Option<Runner>,
-    /// Found before it started.
-    provenance: Option<Provenance>,
-    /// The clock from 1970 less the monotonic one when it was told to begin: the result has the time by the former,
-    /// which may be set meanwhile.
-    unix_less_monotonic_ns: i128,
-    record: Option<Arc<HostRecord>>,
-    /// Where its rows are, if they are kept.
-    rows: Option<KeptRows>,
-    heard: Instant,
 }
 
 pub(crate) fn unix_ns() -> u64 {
@@ -176,7 +155,7 @@ impl WorkerService {
     pub(crate) fn run_under_way(&self) -> Option<(u64, RunSnapshot, String, String)> {
         let state = self.state();
         let run = state.run.as_ref()?;
-        let runner = run.runner.as_ref()?;
+        let runner = run.runner()?;
         let prepared = runner.prepared();
         Some((run.number, runner.poll(), prepared.name(), prepared.load().to_owned()))
     }
@@ -191,19 +170,42 @@ impl WorkerService {
         let run =
             state.run.as_mut().filter(|run| number.is_none_or(|number| run.number == number))?;
         run.heard = Instant::now();
-        run.runner.as_ref().map(act)
+        run.runner().map(act)
     }
 
     /// Ends a run that nobody asks for any more.
     pub(crate) fn end_abandoned(&self) {
         self.probes.end_abandoned();
         let mut state = self.state();
-        let in_use = |run: &CurrentRun| run.rows.as_ref().is_some_and(KeptRows::is_busy);
-        let run = state.run.take_if(|run| run.heard.elapsed() > LEASE && !in_use(run));
+        let run = state.run.take_if(|run| run.is_abandoned(Instant::now()));
         drop(state);
         // The run is dropped after the lock is released: dropping waits for requests in
         // flight, and every other call needs the lock.
         drop(run);
+    }
+
+    /// Prepares run `number`, which has its place, for its controller.
+    fn prepare_claimed(&self, number: u64, spec: &str) -> Result<Preparing, Status> {
+        let started = self.start(number, spec);
+        let mut state = self.state();
+        match (started, state.run.as_mut().filter(|run| run.number == number)) {
+            (Ok((started, told, rows)), Some(run)) => {
+                (run.stage, run.rows) = (Stage::Started(started), rows);
+                // The lease begins again: the controller could send nothing while the target was opened.
+                run.heard = Instant::now();
+                Ok(Preparing { run: number, ..told })
+            }
+            (started, None) => {
+                // Dropping a run waits for its thread, and every other call needs the lock.
+                drop(state);
+                drop(started);
+                Err(no_run())
+            }
+            (Err(failure), Some(_)) => {
+                state.run = None;
+                Err(status_of(&failure))
+            }
+        }
     }
 
     /// Resolves and starts what `prepare` asks for, as run `number`.
@@ -211,7 +213,7 @@ impl WorkerService {
         &self,
         number: u64,
         spec: &str,
-    ) -> Result<(Runner, Provenance, Preparing, Option<KeptRows>), Failure> {
+    ) -> Result<(Box<Started>, Preparing, Option<KeptRows>), Failure> {
         let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
         let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
         // `Unattended` refuses every question: a worker has no terminal. Consent was given
@@ -227,7 +229,8 @@ impl WorkerService {
         }
         let told = Preparing { run: 0, target: prepared.name(), load: prepared.load().to_owned() };
         let provenance = prepared.provenance(&self.program);
-        Ok((prepared.start()?, provenance, told, rows))
+        let runner = prepared.start()?;
+        Ok((Box::new(Started { runner, provenance }), told, rows))
     }
 
     /// Takes the place of the run; an error where somebody else has it.
@@ -247,57 +250,31 @@ impl WorkerService {
                 .with_help("wait until it has ended, or use another worker"));
         }
         state.runs += 1;
-        let (number, heard) = (state.runs, Instant::now());
-        let (runner, provenance, record, rows) = (None, None, None, None);
-        let unix_less_monotonic_ns = unix_less_monotonic_ns();
+        let number = state.runs;
         state.run = Some(CurrentRun {
             number,
             controller,
-            runner,
-            provenance,
-            unix_less_monotonic_ns,
-            record,
-            rows,
-            heard,
+            stage: Stage::Preparing,
+            unix_less_monotonic_ns: unix_less_monotonic_ns(),
+            rows: None,
+            heard: Instant::now(),
         });
         Ok(number)
     }
 
     /// The record of run `number`, which has ended.
     fn record(&self, number: u64) -> Result<Arc<HostRecord>, Status> {
-        let (runner, provenance, unix_less_monotonic_ns) = {
+        let collecting = {
             let mut state = self.state();
             let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
             run.heard = Instant::now();
-            // The controller asks again if its connection broke after the record was made. The first answer may have
-            // been lost, so the record is kept until it is released.
-            if let Some(record) = &run.record {
-                return Ok(Arc::clone(record));
-            }
-            let runner = run.runner.take().ok_or_else(no_run)?;
-            (runner, run.provenance.take(), run.unix_less_monotonic_ns)
+            run.collect().ok_or_else(no_run)?
         };
-        let mut measured = runner.result().map_err(|failure| status_of(&failure))?;
-        if let Some(provenance) = provenance {
-            record_provenance(&mut measured.result, provenance);
+        let record = collecting.outcome().map_err(|failure| status_of(&failure));
+        if let Some(run) = self.state().run.as_mut().filter(|run| run.number == number) {
+            run.heard = Instant::now();
         }
-        // The result has the start on the wall clock. The offset from the moment of `begin` leads back to the
-        // monotonic clock, also if the wall clock was set during the run.
-        let start = measured.result.window.as_ref().map(|window| {
-            let ns = i128::from(window.start_unix_ns) - unix_less_monotonic_ns;
-            u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
-        });
-        let record = Arc::new(HostRecord {
-            result: measured.result,
-            recording: measured.recording,
-            failure: measured.failure,
-            start_monotonic_ns: start,
-        });
-        let mut state = self.state();
-        if let Some(run) = state.run.as_mut().filter(|run| run.number == number) {
-            run.record = Some(Arc::clone(&record));
-        }
-        Ok(record)
+        record
     }
 }
 
@@ -352,20 +329,13 @@ impl Worker for WorkerService {
         let Prepare { spec, controller } = request.into_inner();
         let number = self.claim(controller).map_err(|failure| status_of(&failure))?;
         let service = self.clone();
-        let started = away(move || service.start(number, &spec)).await?;
-        let mut state = self.state();
-        match started {
-            Ok((runner, provenance, told, rows)) => {
-                let run =
-                    state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
-                (run.runner, run.provenance, run.rows) = (Some(runner), Some(provenance), rows);
-                Ok(Response::new(Preparing { run: number, ..told }))
-            }
-            Err(failure) => {
-                state.run.take_if(|run| run.number == number);
-                Err(status_of(&failure))
-            }
+        // Tonic drops this future if the connection breaks. The thread that opens the target therefore also puts the
+        // run into its place, where the lease ends it.
+        let prepared = away(move || service.prepare_claimed(number, &spec)).await;
+        if prepared.is_err() {
+            self.state().run.take_if(|run| run.number == number);
         }
+        prepared?.map(Response::new)
     }
 
     async fn begin(&self, request: Request<Begin>) -> Result<Response<Done>, Status> {
@@ -440,7 +410,7 @@ impl Worker for WorkerService {
             let mut state = self.state();
             let run = state.run.as_mut().filter(|run| run.number == number).ok_or_else(no_run)?;
             run.heard = Instant::now();
-            (run.record.clone().ok_or_else(no_run)?, run.rows.clone().ok_or_else(no_run)?)
+            (run.record().ok_or_else(no_run)?, run.rows.clone().ok_or_else(no_run)?)
         };
         let (send, receive) = mpsc::channel(2);
         let service = self.clone();
@@ -466,24 +436,8 @@ impl Worker for WorkerService {
         request: Request<OfProbe>,
     ) -> Result<Response<Self::WatchProbeStream>, Status> {
         let OfProbe { probe } = request.into_inner();
-        self.probes.latest(probe).ok_or_else(no_probe)?;
-        // One sample at most waits for a slow controller.
-        let (send, receive) = mpsc::channel(1);
-        let probes = self.probes.clone();
-        tokio::spawn(async move {
-            let mut told = 0;
-            while let Some(latest) = probes.latest(probe) {
-                let news = latest.filter(|sample| sample.sequence > told);
-                if let Some(sample) = news {
-                    told = sample.sequence;
-                    if send.send(Ok(ProbeSample { sample })).await.is_err() {
-                        return;
-                    }
-                }
-                tokio::time::sleep(LOOK_EVERY * 4).await;
-            }
-        });
-        Ok(Response::new(Box::pin(ReceiverStream::new(receive))))
+        let samples = self.probes.follow(probe, LOOK_EVERY * 4).ok_or_else(no_probe)?;
+        Ok(Response::new(Box::pin(samples)))
     }
 
     async fn end_probe(&self, request: Request<OfProbe>) -> Result<Response<ProbeRecord>, Status> {
