@@ -22,6 +22,7 @@ use ssdyno_task::{PreparedTask, Task, TaskOutcome, TaskResult, TaskRunner, TaskS
 use tokio::sync::watch;
 
 use crate::current::{CurrentRun, State};
+use crate::ended::EndOnPanic;
 use crate::flash::{FlashView, LiveFlash};
 use crate::permit::{is_real, permit, refuse_write};
 use crate::series::{News, Seen};
@@ -355,13 +356,14 @@ impl Desk {
     }
 
     /// Watches a task to its end and writes its files.
-    fn follow(
+    pub(crate) fn follow(
         &self,
         task: &Task,
         runner: TaskRunner,
         folder: Option<&ResultFolder>,
         stop: &AtomicBool,
     ) {
+        let _guard = EndOnPanic(self);
         let mut snapshot = runner.poll();
         let is_here = |(name, ..): &(String, RunSnapshot, Option<Duration>)| name == HERE;
         // A run on other hosts brings their samples. If the system has no thread for a

@@ -5,6 +5,7 @@
 //! is sent from pages of this origin alone, and must repeat the token in a header where it changes something: a form of
 //! another origin cannot set one.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -31,20 +32,31 @@ const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'
 #[derive(Clone, Debug)]
 pub(crate) struct Guard {
     pub(crate) token: Arc<str>,
-    /// `HOST:PORT`, as `Host` may say it.
+    /// `HOST:PORT`, as `Host` may say it; at port 80 also `HOST`.
     names: Arc<[String]>,
     cookie: Arc<str>,
 }
 
 impl Guard {
-    /// Of a server that listens at `port` of loopback.
-    pub(crate) fn new(port: u16) -> Result<Guard, Failure> {
+    /// Of a server that listens at `address`, one of loopback.
+    pub(crate) fn new(address: SocketAddr) -> Result<Guard, Failure> {
         let mut bytes = [0u8; 24];
         getrandom::fill(&mut bytes).map_err(|error| {
             Failure::new(FailureKind::Failed, format!("no random numbers for a token: {error}"))
         })?;
         let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let names = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        let port = address.port();
+        // The listener may have another address of loopback, such as 127.0.0.2.
+        let own = match address.ip() {
+            IpAddr::V6(own) => format!("[{own}]"),
+            IpAddr::V4(own) => own.to_string(),
+        };
+        let hosts = ["127.0.0.1", "localhost", "[::1]", &own];
+        let mut names: Vec<String> = hosts.iter().map(|host| format!("{host}:{port}")).collect();
+        // Browsers leave out the port of the scheme (RFC 9110, 4.2.3).
+        if port == 80 {
+            names.extend(hosts.map(str::to_owned));
+        }
         // Cookies are shared by all ports of a host. Without the port in the name, a second server on
         // this machine would overwrite the cookie of the first.
         let cookie = format!("ssdyno_{port}");
@@ -164,9 +176,40 @@ mod tests {
         all.iter().map(pair).collect()
     }
 
+    fn guard_at(address: &str) -> Guard {
+        Guard::new(address.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_server_has_the_name_that_it_prints() {
+        let status = |address: &str, host: &str| {
+            let refusal = guard_at(address).refusal(&Method::GET, "/", &headers(&[("host", host)]));
+            refusal.map(|(status, _)| status.as_u16())
+        };
+        for (address, host, expected) in [
+            ("127.0.0.2:17850", "127.0.0.2:17850", None),
+            ("127.0.0.1:17850", "127.0.0.2:17850", Some(421)),
+            ("[::1]:80", "[::1]", None),
+            ("127.0.0.1:80", "localhost", None),
+            ("127.0.0.1:80", "127.0.0.1:80", None),
+            ("127.0.0.2:80", "127.0.0.2", None),
+            ("127.0.0.1:7800", "localhost", Some(421)),
+            ("127.0.0.1:80", "evil.example", Some(421)),
+        ] {
+            assert_eq!(status(address, host), expected, "{host} at {address}");
+        }
+        let guard = guard_at("127.0.0.1:80");
+        let all = [
+            ("host", "127.0.0.1"),
+            ("origin", "http://127.0.0.1"),
+            ("x-ssdyno-token", &*guard.token),
+        ];
+        assert!(guard.refusal(&Method::POST, "/api/stop", &headers(&all)).is_none());
+    }
+
     #[test]
     fn only_the_session_changes_anything() {
-        let guard = Guard::new(7800).unwrap();
+        let guard = guard_at("127.0.0.1:7800");
         let cookie = format!("a=b; ssdyno_7800={}", guard.token);
         let (host, token) = (("host", "127.0.0.1:7800"), ("x-ssdyno-token", &*guard.token));
         let cookie = ("cookie", cookie.as_str());
@@ -193,12 +236,12 @@ mod tests {
         assert_eq!(status(Method::GET, "/", &[("host", "localhost:7801")]), Some(421));
         let wrong = ("x-ssdyno-token", &guard.token[1..]);
         assert_eq!(status(Method::POST, "/api/stop", &[host, wrong]), Some(403));
-        assert_ne!(Guard::new(7800).unwrap().token, guard.token);
+        assert_ne!(guard_at("127.0.0.1:7800").token, guard.token);
     }
 
     #[test]
     fn a_bearer_token_reads_the_metrics_and_nothing_else() {
-        let guard = Guard::new(7800).unwrap();
+        let guard = guard_at("127.0.0.1:7800");
         let host = ("host", "127.0.0.1:7800");
         let status = |method: Method, path: &str, text: String, host: (&'static str, &str)| {
             let headers = headers(&[host, ("authorization", &text)]);

@@ -13,6 +13,7 @@
 mod answer;
 mod current;
 mod desk;
+mod ended;
 mod events;
 mod flash;
 mod folders;

@@ -45,7 +45,7 @@ impl PageServer {
         };
         let listener = TcpListener::bind(address).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
-        let guard = Guard::new(address.port())?;
+        let guard = Guard::new(address)?;
         Ok(PageServer { listener, address, guard, desk: Arc::new(Desk::new(options)) })
     }
 
