@@ -3,7 +3,19 @@
 //! The worker read its clock between question and answer. So the difference of the clocks is known within half of the
 //! time that the answer took: a bound, not an estimate of one. Of many answers the fastest has the narrowest bound.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ssdyno_prober::monotonic_ns;
+
+/// The clock of this machine that may be set, in nanoseconds since 1970.
+pub(crate) fn unix_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// The clock from 1970 less the monotonic one, now.
+pub(crate) fn unix_less_monotonic_ns() -> i128 {
+    i128::from(unix_ns()) - i128::from(monotonic_ns())
+}
 
 /// How many questions a comparison has.
 pub(crate) const QUESTIONS: usize = 16;

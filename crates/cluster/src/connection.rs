@@ -15,7 +15,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status, Streaming};
 use tower::service_fn;
 
-use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare};
+use crate::clocks::{Answer, ClockComparison, QUESTIONS, compare, unix_less_monotonic_ns};
 use crate::hosts::HostAddress;
 use crate::protocol::{
     Begin, Collected, FetchRows, Hello, HostRecord, HostSnapshot, MESSAGE_BYTES_MAX, NO_ANSWER,
@@ -24,7 +24,6 @@ use crate::protocol::{
 };
 use crate::ssh::{RemoteStart, SshStream, SshWorker};
 use crate::tls::ClientTls;
-use crate::worker::unix_less_monotonic_ns;
 
 /// How long a worker may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

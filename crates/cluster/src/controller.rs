@@ -20,7 +20,7 @@ use crate::load::{ClusterLoad, HostLoad, Hosts};
 use crate::member::{GONE_AFTER_STOP, Member, fetch, tell_every};
 use crate::progress::ClusterProgress;
 use crate::protocol::TRY_EVERY;
-use crate::rows::place;
+use crate::rows::places;
 use crate::scraped::{ProberAddress, Scraped};
 use crate::watched::{Watched, watch_systems};
 
@@ -95,14 +95,20 @@ impl ReachedHosts {
         watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,
     ) -> Result<Measured, Failure> {
         let mut clients = Vec::with_capacity(load.hosts.len());
-        for HostLoad { host, name, spec } in &load.hosts {
+        let name_of = |one: &HostLoad| {
+            let connection = self.connections.get(one.host).map(|one| one.name.clone());
+            one.name.clone().or(connection).unwrap_or_default()
+        };
+        let names: Vec<String> = load.hosts.iter().map(name_of).collect();
+        let places = places(names.iter().map(String::as_str));
+        for (HostLoad { host, name, spec }, place) in load.hosts.iter().zip(places) {
             let Some(connection) = self.connections.get(*host) else {
                 let message = format!("there is no host {host}: {} are", self.connections.len());
                 return Err(Failure::new(FailureKind::Failed, message));
             };
             let rows_to = (self.hosts.rows_in.as_ref()).filter(|_| load.common.keep == Keep::All);
             let connection = connection.called(name.as_deref());
-            let rows_to = rows_to.map(|directory| directory.join(place(&connection.name)));
+            let rows_to = rows_to.map(|directory| (directory.clone(), place));
             // Each client asks for an interval above zero. Without one the series of a host is a single point, and
             // the join could not cut it to the window that all hosts share.
             let spec = RunSpec {
@@ -122,7 +128,8 @@ impl ReachedHosts {
 struct Client {
     connection: Connection,
     spec: RunSpec,
-    rows_to: Option<PathBuf>,
+    /// A directory, and a place below it.
+    rows_to: Option<(PathBuf, String)>,
 }
 
 pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {

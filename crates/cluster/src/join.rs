@@ -7,13 +7,11 @@ use ssdyno_figures::{
 use ssdyno_record::{HostPart, Recording, Together};
 use ssdyno_session::{Failure, FailureKind, Measured, RunSpec};
 
-use crate::clocks::ClockComparison;
+use crate::clocks::{ClockComparison, unix_less_monotonic_ns};
 use crate::connection::Fetched;
-use crate::rows::place;
 use crate::scraped::Scraped;
 use crate::watched::EndedProbe;
 use crate::whole;
-use crate::worker::unix_less_monotonic_ns;
 
 /// Who a host is.
 #[derive(Debug)]
@@ -28,15 +26,15 @@ pub(crate) struct HostIdentity {
 #[derive(Debug)]
 pub(crate) struct HostOutcome {
     pub(crate) host: HostIdentity,
-    /// Whether its rows came; `None` where they are not kept.
-    pub(crate) rows: Option<Result<(), Failure>>,
+    /// Where its rows lie below the directory of the result, if they came; `None` where they are not kept.
+    pub(crate) rows: Option<Result<String, Failure>>,
     pub(crate) fetched: Result<Fetched, Failure>,
 }
 
 /// A host whose record is there.
 struct Present {
     host: HostIdentity,
-    rows: Option<Result<(), Failure>>,
+    rows: Option<Result<String, Failure>>,
     result: RunResult,
     failure: Option<Failure>,
     /// When its recorded window began, on the controller's clock; zero where time is virtual.
@@ -245,7 +243,7 @@ fn host_runs(present: &[Present], parts: &mut [HostPart], earliest: i128) -> Vec
             latency_ns: figures.latency_ns,
             clock_offset_ns: host.clock.unix_offset_ns(),
             clock_uncertainty_ns: host.clock.uncertainty_ns,
-            rows: rows.as_ref().filter(|rows| rows.is_ok()).map(|_| place(&host.name)),
+            rows: rows.as_ref().and_then(|rows| rows.as_ref().ok()).cloned(),
             start_skew_ns: result.window.as_ref().map(|_| skew_ns),
             provenance: result.provenance.clone(),
             series: part.recording.series_of(points),

@@ -10,9 +10,8 @@ use tokio::sync::Notify;
 use crate::clocks::ClockComparison;
 use crate::connection::{Connection, Fetched};
 use crate::join::{HostIdentity, HostOutcome};
-use crate::protocol::{GONE_AFTER, NO_ANSWER, TRY_EVERY};
+use crate::protocol::{GONE_AFTER, NO_ANSWER, NO_RUN, TRY_EVERY};
 use crate::rows::fetch_rows;
-use crate::worker::NO_RUN;
 
 /// How often each worker tells how far it is, where they are few.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -55,8 +54,8 @@ pub(crate) struct Member {
     pub(crate) run: u64,
     pub(crate) clock: ClockComparison,
     pub(crate) seed: u64,
-    /// Where its rows go; `None` where they are not kept.
-    pub(crate) rows_to: Option<PathBuf>,
+    /// Where its rows go, a directory and a place below it; `None` where they are not kept.
+    pub(crate) rows_to: Option<(PathBuf, String)>,
     pub(crate) seen: Arc<Mutex<Seen>>,
     /// Whether its worker answered that it stops the run.
     pub(crate) stop_heard: bool,
@@ -189,13 +188,14 @@ pub(crate) async fn fetch(member: &mut Member, hurry: &Notify) -> HostOutcome {
     let mut rows = None;
     // Rows are fetched only after the record. The figures do not depend on rows, so a cut or an interrupt
     // during this long transfer costs the rows and nothing else.
-    if let (Ok(_), Some(path)) = (&fetched, rows_to) {
+    if let (Ok(_), Some((directory, place))) = (&fetched, rows_to) {
         let late = || {
             let message = format!("{name} did not send its rows in time after the run was stopped");
             Failure::new(FailureKind::Failed, message)
         };
+        let path = directory.join(&*place);
         rows = Some(tokio::select! {
-            done = fetch_rows(connection, *run, path) => done,
+            done = fetch_rows(connection, *run, &path) => done.map(|()| place.clone()),
             () = hurry.notified() => Err(late()),
         });
     }

@@ -255,3 +255,6 @@ pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
 
 /// The key of a failure that no worker told: the way to it is cut, or the other end is none.
 pub(crate) const NO_ANSWER: &str = "connection";
+
+/// The key of the failure of a worker that has no run of that number: its controller need not try again.
+pub(crate) const NO_RUN: &str = "run";

@@ -1,7 +1,8 @@
 //! Rows of requests: a worker keeps them in a directory of its own until the run is released, and its controller fetches
 //! them as the file that a run without other hosts would have written.
 
-use std::fs::{File, OpenOptions};
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -157,6 +158,21 @@ impl KeptRows {
     }
 }
 
+/// A file that nobody can use before it is whole. Dropped, also when the transfer is interrupted, it goes, and its directory
+/// if nothing else is there.
+struct Unfinished<'a>(&'a Path);
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        // A whole file has its final name by then, and there is nothing to remove.
+        if std::fs::remove_file(self.0).is_ok()
+            && let Some(directory) = self.0.parent()
+        {
+            let _ = std::fs::remove_dir(directory);
+        }
+    }
+}
+
 /// Fetches the rows of run `run` into `path`. What is there of them already is not fetched again; a cut of the network is
 /// survived.
 pub(crate) async fn fetch_rows(
@@ -173,10 +189,10 @@ pub(crate) async fn fetch_rows(
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory).map_err(|error| here("make the directory of", error))?;
     }
-    // The part file is opened for appending. After a cut the transfer goes on at its length, and
-    // the bytes that arrived before are not sent again.
-    let file = OpenOptions::new().create(true).append(true).open(&part);
-    let mut file = file.map_err(|error| here("create", error))?;
+    // After a cut the transfer goes on at the length of this file, and the bytes that arrived before are not sent again.
+    // A file that another run left here is emptied.
+    let mut file = File::create(&part).map_err(|error| here("create", error))?;
+    let _unfinished = Unfinished(&part);
     let mut heard = Instant::now();
     loop {
         let offset = file.metadata().map_err(|error| here("read", error))?.len();
@@ -219,20 +235,85 @@ pub(crate) async fn fetch_rows(
     }
 }
 
-/// Where the rows of `host` lie below the directory of a result.
-pub(crate) fn place(host: &str) -> String {
+/// Where the rows of each of `hosts` lie below the directory of a result: each at a place of its own.
+pub(crate) fn places<'a>(hosts: impl Iterator<Item = &'a str>) -> Vec<String> {
     // The name of a host comes from the user and becomes a directory. Leading dots are
     // removed, so that `..` cannot lead out of the result.
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' };
-    let name: String = host.chars().map(plain).collect();
-    format!("hosts/{}/requests.parquet", name.trim_matches(['.', '-']))
+    let mut taken = BTreeSet::new();
+    let place = |host: &str| {
+        let name: String = host.chars().map(plain).collect();
+        let name = name.trim_matches(['.', '-']);
+        let name = if name.is_empty() { "host" } else { name };
+        // `user@host` and `user-host` are two hosts. Some file systems do not distinguish upper and lower case.
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(numbered);
+        let free = names.find(|name| taken.insert(name.to_ascii_lowercase()));
+        format!("hosts/{}/requests.parquet", free.unwrap_or_default())
+    };
+    hosts.map(place).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use ssdyno_session::{RunSpec, Unattended, resolve};
 
     use super::*;
+    use crate::server::{WorkerListener, serve_listener};
+    use crate::ssh::RemoteStart;
+    use crate::worker::{WorkerConsent, WorkerService};
+
+    #[test]
+    fn each_host_has_a_place_of_its_own() {
+        let hosts =
+            ["user@host", "user-host", "127.0.0.1:7801", "..", "主机", "User-Host", "user-host-2"];
+        let expected = [
+            "user-host",
+            "user-host-2",
+            "127.0.0.1-7801",
+            "host",
+            "host-2",
+            "User-Host-3",
+            "user-host-2-2",
+        ];
+        let expected = expected.map(|name| format!("hosts/{name}/requests.parquet"));
+        assert_eq!(places(hosts.into_iter()), expected);
+    }
+
+    /// A transfer that fails or is interrupted leaves nothing that looks like a result.
+    #[test]
+    fn an_unfinished_transfer_leaves_no_file() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("hosts/a/requests.parquet");
+        let part = path.with_extension("parquet.part");
+        let listener = WorkerListener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.address().to_string().parse().unwrap();
+        let end = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&end);
+        let worker = WorkerService::new(WorkerConsent::default(), "1");
+        let serve = move || serve_listener(listener, &worker, move || ends.load(Ordering::Relaxed));
+        let worker = std::thread::spawn(serve);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let remote = RemoteStart::default();
+            let mut connection = Connection::open(&address, &remote, None, "1").await.unwrap();
+            let failure = fetch_rows(&mut connection, 7, &path).await.unwrap_err();
+            assert_eq!(failure.key.as_deref(), Some(crate::protocol::NO_RUN), "{failure}");
+            assert!(!part.exists() && !base.path().join("hosts/a").exists());
+            let mut fetch = Box::pin(fetch_rows(&mut connection, 7, &path));
+            tokio::select! {
+                biased;
+                done = &mut fetch => panic!("its answer was there at once: {done:?}"),
+                () = std::future::ready(()) => assert!(part.exists()),
+            }
+            drop(fetch);
+            assert!(!part.exists());
+        });
+        end.store(true, Ordering::Relaxed);
+        worker.join().unwrap().unwrap();
+    }
 
     /// After a cut the controller asks again while the file of its first request is still written: both get the whole file.
     #[test]

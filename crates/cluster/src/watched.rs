@@ -12,9 +12,8 @@ use crate::asking::ask_all;
 use crate::clocks::ClockComparison;
 use crate::connection::Connection;
 use crate::load::Hosts;
-use crate::protocol::{GONE_AFTER, TRY_EVERY};
+use crate::protocol::{GONE_AFTER, NO_RUN, TRY_EVERY};
 use crate::scraped::{ProberAddress, Scraped};
-use crate::worker::NO_RUN;
 
 /// A machine that is sampled.
 pub(crate) struct Watched {

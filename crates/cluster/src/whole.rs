@@ -145,14 +145,31 @@ fn flash(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
 /// as one that wrote a million.
 fn write_amplification(hosts: &[(&str, &RunResult)]) -> Option<f64> {
     let (mut programs, mut pages) = (0.0, 0.0);
+    // Bytes that hosts wrote: of those whose device programmed pages, and of those whose device still has all in its buffer.
+    let (mut bytes, mut buffered) = (0.0, 0.0);
     for (_, host) in hosts {
         let of_host = host.flash_operations?.programs as f64;
         // A host that wrote nothing may still have moved pages in garbage collection. Its
         // programs count, and it adds no pages of the host.
         programs += of_host;
-        pages += host.write_amplification.map_or(0.0, |factor| of_host / factor);
+        let written = host.series.iter().map(|point| point.write_bytes as f64).sum::<f64>();
+        match host.write_amplification {
+            Some(factor) if factor > 0.0 => {
+                pages += of_host / factor;
+                bytes += written;
+            }
+            // A factor of 0 says nothing of the pages. They follow from the bytes and the pages of the other hosts.
+            Some(_) => buffered += written,
+            None => {}
+        }
     }
-    (pages > 0.0).then(|| programs / pages)
+    if programs == 0.0 && hosts.iter().any(|(_, host)| host.write_amplification.is_some()) {
+        return Some(0.0);
+    }
+    if buffered > 0.0 {
+        pages *= 1.0 + buffered / bytes;
+    }
+    (pages > 0.0 && pages.is_finite()).then(|| programs / pages)
 }
 
 /// The cost of a request, over the requests of all hosts.
@@ -216,5 +233,32 @@ fn power(all: &mut [SeriesPoint], hosts: &[&[SeriesPoint]]) {
                 parts: sum.parts + one.parts,
             })
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(programs: u64, write_amplification: Option<f64>, write_bytes: u64) -> RunResult {
+        let operations = FlashOperations { programs, ..FlashOperations::default() };
+        let series = vec![SeriesPoint { write_bytes, ..SeriesPoint::default() }];
+        let flash_operations = Some(operations);
+        RunResult { flash_operations, write_amplification, series, ..RunResult::default() }
+    }
+
+    /// A device that has all writes in its buffer has a factor of 0, and its pages count as those of the others.
+    #[test]
+    fn a_factor_of_zero_is_a_figure() {
+        let sum = |hosts: &[RunResult]| {
+            write_amplification(&hosts.iter().map(|host| ("a", host)).collect::<Vec<_>>())
+        };
+        let (buffered, busy) = (host(0, Some(0.0), 3 << 20), host(600, Some(2.0), 1 << 20));
+        let reader = host(10, None, 0);
+        assert_eq!(sum(&[busy.clone(), buffered.clone()]), Some(0.5));
+        assert_eq!(sum(&[buffered.clone(), buffered.clone()]), Some(0.0));
+        assert_eq!(sum(&[busy.clone(), busy]), Some(2.0));
+        assert_eq!(sum(&[reader.clone(), buffered]), None, "the size of a page is unknown");
+        assert_eq!(sum(&[reader.clone(), reader]), None);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use ssdyno_figures::Keep;
 use ssdyno_prober::monotonic_ns;
@@ -16,12 +16,13 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
+use crate::clocks::{unix_less_monotonic_ns, unix_ns};
 use crate::current_run::{CurrentRun, Stage, Started};
 use crate::probes::Probes;
 use crate::protocol::{
     Begin, ClockReading, Collected, Done, FetchRows, Greeting, Hello, HostRecord, HostSnapshot,
-    OfProbe, OfRun, PROTOCOL, Prepare, Preparing, ProbeRecord, ProbeSample, ReadClock, RowsPart,
-    StartProbe, Watch, Worker, status_of,
+    NO_RUN, OfProbe, OfRun, PROTOCOL, Prepare, Preparing, ProbeRecord, ProbeSample, ReadClock,
+    RowsPart, StartProbe, Watch, Worker, status_of,
 };
 use crate::rows::KeptRows;
 
@@ -80,14 +81,6 @@ pub struct WorkerService {
 struct State {
     runs: u64,
     run: Option<CurrentRun>,
-}
-
-pub(crate) fn unix_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
-}
-
-pub(crate) fn unix_less_monotonic_ns() -> i128 {
-    i128::from(unix_ns()) - i128::from(monotonic_ns())
 }
 
 /// What this machine calls itself.
@@ -277,9 +270,6 @@ impl WorkerService {
         record
     }
 }
-
-/// The key of the failure of a worker that has no run of that number: its controller need not try again.
-pub(crate) const NO_RUN: &str = "run";
 
 fn no_run() -> Status {
     let message = "this worker does not have this run: the worker was restarted, or it ended the run because its controller was silent";

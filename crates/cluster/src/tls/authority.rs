@@ -94,6 +94,8 @@ impl Authority {
                 Authority::open(directory)?.ok_or_else(gone)?
             }
         };
+        // Another process may give the controller a new certificate at this moment, and revoke the old one.
+        let _alone = Authority::lock(directory)?;
         authority.renew_controller(directory)?;
         Ok(authority)
     }

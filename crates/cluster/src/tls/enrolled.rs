@@ -24,6 +24,16 @@ struct Line {
     ends_unix_s: i64,
 }
 
+impl Line {
+    fn of(text: &str) -> Result<Line, String> {
+        let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        match unhex_any(&line.serial) {
+            Some(_) => Ok(line),
+            None => Err(format!("`{}` is no serial number", line.serial)),
+        }
+    }
+}
+
 /// Whether a certificate counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CertificateState {
@@ -71,7 +81,7 @@ pub(super) fn record(directory: &Path, pem: &str, names: &[String]) -> Result<()
         ends_unix_s: read.validity().not_after.timestamp(),
     };
     let line = serde_json::to_string(&line).map_err(|error| bad(&error))?;
-    files::append(&list_of(directory), &format!("{line}\n"))
+    files::append(&list_of(directory), &line, |last| Line::of(last).is_ok())
 }
 
 fn read(directory: &Path) -> Result<Vec<Line>, Failure> {
@@ -79,13 +89,11 @@ fn read(directory: &Path) -> Result<Vec<Line>, Failure> {
     let text = files::read_list(&path)?.unwrap_or_default();
     // One damaged line stops the reading. Skipping it would hide a certificate that
     // is valid and could not be revoked by name.
-    let lines = text.lines().enumerate().map(|(index, line)| {
-        let line: Line = serde_json::from_str(line).map_err(|error| (index, error.to_string()))?;
-        match unhex_any(&line.serial) {
-            Some(_) => Ok(line),
-            None => Err((index, format!("`{}` is no serial number", line.serial))),
-        }
-    });
+    let (whole, last) = text.rsplit_once('\n').unwrap_or(("", &text));
+    // A last line without an end was cut off when it was written. Its certificate was not given away then.
+    let last = Some(last).filter(|last| Line::of(last).is_ok());
+    let lines = whole.lines().chain(last).enumerate();
+    let lines = lines.map(|(index, line)| Line::of(line).map_err(|why| (index, why)));
     lines.collect::<Result<_, _>>().map_err(|(index, why)| {
         let message =
             format!("{} is damaged: line {} is no worker: {why}", path.display(), index + 1);
@@ -217,4 +225,43 @@ fn past_failure(name: &str, newest: Option<&WorkerCertificate>) -> Failure {
     Failure::usage(format!("the certificate of `{name}` {why}"))
         .with_help("nothing is left to revoke: it is refused already")
         .with_key("name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::authority::{DAY, Purpose};
+    use super::*;
+
+    /// A full disk leaves half a line. The next certificate is on a line of its own, and all can be listed and revoked.
+    #[test]
+    fn half_a_line_does_not_damage_the_list() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path();
+        let authority = Authority::open_or_create(directory).unwrap();
+        let enrol = |name: &str| {
+            let names = [name.to_owned()];
+            let certificate = authority.issue(Purpose::Server, &names, DAY).unwrap();
+            record(directory, &certificate, &names).unwrap();
+        };
+        let names = || -> Vec<String> {
+            enrolled_workers(directory).unwrap().into_iter().flat_map(|one| one.names).collect()
+        };
+        enrol("a");
+        let path = list_of(directory);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{text}{}", &text[..text.len() / 2])).unwrap();
+        assert_eq!(names(), ["a"]);
+        enrol("b");
+        assert_eq!(names(), ["a", "b"]);
+        // A list that somebody edited may lack the end of its last line.
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.trim_end()).unwrap();
+        enrol("c");
+        assert_eq!(names(), ["a", "b", "c"]);
+        assert_eq!(revoke_worker(directory, "b").unwrap().len(), 1);
+        // A damaged line in the middle still stops the reading: its certificate may be valid.
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replacen('}', "", 1)).unwrap();
+        assert!(enrolled_workers(directory).unwrap_err().message.contains("line 1 is no worker"));
+    }
 }

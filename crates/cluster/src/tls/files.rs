@@ -1,9 +1,10 @@
 //! Files of an identity. Nobody but their owner may read those that hold keys.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ssdyno_session::{Failure, FailureKind};
 
@@ -24,9 +25,11 @@ pub(super) fn make_directory(directory: &Path) -> Result<(), Failure> {
 /// is there is kept, and `false` is given.
 pub(super) fn write(path: &Path, text: &str, replace: bool) -> Result<bool, Failure> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    // The temporary file lies in the same directory, because `rename` and
-    // `link` work only within one file system.
-    name.push(format!(".{}.new", std::process::id()));
+    // The temporary file lies in the same directory, because `rename` and `link` work only within one file system. Each
+    // call has its own: with one for each process a thread could rename the unfinished file of another.
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    name.push(format!(".{}.{call}.new", std::process::id()));
     let new = path.with_file_name(name);
     let written = (|| {
         // A process with the same number may have been killed here. Its file could have other
@@ -67,14 +70,29 @@ pub(super) fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Adds `text` at the end of `path`, for its owner alone.
-pub(super) fn append(path: &Path, text: &str) -> Result<(), Failure> {
+/// Adds `line`, without its end, at the end of `path`, for its owner alone. A last line without an end stays if it
+/// `is_whole`; otherwise a full disk or a loss of power cut it off, and it goes.
+pub(super) fn append(
+    path: &Path,
+    line: &str,
+    is_whole: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
     let appended = (|| {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-        // One call for the whole line: with `O_APPEND` two
-        // processes then cannot mix their lines.
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
+        // The lock ends with `file`. Another process would otherwise lose its line to `set_len`.
+        file.lock()?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let unfinished = &text[whole..];
+        let begin = if unfinished.is_empty() || !is_whole(unfinished) { "" } else { "\n" };
+        let length = if begin.is_empty() { whole } else { text.len() } as u64;
+        file.set_len(length)?;
+        let written =
+            file.write_all(format!("{begin}{line}\n").as_bytes()).and_then(|()| file.sync_all());
+        // The caller hears of the error and goes on without this line, so no part of it may stay.
+        written.inspect_err(|_| drop(file.set_len(length)))
     })();
     appended.map_err(|error| unwritable(path, &error))
 }
@@ -121,4 +139,29 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
             .with_key("identity"));
     }
     Ok(Some(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each thread writes its own temporary file: whole texts only, and no error.
+    #[test]
+    fn threads_do_not_share_a_temporary_file() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("a.pem");
+        std::thread::scope(|scope| {
+            for text in ["a".repeat(4096), "b".repeat(8192)] {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..40 {
+                        write(path, &text, true).unwrap();
+                        let found = std::fs::read_to_string(path).unwrap();
+                        assert!(matches!(found.len(), 4096 | 8192), "{}", found.len());
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1);
+    }
 }

@@ -17,7 +17,7 @@ use super::enrolled;
 use super::identity::{Identity, Role};
 use super::messages::{Answer, ENROLMENT, Question, receive, send};
 use super::pinned::{CONTROLLER_NAME, fingerprint};
-use super::revoked;
+use super::revoked::{self, Revocations};
 use super::session::{accept, server_config};
 use super::token::{Secret, Token};
 
@@ -88,6 +88,13 @@ struct Desk {
     config: Arc<ServerConfig>,
     options: Arc<InvitationOptions>,
     gate: Arc<Mutex<Gate>>,
+}
+
+/// What a worker gets.
+struct Enrolled {
+    certificate: String,
+    names: Vec<String>,
+    revoked: Option<String>,
 }
 
 /// Who has the secret gets through, once.
@@ -277,10 +284,9 @@ impl Desk {
         let mut stream = accept(Arc::clone(&self.config), tcp).await?;
         let question: Question = receive(&mut stream).await.map_err(|error| error.to_string())?;
         let (answer, done) = match self.decide(question) {
-            Ok((certificate, names)) => {
+            Ok(Enrolled { certificate, names, revoked }) => {
                 let authority = self.authority.pem.clone();
                 let worker = EnrolledWorker { peer, names: names.clone() };
-                let revoked = revoked::text(&self.directory).map_err(|failure| failure.message)?;
                 (Answer::Enrolled { certificate, authority, names, revoked }, Ok(worker))
             }
             Err(why) => (Answer::Refused(why.clone()), Err(why)),
@@ -299,8 +305,8 @@ impl Desk {
         }
     }
 
-    /// The certificate for who asks, and what it is for.
-    fn decide(&self, question: Question) -> Result<(String, Vec<String>), String> {
+    /// The certificate for who asks, what it is for, and the list of revoked certificates.
+    fn decide(&self, question: Question) -> Result<Enrolled, String> {
         // The gate is locked from the check to the mark. Two workers with the same token at the
         // same moment would otherwise both be enrolled.
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
@@ -315,6 +321,11 @@ impl Desk {
         // in the request are ignored, because the worker could ask for anything.
         let request = CertificateSigningRequestParams::from_pem(&question.request)
             .map_err(|error| format!("its request is bad: {error}"))?;
+        // A list that is damaged stops the enrolment before the token is spent. The worker could not check it, and would
+        // refuse every controller.
+        let told = |failure: Failure| failure.message;
+        Revocations::read(directory, &authority.certificate).map_err(told)?;
+        let revoked = revoked::text(directory).map_err(told)?;
         let lasts = DAY * options.worker_days;
         let signed = authority.sign(&request.public_key, Purpose::Server, &names, lasts);
         let certificate = signed.map_err(|failure| failure.message)?;
@@ -322,6 +333,6 @@ impl Desk {
         // missing from the list could never be revoked.
         enrolled::record(directory, &certificate, &names).map_err(|failure| failure.message)?;
         gate.used = true;
-        Ok((certificate, names))
+        Ok(Enrolled { certificate, names, revoked })
     }
 }

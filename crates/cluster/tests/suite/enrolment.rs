@@ -475,3 +475,19 @@ fn only_present_certificates_pass() {
     let failure = with_its_certificate(&place, tomorrow).unwrap_err();
     assert!(text(&failure).contains("clock"), "{failure:?}");
 }
+
+/// The worker hears why it is refused, and the invitation waits on.
+#[test]
+fn a_damaged_list_of_revoked_certificates_does_not_spend_the_token() {
+    let place = Place::new();
+    let (token, waiting) = invite(&place, options());
+    let list = place.controller().join("revoked.pem");
+    for damaged in [&[0xff; 8][..], b"no list"] {
+        std::fs::write(&list, damaged).unwrap();
+        let failure = enrol_worker(&token, &place.worker(), &[]).unwrap_err();
+        assert!(failure.message.contains("revoked.pem"), "{failure}");
+    }
+    std::fs::remove_file(&list).unwrap();
+    enrol_worker(&token, &place.worker(), &[]).unwrap();
+    waiting.join().unwrap().0.unwrap();
+}

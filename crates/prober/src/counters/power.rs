@@ -38,9 +38,22 @@ impl PowerSensors {
                 sensors.zones.push((name, zone));
             }
         }
-        for (place, monitor) in entries(&sources.sys.join("class/hwmon")) {
-            let name = first_line(monitor.join("name")).unwrap_or(place);
-            for (file, path) in entries(&monitor) {
+        let monitors = entries(&sources.sys.join("class/hwmon"));
+        let drivers: Vec<Option<String>> =
+            monitors.iter().map(|(_, monitor)| first_line(monitor.join("name"))).collect();
+        for ((place, monitor), driver) in monitors.iter().zip(&drivers) {
+            // Two graphics cards have monitors with the same name, that of their driver. The place makes the names
+            // unique. It depends on the order in which the drivers started, so a single card keeps the short name.
+            let name = match driver {
+                Some(driver)
+                    if drivers.iter().filter(|one| one.as_ref() == Some(driver)).count() > 1 =>
+                {
+                    format!("{driver} ({place})")
+                }
+                Some(driver) => driver.clone(),
+                None => place.clone(),
+            };
+            for (file, path) in entries(monitor) {
                 // A sensor has many files (`power1_cap`, `power1_label`, …). Only the
                 // input and the average are measurements.
                 let Some((power, "input" | "average")) = file.split_once('_') else { continue };

@@ -26,7 +26,7 @@ pub struct FileOrigin {
 
 /// Options of which the value is nobody else's business: names, addresses, passwords (mount.cifs(8), nfs(5)).
 #[cfg(target_os = "linux")]
-const LEFT_OUT: [&str; 16] = [
+const LEFT_OUT: [&str; 12] = [
     "user",
     "username",
     "pass",
@@ -36,11 +36,7 @@ const LEFT_OUT: [&str; 16] = [
     "credentials",
     "domain",
     "unc",
-    "addr",
     "ip",
-    "srcaddr",
-    "clientaddr",
-    "mountaddr",
     "secret",
     "name",
 ];
@@ -123,8 +119,13 @@ impl Mount {
 fn is_told(option: &str) -> bool {
     // A value with a slash is a path on the user's machine or server. Results are
     // published, so paths, names and passwords are left out.
-    let name = option.split('=').next().unwrap_or_default();
-    !option.is_empty() && !option.contains('/') && !LEFT_OUT.contains(&name)
+    let (name, value) = option.split_once('=').unwrap_or((option, ""));
+    // Addresses have many names: `addr` and `clientaddr` of NFS, `mon_addr` of Ceph. The value shows an address of an
+    // option that nobody listed.
+    let is_address = name.ends_with("addr")
+        || value.parse::<std::net::IpAddr>().is_ok()
+        || value.parse::<std::net::SocketAddr>().is_ok();
+    !option.is_empty() && !option.contains('/') && !LEFT_OUT.contains(&name) && !is_address
 }
 
 /// The extents of a file, as the kernel maps them (Documentation/filesystems/fiemap.rst). No privilege is needed.
@@ -286,6 +287,11 @@ mod tests {
         let mount = Mount::of(text, Path::new("/mnt/file")).unwrap();
         assert_eq!((mount.file_system.as_str(), mount.source.as_str()), ("ext4", "/dev/nvme0n1p1"));
         assert_eq!(mount.options, ["errors=remount-ro", "relatime", "rw"]);
+        let told = ["rw", "vers=4.2", "wsize=1048576", "acl"];
+        let addresses =
+            ["mon_addr=10.0.0.1:6789", "clientaddr=::1", "peer=[::1]:1", "host=10.0.0.1"];
+        let all = told.into_iter().chain(addresses).filter(|option| is_told(option));
+        assert_eq!(all.collect::<Vec<_>>(), told);
         assert_eq!(Mount::of("garbage\n", Path::new("/mnt/file")), None);
     }
 

@@ -194,6 +194,26 @@ fn sensors_of_hwmon_have_the_mean_of_both_ends() {
     assert_eq!(sample.power["power_meter power1"].watts, 40.0);
 }
 
+/// A driver has one monitor for each of its cards.
+#[test]
+fn two_cards_of_one_driver_are_two_sensors() {
+    let machine = Machine::new();
+    for (place, name, microwatts) in [
+        ("hwmon1", "amdgpu", "5000000"),
+        ("hwmon2", "amdgpu", "7000000"),
+        ("hwmon4", "psu", "9000000"),
+    ] {
+        machine.write(&format!("sys/class/hwmon/{place}/name"), format!("{name}\n"));
+        machine
+            .write(&format!("sys/class/hwmon/{place}/power1_average"), format!("{microwatts}\n"));
+    }
+    let sample = machine.sample(|_| ());
+    let watts: Vec<_> = sample.power.iter().map(|(name, one)| (name.as_str(), one.watts)).collect();
+    let expected =
+        [("amdgpu (hwmon1) power1", 5.0), ("amdgpu (hwmon2) power1", 7.0), ("psu power1", 9.0)];
+    assert_eq!(watts, expected);
+}
+
 #[test]
 fn disks_that_nobody_asked_for_are_forgotten() {
     let machine = Machine::new();
