@@ -70,29 +70,22 @@ pub(super) fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Adds `line`, without its end, at the end of `path`, for its owner alone. A last line without an end stays if it
-/// `is_whole`; otherwise a full disk or a loss of power cut it off, and it goes.
-pub(super) fn append(
-    path: &Path,
-    line: &str,
-    is_whole: impl Fn(&str) -> bool,
-) -> Result<(), Failure> {
+/// Adds `line`, without its end, at the end of `path`, for its owner alone. After an error nothing of it is there.
+pub(super) fn append(path: &Path, line: &str) -> Result<(), Failure> {
     let appended = (|| {
         let mut options = OpenOptions::new();
         let mut file = options.read(true).append(true).create(true).mode(0o600).open(path)?;
         // The lock ends with `file`. Another process would otherwise lose its line to `set_len`.
         file.lock()?;
-        let mut text = String::new();
-        file.read_to_string(&mut text)?;
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        let unfinished = &text[whole..];
-        let begin = if unfinished.is_empty() || !is_whole(unfinished) { "" } else { "\n" };
-        let length = if begin.is_empty() { whole } else { text.len() } as u64;
-        file.set_len(length)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        // A loss of power may have left half a line. The new one is not glued to it: only one line is damaged then, and its
+        // certificate was never given away.
+        let begin = if text.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
         let written =
             file.write_all(format!("{begin}{line}\n").as_bytes()).and_then(|()| file.sync_all());
-        // The caller hears of the error and goes on without this line, so no part of it may stay.
-        written.inspect_err(|_| drop(file.set_len(length)))
+        // On a full disk the first part of the line may have been written.
+        written.inspect_err(|_| drop(file.set_len(text.len() as u64)))
     })();
     appended.map_err(|error| unwritable(path, &error))
 }
