@@ -132,7 +132,7 @@ impl Setting {
 
 impl Setting {
     /// Takes the value as people write it in a shell, where the key takes no such value as it is: `1e6` and `40k` for a whole
-    /// number, `7%` for a share, `FIFO` for `fifo`.
+    /// number, `7%` for a share, `FIFO` for `fifo`, `8192` for a size of so many bytes.
     fn understand(&mut self) {
         let key = self.local_key();
         let entries = self.file().entries.iter().filter(|entry| entry.key == key);
@@ -155,6 +155,10 @@ fn understood(value: &Value, entry: &KeyEntry) -> Option<Value> {
     };
     let text = match value {
         Value::Float(given) if is_whole => return number(*given),
+        // fio takes `bs=8192`, and a number in the place of a size can mean nothing but bytes.
+        Value::Integer(given @ 0..) if entry.form.starts_with("a size") => {
+            return Some(Value::String(format!("{given}B")));
+        }
         Value::String(text) if !entry.words.iter().any(|word| word.word == *text) => text,
         _ => return None,
     };
@@ -313,6 +317,10 @@ mod tests {
             ("workload.arrivals.rate=50%", Value::String("50%".to_owned())),
             ("flash.endurance_spread=10%", Value::Float(0.1)),
             ("flash.page_size=4k", Value::String("4k".to_owned())),
+            ("workload.block_size=8192", Value::String("8192B".to_owned())),
+            ("workload.block_size=-1", Value::Integer(-1)),
+            // A time without its unit could be seconds or milliseconds.
+            ("flash.read_time=25", Value::Integer(25)),
             ("flash.read_time=25us", Value::String("25us".to_owned())),
             ("workload.buffer.compress=50%", Value::String("50%".to_owned())),
         ];
