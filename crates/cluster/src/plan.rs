@@ -38,7 +38,7 @@ pub struct ClusterPlan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RateArrivals {
-    /// Exponential gaps. The gaps of several clients together are exponential, too.
+    /// Exponential gaps. The merged arrivals of several clients also have exponential gaps.
     #[default]
     Poisson,
     /// Equal gaps on each client.

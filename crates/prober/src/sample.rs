@@ -169,7 +169,7 @@ figures! {
         writes_per_second: "per_second",
         /// Bytes written per second.
         write_bytes_per_second: "bytes_per_second",
-        /// Total time of writes per second: the mean number of writes in flight.
+        /// Sum of the write times, divided by the length of the interval: the mean number of writes in flight.
         write_seconds_per_second: "seconds_per_second",
         /// Requests in flight at the end of the interval.
         requests_in_flight: "",

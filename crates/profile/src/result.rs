@@ -57,7 +57,7 @@ pub struct ProfileResult {
     pub verdict: Verdict,
     /// Breakpoints of the curve of each test; empty with methods other than `adaptive`.
     pub breakpoints: BTreeMap<ProfileTest, Vec<Breakpoint>>,
-    /// Fit of the curve of each test to its sizes; empty with methods other than `adaptive`.
+    /// For each test, how well the fitted curve matches the measured sizes; empty unless the method is `adaptive`.
     pub lack_of_fit: BTreeMap<ProfileTest, LackOfFit>,
     /// Difference between repetitions of the same test: the median over tests and sizes of the standard deviation
     /// divided by the mean; `null` without repetitions.

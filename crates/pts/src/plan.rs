@@ -201,7 +201,7 @@ impl PtsPlan {
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
             return refuse(
                 "the amount of preconditioning is out of range",
-                "write 0 to 100 times the capacity, such as 2",
+                "set it to 0 to 100 times the capacity, such as 2",
             );
         }
         if (self.rounds_max as usize) < WINDOW_ROUNDS {

@@ -264,7 +264,7 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
                 .collect()
         }
         Some(Steps::Factor(_)) if low <= 0.0 => {
-            return Err(format!("`{key}`: a range with a factor begins above 0"));
+            return Err(format!("`{key}`: a range with a factor must begin above 0"));
         }
         Some(Steps::Factor(factor)) => {
             // The logarithm of an exact power can be slightly too small. The tolerance lets

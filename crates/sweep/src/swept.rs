@@ -151,7 +151,7 @@ mod tests {
             ("depth=4..4", "below the second"),
             ("depth=8..1", "below the second"),
             ("rate=2M..1k", "below the second"),
-            ("depth=0..8", "begins above 0"),
+            ("depth=0..8", "must begin above 0"),
             ("depth=4", "two values"),
             ("depth=one,two", "no number"),
             ("workload.address=true,false", "no number"),

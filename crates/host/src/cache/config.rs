@@ -30,7 +30,7 @@ pub struct CacheConfig {
     /// Maximum number of write-back commands at the device.
     #[serde(default = "write_depth")]
     pub write_depth: u32,
-    /// Share of dirty pages at which write-back begins by itself, 0 to 1.
+    /// Background write-back begins when this share of the page cache is dirty, 0 to 1.
     #[serde(default = "background")]
     pub dirty_background: f64,
     /// Maximum share of dirty pages; beyond it writers wait.

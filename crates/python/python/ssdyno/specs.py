@@ -1587,7 +1587,7 @@ class CacheConfig:
     #: Maximum number of write-back commands at the device.
     #: Default: 32.
     write_depth: int | None = None
-    #: Share of dirty pages at which write-back begins by itself, 0 to 1.
+    #: Background write-back begins when this share of the page cache is dirty, 0 to 1.
     #: Default: 0.1.
     dirty_background: float | None = None
     #: Maximum share of dirty pages; beyond it writers wait.
@@ -1928,7 +1928,7 @@ Scheduler = Literal["fcfs", "sstf", "sptf", "elevator"]
 #: How requests are generated.
 WorkloadKind = Literal["mix", "disksim-synthetic"]
 
-#: The process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
+#: Arrival process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
 #: is the number of requests; drawn gaps begin with a gap.
 ArrivalKind = Literal["poisson", "uniform", "fixed", "bursts"]
 

@@ -154,7 +154,7 @@ pub struct Arrivals {
     pub interval: Option<Span>,
 }
 
-/// The process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
+/// Arrival process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
 /// is the number of requests; drawn gaps begin with a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

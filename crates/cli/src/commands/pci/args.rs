@@ -17,7 +17,7 @@ pub(crate) struct PciArgs {
     /// How the simulated device is connected [default: root-port].
     #[arg(long, value_name = "MACHINE", help_heading = "Simulated machines")]
     pub(crate) machine: Option<MachineArg>,
-    /// What the simulated firmware did before [default: full].
+    /// How much the simulated firmware configured before the scan [default: full].
     #[arg(long, value_name = "FIRMWARE", help_heading = "Simulated machines")]
     pub(crate) firmware: Option<FirmwareArg>,
 }
@@ -38,10 +38,10 @@ pub(crate) enum MachineArg {
 /// See [`ssdyno_pci::topology::Firmware`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum FirmwareArg {
-    /// It set up everything.
+    /// The firmware configured every device.
     Full,
-    /// It does not know the device, and left it alone.
+    /// The firmware configured every device except the target, which it does not know.
     OverlooksDevice,
-    /// It did nothing.
+    /// The firmware configured nothing.
     None,
 }
