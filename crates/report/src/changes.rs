@@ -104,7 +104,9 @@ pub(crate) fn obstacles(
     if is_real(first) != is_real(second) {
         why.push("one target is real, the other is simulated".to_owned());
     }
-    let other_cache = first.page_cache != second.page_cache && is_real(first) == is_real(second);
+    // A target without a file, such as `null:`, says nothing of the page cache and goes through none.
+    let [one, other] = [first, second].map(|run| run.page_cache == Some(true));
+    let other_cache = one != other && is_real(first) == is_real(second);
     if other_cache && !asked.explain("page cache") {
         why.push("one run went through the page cache, the other did not".to_owned());
     }
@@ -314,6 +316,9 @@ mod tests {
         let buffered = RunResult { page_cache: Some(true), ..real.clone() };
         assert!(obstacles(&a, &real)[0].contains("simulated"));
         assert!(obstacles(&buffered, &real)[0].contains("page cache"));
+        let no_file = RunResult { page_cache: None, ..real.clone() };
+        assert_eq!(obstacles(&no_file, &real), [""; 0]);
+        assert!(obstacles(&no_file, &buffered)[0].contains("page cache"));
         // Results of old programs have no spec.
         let [old, older] =
             ["x", "y"].map(|name| RunResult { spec: None, workload: name.into(), ..a.clone() });
