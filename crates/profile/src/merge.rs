@@ -355,23 +355,11 @@ mod tests {
     use crate::measure::Measurement;
     use crate::method::Method;
     use crate::plan::ProfilePlan;
-    use crate::sizes::default_sizes;
+    use crate::plan::tests::plan;
 
     /// A profile of one size whose sequential and random reads took 1 us and 2 us, with this number of repetitions.
     fn profile(repetitions: u32, factor: f64) -> ProfileResult {
-        let plan = ProfilePlan {
-            target: "sim:x".into(),
-            method: Method::Full { error: 0.1 },
-            ops: vec![ProfileOp::Read],
-            sizes: default_sizes(),
-            span: None,
-            depth: 1,
-            more_depths: Vec::new(),
-            solution: None,
-            time: None,
-            threshold: None,
-            seed: 1,
-        };
+        let plan = ProfilePlan { method: Method::Full { error: 0.1 }, ..plan() };
         let point = |time: f64| CurvePoint {
             size_bytes: 8192,
             access_time_ns: time * factor,

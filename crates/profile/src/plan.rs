@@ -336,13 +336,14 @@ impl ProfilePlan {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::sizes::default_sizes;
 
     const FACTS: TargetFacts = TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
 
-    fn plan() -> ProfilePlan {
+    /// Reads of all default sizes of `sim:x`.
+    pub(crate) fn plan() -> ProfilePlan {
         ProfilePlan {
             target: "sim:x".into(),
             method: Method::Serra { points: 2, repeat: 1 },

@@ -266,26 +266,9 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// splitmix64, seeded.
-    struct Draw(u64);
+    use crate::draw::Draw;
 
     impl Draw {
-        /// Uniform in (0, 1].
-        fn uniform(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            (((z ^ (z >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64
-        }
-
-        /// Normal, by Box and Muller.
-        fn normal(&mut self) -> f64 {
-            let radius = (-2.0 * self.uniform().ln()).sqrt();
-            radius * (std::f64::consts::TAU * self.uniform()).cos()
-        }
-
         /// Stationary, mean 100, correlation `rho` of neighbours.
         fn correlated(&mut self, rho: f64, spread: f64, n: usize) -> Vec<f64> {
             let mut value = self.normal();

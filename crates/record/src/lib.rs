@@ -23,6 +23,8 @@ mod batches;
 mod buckets;
 mod confidence;
 mod csv_rows;
+#[cfg(test)]
+mod draw;
 mod drift;
 mod few;
 mod hopeless;

@@ -120,19 +120,7 @@ fn or_raise(limit: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Draw(u64);
-
-    impl Draw {
-        fn exponential(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            let uniform = (((z ^ (z >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-            -uniform.ln()
-        }
-    }
+    use crate::draw::Draw;
 
     /// A queue with one server (Lindley's recursion) that serves 1 request per second and is offered `load`; `busy`
     /// arrivals at the start are served ten times as fast (a buffer).

@@ -190,23 +190,10 @@ mod tests {
 
     use super::*;
     use crate::confidence;
+    use crate::draw::Draw;
     use crate::slices::{Part, View};
 
     const SECONDS: f64 = 4.0;
-
-    /// splitmix64.
-    struct Draw(u64);
-
-    impl Draw {
-        fn exponential(&mut self) -> f64 {
-            self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-            let uniform = (((z ^ (z >> 31)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-            -uniform.ln()
-        }
-    }
 
     /// A job with completions of `bytes` at `moments` in seconds.
     fn job(bytes: u64, moments: impl Iterator<Item = f64>) -> (Batches, f64) {
