@@ -40,7 +40,7 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
         return None;
     }
     let taken = format!(
-        "other programs took {:.0} % of this machine's processors meanwhile: the figures are of both",
+        "other programs took {:.0} % of this machine's processors during the run: the figures describe both loads",
         100.0 * others.share
     );
     // The kernel takes the CPU of a job that spins away for whole time slices; a job that sleeps is woken before others.
@@ -174,7 +174,8 @@ mod tests {
         assert_eq!(crowded(true, Others { share: 0.1, ..busy }), None);
         let mut result = run(5_000);
         result.warnings.push(spinning);
-        let told = "no, because other programs took 50 % of this machine's processors meanwhile";
+        let told =
+            "no, because other programs took 50 % of this machine's processors during the run";
         assert_eq!(text(&result, Some(busy)), told);
     }
 
@@ -182,7 +183,7 @@ mod tests {
     fn warnings_and_own_cost_are_reasons() {
         let mut result = run(999);
         result.page_cache = Some(true);
-        let others = "other programs took 50 % of this machine's processors meanwhile: more";
+        let others = "other programs took 50 % of this machine's processors during the run: more";
         result.warnings = vec![
             Warning::new(WarningKind::Memory, "buffered"),
             Warning::new(WarningKind::Machine, others),
@@ -195,7 +196,7 @@ mod tests {
             [
                 "the run has 999 requests, and p99 needs 1000",
                 "requests went through the page cache",
-                "other programs took 50 % of this machine's processors meanwhile",
+                "other programs took 50 % of this machine's processors during the run",
                 "the tool itself takes 20.00 µs of 100.0 µs",
             ]
         );
