@@ -1,4 +1,4 @@
-//! What went wrong in a simulated run, mostly injected, and what was done about it (S4-48).
+//! The faults of a simulated run, mostly injected, and the recovery from them (S4-48).
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub struct DriverRecovery {
 }
 
 impl DriverRecovery {
-    /// What it did, in words; empty if nothing.
+    /// Its faults, in words; empty if there are none.
     pub fn words(&self) -> Vec<String> {
         let mut what = Vec::new();
         push_counted(
@@ -93,7 +93,7 @@ impl DriverRecovery {
 }
 
 impl FaultsResult {
-    /// What the driver did, in words; none if nothing.
+    /// The driver's actions, in words; empty if there are none.
     pub fn driver_did(&self) -> Option<String> {
         let what = self.driver.words();
         (!what.is_empty()).then(|| what.join(", "))

@@ -4,7 +4,7 @@
 //! `result.json` is [`RunResult`]; that of `compare --json` is [`Comparison`]; that of a run that goes on is
 //! [`RunProgress`], with a [`LiveSnapshot`]. `record` makes them, `report` shows them.
 //!
-//! Beside the shapes stand what a reader does with them:
+//! Besides the types, the crate contains the operations of a reader on them:
 //! - [`Histogram`], because a [`LiveSnapshot`] has one: two snapshots are subtracted from each other, and the
 //!   percentiles of the difference are its. It is the only histogram that is serialised in a shape; the sparse one of
 //!   series and slices travels inside a recording alone, and is in `record`.

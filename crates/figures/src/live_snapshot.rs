@@ -1,4 +1,4 @@
-//! What a run has recorded so far, for who watches it.
+//! A snapshot of a run for a viewer: the figures recorded so far.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -212,9 +212,8 @@ impl Moved {
 }
 
 impl DeviceCheck {
-    /// Compares what `name` counted with what the run asked for, of which `failed` requests more ended in
-    /// an error. `whole`: the target is that very device, and not a file on it; `direct`: nothing is
-    /// cached on the way.
+    /// Compares the counters of `name` with the requests of the run; `failed` more requests ended in an error. `whole`:
+    /// the target is that very device, and not a file on it; `direct`: nothing is cached on the way.
     pub fn new(
         name: &str,
         (whole, direct): (bool, bool),

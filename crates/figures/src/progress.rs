@@ -58,7 +58,7 @@ pub struct RunProgress {
     pub glance: Option<Arc<LiveSnapshot>>,
 }
 
-/// What several viewers share, as what it is.
+/// A progress report that several viewers share.
 mod shared {
     use std::sync::Arc;
 
@@ -91,8 +91,8 @@ impl RunProgress {
 pub enum KeepGoing {
     /// Go on.
     Continue,
-    /// Go on, and tell what is recorded so far when it can be told: with the next report or the
-    /// one after. It costs some microseconds.
+    /// Continue, and report the figures so far when possible: with the next report or the one
+    /// after. It costs some microseconds.
     LiveSnapshot,
     /// Issue nothing more, wait for what is in flight, and end as a partial run.
     Stop,
@@ -109,8 +109,8 @@ pub enum RunStart {
     Never,
 }
 
-/// Who says when a run begins, hears how far it is, and may stop it. A closure that takes a [`RunProgress`] is one
-/// that lets the run begin at once.
+/// Starts a run, receives its progress, and may stop it. A closure that takes a [`RunProgress`] is one that lets the
+/// run begin at once.
 pub trait Supervisor {
     /// Everything is ready for the first request. Called once; it may wait until it is known when to begin.
     fn ready(&mut self) -> RunStart {

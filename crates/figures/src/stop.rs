@@ -48,7 +48,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// What decided. Who told a run to stop explains more than what follows from that.
+    /// What decided. The cause that stopped the run explains more than its consequences.
     pub fn reason(&self) -> StopReason {
         match () {
             () if self.interrupted => StopReason::Interrupted,

@@ -1,4 +1,4 @@
-//! What a reader must know before the figures: that they do not mean what they seem to.
+//! Warnings that a reader must see before the figures: reasons why the figures may mislead.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -22,8 +22,8 @@ use crate::verdict::{Level, Trend};
 /// Pairs of long tests between two looks at the model.
 const LONG_BATCH: usize = 2;
 
-/// Relative standard deviation of an estimate at least. However alike slices are, they are no whole test: with SSDs, whose
-/// slices differ by less than 0.1 %, whole tests took up to 0.5 % more or less.
+/// Relative standard deviation of an estimate at least. Even very similar slices differ from whole tests: with SSDs
+/// whose slices differ by less than 0.1 %, whole tests took up to 0.5 % more or less.
 const SLICE_DEVIATION_MIN: f64 = 0.002;
 
 /// Slices of each size of the first pass.
@@ -86,7 +86,7 @@ struct Course {
     trend: Trend,
 }
 
-/// What the measurements say about a test.
+/// The conclusions from the measurements of a test.
 struct Learned {
     model: Apart,
     predictions: BTreeMap<u64, Prediction>,
@@ -380,9 +380,9 @@ impl Adaptive {
         }
     }
 
-    /// Two slices of each size; of writes those that looked for the end of a burst are the first ones. The second ones of
-    /// the larger sizes come last: with a slow device the time may end before them, and the noise of the smaller ones, which
-    /// is larger, must be known then.
+    /// Two slices of each size; for writes, the slices that searched for the end of a burst come first. The second ones
+    /// of the larger sizes come last: with a slow device the time may end before them, and the noise of the smaller
+    /// ones, which is larger, must be known then.
     fn first_pass(&mut self) -> Vec<Cell> {
         let larger = self.first[self.first.len() / 2];
         let mut passes = [Vec::new(), Vec::new()];

@@ -1,4 +1,4 @@
-//! Sizes of which the curve says nothing.
+//! Sizes that the curve does not describe.
 //!
 //! An array of two disks with stripes of 1 MiB reads 1 MiB at random in 20 % more time than its neighbours: a request that
 //! is aligned to its own size stays on one disk, and all others are split. Such a size bends no curve. It is known from its
@@ -87,8 +87,8 @@ fn loneliest(model: &Model) -> Option<usize> {
     (1..points.len().saturating_sub(1)).max_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// Whether `one`, which was at place `at`, is too far from what the others say about it to be chance, and its neighbours
-/// are not.
+/// Whether `one`, which was at place `at`, is too far from the prediction of the others for chance, while its
+/// neighbours are not.
 fn is_apart(one: SizeMean, at: usize, others: &Model) -> bool {
     let points = others.points();
     let around = [Some(&one), points.get(at.wrapping_sub(1)), points.get(at)];

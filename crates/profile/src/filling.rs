@@ -1,9 +1,9 @@
 //! How much a test of writes must write before a slice counts.
 //!
-//! A write cache absorbs the first writes of a slice. How many depends on the size of a request: a cache has room for so
-//! many bytes or so many extents, and the medium empties it meanwhile. So the first slice of some sizes of the
-//! first pass becomes longer until it shows the end of the burst, from the largest size down. What the large sizes show says
-//! how far to look with the others.
+//! A write cache absorbs the first writes of a slice. How many depends on the size of a request: a cache has room for
+//! so many bytes or so many extents, and the medium empties it meanwhile. So the first slice of some sizes of the first
+//! pass becomes longer until it shows the end of the burst, from the largest size down. The large sizes show how long
+//! the search with the other sizes must be.
 
 use std::collections::{BTreeMap, VecDeque};
 

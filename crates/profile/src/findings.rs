@@ -1,4 +1,4 @@
-//! What a profile says besides its ratios.
+//! The findings of a profile besides its ratios.
 
 use std::collections::BTreeMap;
 

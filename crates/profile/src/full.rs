@@ -13,9 +13,8 @@ pub const REPETITIONS_MIN: usize = 6;
 /// needs more is named in a note.
 pub const REPETITIONS_MAX: usize = 200;
 
-/// Every test with every size, until the 90 % interval of Student's t around its mean is within the error. All
-/// tests are gone through again and again, those that are known left out, so that one that is stopped has all of
-/// them.
+/// Every test with every size, until the 90 % interval of Student's t around its mean is within the error. All tests
+/// are repeated in rounds, without those that are known, so that a stopped profile contains all of them.
 ///
 /// The rule is that of the paper. It stops at the first interval that is narrow enough, and an interval that is narrow by
 /// chance stops it too early: with a standard deviation of 20 to 30 % of the mean, and an error of 10 %, the final
@@ -197,7 +196,7 @@ mod tests {
         assert_eq!(all.all().len(), 4 * REPETITIONS_MAX);
         assert!(full.notes(&all)[0].starts_with("4 tests"), "{:?}", full.notes(&all));
     }
-    /// What the note says: normal noise of 25 % of the mean, `error` 10 %, 1000 tests (seed 21). The share has a standard
+    /// Checks the note: normal noise of 25 % of the mean, `error` 10 %, 1000 tests (seed 21). The share has a standard
     /// error of 0.0106; it was simulated as 0.87. The rule of six repetitions alone would cover 0.9.
     #[test]
     fn the_first_narrow_interval_covers_less() {

@@ -165,7 +165,7 @@ impl Lane {
         if self.ended.is_some() { 0 } else { self.strategy.tests_left(&self.measurements) }
     }
 
-    /// The next test; sets `ended` where there is none.
+    /// The next test; sets `ended` if there is none.
     pub(crate) fn step(&mut self, shared: &mut Shared<'_>) -> Result<(), ProfileError> {
         // The number is read before `next`, which counts the coming test as begun. The share of
         // the time must include that test.

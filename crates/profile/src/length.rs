@@ -5,8 +5,8 @@ use crate::measure::{Measurement, Measurements};
 use crate::strategy::Slice;
 
 /// Requests of the first slice and its bytes at most, and bounds of the others: fewer are mostly the way to the first
-/// record, more hide drift. With 256 at most a slice of a fast drive took less than the start of a load on a real target
-/// (some 15 ms), and 3 minutes held too few of them: half widths of 6 % on a file where 1024 gave 5 %.
+/// record, more hide drift. With at most 256, a slice of a fast drive took less time than the start of a load on a real
+/// target (some 15 ms), and 3 minutes contained too few slices: half widths were 6 % on a file where 1024 gave 5 %.
 const REQUESTS_FIRST: u64 = 64;
 const BYTES_FIRST: u64 = 16 << 20;
 const REQUESTS_MIN: u64 = 8;
@@ -21,8 +21,8 @@ const SLICE_SECONDS_MAX: f64 = 1.0;
 /// lie in one or two stretches of that, and two slices of an array of disks differed by a factor of six.
 const SEQUENTIAL_MAX: u64 = 8192;
 
-/// Requests of a sequential slice divided by those of its lead. With an eighth two disks with stripes came out 2 % too
-/// slow: their heads need some revolutions until one reads while the other one's data are on the way.
+/// Requests of a sequential slice divided by those of its lead. With an eighth, two disks with stripes came out 2 % too
+/// slow: their heads need some revolutions until one disk reads while the data of the other are on the way.
 const SEQUENTIAL_LEAD: u64 = 2;
 
 /// Device time that a long test of writes aims at (`history.rs`): what a slow flash drive needs for the usual span.

@@ -80,7 +80,8 @@ pub(crate) fn ended(
     }
 }
 
-/// The target of a profile whose loads are not the tests of the paper, and what they took.
+/// The target of a profile whose loads differ from the tests of the paper, and the times of these
+/// loads.
 pub(crate) struct Loads<'a> {
     pub(crate) plan: &'a ProfilePlan,
     target: &'a mut KeptTarget,

@@ -129,8 +129,9 @@ pub struct Burst {
 }
 
 impl Measurement {
-    /// Elapsed time divided by requests: the paper's access time per request. For a slice it is what a test of the
-    /// whole span takes: the sustained rate, less what a write cache absorbs once. A whole test has its burst in it.
+    /// Elapsed time divided by requests: the paper's access time per request. For a slice it is the time of a test of
+    /// the whole span: the sustained rate, less the bytes that a write cache absorbs once. A whole test has its burst
+    /// in it.
     pub fn access_time_ns(&self) -> f64 {
         // A cache absorbs this share once, and the whole test is shorter by it. The sustained
         // rate alone would make the test of the whole span too slow.

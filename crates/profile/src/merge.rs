@@ -165,7 +165,7 @@ fn notes(profiles: &[ProfileResult]) -> String {
 }
 
 /// Whether two profiles have the same measurements, which count once. A capacity has figures in their place. The seed
-/// does not tell: two profiles of a real device usually have the same one.
+/// does not identify a profile: two profiles of a real device usually have the same seed.
 fn is_copy(one: &ProfileResult, other: &ProfileResult) -> bool {
     one.measurements == other.measurements && one.capacity == other.capacity
 }

@@ -1,10 +1,10 @@
 //! A figure of several profiles made one.
 //!
-//! The figure is the mean of those of the profiles on a logarithmic scale, with weights from their numbers of repetitions.
-//! A variance that follows from few repetitions is no weight: the profile whose repetitions agree by chance would count
-//! for nearly all, and the interval would shrink with it (P. Meier, Variance of a weighted mean, Biometrics 9, 1953).
-//! The variance of the mean is that of the weighted sum, and the interval is Student's t with the degrees of freedom of
-//! B. L. Welch (Biometrika 34, 1947): profiles may differ in their variances.
+//! The figure is the mean of those of the profiles on a logarithmic scale, with weights from their numbers of
+//! repetitions. A variance from few repetitions is not a weight: a profile whose repetitions agree by chance would
+//! dominate, and the interval would shrink with it (P. Meier, Variance of a weighted mean, Biometrics 9, 1953). The
+//! variance of the mean is that of the weighted sum, and the interval is Student's t with the degrees of freedom of B.
+//! L. Welch (Biometrika 34, 1947): profiles may differ in their variances.
 
 use crate::estimate::{Estimate, Variances, estimate_of, student};
 

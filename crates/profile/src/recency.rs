@@ -21,7 +21,7 @@ pub(crate) const PLACES: u64 = 16;
 pub(crate) struct Recency {
     span: u64,
     part: u64,
-    /// Bytes accessed so far, and what they were when each part was accessed last.
+    /// Bytes accessed so far, and their number at the last access to each part.
     now: u64,
     last: Vec<Option<u64>>,
 }

@@ -249,8 +249,8 @@ pub struct Advice {
     pub sizes_bytes: Vec<u64>,
 }
 
-/// The ratios of the sizes that both curves have: the access time of `random` divided by that of `sequential`,
-/// which is the throughput of sequential requests divided by that of random ones, because both have the same size.
+/// The ratios for the sizes in both curves: the access time of `random` divided by that of `sequential`. This equals
+/// the throughput of sequential requests divided by that of random requests, because both have the same size.
 pub fn ratios(sequential: &[CurvePoint], random: &[CurvePoint]) -> Vec<Ratio> {
     let of = |first: &CurvePoint| {
         let at = random.binary_search_by_key(&first.size_bytes, |point| point.size_bytes).ok()?;

@@ -8,8 +8,8 @@ use crate::sizes::Sizes;
 use crate::stopped::StoppedBecause;
 use crate::strategy::{NextTest, Strategy};
 
-/// Sizes are drawn from each interval, every test is done with each, and a line through them gives the others.
-/// With several repetitions all sizes are gone through again, so that one that is stopped has all of them.
+/// Sizes are drawn from each interval, every test is done with each, and a line through them gives the others. With
+/// several repetitions, each round covers all sizes, so that a stopped profile contains all of them.
 #[derive(Clone, Debug)]
 pub struct Serra {
     sizes: Sizes,

@@ -1,4 +1,4 @@
-//! What a result says of how it was measured, so that another session can go on with it.
+//! The description in a result of how it was measured, so that another session can continue it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

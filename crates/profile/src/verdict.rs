@@ -1,4 +1,4 @@
-//! Drift of slices, and what it says about the device.
+//! Drift of slices, and its meaning for the device.
 
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{seconds, significant};
@@ -11,13 +11,13 @@ use crate::model::f_tail;
 /// Slices below which nothing is said.
 const REFERENCES_MIN: usize = 6;
 
-/// Probability of a drift that is none, over all places where a level may change.
+/// Probability of a false drift, over all places where a level may change.
 const FALSE_DRIFT: f64 = 0.001;
 
 /// Changes below this share of the access time are not worth a verdict.
 const CHANGE_MIN: f64 = 0.05;
 
-/// What the access times of a test did over time, divided by those that its curve has.
+/// The change of the access times of a test over time, divided by those of its curve.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Trend {
     points: usize,

@@ -57,7 +57,7 @@ struct Sent {
 impl TryFrom<Sent> for Batches {
     type Error = &'static str;
 
-    /// What comes over a network may be anything: batches of nothing would be filled without end.
+    /// Data from a network may be anything: empty batches would be filled forever.
     fn try_from(sent: Sent) -> Result<Batches, &'static str> {
         let Sent { size, left, open, done, groups, unseen } = sent;
         let is_amount = |amount: f64| amount.is_finite() && amount >= 0.0;
@@ -138,8 +138,8 @@ impl Batches {
         self.left = self.size;
     }
 
-    /// Doubles the size of a batch. What is left over of an odd number of them is dropped with
-    /// the open one: batches are for intervals, not for sums.
+    /// Doubles the size of a batch. An odd batch at the end is dropped together with the open
+    /// batch: batches serve intervals, not sums.
     fn halve(&mut self) {
         self.size *= 2;
         self.done = self.done.chunks_exact(2).map(join).collect();

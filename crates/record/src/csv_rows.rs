@@ -23,7 +23,7 @@ const LATE_MOST: usize = 1 << 14;
 /// beforehand and do not count for that: a single request that is as long as the run would keep all rows in memory.
 ///
 /// # Errors
-/// Those of the file, and of reading rows that are in one.
+/// Errors of the file, and of reading rows from a file.
 pub fn write(rows: &Rows, file: File) -> io::Result<()> {
     write_with(rows, file, LATE_MOST).map(|_| ())
 }

@@ -14,8 +14,8 @@ use crate::statistics::{
 };
 
 /// Stretches of a run that are compared.
-// As many as the groups of intervals: the correlation of neighbours that a note tells is then
-// the one that has made the intervals wide.
+// As many groups as intervals use, so that a note gives the correlation of neighbours that made the
+// intervals wide.
 const GROUPS: usize = 32;
 /// Stretches that must each be above (or below) the one before.
 const EIGHTHS: usize = 8;
@@ -41,11 +41,11 @@ const FREEDOM_LEAST: f64 = 3.0;
 pub(crate) struct Findings {
     pub(crate) warnings: Vec<Warning>,
     pub(crate) notes: Vec<String>,
-    /// Length of the warm-up that a warning tells of; 0 where none does.
+    /// Length of the warm-up in the warning; 0 without a warning.
     pub(crate) warm_up_seconds: f64,
 }
 
-/// What is to be said of the latencies of a run whose recorded window began at `start`.
+/// The notes about the latencies of a run whose recorded window began at `start`.
 pub(crate) fn findings(batches: &Batches, start: Time) -> Findings {
     let start = start.as_s_f64();
     let ends: Vec<f64> = batches.ends_seconds().into_iter().map(|end| end - start).collect();
@@ -105,8 +105,8 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     found
 }
 
-/// The rate of the batches from `cut` on, with its interval: that of the whole run leaves the warm-up out of its spread, and
-/// so covers neither the run nor this.
+/// The rate of the batches from `cut` on, with its interval. The interval of the whole run excludes the warm-up from
+/// its spread, so it covers neither this rate nor that of the run.
 fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
     let rest = ends.get(cut - 1..).filter(|rest| rest.len() > 1)?;
     let counts = &counts[cut..];
@@ -206,8 +206,8 @@ fn differs(front: &[f64], rest: &[f64]) -> bool {
     noise.exceeded(mean(front) - level, WARM_UP_MARGIN * error)
 }
 
-/// True if the best cut lies so late that what follows is no steady state, and the halves, and what is
-/// before and behind it, differ by more than noise.
+/// True if the best cut is so late that the rest is not a steady state, and if the halves, and the parts before and
+/// after the cut, differ by more than noise.
 fn ends_elsewhere(means: &[f64]) -> bool {
     if warm_up(means).is_some() {
         return false;
@@ -235,8 +235,8 @@ fn ends_elsewhere(means: &[f64]) -> bool {
     noise.exceeded(levels[0] - levels[1], error)
 }
 
-/// What correlation of neighbours makes of a standard error: that of a first-order autoregressive process,
-/// as for intervals (see [`statistics::ratio`](crate::statistics::ratio)).
+/// The effect of correlated neighbours on a standard error: the factor of a first-order autoregressive process, as for
+/// intervals (see [`statistics::ratio`](crate::statistics::ratio)).
 struct Noise {
     inflation: f64,
     freedom: f64,
@@ -323,8 +323,8 @@ mod tests {
         assert!(message.contains(", and 5.0"), "{message}");
     }
 
-    /// The interval is that of the part after the warm-up: with gaps that vary by a tenth it covers the true rate, 50 a second,
-    /// and not the rate of the whole, of which a third is ten times as fast.
+    /// The interval covers the part after the warm-up: with gaps that vary by a tenth it covers the true rate, 50 per
+    /// second, and not the rate of the whole run, of which a third is ten times as fast.
     #[test]
     fn the_rate_after_a_warm_up_has_its_own_interval() {
         let mut draw = Draw(7);

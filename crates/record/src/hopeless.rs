@@ -6,9 +6,9 @@ use crate::until::{Evidence, Precise};
 
 /// Watches a run until a figure surely breaks a bound.
 ///
-/// It looks after the same numbers of requests as [`Precise`], and for the same reason the whole interval must be beyond the
-/// bound at [`Precise::LOOKS`] looks in a row: with one look each, one in twenty designs at its bound would be stopped
-/// by chance, and with many looks more. No clock takes part, so that a run ends at the same request each time.
+/// It looks after the same numbers of requests as [`Precise`]. For the same reason, the whole interval must be beyond
+/// the bound at [`Precise::LOOKS`] consecutive looks: with one look each, chance would stop one in twenty designs at
+/// its bound, and with many looks more. No clock takes part, so that a run ends at the same request each time.
 #[derive(Clone, Debug)]
 pub struct Hopeless {
     /// Each bound, and at how many looks in a row it was broken.

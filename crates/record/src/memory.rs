@@ -1,8 +1,8 @@
 //! Whether there is memory for more rows.
 //!
-//! Rows are what of a run grows with its length. A run that would outgrow memory is to end early and keep
-//! what it has: so memory for rows is asked for ahead, in a way that may be refused, and before each
-//! chunk the system is asked what it has left - it promises more than that, and ends who takes it.
+//! Rows are what of a run grows with its length. A run that would outgrow memory must end early and keep its results.
+//! So the run reserves memory for rows in advance, in a way that can fail, and asks the system before each chunk how
+//! much memory is left: the system promises more memory than it has, and kills programs that use it.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -29,8 +29,8 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, count: usize) -> bool {
 /// What the rest of a run, its figures and its files may take.
 const REST_BYTES: u64 = 64 << 20;
 
-/// What the rows of a job may take after it has looked: its chunk, and another when the rows of all are
-/// put together; twice, because jobs do not look at once.
+/// The memory that the rows of a job may take after its check: its chunk, and another chunk when the rows of all jobs
+/// are joined; doubled, because jobs do not check at the same time.
 const JOB_BYTES: u64 = 64 << 20;
 
 /// Whether more rows of so many jobs would leave too little for the end of the run.
@@ -43,8 +43,8 @@ pub(crate) fn is_scarce(jobs: u32) -> bool {
         || !reserve::<u8>(&mut Vec::new(), REST_BYTES as usize)
 }
 
-/// Bytes that this program could still use, where the system says: what is free on the machine
-/// (/proc/meminfo), or less where its control group or one above it has a limit (memory.max, or
+/// Bytes that this program could still use, if the system reports them: the free memory of the
+/// machine (/proc/meminfo), or less if its control group or a parent has a limit (memory.max, or
 /// memory.limit_in_bytes of version 1).
 pub fn available_bytes() -> Option<u64> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -77,7 +77,7 @@ fn of_groups(root: &Path, groups: &str) -> Option<u64> {
         let number = |file: PathBuf| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
         let left = path.ancestors().filter_map(|path| {
             let group = folder.join(path);
-            // A group without a limit says `max`, which is no number. Its parents may have a
+            // A group without a limit has `max` there instead of a number. Its parents may have a
             // limit, so the search goes on with them.
             let limit = number(group.join(limit))?;
             let used = number(group.join(used))?;

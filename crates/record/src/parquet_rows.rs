@@ -49,7 +49,7 @@ const GROUP_ROWS: usize = 1 << 20;
 /// Writes `rows` into `file`, a row group after the other.
 ///
 /// # Errors
-/// Those of the file, and of reading rows that are in one.
+/// Errors of the file, and of reading rows from a file.
 pub fn write(rows: &Rows, file: File) -> io::Result<()> {
     let mut writer = Writer::new(rows, file).map_err(of_system)?;
     let mut page = Page::default();

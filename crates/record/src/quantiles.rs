@@ -139,11 +139,11 @@ impl<'a> Exact<'a> {
         self.error.as_ref()
     }
 
-    /// The exact latencies in ns at the wanted ranks, in the order of `wanted`: the histogram says in
-    /// which bucket a rank lies, and only rows of that bucket are looked at. Rows that ended in an
-    /// error do not count; those that never completed do, and are in the histograms. One pass over the rows, or none where earlier ones told enough. Where more than
-    /// [`COLLECTED_MOST`] lie in a bucket of 8 ms or more, they are exact to 1/65536 of it, which is less than
-    /// a millionth: memory has a bound however many rows there are.
+    /// The exact latencies in ns at the wanted ranks, in the order of `wanted`: the histogram gives the bucket of a
+    /// rank, and only rows of that bucket are read. Rows that ended in an error do not count; those that never
+    /// completed do, and are in the histograms. This takes one pass over the rows, or none if earlier passes already
+    /// found the values. If a bucket of 8 ms or more contains more than [`COLLECTED_MOST`] rows, latencies are exact to
+    /// 1/65536 of the bucket, which is less than a millionth: memory has a bound for any number of rows.
     pub(crate) fn find(&mut self, wanted: &[Wanted<'_>]) -> Vec<Vec<f64>> {
         let mut places: Vec<Vec<Option<(usize, u64)>>> = Vec::new();
         // Probes of earlier questions keep their counts. Only new ones need a pass over the
@@ -175,8 +175,8 @@ impl<'a> Exact<'a> {
         all
     }
 
-    /// The probe of `bucket`. A new one brings those around it, as far as they are cheap: the bounds
-    /// of an interval around this figure will be asked for next, and save a pass there.
+    /// The probe of `bucket`. A new bucket brings the buckets around it, as far as they are cheap: the bounds of an
+    /// interval around this figure come next, and save a pass there.
     fn probe(&mut self, bucket: usize) -> usize {
         if let Some(known) = self.probes.iter().position(|p| p.bucket == bucket) {
             return known;

@@ -96,7 +96,7 @@ impl Recorder {
         self.start == Time::MAX && self.skip == 0
     }
 
-    /// Records what completes from `start` on, which is no earlier than anything that it was told.
+    /// Records the completions from `start` on; `start` must not precede anything recorded so far.
     pub fn begin_recording_at(&mut self, start: Time) {
         (self.start, self.restart_at) = (start, start);
         self.series = Series::new(Grid::new(start, self.interval));

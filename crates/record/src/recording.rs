@@ -199,8 +199,8 @@ impl Recording {
         Some((mean, self.little.outstanding_max()))
     }
 
-    /// Shows `look`, for each point of the series in turn, what somebody would have seen who looked at its end: a run
-    /// that is over before anybody looks has a course, too.
+    /// Shows `look`, for each point of the series in turn, the snapshot that a viewer would have seen at its end: a run
+    /// that ends before the first look also has a history.
     pub fn snapshots(&mut self, look: &mut dyn FnMut(&LiveSnapshot)) {
         self.series.snapshots(self.end, look);
     }
@@ -254,7 +254,7 @@ impl Recording {
     /// Exact percentiles, where rows were kept.
     fn exact(&self) -> Option<Exact<'_>> {
         let rows = self.rows.as_ref()?;
-        // Of those that are left nobody knows their ranks.
+        // The ranks of the remaining rows are unknown.
         (rows.lost().0 == 0).then(|| Exact::new(rows))
     }
 
@@ -453,7 +453,7 @@ impl Recording {
 
     fn judge_latencies(&self, result: &mut RunResult) {
         let found = drift::findings(&self.batches, self.start);
-        // What is told as a warm-up is not told as steady: one verdict.
+        // A stretch that a warning calls a warm-up is not called steady: there is one verdict.
         result.steady_state = steady::find(&result.series, found.warm_up_seconds);
         let overload = match self.request_loop {
             RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),

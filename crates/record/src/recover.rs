@@ -1,4 +1,4 @@
-//! What a run that was killed leaves: the rows in its file, and what they tell.
+//! The files that a killed run leaves: its rows, and the information in them.
 
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};

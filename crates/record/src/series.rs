@@ -90,7 +90,7 @@ impl Series {
         self.gathered[op as usize].add(latency.as_ns(), 1);
     }
 
-    /// The stretch that holds `completed`: the one whose latencies are gathered from now on.
+    /// The stretch that contains `completed`; its latencies are collected from now on.
     #[inline]
     fn stretch(&mut self, completed: Time) -> &mut Stretch {
         if !self.track.is_in_current(completed) {

@@ -110,8 +110,8 @@ impl Slice {
 
 /// Slices of a run. As with batches their size doubles as the run grows, so memory stays flat.
 ///
-/// A slice is the difference of two states of the histograms, so the hot path pays nothing but
-/// the question whether the next one is due.
+/// A slice is the difference of two states of the histograms, so the hot path only checks whether
+/// the next slice is due.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Slices {
     size: u64,
@@ -186,8 +186,8 @@ impl Slices {
     /// Fewest completions of which there are intervals of latencies.
     pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
 
-    /// Goes on with slices of the length that a run of `completions` has in the end, as if it were so long
-    /// already: to end one takes as long as hundreds of requests, and a young run ends many.
+    /// Continues with the slice length that a run of `completions` has at its end, as if the run were already that
+    /// long: to end a slice takes as long as hundreds of requests, and a young run ends many slices.
     pub(crate) fn grow_to(&mut self, completions: u64) {
         self.size = (completions / (Slices::MOST as u64 / 2)).max(self.size);
         self.next_at = self.size;

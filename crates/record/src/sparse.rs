@@ -108,8 +108,8 @@ impl SparseHistogram {
     }
 }
 
-/// Latencies that are counted for a while and taken away: it remembers which buckets it touched, so that
-/// taking them costs what was counted and not the size of a histogram.
+/// Latencies that are counted for a while and then removed. The counter remembers which buckets it touched, so removal
+/// costs as much as the counted latencies and not the size of a histogram.
 #[derive(Clone, Debug)]
 pub(crate) struct Gathered {
     counts: Vec<u64>,

@@ -1,9 +1,9 @@
 //! When a load was steady: entered and left.
 //!
-//! The rule is that of the SNIA performance test specification (section 2.1, *Steady State*: range
-//! within 20 % of the average, slope of the best line within 10 %), on ten windows of a fiftieth
-//! of the run each, with room for noise; and, what a test of rounds needs not, it says when the
-//! state was left again.
+//! The rule comes from the SNIA performance test specification (section 2.1, *Steady State*: range
+//! within 20 % of the average, slope of the best line within 10 %). It uses ten windows, each a
+//! fiftieth of the run, and allows for noise. Unlike the test of rounds, it also reports when the
+//! run left the steady state.
 
 use ssdyno_figures::{SeriesPoint, SteadyPeriod, SteadyState, nanoseconds, rate, significant};
 

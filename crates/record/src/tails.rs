@@ -1,4 +1,5 @@
-//! Between which shares of a sample the true percentile lies, and where nobody knows.
+//! The shares of a sample between which the true percentile lies, and the cases where they are
+//! unknown.
 //!
 //! Requests beyond a far percentile come in clusters: a busy period, a stall. A run that has seen
 //! two or three of them knows that the percentile may be *at least* so long, and nothing of the
@@ -11,16 +12,16 @@ use ssdyno_figures::{Histogram, rank};
 use crate::slices::Part;
 use crate::statistics::{self, Ratio};
 
-/// Fewest independent requests beyond a percentile whose upper end is told. By simulation of queues,
-/// autoregressive latencies and stalls, see *What the intervals say*, docs/statistics.md.
+/// The smallest number of independent requests beyond a percentile for which an upper end is given. By simulation of
+/// queues, autoregressive latencies and stalls, see *What the intervals say*, docs/statistics.md.
 const CLUSTERS_LEAST: f64 = 4.0;
 
 /// So many are enough to go by; fewer are looked at twice.
 const CLUSTERS_ENOUGH: f64 = 12.0;
 
 /// Few clusters are counted again beyond a latency that so many times as many requests exceed. A
-/// run that has missed the long busy periods looks calm beyond its far percentiles; a little
-/// further down there are more of them, and more to tell by.
+/// run without the long busy periods looks calm beyond its far percentiles; a little further down
+/// there are more of them, and therefore more evidence.
 const NEARER: f64 = 5.0;
 
 /// Shares of the sample, 0 to 1, between which the true percentile lies.
@@ -54,8 +55,8 @@ impl Shares {
         let (low, high) = (logistic(odds - half), logistic(odds + half));
         let edge = 1.0 / count as f64;
 
-        // The slices say how much the share varies. So many independent requests would vary as
-        // much, and this part of them lies beyond the percentile.
+        // The slices say how much the share varies. This number of independent requests would vary
+        // as much, and this part of them lies beyond the percentile.
         let mut clusters = beyond * here.worth(count);
         let nearer = Some(1.0 - NEARER * beyond).filter(|share| *share > 0.0);
         let nearer = nearer.filter(|_| clusters < CLUSTERS_ENOUGH);
@@ -68,8 +69,8 @@ impl Shares {
     }
 }
 
-/// The shares of requests beyond the upper and the lower edge of a bucket, and how far those below
-/// vary from slice to slice: slices know latencies by bucket only.
+/// The shares of requests beyond the upper and the lower edge of a bucket, and their variation from
+/// slice to slice: slices count latencies by bucket only.
 struct Edges {
     upper: (f64, Ratio),
     lower: Option<(f64, Ratio)>,
@@ -95,8 +96,8 @@ impl Edges {
         lower.filter(|lower| width(lower) > width(&self.upper.1)).unwrap_or(self.upper.1)
     }
 
-    /// How many independent requests would know the share beyond as well as `count` of them do, at
-    /// the edge where they are fewer.
+    /// The number of independent requests that would estimate the share beyond as well as `count`
+    /// of them do, at the edge with fewer.
     fn worth(&self, count: u64) -> f64 {
         let worth = |(beyond, ratio): (f64, Ratio)| {
             let variance = beyond * (1.0 - beyond);

@@ -42,7 +42,7 @@ pub struct Tape {
     latency_ns: u64,
     /// Requests that reached the target when they were meant to.
     ops: [Totals; 4],
-    /// What of them is in the present [`Reaped`], and not in `ops` yet.
+    /// The part of them that is in the present [`Reaped`] and not yet in `ops`.
     sums: [Sum; 4],
     /// The others.
     waited: Option<Box<Waited>>,
@@ -67,7 +67,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// None: nothing is handed over at the end of time.
+    /// None: nothing is submitted at the end of time.
     const NONE: Sent = Sent { request: Request::flush(), intended_ns: 0, accepted_ns: u64::MAX };
 }
 
@@ -110,14 +110,14 @@ impl Tape {
         }
     }
 
-    /// Takes memory for tens of thousands of rows that nobody has used before, whatever this program gave back
-    /// meanwhile: as a run does whose rows stay in memory, and pays for each page when it first writes to it.
+    /// Allocates never-used memory for tens of thousands of rows, whatever this program freed before. A run whose rows
+    /// stay in memory does the same, and pays for each page at its first write.
     pub fn take_fresh_memory(&mut self) {
         self.rows.iter_mut().for_each(Strip::take_fresh);
     }
 
-    /// Records as if so many requests were recorded already: what is done now and then, in ever longer steps, is
-    /// as rare as it is in a run of that length. For one who measures what recording costs.
+    /// Records as if this number of requests were already recorded: work that is done in ever longer steps is then as
+    /// rare as in a run of that length. For one who measures what recording costs.
     pub fn grow_to(&mut self, requests: u64) {
         self.slices.grow_to(requests);
     }
@@ -144,8 +144,8 @@ impl Tape {
         self
     }
 
-    /// Hands the rows that there are by now to the writer of their file, if they have one: what is left of
-    /// them by a program that is killed.
+    /// Passes the present rows to the writer of their file, if they have a file: these rows survive if the program is
+    /// killed.
     #[cold]
     pub fn hand_over(&mut self) {
         // A program that is killed loses what no writer has. A job with few requests would

@@ -1,8 +1,9 @@
 //! Recordings of several hosts as one, over the time in which all of them were running.
 //!
 //! Hosts begin and end a little apart. A rate that counts requests of three hosts over the time of four is wrong by a
-//! quarter, so figures are over the common window alone (S4-19). It is cut where stretches of the series begin, which hold
-//! exact counts, sums and histograms by operation: nothing is estimated, and at most one stretch is lost at its end.
+//! quarter, so figures are over the common window alone (S4-19). The window begins and ends at a border between
+//! stretches of the series. Stretches contain exact counts, sums and histograms by operation: nothing is estimated, and
+//! at most one stretch is lost at the end.
 
 use ssdyno_block::Time;
 
@@ -12,7 +13,7 @@ use crate::recording::Recording;
 use crate::side_by_side;
 use crate::totals::{Inside, Totals};
 
-/// What the hosts recorded while all of them were running.
+/// The recordings of the hosts for the time in which all of them were running.
 #[derive(Debug)]
 pub struct Together {
     /// All hosts as one.
@@ -36,14 +37,14 @@ pub struct HostPart {
     pub requests_outside: u64,
 }
 
-/// There is no time in which all hosts were running: a sum over them would mean nothing.
+/// The hosts never ran all at the same time: a sum over them would be meaningless.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Apart {
     /// Number of the host that began last, or that recorded nothing at all.
     pub last: usize,
     /// Number of the host that ended first.
     pub first: usize,
-    /// What lies between the end of the one and the start of the other; zero where they ran together for less than a
+    /// The time between the end of one host and the start of the other; zero if they ran together for less than a
     /// stretch of the series.
     pub gap: Time,
 }
@@ -60,8 +61,8 @@ impl Together {
     }
 
     fn of(parts: &[(Time, Recording)]) -> Option<Result<Together, Apart>> {
-        // Stretches can be joined but not divided. So the grid of all hosts is that of the
-        // coarsest one.
+        // Stretches can be joined but not divided. So all hosts use the grid of the coarsest
+        // series.
         let interval = parts.iter().map(|(_, part)| part.series.grid().interval()).max()?;
         let ends = |(start, part): &(Time, Recording)| start.saturating_add(part.window());
         let numbers = || parts.iter().enumerate();

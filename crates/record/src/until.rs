@@ -9,7 +9,7 @@ use crate::side_by_side;
 use crate::slices::{Part, Slices};
 use crate::tails::Shares;
 
-/// What a recording knows of its precision while the run goes on.
+/// The precision of a recording while the run continues.
 #[derive(Clone, Debug)]
 pub struct Evidence {
     pub(crate) start: Time,
@@ -26,8 +26,8 @@ impl Evidence {
         if parts.len() < 2 {
             return parts.pop();
         }
-        // Jobs may begin to record at different moments. The rate of all of them counts from
-        // the first one, so a later job makes it smaller by the time in which it was idle.
+        // Jobs may begin to record at different moments. The rate of all jobs counts from the first
+        // job, so a later job reduces it by the time in which it was idle.
         let start = parts.iter().map(|part| part.start).min()?;
         let end = parts.iter().map(|part| part.end).max()?;
         let jobs: Vec<_> = parts.iter().map(|part| (part.start, &part.batches)).collect();
@@ -37,8 +37,8 @@ impl Evidence {
         Some(Evidence { start, end, batches, slices })
     }
 
-    /// The interval of `metric`, percentiles in bins of 0.8 %; `None` where there are too few requests for one, and of
-    /// what is no single figure.
+    /// The interval of `metric`, percentiles in bins of 0.8 %; `None` if there are too few requests for an interval,
+    /// and for goals that are not a single figure.
     pub fn interval(&self, metric: Metric) -> Option<Interval> {
         let slices = self.slices.enough()?;
         let groups = self.batches.groups(self.start)?;

@@ -8,7 +8,7 @@ use ssdyno_figures::{Change, RunResult, WarningKind};
 /// Keys that decide neither figures nor what they mean: the shape, texts for people, and what is kept.
 const SAME_ALL_THE_SAME: [&str; 5] = ["version", "description", "keep", "interval", "write"];
 
-/// Keys of a load that say how long it goes on, and not what it is.
+/// Keys that set the length of a load, not its kind.
 const LENGTH: [&str; 3] = ["workload.requests", "workload.duration", "workload.ramp_up"];
 
 /// Keys with a name in place of values: what begins with the second follows from the first.
@@ -64,8 +64,8 @@ fn with_settings(spec: &Value) -> BTreeMap<String, Value> {
 /// What keys of the host file begin with.
 const OF_HOST: &str = "contents.host.";
 
-/// The keys of which the values differ: first those that the user `asked` to differ, then in the order of the spec; keys of the device only where both have the same name,
-/// because between two devices nearly all differ.
+/// The keys whose values differ: first those that the user `asked` to differ, then in the order of the spec. Keys of
+/// the device are included only if both devices have the same name, because between two devices nearly all keys differ.
 pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) -> Vec<Change> {
     let (one, other) = (keys_of(first.spec.as_ref()), keys_of(second.spec.as_ref()));
     let mut names: Vec<&String> = one.keys().chain(other.keys()).collect();
@@ -91,8 +91,8 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     changes
 }
 
-/// Why the figures of two runs must not be held against each other; empty where they may. What the user asked to differ is no
-/// reason.
+/// Why the figures of two runs must not be held against each other; empty where they may. A difference that the user
+/// requested is not a reason.
 pub(crate) fn obstacles(
     first: &RunResult,
     second: &RunResult,

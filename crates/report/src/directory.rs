@@ -17,9 +17,9 @@ const MOST_OF_ONE_NAME: u32 = 10_000;
 
 /// A fresh directory for one run.
 ///
-/// Files are written beside their place and renamed when they are whole, so a reader never sees
-/// half a file. `result.json` comes last: a directory that has it will get nothing more, and what is
-/// missing there was not wanted or could not be written.
+/// Files are written beside their place and renamed when they are whole, so a reader never sees half a file.
+/// `result.json` is written last: a directory that contains it is complete, and files missing there were not requested
+/// or could not be written.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,

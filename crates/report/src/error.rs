@@ -17,7 +17,7 @@ pub enum ResultError {
     /// A figure has no form in JSON.
     #[error("the result cannot be written as JSON: {0}")]
     Json(String),
-    /// A file or directory could not be written. What was written of it has been removed.
+    /// A file or directory could not be written. The part that was written has been removed.
     #[error("cannot write {}: {source}; {advice}", path.display())]
     Write {
         /// The file or directory.

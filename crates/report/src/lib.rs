@@ -5,8 +5,8 @@
 //! comparisons ([`compare`], by the figures of [`headline_figures`]); a [`RunDirectory`] writes them and the rows. Other kinds of runs make their pages of
 //! [`Page`], [`Plot`] and [`html_table`].
 //!
-//! `lines` has what the terminal and the page share: the rows about jobs, hosts and faults. What is on the terminal only
-//! is in `text`, what is on the page only in `html`.
+//! `lines` has what the terminal and the page share: the rows about jobs, hosts and faults. Content for the terminal
+//! only is in `text`; content for the page only is in `html`.
 //!
 //! Errors: [`ResultError`] for figures that are not finite and for files that cannot be written, naming the figure or the
 //! path and what to do.

@@ -241,7 +241,7 @@ mod tests {
         ];
         assert_eq!(told(&one, &other), changed);
         assert_eq!(told(&one, &one), Vec::<String>::new());
-        // What only one of them knows does not differ.
+        // A value that only one side has does not count as a difference.
         let mut unknown = other.clone();
         let provenance = unknown.provenance.as_mut().unwrap();
         provenance.commit = None;

@@ -1,4 +1,4 @@
-//! What the loop of a profile asks of [`Adaptive`].
+//! The interface between the loop of a profile and [`Adaptive`].
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// A fall below this share is not worth telling apart.
 const FALL_MIN: f64 = 0.05;
 
-/// Probability of a fall that is none, over all places where it may be.
+/// Probability of a false fall, over all places where it may be.
 const FALSE_FALL: f64 = 0.001;
 
 /// Values below which nothing is said.
@@ -118,9 +118,9 @@ mod tests {
         assert!(false_falls <= 5, "{false_falls}");
     }
 
-    /// Parts of one stretch, each correlated with the one before by 0.5: an interval of 90 % from 32 parts as they are
-    /// covers the true mean in less than 70 % of 1000 seeds, from batch means in at least 80 %. From batch means of
-    /// independent parts it covers it in at least 88 %.
+    /// Parts of one stretch, each correlated with the previous part by 0.5: a 90 % interval from 32 such parts covers
+    /// the true mean in less than 70 % of 1000 seeds; from batch means it covers it in at least 80 %. From batch means
+    /// of independent parts it covers it in at least 88 %.
     #[test]
     fn batch_means_cover_correlated_parts() {
         let (mut plain, mut batched, mut free) = (0, 0, 0);

@@ -6,7 +6,7 @@ use super::result::{CapacityFigure, CapacityResult, CheckedLoad};
 use crate::error::ProfileError;
 use crate::pool::{Known, Pooled, birge, pooled};
 
-/// The merged capacity, and what a reader must know of it. `numbers` are those of the profiles, for messages.
+/// The merged capacity, and the notes for its reader. `numbers` are those of the profiles, for messages.
 ///
 /// # Errors
 /// They differ in request sizes, or in the kind of the medium.
@@ -62,7 +62,7 @@ pub(crate) fn merge(
     Ok((merged, note))
 }
 
-/// What any of them says, once.
+/// The notes of all of them, each once.
 fn union(all: &[&CapacityResult], list: impl Fn(&CapacityResult) -> &Vec<String>) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     for text in all.iter().flat_map(|one| list(one)) {
@@ -102,8 +102,8 @@ fn checked(check: &CheckedLoad, all: &[&CapacityResult], merged: &CapacityResult
     };
     let known: Vec<Known> = all.iter().filter_map(known).collect();
     let Some(measured) = pooled(&known) else { return check.clone() };
-    // A checked load is no figure of the model. Whether its measurements agree says nothing
-    // about those of the figures, so it has a factor of its own.
+    // A checked load is no figure of the model. The agreement of its measurements is not evidence
+    // for that of the figures, so it has its own factor.
     let measured = measured.widened(birge([measured].into_iter()));
     let (iocost_iops, seastar_iops) = predicted(merged, check.read_share, check.size_bytes);
     let error = |iops: Option<f64>| iops.map(|iops| iops / measured.estimate - 1.0);

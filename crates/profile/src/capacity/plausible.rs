@@ -61,7 +61,7 @@ pub(crate) fn implausible(result: &CapacityResult) -> Vec<String> {
     reasons
 }
 
-/// What a reader must know.
+/// The notes for a reader.
 pub(crate) fn warnings(result: &CapacityResult) -> Vec<String> {
     let mut warnings = media_warning(result);
     warnings.extend(figure_warnings(result));

@@ -215,7 +215,7 @@ impl CapacityRun<'_> {
         (ramp, (times * queue).max(requests * one).clamp(unit, most * unit))
     }
 
-    /// The load whose latencies are looked at: the small mix, or small random reads where nothing is written.
+    /// The load whose latencies are measured: the small mix, or small random reads if nothing is written.
     fn latency_load(&self) -> Option<usize> {
         let mix = self.index(CapacityTest::CheckSmallMix);
         mix.or_else(|| self.index(CapacityTest::Figure(Figure::Rrandiops)))

@@ -78,8 +78,8 @@ impl Slice {
     /// Rates of `bins` equal stretches, or of fewer where they would have less than eight requests on average. After a
     /// burst one may have hardly any: it counts all the same.
     pub(crate) fn rates(&self, bins: usize) -> Vec<f64> {
-        // With fewer than eight requests in a stretch its rate is noise. No level could be told
-        // from another one.
+        // With fewer than eight requests in a stretch its rate is noise. The levels could not be
+        // distinguished.
         let bins = bins.min((self.requests / 8) as usize).max(BINS_MIN);
         let width = self.length / bins as f64;
         let mut sums = vec![(0, 0.0); bins];

@@ -78,8 +78,8 @@ impl NextDepth {
         let count = self.depths.len();
         let before = self.depths[..count.saturating_sub(2)].iter().map(|one| one.iops);
         let before = before.fold(0.0, f64::max);
-        // One doubling may gain nothing and the next one something, as with transfers that are
-        // split. So the search ends only after two doublings without a gain.
+        // One doubling may bring no gain and the next some gain, as with split transfers. So the
+        // search ends only after two doublings without a gain.
         let rises = count < 3 || best > before * (1.0 + GAIN_MIN);
         (depth < DEPTH_MAX && rises).then_some(depth * 2)
     }
@@ -144,7 +144,7 @@ impl TestState {
         next
     }
 
-    /// The greatest depth with at most `share` of the highest rate, and its share; depth 1 where there is none.
+    /// The greatest depth with at most `share` of the highest rate, and its share; depth 1 if there is none.
     pub(crate) fn depth_at(&self, share: f64) -> Option<(u32, f64)> {
         let best = self.depths.iter().map(|one| one.iops).fold(0.0, f64::max);
         let first = self.depths.first()?;
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!((burst.rate, burst.seconds, burst.bytes), (1005.0, 3.0, 400.0 * 4096.0));
         assert!(state.drift().abs() < 1e-9);
     }
-    /// What the note of a capacity says: normal noise of 12 % of the mean, `error` 5 %, five rounds or more, 1000 loads
+    /// Checks the note of a capacity: normal noise of 12 % of the mean, `error` 5 %, five rounds or more, 1000 loads
     /// (seed 22). The share has a standard error of 0.011; it was simulated as 0.86.
     #[test]
     fn the_first_narrow_interval_covers_less() {

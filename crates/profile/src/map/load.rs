@@ -15,7 +15,7 @@ pub(crate) const WRITE_BYTES: u64 = 128 << 10;
 const ENDLESS: u64 = 1 << 40;
 /// Share of a load's time that its last requests may take after the last arrival.
 const DRAIN: f64 = 0.03;
-/// The same where latency does not say that a queue grows: nothing is left in so short a time.
+/// The same if latency does not show that a queue grows: a queue cannot drain in such a short time.
 const DRAIN_MOST: f64 = 0.25;
 /// The rates are not reached where so much of all arrivals is missing, or so many standard deviations of their number.
 const SHORT: f64 = 0.03;

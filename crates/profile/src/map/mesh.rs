@@ -2,9 +2,9 @@
 //!
 //! The plane is the square of both rates, each as a share of its greatest. It begins as a coarse frame of squares, each
 //! of two right triangles. The point that tests a triangle is the middle of its longest side: what interpolation says
-//! there is the mean of both ends, and was said before the point was measured (a held-out point). A triangle whose point
-//! differs by more than the error is halved there (newest vertex bisection), and so is its neighbour across that side,
-//! which has the same point.
+//! there is the mean of both ends, and was said before the point was measured (a held-out point). A triangle whose
+//! point differs by more than the error is halved there (newest vertex bisection). Its neighbour across that side has
+//! the same point and is halved, too.
 
 use std::collections::BTreeMap;
 
@@ -85,8 +85,8 @@ impl Mesh {
         self.frame().is_none()
     }
 
-    /// The triangles of which all corners are known. Those whose middle is known, too, are halved there: every point that
-    /// was measured is a corner.
+    /// The triangles of which all corners are known. Triangles whose middle is known are halved there, too: every
+    /// measured point is a corner.
     pub(crate) fn triangles(&self) -> Vec<Triangle> {
         let known = |one: &&Triangle| self.corners(one).is_some();
         let parts = self.leaves.iter().filter(known).flat_map(|one| {
@@ -235,8 +235,8 @@ pub(crate) fn interpolate<N: Copy>(
     log: impl Fn(N) -> Option<f64>,
     at: (f64, f64),
 ) -> Option<f64> {
-    // A place on a side belongs to two triangles. If a corner of one is overloaded, the other
-    // one may still know the latency.
+    // A place on a side belongs to two triangles. If a corner of one triangle is overloaded, the
+    // other may still give the latency.
     triangles.iter().find_map(|triangle| {
         let weights = weights(triangle.map(&place), at)?;
         // A corner without weight is not asked. An overloaded corner would otherwise hide the

@@ -159,8 +159,8 @@ impl MapRun<'_> {
         Ok(Some(()))
     }
 
-    /// Loads the target at `node`. What seems overloaded is loaded again: a pause of the device must not hide what lies
-    /// beyond.
+    /// Loads the target at `node`. A point that seems overloaded is measured again: a pause of the device must not hide
+    /// the area beyond it.
     fn point(&mut self, node: Node) -> Timed<Value> {
         let Some((point, value)) = self.load_once(node)? else { return Ok(None) };
         let (point, value) = match value {

@@ -90,11 +90,12 @@ fn coverage(seed: u64, profiles: usize, repetitions: usize, deviations: &[f64]) 
     (share(alone), share(widened))
 }
 
-/// 2, 5 and 20 profiles of 2 and 5 repetitions, with equal standard deviations and with some four times as large as others,
-/// six figures each (seed 12, 3000 intervals, whose share has a standard error of 0.0055). With their common factor at
-/// least 90 % of the intervals cover the truth, within three standard errors. The factor never narrows an interval, so
-/// they cover up to 94 % with 5 and 20 profiles. With weights from the intervals it was 43 % with 20 profiles of 2
-/// repetitions. Without the factor the approximation of Welch is off by at most 2 % where there is one degree of freedom.
+/// Merges 2, 5 and 20 profiles of 2 and 5 repetitions, with equal standard deviations and with some four times as large
+/// as others, for six figures each (seed 12, 3000 intervals, whose share has a standard error of 0.0055). With their
+/// common factor at least 90 % of the intervals cover the truth, within three standard errors. The factor never narrows
+/// an interval, so they cover up to 94 % with 5 and 20 profiles. With weights from the intervals it was 43 % with 20
+/// profiles of 2 repetitions. Without the factor the approximation of Welch is off by at most 2 % where there is one
+/// degree of freedom.
 #[test]
 fn few_repetitions_cover() {
     let error = 3.0 * (0.09_f64 / 3000.0).sqrt();

@@ -237,9 +237,10 @@ fn check(figures: &Figures) {
     check_apart_from_width(figures);
 }
 
-/// The goal of at most 95 % is not reached for a heavy tail (96 to 97 %) and for sizes apart (96 to 97 %): their intervals
-/// are too wide. With a step and a noise of 2 % it is 95.1 %: estimates are better there than the least deviation that the
-/// method allows (0.2 %), which stands for the spread of whole tests that this oracle does not have.
+/// The goal of at most 95 % is not reached for a heavy tail (96 to 97 %) and for sizes apart (96 to 97 %): their
+/// intervals are too wide. With a step and a noise of 2 % it is 95.1 %: estimates are better there than the smallest
+/// deviation that the method allows (0.2 %). That deviation represents the spread of whole tests, which this oracle
+/// does not have.
 fn check_apart_from_width(figures: &Figures) {
     assert!((0.85..=0.99).contains(&figures.covered), "{}", figures.covered);
     assert!(figures.median <= 0.025 && figures.p95 <= 0.1, "{} {}", figures.median, figures.p95);

@@ -46,9 +46,9 @@ fn value(capacity: &CapacityResult, figure: Figure) -> f64 {
     capacity.figure(figure).unwrap().estimate
 }
 
-/// Sixteen servers of 100 us for reads and of 200 us for writes, whatever the size: 160 000 and 80 000 requests per
-/// second from 16 outstanding on, and 1 / (0.7 / 160 000 + 0.3 / 80 000) of the mix, which is what a linear model of
-/// the small requests says, too. Tolerance: 1 %, of the ends of slices; 3 % for the mix, whose shares are drawn.
+/// Sixteen servers take 100 us for reads and 200 us for writes of any size: 160 000 and 80 000 requests per second from
+/// 16 outstanding on, and 1 / (0.7 / 160 000 + 0.3 / 80 000) for the mix. A linear model of the small requests gives
+/// the same. Tolerance: 1 %, of the ends of slices; 3 % for the mix, whose shares are drawn.
 #[test]
 fn figures_of_servers_are_those_of_the_closed_form() {
     let set = ["delay.read=100us", "delay.write=200us", "delay.servers=16"];
@@ -233,8 +233,9 @@ fn capacities_are_merged() {
     assert!(refused(ProfileResult { capacity: None, ..second }).contains("the method"));
 }
 
-/// Profiles of two solutions: those of one name become one (two of equal width: the geometric mean, narrower by the root
-/// of two and by twice the degrees of freedom), the other one stays as it is. All are made of one measurement with its figures shifted.
+/// Merges profiles of two solutions: those of one name become one profile (two of equal width give the geometric mean,
+/// narrower by the root of two and by twice the degrees of freedom); the other profile stays as it is. All are made of
+/// one measurement with its figures shifted.
 #[test]
 fn solutions_are_kept_side_by_side() {
     let reads =

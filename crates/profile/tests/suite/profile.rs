@@ -132,7 +132,7 @@ fn the_time_limit_and_an_interrupt_keep_what_was_measured() {
     assert!(matches!(failure, Some(ProfileError::Interrupted)));
     assert_eq!(result.stopped_because, StoppedBecause::Interrupted);
     assert!(!result.measurements.is_empty() && result.measurements.len() < 6);
-    // At the very first moment there is nothing to keep, and that is no panic.
+    // At the very first moment there is nothing to keep, and the profile does not panic.
     let (none, _) = execute(&plan("sim:delay-100us"), &direct(&[]), 1);
     assert!(none.measurements.is_empty() && none.summary.read.is_none());
 }
@@ -175,8 +175,8 @@ fn a_file_is_written_with_permission_and_never_by_reads() {
     }
 }
 
-/// Two profiles of a noisy device made one: each interval is narrower than the wider of the two, the mean width falls by
-/// about the root of two (20 to 40 %), and the true ratio of 1 is inside as often as the interval says.
+/// Merges two profiles of a noisy device: each interval is narrower than the wider of the two, the mean width falls by
+/// about the root of two (20 to 40 %), and the intervals contain the true ratio of 1 as often as they claim.
 #[test]
 fn merged_profiles_are_surer() {
     let spec = RunSpec { set: vec!["delay.spread=exponential".to_owned()], ..direct(&[]) };

@@ -230,7 +230,7 @@ fn other_ends_go_on() {
     // The goal may be another one; then a finished profile goes on.
     let narrower = ProfilePlan { method: Method::Adaptive { error: 0.01 }, ..long.clone() };
     assert!(long.is_finished(&all) && !narrower.is_finished(&all));
-    // `serra` cut by its time: tests that were cut stand, and those that did not count are measured.
+    // `serra` cut by its time: completed cut tests remain, and the tests that did not count are measured.
     let serra = Method::Serra { points: 3, repeat: 1 };
     let short = ProfilePlan { time: Some(Time::from_us(2000)), method: serra, ..long.clone() };
     let early = finished(&short, &direct(&[]), None);
@@ -243,7 +243,7 @@ fn other_ends_go_on() {
     assert!(long.is_finished(&all));
 }
 
-/// What differs is named with both values; what is damaged is refused.
+/// A difference is reported with both values; a damaged profile is refused.
 #[test]
 fn another_profile_is_refused() {
     let method = Method::Serra { points: 2, repeat: 1 };

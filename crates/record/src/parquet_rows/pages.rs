@@ -33,8 +33,8 @@ impl Bounds {
 /// Appends `values`, as DELTA_BINARY_PACKED of 64-bit integers: differences, in as many bits as the
 /// largest of 32 needs. Adds them to `bounds`.
 ///
-/// The first x86-64 processors compare no 64-bit integers side by side and shift them by few ways; those since 2013
-/// take half the time, and are asked for it where they are found.
+/// The first x86-64 processors cannot compare several 64-bit integers at once, and have few shifts for them. Processors
+/// since 2013 take half the time; the code checks for them at run time.
 #[multiversion::multiversion(targets("x86_64+avx2+bmi1+bmi2"))]
 pub(super) fn delta(values: &[u64], bounds: &mut Bounds, page: &mut Vec<u8>) {
     varint(BLOCK as u64, page);

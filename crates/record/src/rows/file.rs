@@ -31,7 +31,7 @@ const LENGTHS_MOST: u32 = 256;
 /// More jobs than any run has. The checksum covers the words alone, and tables by job are as long as the largest number.
 pub(super) const JOBS_MOST: u32 = 1 << 20;
 
-/// What a file of rows says of its run.
+/// The facts about the run in a file of rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
     /// What is known of the run before it begins: target, workload, seed, configuration, method.
@@ -143,7 +143,7 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte))
 }
 
-/// What [`read_chunk`] found: the chunk without its words, where they are, and where the next one begins.
+/// The chunk that [`read_chunk`] found, without its words: where they are, and where the next chunk begins.
 pub(crate) struct Found {
     pub(crate) chunk: Chunk,
     pub(crate) segment: Segment,

@@ -96,7 +96,7 @@ struct Reader<'a> {
     chunks: usize,
     /// Where rows lie in a file, the next ones last.
     segments: Vec<Segment>,
-    /// What was read of them is at its start: so many words, and rows.
+    /// The rows read so far are at its start: the number of words, and of rows.
     buffer: Vec<u128>,
     words: usize,
     rows: usize,

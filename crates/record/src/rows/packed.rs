@@ -124,7 +124,7 @@ impl Lengths {
         index
     }
 
-    /// What `row` has in common with those that differ from it in operation and place only.
+    /// The part of `row` that it shares with rows that differ only in operation and place.
     #[inline]
     pub(crate) fn stamp(&mut self, row: &Row) -> Stamp {
         let length = self.index(row.request.length_bytes);
@@ -233,9 +233,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The row that begins at word `at`, and where the next one does. Each word is asked of memory well
-    /// before it is looked at: on small pages, which lie anywhere, the processor sees no stream beyond the
-    /// end of one.
+    /// The row that begins at word `at`, and where the next one does. Each word is prefetched well before it is used:
+    /// on small pages, which lie anywhere, the processor does not detect a stream beyond the end of a page.
     #[inline]
     pub(crate) fn row_at(self, at: usize) -> Option<(Row, usize)> {
         const AHEAD: usize = 128;
@@ -329,10 +328,10 @@ impl<'a> Block<'a> {
         (at.min(self.words.len()), rows)
     }
 
-    /// Operation and latency of every row that has one - it is without error, or never completed and
-    /// counts as long as it was waited for - with the number of such rows, for each
-    /// stretch of rows of one latency: the passes that statistics make. Looks at nothing else, which is
-    /// several times as fast as whole rows; what is reaped together often took the same time.
+    /// Operation and latency of every row with a latency (it has no error, or never completed and counts with its
+    /// wait), and the number of such rows, for each stretch of rows with one latency: the passes that statistics make.
+    /// It reads nothing else, which is several times as fast as whole rows; requests reaped together often took the
+    /// same time.
     #[inline]
     pub(crate) fn for_each_latency(self, mut visit: impl FnMut(Op, u64, u64)) {
         /// Rows of a stretch: as many as the counts of the operations have room for, side by side.

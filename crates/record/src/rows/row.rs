@@ -12,7 +12,8 @@ pub struct Row {
     /// When it was handed to the target: later than the intended start where the runner was late, or had
     /// as many outstanding as it may.
     pub submit_ns: u64,
-    /// Error number of the system (errno(3)); 0 where it told none, and for a simulated target.
+    /// Error number of the system (errno(3)); 0 if the system gave none, and for a simulated
+    /// target.
     pub errno: u16,
     /// What it did, where and how much.
     pub request: Request,

@@ -1,9 +1,9 @@
 //! Rows on their way to a file, so that they need little memory and outlive a program that is killed.
 //!
-//! A job fills a chunk, hands it to the one thread that writes, and goes on in an empty one: no lock but for
-//! that, and no memory but where the disk lags behind. Chunks have a limit. A disk that is slower than the
-//! load for so long that they are all full never stops the load, which would be measured with it: rows are
-//! left out then, and counted.
+//! A job fills a chunk, hands it to the single writer thread, and continues in an empty chunk: there is no other lock,
+//! and memory is only needed when the disk lags behind. Chunks have a limit. A disk that is slower than the load for so
+//! long that they are all full never stops the load, which would be measured with it: rows are left out then, and
+//! counted.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ const CHUNKS_READY: usize = 3;
 const MEMORY_MOST: u64 = 1 << 30;
 const MEMORY_SHARE: u64 = 4;
 
-/// What the writer and the jobs share, and who reads afterwards.
+/// The state that the writer and the jobs share, and later the readers.
 #[derive(Debug)]
 pub(crate) struct Shared {
     path: PathBuf,
@@ -154,7 +154,7 @@ impl Shared {
     }
 }
 
-/// What the writer is told.
+/// The messages to the writer.
 #[derive(Debug)]
 enum Message {
     Chunk(Chunk),
@@ -185,8 +185,8 @@ impl Line {
         self.shared.take().unwrap_or_else(|| Vec::with_capacity(CHUNK_WORDS))
     }
 
-    /// Hands over `chunk` and gives an empty one in its place; `chunk` itself where there is none, of which
-    /// the rows are left out, or with `keep` kept.
+    /// Hands over `chunk` and gives an empty one in its place; `chunk` itself if there is none; its rows are dropped,
+    /// or kept with `keep`.
     pub(crate) fn exchange(&self, mut chunk: Chunk, keep: bool) -> (Vec<u128>, bool) {
         let next = self.shared.take();
         let (Some(next), Some(sender)) = (next, &self.sender) else {
@@ -239,8 +239,8 @@ impl Spool {
         let room = directory.join(ROOM_FILE);
         let begun = keep_room(&room).and_then(|()| file::write_head(&mut file, head));
         let at = begun.inspect_err(|_| {
-            // The first error says why the run cannot begin. What is left of the files is
-            // removed, and an error of that would hide the first one.
+            // The first error says why the run cannot begin. The rest of the files is removed; an
+            // error of that would hide the first error.
             let _ = fs::remove_file(&room).and(fs::remove_file(&path));
         })?;
         let of_writer = file.try_clone()?;
@@ -416,7 +416,7 @@ mod tests {
         }
     }
 
-    /// Nobody takes the full chunks: when none is left rows are left out and counted, and nothing waits.
+    /// Nothing takes the full chunks: when no chunk is left, rows are dropped and counted, and nothing waits.
     #[test]
     fn a_disk_that_is_too_slow_never_stops_the_load() {
         let file = tempfile::tempfile().unwrap();

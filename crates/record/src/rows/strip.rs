@@ -48,9 +48,9 @@ impl Default for Full {
 struct Held {
     /// Each with the number of its rows.
     chunks: Vec<(Vec<u128>, usize)>,
-    /// The chunk after the last one: asked for while there is time to stop.
+    /// The chunk after the last chunk: it is requested while there is time to stop.
     spare: Vec<u128>,
-    /// There may be no memory for the chunk after the last one.
+    /// There may be no memory for the chunk after the last chunk.
     scarce: bool,
     /// See [`Strip::among`].
     among: u32,
@@ -101,7 +101,7 @@ impl Strip {
         self.start_ns = start_ns;
     }
 
-    /// What `row` has in common with those that differ from it in operation and place only.
+    /// The part of `row` that it shares with rows that differ only in operation and place.
     #[inline]
     pub(crate) fn stamp(&mut self, row: &Row) -> Stamp {
         self.lengths.stamp(row)
@@ -215,8 +215,8 @@ impl Strip {
         self.last.clear();
     }
 
-    /// Begins with memory that nobody has used before: so much at a time does not come from what was given back
-    /// (mallopt(3), M_MMAP_THRESHOLD: 32 MiB at most).
+    /// Begins with memory that was never used before: an allocation of this size does not reuse freed memory
+    /// (mallopt(3), M_MMAP_THRESHOLD: at most 32 MiB).
     pub(crate) fn take_fresh(&mut self) {
         let mut fresh = Vec::new();
         if self.is_empty() && memory::reserve(&mut fresh, FRESH_WORDS) {
@@ -224,7 +224,7 @@ impl Strip {
         }
     }
 
-    /// As many jobs keep rows beside one another: what is left of memory is for all of them.
+    /// The given number of jobs keeps rows at the same time: they share the remaining memory.
     pub(crate) fn among(&mut self, jobs: u32) {
         if let Full::Memory(held) = &mut self.full {
             held.among = jobs;
@@ -304,7 +304,7 @@ mod tests {
         assert!(!rows.must_end());
     }
 
-    /// What was got ready is what rows are written to, and none of it is a row.
+    /// Rows are written to the prepared memory, which contains no rows yet.
     #[test]
     fn prepared_memory_is_used() {
         let mut rows = Strip::of_job(0);

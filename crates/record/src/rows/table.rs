@@ -46,8 +46,7 @@ impl Rows {
         self.strips.iter().any(|strip| strip.file().is_some())
     }
 
-    /// Rows that there is no place for any more, as the disk of results was too slow or full, and what it
-    /// said where it took no more.
+    /// Rows that were dropped because the disk of results was too slow or full, and its error if it accepted no more.
     pub fn lost(&self) -> (u64, Option<String>) {
         let file = self.strips.iter().find_map(Strip::file);
         file.map_or((0, None), |file| (file.lost(), file.error()))
@@ -109,7 +108,7 @@ impl Rows {
     /// Shows `each` the number of the job and the row of every request, in the order of completion.
     ///
     /// # Errors
-    /// Those of `each`, and of reading rows that are in a file.
+    /// Errors of `each`, and of reading rows from a file.
     pub fn for_each(&self, mut each: impl FnMut(u32, &Row) -> io::Result<()>) -> io::Result<()> {
         self.in_order(&mut |batch| match batch {
             Batch::Block(job, block) => block.iter().try_for_each(|row| each(job, &row)),

@@ -36,7 +36,7 @@ struct Alike {
 }
 
 impl Alike {
-    /// None, and none is like them: nothing was meant to start at the end of time.
+    /// None, and no request is like them: no request has its intended start at the end of time.
     const NONE: Alike = Alike {
         length_bytes: 0,
         intended_ns: u64::MAX,
@@ -120,8 +120,8 @@ impl Reaped<'_> {
         }
     }
 
-    /// As [`add`](Reaped::add), of a request that failed: `errno` is the error number of the system, 0 where
-    /// there is none.
+    /// As [`add`](Reaped::add), of a request that failed: `errno` is the error number of the system, 0 without an
+    /// error.
     #[cold]
     pub fn add_failed(
         &mut self,
@@ -163,8 +163,8 @@ impl Reaped<'_> {
         self.departed += 1;
         self.stays += 1;
         self.latency_ns += latency_ns;
-        // Little's law counts the part of a stay that lies inside the window. In the ramp-up the
-        // start is the end of time, so nothing is added.
+        // Little's law counts the part of a stay that lies inside the window. During the ramp-up
+        // the start is the end of time, so nothing is added.
         self.stay_ns += self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
         if status != Status::Ok {
             return self.error(request, status, latency_ns);

@@ -112,10 +112,10 @@ fn a_closed_loop_that_runs_empty() {
     check::<ClosedLoop<32, 20_000>>(20_000, &[Keep::All]);
 }
 
-/// Means of all, of reads, of writes and in the device, and the rate: one estimator, the same
-/// answers. An interval reaches from the figure of the whole run to that behind the start, and both truths are in it. What
-/// comes again with every seed - the start - is no reason for a wider one: beyond the two truths half its width is that of the
-/// spread between seeds.
+/// Means of all, of reads, of writes and in the device, and the rate: one estimator, the same answers. An interval
+/// reaches from the figure of the whole run to that behind the start, and both truths are in it. A start that repeats
+/// with every seed does not widen the spread: beyond the two truths, half its width is that of the spread between
+/// seeds.
 #[test]
 fn a_start_that_is_always_the_same_does_not_widen_the_spread() {
     const REQUESTS: u32 = 20_000;
@@ -190,7 +190,8 @@ fn coverage_until<P: Process>(until: &str, metric: usize) -> (u64, u64) {
         let interval = intervals(&result)[metric].unwrap();
         covered += u64::from(covers(&interval, P::truth()[metric]));
         requests += completed;
-        // What was seen on the way is what the result says, within the resolution of a bucket.
+        // The figures seen during the run equal those of the result, within the resolution of a
+        // bucket.
         let half = interval.relative_half_width().unwrap();
         assert!(half <= until.relative_half_width * 1.1 + 0.004, "{half}");
         assert!(precise.precision().reached);

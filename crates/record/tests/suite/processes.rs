@@ -162,9 +162,9 @@ impl<const CORRELATION_PERCENT: u32> Process for Ar1<CORRELATION_PERCENT> {
     }
 }
 
-/// `DEPTH` requests at a time, `REQUESTS` in all, each with an exponential latency of its own. When no
-/// more come those that are left end ever more slowly: how long that takes differs from seed to
-/// seed by as much as all the rest of a short run.
+/// `DEPTH` requests at a time, `REQUESTS` in all, each with an exponential latency of its own. When no more requests
+/// arrive, the remaining requests end ever more slowly: their time differs from seed to seed by as much as all the rest
+/// of a short run.
 pub(crate) struct ClosedLoop<const DEPTH: u32, const REQUESTS: u32> {
     state: u64,
     submitted: u32,

@@ -73,7 +73,7 @@ proptest! {
         prop_assert_eq!(latency.trim, naive(&done, Some(Op::Trim), start));
         prop_assert_eq!(latency.flush, naive(&done, Some(Op::Flush), start));
         prop_assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
-        // What is not finite would be `null`, and not come back.
+        // A value that is not finite would become `null` and not be read back.
         let json = serde_json::to_value(&result).unwrap();
         prop_assert_eq!(serde_json::from_value::<RunResult>(json).unwrap(), result.clone());
         let device = result.device_latency_ns.unwrap_or_default();
@@ -265,8 +265,7 @@ fn some_in_vain(keep: Keep) -> [Recording; 2] {
     [recorder.finish(Time::from_ns(END_NS)), tape.finish(END_NS)]
 }
 
-/// Requests without a completion count as long as they were waited for: what is told is a lower bound, whatever
-/// the true latencies are.
+/// Requests without a completion count with their wait: the figure is a lower bound, whatever the true latencies are.
 #[test]
 fn requests_without_an_answer_are_in_the_figures_as_at_least_so_long() {
     for (keep, within) in [(Keep::All, 0.0), (Keep::Summary, 0.004)] {

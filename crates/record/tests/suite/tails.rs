@@ -1,5 +1,5 @@
-//! Is what is said of far percentiles right, where few independent requests lie beyond them? By
-//! simulation of processes whose truth is known.
+//! Tests whether the bounds of far percentiles are right if few independent requests lie beyond
+//! them. By simulation of processes whose truth is known.
 //!
 //! A statement is an interval, or a lower bound where the upper one is not known. Of 100 seeds at
 //! 95 %, 95 +- 9 (4 standard deviations) would be right if statements were exact.
@@ -68,7 +68,7 @@ impl Said {
     }
 }
 
-/// What is said of p95, p99, p99.9 whose truth is given.
+/// The bounds of p95, p99 and p99.9 for given true values.
 fn said(truth: [f64; 3], load: impl Fn(u64, &mut Run)) -> [Said; 3] {
     let mut said = [Said::default(); 3];
     for seed in 0..SEEDS {

@@ -231,8 +231,8 @@ fn a_run_in_which_all_fails_shows_when() {
     }
 }
 
-/// Slices in which all failed were taken for a steady run, and what was measured for its start-up,
-/// which has no spread.
+/// Slices in which all requests failed counted as a steady run, and the measured part as its
+/// start-up, which has no spread.
 #[test]
 fn errors_at_the_end_leave_the_spread_of_what_was_measured() {
     for recording in

@@ -91,7 +91,7 @@ fn events(r: &RunResult, m: &MachineActivity) -> String {
     lines(r, "Interrupts and context switches", "per second", rate_tick, named)
 }
 
-/// What the device says beside what the run says.
+/// The device's counters beside the figures of the run.
 fn device_requests(r: &RunResult, m: &MachineActivity) -> String {
     let Some(device) = &m.device else { return String::new() };
     let run = steps(&r.series, |p| {

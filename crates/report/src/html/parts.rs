@@ -32,7 +32,7 @@ pub(super) fn blocks(r: &RunResult) -> Vec<String> {
     blocks
 }
 
-/// What the parts of `parts` are, in words: the picture for who does not see it.
+/// A description of `parts` in words, for readers who do not see the chart.
 fn in_words(parts: &MeanParts) -> String {
     let share = |time: f64| if parts.total > 0.0 { time / parts.total } else { 0.0 };
     let all = parts.list().into_iter().filter(|(_, _, time)| *time > 0.0);

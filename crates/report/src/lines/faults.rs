@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use ssdyno_figures::{FaultsResult, push_counted, seconds};
 
-/// Who, and what of it, for tables.
+/// The component and its events, for tables.
 pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
     let mut rows = Vec::new();
     let mut row = |who: &str, what: Vec<String>| {

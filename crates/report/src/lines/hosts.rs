@@ -81,7 +81,7 @@ pub(crate) fn system_row(system: &ProbedSystem) -> Vec<String> {
 
 /// Requests, rates and latencies of each host of `r` as rows of text, in the columns of the jobs: below a figure its interval.
 pub(crate) fn host_rows(r: &RunResult) -> Vec<Vec<String>> {
-    // What denies the intervals of the run denies those of its hosts.
+    // If the run has no intervals for a reason, its hosts have none for the same reason.
     let are_believed = believed(r).is_some();
     let row = |host| host_row(host, host.confidence.as_ref().filter(|_| are_believed));
     r.hosts.iter().map(row).collect()

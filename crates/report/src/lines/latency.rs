@@ -5,8 +5,8 @@ use ssdyno_figures::{Confidence, Latency, RunResult, WarningKind, nanoseconds};
 /// Requests without which a percentile is the largest latency.
 const LEAST: [u64; 6] = [1, 1, 20, 100, 1_000, 1];
 
-/// Mean, the percentiles and the largest latency of so many requests as they are told: with `≥` where they
-/// are lower bounds, `too few` where that many requests have no such percentile.
+/// Mean, percentiles and largest latency of this number of requests, as text: with `≥` for lower bounds, and `too few`
+/// if this number of requests does not determine the percentile.
 pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
     let text = |value: f64, at_most: Option<f64>| {
         let is_bound = latency.at_most.is_some() && at_most != Some(value);

@@ -23,8 +23,8 @@ fn result_of<P: Process>(seed: u64, requests: u64, stretch: f64) -> RunResult {
     result
 }
 
-/// Of 200 pairs of runs of the same thing at most 20 may have any figure that is said to differ; of
-/// 20 pairs where one takes 1.3 times as long all must be told apart.
+/// Of 200 pairs of runs of the same load, at most 20 may have any figure reported as different; of
+/// 20 pairs where one side takes 1.3 times as long, all must be distinguished.
 #[test]
 fn equal_runs_are_not_told_apart_and_unequal_ones_are() {
     fn false_verdicts<P: Process>(requests: u64) -> usize {

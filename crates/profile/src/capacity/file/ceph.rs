@@ -3,8 +3,8 @@
 use crate::capacity::load::Figure;
 use crate::capacity::result::{CapacityResult, MediaKind};
 
-/// IOPS of which Ceph's own benchmark believes nothing (`osd_mclock_iops_capacity_threshold_*`), and the least
-/// (`osd_mclock_iops_capacity_low_threshold_*`).
+/// The IOPS above which Ceph discards the result of its own benchmark (`osd_mclock_iops_capacity_threshold_*`), and the
+/// lower bound (`osd_mclock_iops_capacity_low_threshold_*`).
 fn believed(media: MediaKind) -> (u64, u64) {
     match media {
         MediaKind::Hdd => (50, 500),

@@ -103,8 +103,9 @@ fn result() -> ProfileResult {
     }
 }
 
-/// As `blkcg_conf_get_disk` and the loops of `ioc_cost_model_write` and `ioc_qos_write` read it: a device number, then
-/// tokens apart by blanks, each one known; numbers of `match_u64`, or decimals with two places at most.
+/// Parses a line like `blkcg_conf_get_disk` and the loops of `ioc_cost_model_write` and `ioc_qos_write`: a device
+/// number, then tokens separated by blanks, each a known token, with numbers of `match_u64` or decimals with at most
+/// two places.
 fn kernel_reads(text: &str) -> Option<((u32, u32), BTreeMap<String, String>)> {
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));
     let (line, None) = (lines.next()?, lines.next()) else { return None };
