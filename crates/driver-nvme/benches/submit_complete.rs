@@ -1,5 +1,5 @@
-//! What the driver itself costs: submit and complete against a controller that answers at once. The
-//! goal is 60 ns per I/O.
+//! The cost of the driver itself: submit and complete, with a controller that completes at once.
+//! The goal is 60 ns per I/O.
 
 use std::hint::black_box;
 

@@ -65,8 +65,8 @@ struct Slot {
     data: Vec<u8>,
 }
 
-/// Queue 0. A command with data has a page of it in memory for DMA, which is pinned when more of them are
-/// outstanding than ever before: one at the start, 31 at most.
+/// Queue 0. A command with data has a page of DMA memory for it. More pages are pinned when more commands are
+/// outstanding than ever before: one at the start, at most 31.
 #[derive(Debug)]
 pub(crate) struct AdminQueue {
     submission: SubmissionRing,
@@ -77,7 +77,7 @@ pub(crate) struct AdminQueue {
     /// From one use of a slot to the next; 0 for identifiers without a generation.
     generation_step: u16,
     pages: DmaPool,
-    /// What a command of the driver's own received; lent to its answer.
+    /// The data that a command of the driver itself received; lent to the caller.
     received: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! What a driver is told before it starts.
+//! The configuration of a driver before its start.
 
 use alloc::vec::Vec;
 
@@ -27,7 +27,7 @@ pub enum HeadDoorbell {
     PerCompletion,
 }
 
-/// What a driver is told before it starts.
+/// The configuration of a driver before its start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NvmeConfig {
     /// Cores that submit.
@@ -55,7 +55,7 @@ pub struct NvmeConfig {
     /// Start by polling this often, interrupts masked (S1-22). `None` waits for interrupts; registers
     /// are polled every millisecond then.
     pub start_poll: Option<Time>,
-    /// The driver reports that what is asked of it comes through the SCSI resource
+    /// The driver reports that its requests come through the SCSI resource
     /// ([`DriverFlags::SCSI`](ssdyno_pci::driver::DriverFlags::SCSI), S1-47).
     pub scsi: bool,
     /// When completion heads are told.

@@ -1,11 +1,11 @@
-//! What a controller object tells its queue pairs, whoever owns them: the last order, and lists of
-//! namespaces.
+//! The messages of a controller object to its queue pairs, whoever owns them: the last order, and
+//! lists of namespaces.
 //!
-//! There is one writer, the controller object; each pair reads at its own pace. Looking whether there is
-//! news is one load of a word, and nobody ever waits. Of orders only the last one counts, for each is put
-//! up only after all pairs have obeyed those that it rests on: an order therefore takes no memory, and one
-//! that has to come (take your hands off, give up, the end) always can. Namespaces are a chain that grows
-//! at its end; a list goes when the last pair has read past it.
+//! There is one writer, the controller object; each pair reads at its own pace. Looking whether there is news is one
+//! load of a word, and nobody ever waits. Only the last order counts, because an order is issued only after all pairs
+//! have obeyed the orders before it. An order therefore takes no memory, and a necessary order (stop access, give up,
+//! end) can always be issued. Namespaces are a chain that grows at its end; a list goes when the last pair has read
+//! past it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

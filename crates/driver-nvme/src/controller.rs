@@ -58,9 +58,9 @@ impl Record {
 ///    [`state`](Controller::state) is [`Ready`](DriverState::Ready); then
 ///    [`take_pairs`](Controller::take_pairs), and give each to its core
 ///    ([`QueueSelector::queues_of`]).
-/// 2. Call [`poll`](Controller::poll) at [`next_deadline`](Controller::next_deadline), when a
-///    pair's [`attend`](QueuePair::attend) asks for it, and with vector 0
-///    ([`on_interrupt`](Controller::on_interrupt)): from one core at a time, which may be any.
+/// 2. Call [`poll`](Controller::poll) at [`next_deadline`](Controller::next_deadline), when
+///    [`attend`](QueuePair::attend) of a pair requests it, and with vector 0
+///    ([`on_interrupt`](Controller::on_interrupt)): from one core at a time, which may be any core.
 /// 3. After each of these calls, and after [`reset`](Controller::reset),
 ///    [`shutdown`](Controller::shutdown) and [`removed`](Controller::removed), have the owners of the
 ///    queues that [`calls`](Controller::calls) names `attend` to them: by an interrupt between cores, or
@@ -85,7 +85,7 @@ pub struct Controller {
     pub(crate) interrupts: Option<InterruptMode>,
     pub(crate) vectors: u16,
     pub(crate) identity: Option<Box<[IdentifyController; 1]>>,
-    /// Those of the PCI device, then also those of what it says of itself.
+    /// The quirks of the PCI device, and then also those of its Identify data.
     pub(crate) quirks: Quirks,
     /// It is being suspended, or is.
     pub(crate) suspension: Option<Suspension>,
@@ -189,7 +189,7 @@ impl Controller {
         &self.config
     }
 
-    /// What the controller says of itself; `None` before it was asked.
+    /// The Identify data of the controller; `None` before it was asked.
     pub fn identity(&self) -> Option<&IdentifyController> {
         self.identity.as_deref().map(|[identity]| identity)
     }
@@ -245,8 +245,8 @@ impl Controller {
         self.admin.as_ref().map_or(0, AdminQueue::pinned_bytes)
     }
 
-    /// What the controller object did: admin completions that nobody asked for, aborts, resets. The rest
-    /// is [counted by each pair](QueuePair::counters).
+    /// Counters of the controller object: unexpected admin completions, aborts, resets. The rest is [counted by each
+    /// pair](QueuePair::counters).
     pub fn counters(&self) -> NvmeCounters {
         self.counters
     }
@@ -262,8 +262,8 @@ impl Controller {
     /// [takes](Controller::take_pairs) it again.
     ///
     /// # Errors
-    /// Commands are outstanding there, for which nobody would answer, it is of another start or
-    /// controller, or the heap has no room: it stays with its owner.
+    /// It stays with its owner if commands are outstanding that nothing would complete, if it
+    /// belongs to another start or controller, or if the heap has no room.
     #[expect(clippy::result_large_err, reason = "a pair moves by value, as it came")]
     pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
         let own = |record: &Record| record.desk.is_same(pair.desk());

@@ -16,7 +16,7 @@ use crate::{
 /// A driver of one controller, with one owner: a [`Controller`] that keeps its [`QueuePair`]s, has them
 /// obey at once, and looks after their timeouts. See the crate's documentation for how it is used.
 ///
-/// Where a call is that of a part, the part's documentation says what it does; queues are numbered from 1.
+/// The documentation of a part describes the calls of that part; queues are numbered from 1.
 #[derive(Debug)]
 pub struct NvmeDriver {
     pub(crate) controller: Controller,
@@ -30,7 +30,7 @@ pub struct NvmeDriver {
     behind: bool,
 }
 
-/// What can be asked of the controller object; what changes it goes through the driver.
+/// Read access to the controller object; changes go through the driver.
 impl Deref for NvmeDriver {
     type Target = Controller;
 
@@ -57,7 +57,7 @@ impl NvmeDriver {
         (self.controller, self.pairs)
     }
 
-    /// What the driver tells the system about itself (S1-47).
+    /// The driver's description of itself for the system (S1-47).
     pub fn flags(&self) -> DriverFlags {
         let scsi = if self.config().scsi { DriverFlags::SCSI } else { DriverFlags::NONE };
         DriverFlags::BUS_MASTER | scsi

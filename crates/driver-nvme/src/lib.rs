@@ -95,12 +95,11 @@
 //!
 //! # Many cores
 //!
-//! [`NvmeDriver`] takes `&mut self`: with several cores it would need a lock around it. Its parts do
-//! not. A [`QueuePair`] is owned by the core that uses it and touches nothing but its own rings, slots,
-//! doorbells and counters; the [`Controller`] has the rest. What they have to tell each other goes through
-//! two kinds of shared words: orders, a chain of notices that the controller object lengthens and each pair
-//! reads (looking for news is one load), and a desk for each pair (what it obeyed, when its first timeout
-//! is over, which aborts it wishes). The cases that matter:
+//! [`NvmeDriver`] takes `&mut self`: with several cores it would need a lock around it. Its parts do not. A
+//! [`QueuePair`] is owned by the core that uses it and touches nothing but its own rings, slots, doorbells and
+//! counters; the [`Controller`] has the rest. They communicate through two kinds of shared words: orders, a chain of
+//! notices that the controller object extends and each pair reads (a check for news is one load), and a mailbox for
+//! each pair (the order it obeyed, the time of its first timeout, and its requests for aborts). The cases that matter:
 //!
 //! | a kernel's | here |
 //! |---|---|
@@ -267,10 +266,10 @@
 //! or a removal, by [`IoResult::Abandoned`]. Nothing is retried here: the data of a command is its
 //! submitter's, who decides.
 //!
-//! A completion that nobody waits for - completed twice, late for an identifier that is in use again, or of
-//! a command that nobody sent - is dropped, counted ([`NvmeCounters::strays`]) and told
-//! ([`DriverEvent::StrayCompletion`]): an identifier has 12 bits for its slot and 4 for how often the slot was
-//! used, as in Linux. What it should have answered is found by its timeout.
+//! A completion that belongs to no outstanding command (completed twice, late for an identifier in use again, or of a
+//! command that was never sent) is dropped, counted ([`NvmeCounters::strays`]) and reported
+//! ([`DriverEvent::StrayCompletion`]): an identifier has 12 bits for its slot and 4 bits for the number of uses of the
+//! slot, as in Linux. What it should have answered is found by its timeout.
 //!
 //! Requests are split at MDTS, at the boundary that the namespace names (NOIOB), and where the
 //! [table of quirks](Quirks) knows a stripe.

@@ -1,17 +1,16 @@
 //! Commands in the order of their deadlines.
 //!
-//! All commands of a pair get the same timeout, and time does not go back: so the order in which they
-//! were put in is that of their deadlines. A command that ends stays in its line until it is the first;
-//! then it is left behind. What has no work on the way of an I/O command but one write, finds the next
-//! deadline in a constant number of steps, whatever the number of commands that are late.
+//! All commands of a pair have the same timeout, and time does not go back, so the order of submission is the order of
+//! deadlines. A command that ends stays in its line until it is the first; then it is left behind. It costs one write
+//! per I/O command, and finds the next deadline in a constant number of steps for any number of late commands.
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
 use ssdyno_block::try_list;
 
-/// A line. Places are numbered modulo 2^16; whether the command of an entry still is the one that was
-/// put in there, its slot says by its place.
+/// A line. Places are numbered modulo 2^16; the slot shows by its place whether the command of an entry is still the
+/// one that was entered there.
 #[derive(Debug)]
 pub(crate) struct Line {
     /// A power of two of them, at least twice the commands that can be in the line.

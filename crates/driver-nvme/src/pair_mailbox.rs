@@ -1,11 +1,11 @@
-//! What a queue pair tells the controller object, from whichever core it is on.
+//! The messages of a queue pair to the controller object, from any core.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use ssdyno_block::MonotonicTime;
 
-/// Aborts that one pair can wish for before the controller object has looked. A controller takes about
-/// as many at a time (ACL); what is beyond has its turn one timeout later.
+/// Aborts that one pair can wish for before the controller object has looked. A controller accepts about this number at
+/// a time (ACL); the others follow one timeout later.
 const WISHES: usize = 4;
 /// Marks a wish that is there: identifiers have 16 bits.
 const WISHED: u32 = 1 << 16;

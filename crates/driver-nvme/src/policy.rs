@@ -53,8 +53,8 @@ pub struct Weights {
 pub enum QueuePolicy {
     /// All queues in turn, by every core, each under its lock (S1-34).
     RoundRobin {
-        /// As the thesis printed it (code snippet 4.7): starts with the lock of the admin queue, and
-        /// puts each command into the queue after the one that it locked.
+        /// The policy as printed in the thesis (code snippet 4.7): it starts with the lock of the admin queue, and puts
+        /// each command into the queue after the one that it locked.
         as_printed: bool,
     },
     /// Queue = core + 1, without a lock (S1-35). Where queues are fewer than cores, cores share one,
@@ -85,7 +85,7 @@ pub enum QueuePolicy {
 pub struct QueueChoice {
     /// The I/O queue, from 1.
     pub queue: u16,
-    /// The queue whose lock the core has to take first: the same one, or (as printed) another.
+    /// The queue whose lock the core must take first: the same queue, or (as printed) another.
     pub lock: Option<u16>,
 }
 
@@ -103,7 +103,7 @@ pub struct QueueSelector {
     turns: [u16; 4],
     /// The same of each core, where each has its own queues.
     core_turns: Vec<u16>,
-    /// What each class uses, and what of it is its own.
+    /// The queues that each class uses, and those that only this class uses.
     classes: Shares,
     own: Shares,
 }
@@ -236,9 +236,9 @@ impl QueueSelector {
         }
     }
 
-    /// Entries of an I/O queue where the controller allows `entries_max`, and `entries` are wanted:
-    /// a ring holds one command less than it has entries, and has 4096 at most (S1-26), for 12 bits of a
-    /// command identifier say which it is.
+    /// Entries of an I/O queue if the controller allows `entries_max` and the driver wants `entries`. A ring holds one
+    /// command less than it has entries, and has at most 4096 entries (S1-26), because a command identifier has 12 bits
+    /// for the slot.
     pub fn entries(&self, entries: u32, entries_max: u32) -> u32 {
         let single = self.policy == QueuePolicy::Single;
         // A ring of n entries holds n - 1 commands (S1-27). The limit of 128 commands of MFI
@@ -273,8 +273,8 @@ fn turn(at: &mut u16, n: u16) -> u16 {
     taken
 }
 
-/// First queue and number of queues of each class: its own, and what it uses. A class without any shares those of the next
-/// class that has some, or else of the one before.
+/// First queue and number of queues of each class: its own, and what it uses. A class without queues shares those of
+/// the next class that has some, or else of the previous class.
 fn share(wanted: [u16; 4], available: u16) -> (Shares, Shares) {
     let mut first = 1;
     let mut own = [(0, 0); 4];

@@ -73,7 +73,7 @@ impl Lists {
         let Err(FunctionError::NoMemory { bytes }) = self.pool.reserve(f, commands) else {
             return Ok(());
         };
-        // Those of other commands come back; where there are none, waiting does not help.
+        // Lists of other commands come back; if there are none, waiting does not help.
         Err(if self.pool.taken() > 0 { IoError::Full } else { IoError::NoMemory { bytes } })
     }
 

@@ -22,7 +22,7 @@ use crate::{NvmeCounters, NvmeError};
 /// Dword 12 of reads and writes: FUA.
 const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 
-/// What a command whose time is up needs.
+/// The action for a command whose timeout has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Overdue {
     /// It was not looked after yet, or could not be aborted: its slot.
@@ -31,7 +31,7 @@ pub(crate) enum Overdue {
     Lost,
 }
 
-/// What a new queue is told.
+/// The parameters of a new queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewQueue {
     pub(crate) id: u16,
@@ -380,7 +380,7 @@ impl IoQueue {
         }
         if found > 0 {
             if self.free.len() == self.slots.len() {
-                // Nobody is in the line: no need to look at those that were.
+                // The line is empty: there are no old entries to check.
                 self.lines[0].clear();
             }
             counters.completions += u64::from(found);

@@ -1,4 +1,4 @@
-//! Controllers that do not behave as the specification says, and what the driver does about them.
+//! Controllers that do not follow the specification, and the driver's reactions.
 //!
 //! The table is by PCI vendor and device, and some entries by vendor, model and firmware of Identify
 //! Controller. Each entry's source is Linux 6.12.117: `drivers/nvme/host/pci.c`, `nvme_id_table`, or
@@ -71,7 +71,7 @@ impl Quirks {
         found.map_or(Quirks::NONE, |entry| entry.2)
     }
 
-    /// Those of the controller that says this of itself, beside those of its PCI device.
+    /// The quirks of a controller with this Identify data, in addition to those of its PCI device.
     pub fn of_identity(identity: &IdentifyController) -> Quirks {
         let is = |entry: &&ByIdentity| {
             entry.vendor == identity.vendor.get()
@@ -101,7 +101,7 @@ impl Quirks {
     }
 }
 
-/// `text` is what stands in `field`, which is filled up with spaces.
+/// `text` is the content of `field`, which is padded with spaces.
 fn is_padded(field: &[u8], text: &str) -> bool {
     match field.strip_prefix(text.as_bytes()) {
         Some(rest) => rest.iter().all(|byte| *byte == b' '),

@@ -59,7 +59,7 @@ impl SubmissionRing {
         self.tail = if self.tail + 1 == self.entries { 0 } else { self.tail + 1 };
     }
 
-    /// Tells the controller about new entries; false where there are none.
+    /// Reports new entries to the controller; false if there are none.
     #[inline]
     pub(crate) fn ring<F: PciFunction>(&mut self, f: &mut F) -> bool {
         // A register write crosses the link and is the dearest part of a submission. The same
@@ -79,8 +79,8 @@ impl SubmissionRing {
         let wrap = |index: u32| {
             if index < self.head { index + self.entries - self.head } else { index - self.head }
         };
-        // A head beyond what was told to the controller is impossible. Believing it would free
-        // entries that the controller has not read.
+        // A head beyond the reported tail is impossible. Believing it would free entries that the
+        // controller has not read.
         let right = head < self.entries && wrap(head) <= wrap(self.rung);
         if right {
             self.head = head;
@@ -98,7 +98,7 @@ impl SubmissionRing {
     }
 }
 
-/// What a completion says, without its first two dwords.
+/// The content of a completion without its first two dwords.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Found {
     pub(crate) command_id: u16,
@@ -173,7 +173,7 @@ impl CompletionRing {
         }
     }
 
-    /// Tells the controller what was taken; false where that is nothing.
+    /// Reports the taken entries to the controller; false if there are none.
     #[inline]
     pub(crate) fn ring<F: PciFunction>(&mut self, f: &mut F) -> bool {
         if self.rung == self.head {

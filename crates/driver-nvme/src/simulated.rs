@@ -21,7 +21,7 @@ pub struct SimulatedNvme<D> {
     pub driver: NvmeDriver,
     /// How far both were brought. Put forward by somebody else, the host has slept meanwhile.
     pub now: Time,
-    /// What the driver's clock says when the simulated one begins.
+    /// The time of the driver's clock when the simulated clock begins.
     origin: MonotonicTime,
     vectors: Vec<u16>,
 }
@@ -65,7 +65,7 @@ impl<D: PciDevice> SimulatedNvme<D> {
         }
     }
 
-    /// What the driver's clock says now.
+    /// The present time of the driver's clock.
     pub fn driver_now(&self) -> MonotonicTime {
         self.origin.after(self.now)
     }

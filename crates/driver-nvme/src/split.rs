@@ -120,8 +120,8 @@ mod tests {
     }
 
     proptest! {
-        /// One after another, without a gap, none too long, none across a boundary, and as many as were
-        /// counted; no two neighbours could have been one.
+        /// The commands are consecutive without a gap, none is too long or crosses a boundary, and their number equals
+        /// the count; no two neighbours could have been one command.
         #[test]
         fn parts_are_the_request(
             shift in prop::option::of(0_u32..16),

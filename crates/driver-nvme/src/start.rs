@@ -34,7 +34,8 @@ impl Controller {
             return Err(NvmeError::WrongState { state: "running" });
         }
         self.events.try_reserve(EVENTS_MAX.saturating_sub(self.events.len()))?;
-        // Pairs of an earlier start may still have to learn of its end; they do not hear of this one.
+        // Pairs of an earlier start may still have to learn that it ended; they do not receive the messages of this
+        // start.
         (self.board, self.ordered) = (Some(ControlLog::new()?), false);
         self.records.clear();
         self.resets_in_a_row = (0, 0);
@@ -332,10 +333,9 @@ impl Controller {
         kind && self.config.start_poll.is_some()
     }
 
-    /// Begins to stop: no command is taken any more, the outstanding ones are waited for, queues are
-    /// deleted, the controller is told (CC.SHN) and disabled, all memory is given back: that of a pair
-    /// by its owner's next call. [`poll`](Controller::poll) goes on until the state is
-    /// [`Stopped`](crate::DriverState::Stopped).
+    /// Begins to stop: the driver accepts no more commands and waits for the outstanding ones. It then deletes the
+    /// queues, notifies the controller (CC.SHN), disables it, and frees all memory; the next call of its owner frees
+    /// that of a pair. [`poll`](Controller::poll) goes on until the state is [`Stopped`](crate::DriverState::Stopped).
     ///
     /// # Errors
     /// The driver is not ready.

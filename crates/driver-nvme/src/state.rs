@@ -1,4 +1,4 @@
-//! What a driver is doing, and what it did.
+//! The state of a driver, and its counters.
 
 use ssdyno_block::MonotonicTime;
 use ssdyno_spec::nvme::{AsynchronousEvent, NvmeStatus};
@@ -61,9 +61,9 @@ pub enum DriverEvent {
         /// Its identifier.
         identifier: u8,
     },
-    /// The controller answered a command that was not outstanding: one that it had completed before, whose
-    /// identifier may be in use again, or one that nobody sent. The completion was dropped. Of several
-    /// of a queue the last one is told; [all are counted](NvmeCounters::strays).
+    /// The controller answered a command that was not outstanding: one that it had completed before, whose identifier
+    /// may be in use again, or one that nobody sent. The completion was dropped. If a queue has several, the last one
+    /// is reported; [all are counted](NvmeCounters::strays).
     StrayCompletion {
         /// The queue; 0 is the admin queue.
         queue: u16,
@@ -98,7 +98,7 @@ pub struct NvmeCounters {
     /// Completions that nobody waits for, which are dropped, or with a head that cannot be: faults of the
     /// controller.
     pub strays: u64,
-    /// Events that nobody took, and for which there was no room.
+    /// Events that were never taken and did not fit.
     pub events_lost: u64,
     /// Commands that were looked at to find deadlines: a few for each call of the watchdog, and one for
     /// each command that has ended since.

@@ -1,4 +1,4 @@
-//! What a controller does next by itself, and what it has to remember meanwhile.
+//! The next step of a controller, and the state it keeps until then.
 
 /// An admin command of the driver's own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

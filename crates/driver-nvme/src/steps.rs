@@ -32,7 +32,7 @@ impl Controller {
         QueueSelector::idle(config.policy, config.cores, config.queues_max).queues()
     }
 
-    /// Sends the command of `step`, or what comes after it where there is none.
+    /// Sends the command of `step`, or performs the next step if there is no command.
     pub(crate) fn begin<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime, step: Step) {
         if step == Step::Identify {
             self.phase = Phase::Configuring;
@@ -230,7 +230,7 @@ impl Controller {
         self.send(f, now, next)
     }
 
-    /// Takes over what the controller says of itself; false where that is not whole.
+    /// Takes over the Identify data of the controller; false if it is incomplete.
     fn take_controller(&mut self, data: &[u8]) -> Result<bool, NoHeap> {
         let Ok(controller) = IdentifyController::read_from_bytes(data) else { return Ok(false) };
         if self.config.quirks.is_none() {
@@ -382,7 +382,8 @@ impl Controller {
         let ids = &mut self.scanned.0;
         let before = ids.len();
         let dwords = data.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
-        // In ascending order (base 2.0c, clause 5.17.2.2); what is not would be asked for ever.
+        // Identifiers are in ascending order (base 2.0c, clause 5.17.2.2); otherwise the scan would
+        // never end.
         let mut least = ids.last().copied().unwrap_or(0);
         ids.try_reserve(LIST_ENTRIES)?;
         ids.extend(dwords.take_while(|&id| id > core::mem::replace(&mut least, id)));
@@ -457,7 +458,8 @@ impl Controller {
     }
 
     /// Looks again which namespaces there are; [`namespaces`](Controller::namespaces) changes when
-    /// all were asked, and what the pairs know of them with the next call of each owner.
+    /// the scan has identified all of them; the pairs receive them with the next call of each
+    /// owner.
     ///
     /// # Errors
     /// The driver is not ready, or scans already.

@@ -72,7 +72,7 @@ impl Controller {
         self.begin(f, now, Step::DeleteSubmissionQueue(all));
     }
 
-    /// The controller was asked for its power state: it goes to another one.
+    /// The controller returned its power state: it enters another one.
     pub(crate) fn power_state_read(&mut self, good: bool, state: u8) -> Step {
         match &mut self.suspension {
             Some(suspension) if good => {

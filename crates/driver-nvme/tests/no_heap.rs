@@ -1,6 +1,5 @@
-//! A heap without room: whichever allocation fails, once or from then on, nothing panics and nothing ends the
-//! program; each command that was taken completes once, and the driver serves again, as it is or after
-//! another start.
+//! A heap without room: if any allocation fails, once or from then on, nothing panics and nothing ends the program.
+//! Each accepted command completes once, and the driver works again, immediately or after another start.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![expect(unsafe_code, reason = "a global allocator that fails is an unsafe trait")]
@@ -196,7 +195,7 @@ impl Story {
         let Story { f, driver, .. } = self;
         let _ = at_work(|| driver.rescan(f, now));
         self.polls();
-        // What was not told is given up by the reset.
+        // The reset gives up commands that were not reported.
         self.reads(false);
         let (now, mut out) = (self.tick(), Vec::new());
         let Story { f, driver, .. } = self;

@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// The presets' figures stand on this one: 833 ps a byte.
+    /// The figures of the presets depend on this rate: 833 ps per byte.
     #[test]
     fn the_mode_of_the_presets_is_what_it_was() {
         let bus: FlashChannel = "onfi-nv-ddr3-12".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What the `[flash]` table of a device file says.
+//! The `[flash]` table of a device file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

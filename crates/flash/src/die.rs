@@ -40,7 +40,7 @@ impl Group {
         let programs = |kind| matches!(kind, OpKind::Program | OpKind::Copy);
         self.kind == kind || through && programs(self.kind) && programs(kind)
     }
-    /// The place of the first member in the slab; [`NIL`] where there is none.
+    /// The place of the first member in the slab; [`NIL`] if there is none.
     #[inline]
     pub(crate) fn first(&self) -> u32 {
         self.members.head

@@ -1,8 +1,8 @@
 //! NAND flash: geometry, timing, dies, planes and channels.
 //!
-//! Key types: [`FlashConfig`] (what a device file says), [`Geometry`] (sizes and addresses),
-//! [`FlashTiming`] (spans in picoseconds), [`FlashOp`] (what an FTL asks for), [`FlashArray`] (the dies
-//! with their queues, and the channels between them and the controller).
+//! Key types: [`FlashConfig`] (the table in a device file), [`Geometry`] (sizes and addresses),
+//! [`FlashTiming`] (spans in picoseconds), [`FlashOp`] (a request of an FTL), and [`FlashArray`] (the dies with their
+//! queues, and the channels between them and the controller).
 //!
 //! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong. The array is stricter than hardware: a
 //! program out of order in its block, or into a page that was not erased, panics, because only a

@@ -1,4 +1,4 @@
-//! What an FTL asks of the flash.
+//! The operations that an FTL requests from the flash.
 
 use ssdyno_engine::events::FlashCause;
 

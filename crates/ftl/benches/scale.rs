@@ -1,11 +1,10 @@
-//! What a write costs the simulator's FTLs as devices grow: nanoseconds of CPU time for one page that
-//! the host writes, everything included that the FTL does for it - map, cleaning, wear levelling -
-//! but neither flash nor clock.
+//! The cost of a write in the simulator's FTLs as devices grow: nanoseconds of CPU time per page that the host writes.
+//! It includes all the work of the FTL (map, cleaning, wear levelling), but neither flash nor clock.
 //!
-//! The first three columns hold the capacity at 16 GiB and grow the planes, from 512 to 8192 blocks:
-//! what is looked for in a plane shows here, and nothing else does. The last two are devices of 64
-//! and 256 GiB, whose maps no processor's cache holds. Each row is one FTL with one policy; the load is
-//! uniform random writes in the steady state (capacity and pages of configuration A: 64 of 4 KiB).
+//! The first three columns keep the capacity at 16 GiB and increase the number of planes from 512 to 8192 blocks: they
+//! show the cost of searches within a plane, and nothing else does. The last two are devices of 64 and 256 GiB, whose
+//! maps no processor's cache holds. Each row is one FTL with one policy; the load is uniform random writes in the
+//! steady state (capacity and pages of configuration A: 64 of 4 KiB).
 //!
 //! `cargo bench -p ssdyno-ftl --bench scale [-- FILTER] [--fingerprint]`; the fingerprint of all
 //! operations shows that a faster search finds the same blocks.

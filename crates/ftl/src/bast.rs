@@ -2,11 +2,11 @@
 //!
 //! After Kim, Kim, Noh, Min and Cho, "A space-efficient flash translation layer for CompactFlash
 //! systems", IEEE Transactions on Consumer Electronics 48(2), 2002. Overwrites of a logical block
-//! go to its log block in the order in which they come, and a small page map tells what is where.
-//! A log that holds its pages in order becomes the data block: at once if it is full (*switch
-//! merge*), after the rest of the data block is copied to it else (*partial merge*). Any other is
-//! merged with its data block into a fresh block (*full merge*). A log is merged when it is full,
-//! or when another logical block needs one and it is the least recently written.
+//! go to its log block in the order in which they arrive, and a small page map gives the location
+//! of each page. A log that holds its pages in order becomes the data block: at once if it is full
+//! (*switch merge*), after the rest of the data block is copied to it else (*partial merge*). Any
+//! other is merged with its data block into a fresh block (*full merge*). A log is merged when it
+//! is full, or when another logical block needs one and it is the least recently written.
 //!
 //! `ftl.bast.log_blocks` is the share of log blocks. `ftl.cleaning` and `ftl.free_blocks_low` have no
 //! meaning here.

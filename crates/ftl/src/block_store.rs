@@ -49,7 +49,7 @@ pub(crate) struct Store {
     pub(crate) reverse: Reverse,
     /// Pages of each block that are programmed or skipped.
     pub(crate) written: Vec<u16>,
-    /// Data block of each logical block, plane by plane; [`NONE`] where there is none.
+    /// Data block of each logical block, plane by plane; [`NONE`] if there is none.
     pub(crate) data: Vec<u32>,
     pub(crate) read_only: bool,
 }

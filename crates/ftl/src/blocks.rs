@@ -56,8 +56,7 @@ impl Blocks {
         Blocks::with_lives(planes, blocks_per_plane, data_pages, searches, endures)
     }
 
-    /// As [`new`](Blocks::new), from the erases that each block survives; none where blocks last for
-    /// ever.
+    /// Like [`new`](Blocks::new), with the number of erases that each block survives; empty if blocks never wear out.
     pub(crate) fn with_lives(
         planes: u32,
         blocks_per_plane: u32,
@@ -232,8 +231,8 @@ impl Blocks {
         self.ranks.first_of_least(plane)
     }
 
-    /// The closed block of `plane` that has seen the fewest erases, and how many the most worn
-    /// block of the plane has seen more; only where static wear levelling was asked for.
+    /// The closed block of `plane` with the fewest erases, and how many more erases the most worn
+    /// block of the plane has; only with static wear levelling.
     pub(crate) fn laggard(&mut self, plane: u32) -> Option<(u32, u32)> {
         let (ranks, erases) = (&self.ranks, &self.erases);
         let laggards = &mut self.laggards.as_mut()?[plane as usize];
@@ -353,8 +352,8 @@ impl Blocks {
         }
     }
 
-    /// Of blocks that are all free or bad: each has been erased as often as `erases` says of it. Those that
-    /// do not survive that are bad.
+    /// For blocks that are all free or bad: each has been erased as often as `erases` says. Those that do not survive
+    /// that are bad.
     pub(crate) fn start_worn(&mut self, erases: impl Fn(u32) -> u32) {
         for plane in 0..self.free.len() {
             let mut good = Vec::new();

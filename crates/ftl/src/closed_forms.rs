@@ -175,10 +175,10 @@ pub fn best_pools(
         0.0 => 0.0,
         writes => writes * one(alpha_of(class, pieces)).unwrap_or(f64::INFINITY),
     };
-    // Least cost of the classes so far with so many pieces, and how many of them the last one has.
-    // Dynamic programming over the classes: the least cost of the first k classes with n pieces
-    // needs only the costs of k - 1 classes. Trying all divisions would cost PIECES to the power
-    // of the number of classes.
+    // The least cost of the classes so far with this number of pieces, and the number of pieces of
+    // the last class. Dynamic programming over the classes: the least cost of the first k classes
+    // with n pieces needs only the costs of k - 1 classes. Trying all divisions would cost PIECES
+    // to the power of the number of classes.
     let mut least = vec![f64::INFINITY; PIECES + 1];
     least[0] = 0.0;
     let mut chosen = Vec::new();
@@ -291,7 +291,7 @@ mod tests {
         // spare pages are as the root of r f.
         let best = best_pools(&classes, 1.25, |alpha| random_victim(1.0 / alpha)).unwrap();
         close(Some(best[0]), 1.0 + 0.25 * 0.5 / 0.2, 2e-3);
-        // What is not written gets nothing.
+        // A class without writes gets nothing.
         let still = [
             Class { writes: 0.0, space: 0.5 },
             Class { writes: 1.0, space: 0.25 },

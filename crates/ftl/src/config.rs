@@ -1,4 +1,4 @@
-//! What the `[ftl]` and `[precondition]` tables of a device file say.
+//! The `[ftl]` and `[precondition]` tables of a device file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -190,8 +190,8 @@ macro_rules! tables {
         }
 
         impl FtlConfig {
-            /// Empties the tables of FTLs other than the one that is named, but for those that
-            /// `keeps`; the keys that were set in them, such as `ftl.dftl.mapping_cache`.
+            /// Empties the tables of all FTLs except the named FTL and those that `keeps` accepts;
+            /// returns the keys that were set in them, such as `ftl.dftl.mapping_cache`.
             pub fn leave_out_tables(&mut self, keeps: impl Fn(&str) -> bool) -> Vec<String> {
                 let mut left_out = Vec::new();
                 $(

@@ -1,12 +1,11 @@
 //! The suite that every FTL must pass.
 //!
-//! [`check_ftl`] drives an FTL with seeded writes, reads and trims over a [`StrictFlash`], which
-//! executes each operation at once, keeps the data, and is stricter than real flash: it panics on a
-//! program into a page that is not erased or below one already programmed, on a read of a page
-//! without data, on a copy across planes, and on an erase that destroys the only copy of valid data.
-//! Beyond what the flash sees, the suite checks that each request does what it is waited for with
-//! one operation of its own, that flash and FTL agree on what is programmed, and that flash that
-//! lasts for ever is never refused a write.
+//! [`check_ftl`] drives an FTL with seeded writes, reads and trims over a [`StrictFlash`], which executes each
+//! operation at once, keeps the data, and is stricter than real flash: it panics on a program into a page that is not
+//! erased or below one already programmed, on a read of a page without data, on a copy across planes, and on an erase
+//! that destroys the only copy of valid data. Beyond the checks of the flash, the suite checks that each request waits
+//! for exactly one operation of its own, that flash and FTL agree on the programmed pages, and that flash that never
+//! wears out never refuses a write.
 
 use std::collections::BTreeMap;
 
@@ -223,8 +222,8 @@ impl Host {
             rng: Rng::new(seed, "conformance"),
             ops: Vec::new(),
         };
-        // What preconditioning claims to have written must be consistent: blocks filled to where
-        // it says, each valid page in the filled part, no page owned twice.
+        // The state after preconditioning must be consistent: blocks are filled to the reported
+        // page, each valid page is in the filled part, and no page has two owners.
         for block in 0..geometry.blocks() {
             let written = ftl.pages_written(block);
             assert!(written <= geometry.pages_per_block.get());
@@ -279,7 +278,8 @@ impl Host {
         true
     }
 
-    /// Executes what the FTL asked for; the one operation of the host itself must be an `own`.
+    /// Executes the operations that the FTL requested; the operation of the host itself must be an
+    /// `own`.
     fn run(&mut self, data: Data, own: Option<OpKind>) -> Option<Data> {
         let ops = std::mem::take(&mut self.ops);
         let host = |op: &&FlashOp| op.cause == FlashCause::Host;

@@ -115,7 +115,7 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
         None
     }
 
-    /// What was written to each plane, and what it holds; empty where pages have no choice of plane.
+    /// The pages written to each plane, and the pages it holds; empty if pages have no choice of plane.
     fn planes(&self) -> Vec<PlaneUse> {
         Vec::new()
     }
@@ -126,8 +126,8 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
         None
     }
 
-    /// The pools of an FTL that has one for each class of logical pages; there is no one effective
-    /// utilisation then.
+    /// The pools of an FTL with one pool for each class of logical pages; such an FTL has no single
+    /// effective utilisation.
     fn pools(&self) -> Vec<Pool> {
         Vec::new()
     }

@@ -54,8 +54,8 @@ pub(crate) struct Dftl {
     /// [`device_page`](Dftl::device_page).
     stale: VecDeque<u32>,
     is_stale: Vec<bool>,
-    /// Translation pages of the device that each one here stands for: 1, and on a sample plane the
-    /// planes of the device.
+    /// The number of the device's translation pages that each page here represents: 1, and on a
+    /// sample plane the number of planes of the device.
     stands_for: u32,
 }
 
@@ -102,9 +102,9 @@ impl Dftl {
         }
     }
 
-    /// The translation page of the device that the entry of `page` is in. Pages of a plane have numbers on the
-    /// device that are as far apart as it has planes, so what cleaning moves is in many translation pages
-    /// there, of which those of the sample plane, which has few, stand for several each.
+    /// The translation page of the device that the entry of `page` is in. The page numbers of a plane are as far apart
+    /// on the device as it has planes. Cleaning therefore touches many translation pages on the device; the sample
+    /// plane has few, so each of them represents several.
     fn device_page(&self, page: u32) -> u32 {
         let number = u64::from(page) * u64::from(self.stands_for);
         (number / u64::from(self.cache.group_size())) as u32
@@ -302,8 +302,8 @@ impl Dftl {
         Ok(())
     }
 
-    /// Random writes to the pages below `pages`, `together` of them at a time, from a cache that is
-    /// full and dirty to one with as many dirty entries as it keeps.
+    /// Simulates random writes to the pages below `pages`, `together` of them at a time, from a
+    /// cache that is full and dirty to a cache with its stationary number of dirty entries.
     ///
     /// A small cache is filled anew twice; in a large one, translation pages of which an entry is
     /// thrown out are written back, each several times. Where nothing is thrown out, all stays dirty.
@@ -323,8 +323,8 @@ impl Dftl {
 }
 
 impl Sampled for Dftl {
-    /// With its share of the cache. Its translation pages have as many entries as those of the device,
-    /// so that each of them is written back as often.
+    /// With its share of the cache. Its translation pages have as many entries as those of the device, so each is
+    /// written back as often.
     fn one_plane(
         &self,
         (pages, together): (u32, u32),

@@ -50,8 +50,8 @@ impl Fast {
         let Some(Sequential { block, of }) = self.sequential.take() else { return };
         let place = Place { plane, block: of };
         let data = store.data(place);
-        // While the log existed nothing was written in place, so what is valid in the data block
-        // lies behind the log's end. Newer pages in random logs stay there.
+        // While the log existed nothing was written in place, so the valid pages of the data block
+        // lie after the end of the log. Newer pages in random logs stay there.
         let rest = store.written(block)..store.pages_per_block();
         store.gather_from(place, rest, data, block, out);
         store.set_data(place, block);

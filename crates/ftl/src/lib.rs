@@ -8,7 +8,7 @@
 //! `fast` (block maps with log blocks), `agrawal`. `docs/add_an_ftl.md` adds another.
 //!
 //! Errors: [`ConfigError`](ssdyno_block::ConfigError) names the key that is wrong. A device that
-//! can take no more writes says [`ReadOnly`]; nothing here panics on what a host may do.
+//! can take no more writes returns [`ReadOnly`]; this crate never panics on input of a host.
 //!
 //! Not modelled: loss of power and recovery of the map, read disturb and refresh, compression.
 

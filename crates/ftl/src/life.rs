@@ -35,7 +35,7 @@ impl Endurance {
         self.mean_cycles.is_some() || self.factory_bad > 0.0
     }
 
-    /// Draws `count` blocks, see [`draw`](Endurance::draw); none where blocks last for ever.
+    /// Draws `count` blocks, see [`draw`](Endurance::draw); draws none if blocks never wear out.
     pub(crate) fn draw_all(mut self, count: u32) -> Vec<u32> {
         if self.matters() { (0..count).map(|_| self.draw()).collect() } else { Vec::new() }
     }

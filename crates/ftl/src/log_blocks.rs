@@ -30,7 +30,7 @@ use crate::{
 };
 use ssdyno_engine::{Health, PrepareError};
 
-/// What one plane's policy does; one instance a plane, which knows nothing of the others.
+/// The policy of one plane; there is one instance per plane, independent of the others.
 pub(crate) trait Policy: Clone + Debug + Send + Sync {
     /// Blocks of a plane beside data, log and bad ones, without which a merge cannot begin.
     const EXTRA: u32;

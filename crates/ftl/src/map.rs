@@ -180,10 +180,9 @@ impl Map {
         tables!(&mut self.tables, tables => tables.relocate(strip, first, pages));
     }
 
-    /// From now on `plane`, whose good blocks are `good`, holds the first `pages` logical pages of the one
-    /// plane of `sample`, which all have data: its block `n` is `good[n]`. The number of those pages, or 0
-    /// where nothing is done: where planes have no strips, or so many blocks are bad that the sample has
-    /// narrower entries.
+    /// From now on `plane`, whose good blocks are `good`, holds the first `pages` logical pages of the single plane of
+    /// `sample`, which all have data: its block `n` is `good[n]`. The number of those pages, or 0 where nothing is
+    /// done: where planes have no strips, or so many blocks are bad that the sample has narrower entries.
     ///
     /// With strips all that is known of a plane lies side by side and is copied from front to back;
     /// page by page each of the hundreds of millions of a large device would wait for memory.
@@ -291,8 +290,8 @@ mod tests {
     }
 
     proptest! {
-        /// A stamped plane holds what it would if its pages were set one by one, with bad blocks (and
-        /// without), and where the planes beside it hold something else.
+        /// A stamped plane equals a plane whose pages were set one by one, with and without bad blocks, and if the
+        /// neighbouring planes hold other data.
         #[test]
         fn a_stamp_is_page_by_page(
             bad in 0u32..3,

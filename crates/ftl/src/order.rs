@@ -139,7 +139,7 @@ impl Order {
         let PlaneOrder { by_valid, entries, .. } = &mut self.planes[plane];
         let mut best: Option<(f64, Entry)> = None;
         for (valid, heap) in by_valid.iter_mut().enumerate() {
-            // What lies ahead has more valid pages, and nothing is older than the oldest.
+            // The blocks ahead have more valid pages, and no block is older than the oldest.
             if best.is_some_and(|(score_best, _)| score(valid as u32, oldest_age) < score_best) {
                 break;
             }

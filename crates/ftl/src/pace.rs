@@ -41,7 +41,7 @@ impl Begun {
     }
 }
 
-/// Pages of the begun victim that are fetched ahead of the next one: those of a few steps.
+/// Pages of the current victim that are prefetched ahead of the next page: those of a few steps.
 // Paced cleaning waited for memory at each step before it fetched ahead. A random write of the
 // preset nvme-tlc took 1815 ns through the whole path then, and 1585 ns afterwards.
 const AHEAD: u32 = 8;

@@ -25,7 +25,7 @@ pub(crate) struct Frontier {
     pub(crate) next: u32,
 }
 
-/// What was written to a plane, and what is valid there.
+/// The pages written to a plane, and its valid pages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PlaneCounts {
     /// Pages written that cleaning did not move: those of the host, those of the mapping table.
@@ -54,7 +54,7 @@ pub(crate) struct PageMap {
     pub(crate) blocks: Blocks,
     /// One or two a plane: host, survivors.
     pub(crate) frontiers: Vec<Frontier>,
-    /// What was written to each plane and what is valid there.
+    /// The pages written to each plane, and its valid pages.
     pub(crate) planes: Vec<PlaneCounts>,
     pub(crate) chooser: Chooser,
     pub(crate) rng: Rng,
@@ -157,7 +157,7 @@ impl PageMap {
     pub(crate) fn open(&mut self, plane: u32, index: usize) -> Option<()> {
         let block = self.blocks.open(plane)?;
         self.frontiers[index] = Frontier { block, next: 0 };
-        // By the time that this one is full, what is known of the next one will be at hand.
+        // When this block is full, the data of the next block will be in the cache.
         if let Some(next) = self.blocks.next_free(plane) {
             self.map.prefetch_pages(self.geometry.first_page(next), self.limits.data_pages);
             self.blocks.prefetch(next);

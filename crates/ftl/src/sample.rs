@@ -5,8 +5,8 @@
 //! its state, some way on for each, is stamped on all planes. So it is the steady state of *this*
 //! policy on planes of *this* size, and the closed forms remain an independent check.
 //!
-//! What one plane does must therefore not depend on how many there are: ages of blocks are counted in
-//! blocks closed in their plane, and a sample of a DFTL has its share of the mapping cache.
+//! The behaviour of one plane must therefore not depend on their number: ages of blocks are counted in blocks closed in
+//! their plane, and a sample of a DFTL has its share of the mapping cache.
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::Rng;
@@ -69,8 +69,8 @@ pub(crate) fn steady_steps(planes: u32, pages: u32) -> u64 {
 
 /// An FTL on a [`PageMap`], whose steady state one plane shows.
 pub(crate) trait Sampled: Ftl + Sized {
-    /// One plane of it with its policies, limits and number of good blocks, filled in order with as many
-    /// pages as `pages` says first, of which as many as it says then will be written at a time.
+    /// One plane of it with its policies, limits and number of good blocks. It is first filled in order with the first
+    /// number of `pages`; the second number of them is then written at a time.
     fn one_plane(
         &self,
         pages: (u32, u32),

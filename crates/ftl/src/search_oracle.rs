@@ -158,8 +158,8 @@ fn blocks(planes: u32, n: u32, data_pages: u32, searches: Searches) -> Blocks {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
-    /// Every victim, every block opened and every laggard is the one that a search of all blocks
-    /// finds, after any history; a state that is stamped on another plane goes on in the same way.
+    /// Every victim, every opened block and every laggard equals the result of a search of all
+    /// blocks, after any history; a state stamped on another plane continues in the same way.
     #[test]
     fn finds_what_a_search_of_all_finds(
         n in 1u32..40,

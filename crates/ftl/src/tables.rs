@@ -68,7 +68,7 @@ pub(crate) struct Strip {
 /// How the pages of a sample lie in a plane.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamp<'a> {
-    /// Blocks of the plane, from its first one on, in which the sample's blocks lie in turn.
+    /// Blocks of the plane, from its first block on, in which the sample's blocks lie in order.
     pub(crate) good: &'a [u32],
     pub(crate) pages_per_block: Divisor,
     /// Slots that are stamped, and the pages of the plane.
@@ -97,8 +97,7 @@ impl Stamp<'_> {
 /// The two tables. Entries count from the beginning of a [`Strip`].
 #[derive(Clone, Debug)]
 pub(crate) struct Tables<E: Entry> {
-    /// By slot: one more than the page of the flash; 0 where there is no data, so that fresh memory
-    /// says just that.
+    /// By slot: the page of the flash plus one; 0 without data, so that fresh memory means no data.
     forward: HugePageTable<E>,
     /// By page of the flash: the slot of the page that was written there last.
     reverse: HugePageTable<E>,
@@ -175,7 +174,7 @@ impl<E: Entry> Tables<E> {
             self.prefetch(slot as usize);
             (physical, slot)
         }));
-        // What no page was ever written to may name any slot, or none: 0 is no place.
+        // A page that was never written may name any slot, or none: 0 is not a place.
         let place = |slot: u32| self.forward.get(slot as usize).map_or(0, |entry| entry.number());
         // The loop writes every pair and counts only the valid ones. The next pair overwrites an
         // invalid pair. A branch on validity would be mispredicted often: in steady state
@@ -216,7 +215,7 @@ impl<E: Entry> Tables<E> {
         }
     }
 
-    /// The plane of `stamp` is as the one plane of `sample`, whose pages all have data.
+    /// Makes the plane of `stamp` equal to the single plane of `sample`, whose pages all have data.
     pub(crate) fn stamp(&mut self, sample: &Tables<E>, stamp: &Stamp<'_>) {
         let from = &sample.forward[..stamp.slots.len()];
         let to = &mut self.forward[stamp.slots.clone()];

@@ -71,7 +71,7 @@ impl<'a> PrepareWatch<'a> {
     fn call(&mut self) -> Result<(), PrepareError> {
         self.call_at = self.done + CALL_EVERY;
         self.operations = 0;
-        // What was not expected must not lead beyond the end.
+        // An unexpected event must not lead beyond the end.
         let share = self.done as f64 / self.expected.max(self.done) as f64;
         self.share = self.share.max(share);
         if (self.watcher)(self.share) { Ok(()) } else { Err(PrepareError::Interrupted) }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(shares, [2.0 / steps, 4.0 / steps, 0.5 + 4.0 / steps]);
     }
 
-    /// What is announced is what is done: the share is neither stuck at one nor jumps to it. Within 1 %, seed 1.
+    /// The announced work equals the work done: the share neither sticks at one nor jumps to it. Within 1 %, seed 1.
     #[test]
     fn the_steps_that_are_announced_cover_the_work() {
         let flash = small_flash(2, 2, 64, 16);

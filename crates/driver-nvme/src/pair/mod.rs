@@ -34,11 +34,10 @@ enum Mode {
 /// them, [`Send`], and without a lock.
 ///
 /// A [`Controller`](crate::Controller) makes them and hands them out once
-/// ([`take_pairs`](crate::Controller::take_pairs)); an [`NvmeDriver`](crate::NvmeDriver) keeps them.
-/// Every method touches the pair and the function that is lent to it: its registers are the pair's two
-/// doorbells, its memory the pair's own. So each owner can have an instance of
-/// [`PciFunction`] of its own, and no two owners ever write the same cache line, but for the few words
-/// through which a pair and its controller object tell each other of resets and timeouts.
+/// ([`take_pairs`](crate::Controller::take_pairs)); an [`NvmeDriver`](crate::NvmeDriver) keeps them. Every method
+/// touches the pair and the function that is lent to it: its registers are the pair's two doorbells, its memory the
+/// pair's own. So each owner can have its own instance of [`PciFunction`], and two owners never write the same cache
+/// line, except for the few words through which a pair and its controller object exchange resets and timeouts.
 ///
 /// # What the owner owes
 /// - One call at a time. An interrupt handler that polls and a task that submits on the same core are
@@ -48,13 +47,12 @@ enum Mode {
 ///   core that polls all the time needs `attend` for timeouts only.
 ///
 /// # What happens at a reset, a stop or a removal
-/// The controller object puts up an order, and each pair obeys it in the owner's next call. Before a
-/// reset pairs take what completed and then leave rings and doorbells alone; once the controller is
-/// idle each gives up what is outstanding ([`IoResult::Abandoned`](crate::IoResult::Abandoned), in the
-/// `out` of that call) and empties its rings; the controller object waits for all of them, creates
-/// the queues again, and commands are taken again. At the end, by a stop, a failure or a removal, each
-/// pair gives up what is outstanding and frees its memory. Nobody answers for another core: a token
-/// that was taken comes back once, to the owner of its pair.
+/// The controller object puts up an order, and each pair obeys it in the owner's next call. Before a reset pairs take
+/// what completed and then leave rings and doorbells alone; once the controller is idle each gives up what is
+/// outstanding ([`IoResult::Abandoned`](crate::IoResult::Abandoned), in the `out` of that call) and empties its rings;
+/// the controller object waits for all of them, creates the queues again, and commands are taken again. At the end, by
+/// a stop, a failure or a removal, each pair gives up what is outstanding and frees its memory. A core completes only
+/// its own commands: an accepted token comes back once, to the owner of its pair.
 ///
 /// A pair that is dropped takes its outstanding tokens along, unanswered, and its memory stays lost to
 /// the function; the controller object goes on without it. One that is not needed any more rather
@@ -62,7 +60,7 @@ enum Mode {
 #[derive(Debug)]
 pub struct QueuePair {
     queue: IoQueue,
-    /// What the controller object orders, and what was read of it.
+    /// The orders of the controller object, and those read so far.
     orders: Reader,
     desk: Shared<PairMailbox>,
     mode: Mode,
@@ -324,8 +322,8 @@ impl QueuePair {
         self.set_watch_at(at);
     }
 
-    /// Looks for what is late: an interrupt or a doorbell may be lost; then commands are to be aborted,
-    /// for which `abort` asks, and says whether it could. True: that did not help.
+    /// Looks for late commands: an interrupt or a doorbell may be lost. Then it calls `abort` for the commands to
+    /// abort, and `abort` returns whether this was possible. True: that did not help.
     pub(crate) fn look_after<F: PciFunction>(
         &mut self,
         f: &mut F,
@@ -342,7 +340,7 @@ impl QueuePair {
         self.ring_doorbell(f);
         self.counters.lost_interrupts += u64::from(self.poll(f, out));
         if self.queue.has_more() {
-            // What looks late may be among those that `out` had no room for.
+            // A late command may be among those that did not fit into `out`.
             return false;
         }
         let until = now.after(self.admin_timeout);

@@ -9,8 +9,8 @@ impl IoQueue {
     /// Puts `tag` at the end of a line; gives its place there.
     #[inline(always)]
     pub(super) fn line_up(&mut self, tag: u16, line: usize) -> u16 {
-        // Entries of commands that have completed stay in the line. Only when the line is full
-        // of them are they removed, which is rare and takes constant time for each command.
+        // Entries of commands that have completed stay in the line. They are removed only when the
+        // line is full of them, which is rare and takes constant time per command.
         if self.lines[line].is_full() {
             self.tidy(line);
         }

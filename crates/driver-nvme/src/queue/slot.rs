@@ -19,7 +19,7 @@ pub(super) enum SlotState {
     Completed,
 }
 
-/// What the driver knows of a command (S1-30). The first command of a request holds what belongs to the
+/// The state that the driver keeps for a command (S1-30). The first command of a request holds what belongs to the
 /// request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {

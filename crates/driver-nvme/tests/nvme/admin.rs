@@ -77,7 +77,7 @@ fn rescan_finds_what_is_new() {
     rig.check_double();
 }
 
-/// What a user on hardware does: a clock, and no events.
+/// A user on hardware has a clock, but no events.
 #[test]
 fn synchronous_use() {
     let mut pci: SimulatedPci<Double> = SimulatedPci::new(Double::new(Nature::default()), TIMING);

@@ -249,7 +249,7 @@ fn an_admin_identifier_recurs_after_2048_commands() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever completes twice and when: each request ends once, with the answer that is its own.
+    /// Any command may complete twice at any time: each request ends once, with its own result.
     #[test]
     fn every_request_gets_its_own_answer(
         twice in prop::collection::btree_map(0..200_u64, 0..300_u32, 1..40),

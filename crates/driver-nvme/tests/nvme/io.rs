@@ -14,7 +14,7 @@ fn logging(nature: Nature, wanted: NvmeConfig) -> Rig<Double> {
     rig
 }
 
-/// What the controller was told, as one stretch of bytes where it is one.
+/// The data that the controller received, as one range of bytes if it is contiguous.
 fn stretches(rig: &mut Rig<Double>) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = Vec::new();
     for (address, bytes) in rig.device().log.iter().flat_map(|(_, _, pieces)| pieces.clone()) {

@@ -1,5 +1,5 @@
-//! What the watchdog costs: it looks at the commands that are late and at those that have ended, not at all
-//! that are outstanding, each time.
+//! The cost of the watchdog: it checks the late commands and those that have ended, not all outstanding commands each
+//! time.
 
 use ssdyno_block::Time;
 use ssdyno_driver_nvme::{DriverState, IoResult, NvmeConfig};

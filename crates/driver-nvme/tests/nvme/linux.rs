@@ -146,7 +146,7 @@ fn tables_in_linux_s_form_are_read() {
     let new = source.replace("BROKEN_MSI", "BROKEN_AND_NEW");
     assert!(linux_table(&new).unwrap_err().contains("BROKEN_AND_NEW"));
     assert!(linux_table("").is_err());
-    // What differs is told from both sides.
+    // A difference is reported from both sides.
     let own: Table = Quirks::devices().map(|(v, d, quirks)| ((v, d), quirks)).collect();
     assert_eq!(differences(&own), Vec::<String>::new());
     let (mut less, mut more) = (own.clone(), own);

@@ -1,4 +1,4 @@
-//! What the other controller is like, and what shall go wrong with it.
+//! The behaviour of the other controller, and its faults.
 
 use ssdyno_spec::nvme::{IdentifyController, IdentifyNamespace, LbaFormat, SubmissionEntry, oncs};
 use zerocopy::FromZeros;
@@ -17,7 +17,7 @@ pub(crate) struct Nature {
     /// Block shift, metadata and other bits of each namespace.
     pub(crate) namespaces: Vec<IdentifyNamespace>,
     pub(crate) nvm_commands: u16,
-    /// What else Identify Controller says: the fields above are put over it.
+    /// The rest of Identify Controller: the fields above overwrite it.
     pub(crate) identity: Box<IdentifyController>,
     pub(crate) seed: u64,
     /// CAP.TO.

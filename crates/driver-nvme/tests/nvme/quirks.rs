@@ -97,7 +97,7 @@ fn stripes_of_older_drives_are_boundaries() {
     rig.read(1, 200, 100).unwrap();
     rig.drain();
     assert_eq!(commands(&mut rig), [(200, 56), (256, 44)]);
-    // Whoever says so has none.
+    // A controller that reports this has none.
     let none = NvmeConfig { quirks: Some(Quirks::NONE), ..config() };
     let mut rig = logging(nature(), none);
     rig.read(1, 248, 16).unwrap();
@@ -226,7 +226,7 @@ fn controllers_that_this_driver_cannot_serve_are_refused() {
     assert_eq!(rig.nvme.driver.state(), DriverState::Stopped);
 }
 
-/// By model and firmware, and what they forbid is told.
+/// The quirks by model and firmware; the driver reports what they forbid.
 #[test]
 fn autonomous_power_is_withheld_from_those_that_die_of_it() {
     let start = |model: &str, target| {

@@ -75,7 +75,7 @@ impl<D: PciDevice> Rig<D> {
         rig
     }
 
-    /// What the driver's clock says.
+    /// The time of the driver's clock.
     pub(crate) fn at(&self) -> MonotonicTime {
         self.nvme.driver_now()
     }
@@ -137,7 +137,7 @@ impl<D: PciDevice> Rig<D> {
         self.submit(queue, &IoCommand::read(1, block, blocks, data))
     }
 
-    /// Nobody touched what is not his.
+    /// No side touched memory of the other.
     pub(crate) fn check(&self) {
         assert_eq!(self.nvme.pci.faults(), []);
     }

@@ -228,8 +228,8 @@ fn entries_that_the_controller_does_not_take_are_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever a controller says of itself, the driver comes up or says why not, and what it then
-    /// sends is what the controller takes.
+    /// For any Identify data, the driver starts or gives the reason, and the controller accepts
+    /// what it then sends.
     #[test]
     fn any_identity_is_driven_or_refused(
         seed in any::<u64>(),

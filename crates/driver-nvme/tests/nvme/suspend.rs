@@ -40,8 +40,8 @@ fn resume(rig: &mut Rig<Double>) -> Result<(), NvmeError> {
     resumed
 }
 
-/// What a machine does whose power went: registers, queues and features are as from the factory, and the
-/// system has restored configuration space.
+/// Simulates a machine after a power loss: registers, queues and features have their factory state, and the system has
+/// restored configuration space.
 fn lose_power(rig: &mut Rig<Double>) {
     // What was on its way has arrived.
     rig.nvme.now += Time::from_us(10);

@@ -1,7 +1,7 @@
 //! Real threads: each owns a queue pair, one owns the controller object and lets things go wrong.
 //!
-//! What they share is the function, behind a lock of the test's own (on hardware there is none), and
-//! the flags by which a kernel would interrupt its cores.
+//! They share the function, behind a lock of the test (hardware has none), and the flags by which a kernel would
+//! interrupt its cores.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -102,7 +102,7 @@ proptest! {
                 prop_assert!(begun.is_ok() || split.controller.state() != DriverState::Ready);
             }
             1 => {
-                // What a standstill put off, which another one replaced, comes before.
+                // Work that one standstill postponed, and another replaced, comes first.
                 split.pass(Time::ZERO);
                 split.pci.inject(split.now, Fault::Remove);
                 split.controller.removed(&mut split.pci);

@@ -134,7 +134,7 @@ impl System {
         }
     }
 
-    /// What a system does at the next thing that happens; false where that is nothing.
+    /// The system's reaction to the next event; false if there is none.
     fn step(&mut self) -> bool {
         let (storage, unit) = (&mut self.registry.storage, self.unit);
         let deadline = storage.watchdog(unit, self.now.get().into()).unwrap();
@@ -294,7 +294,7 @@ fn a_unit_says_which_namespace_it_is() {
     assert_eq!(nobody, Err(DriverError::NoUnit(0)));
 }
 
-/// What cannot be driven is told at the start, or never becomes operational.
+/// A device that cannot be driven is reported at the start, or never becomes operational.
 #[test]
 fn units_that_cannot_be_used_say_so() {
     let policy = ssdyno_driver_nvme::QueuePolicy::Weighted {

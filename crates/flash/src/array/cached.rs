@@ -6,10 +6,10 @@
 //! reads (then tRCBSY counts from the end of tR), but not before the cache register is empty. The
 //! last page of a chain is fetched with 3Fh. A read that nothing follows is an ordinary one.
 //!
-//! **Programs** (80h-address-data-15h). The data goes into the cache register; 15h moves it to the page register
-//! as soon as the array has done with what is there, which takes tCBSY; then the array programs, and
-//! the cache register takes the next page's data. Where nothing follows when the data is in, 10h ends the chain: no
-//! tCBSY, and the cache register stays closed until the array is done.
+//! **Programs** (80h-address-data-15h). The data goes into the cache register. 15h moves it to the page register when
+//! the array has finished the previous data, which takes tCBSY; then the array programs, and the cache register takes
+//! the data of the next page. Where nothing follows when the data is in, 10h ends the chain: no tCBSY, and the cache
+//! register stays closed until the array is done.
 //!
 //! A page that is moved by cleaning, and an erase, never follow in a chain.
 
@@ -23,7 +23,7 @@ use super::line::{Step, Transfer};
 use crate::OpKind;
 use crate::die::{Group, NIL, Phase};
 
-/// What lies in the cache registers of a die.
+/// The contents of the cache registers of a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Holds {
     Nothing,
@@ -169,8 +169,7 @@ impl FlashArray {
         port.queue.schedule(at, FlashEvent::other(Other::Moved, die).into());
     }
 
-    /// What was in the page registers is in the cache registers: it goes out, and the array reads what
-    /// follows.
+    /// The data of the page registers is now in the cache registers: it goes out while the array reads the next pages.
     pub(super) fn registers_moved<E: From<FlashEvent> + Event>(
         &mut self,
         die: u16,

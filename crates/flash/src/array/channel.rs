@@ -1,9 +1,9 @@
 //! Channels: who goes next.
 //!
 //! First come, first served needs no list: a transfer is reserved on its channel's [`FifoResource`] at the moment it is
-//! ready, and nothing that becomes ready later can change when it goes. Any other order is not known before
-//! the channel falls free, so there the transfers wait in a [`Line`](super::line::Line) and an event chooses. Both end in
-//! [`go_on`](FlashArray::go_on), which says what a transfer that has its time leads to.
+//! ready, and nothing that becomes ready later can change when it goes. Any other order is not known before the channel
+//! falls free, so there the transfers wait in a [`Line`](super::line::Line) and an event chooses. Both end in
+//! [`go_on`](FlashArray::go_on), which continues a transfer that has had its time.
 //!
 //! [`FifoResource`]: ssdyno_engine::FifoResource
 

@@ -16,7 +16,7 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         // Reads of the host go first, because a host waits for them. A suspended operation comes
-        // next: a die keeps only one, and no other program or erase may begin before it has
+        // next: a die keeps only one, and another program or erase may not begin before it has
         // ended.
         if self.reads_have_turn(die)
             && let Some(group) = self.pick_reads(die)
@@ -136,9 +136,9 @@ impl FlashArray {
         self.epochs[block as usize].now == epoch && self.written.holds(block, number)
     }
 
-    /// Where, and in which epoch, the data of `page` can be read now: while a copy to it waits, that is where it is
-    /// copied from, which stays until the erase that comes after the copy. Without this a read
-    /// would wait for all the cleaning that is queued before the copy.
+    /// The place, and its epoch, from which the data of `page` can be read now: while a copy to it waits, this is the
+    /// source of the copy, which stays until the erase after the copy. Without this a read would wait for all the
+    /// cleaning that is queued before the copy.
     #[inline]
     pub(super) fn readable(&self, die: u16, plane: u32, page: u32, epoch: u16) -> (u32, u16) {
         if self.is_there(page, epoch) {

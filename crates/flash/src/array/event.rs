@@ -1,4 +1,4 @@
-//! What happens to dies and channels, and what the array needs of its device meanwhile.
+//! The events of dies and channels, and the needs of the array from its device.
 
 use ssdyno_block::Time;
 use ssdyno_engine::events::EventLog;

@@ -7,7 +7,7 @@ use ssdyno_engine::events::FlashCause;
 
 use crate::ChannelOrder;
 
-/// What a transfer is for, and so what comes after it.
+/// The purpose of a transfer, which decides the next step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     /// Command and address of a read: the array reads.

@@ -67,7 +67,8 @@ pub struct FlashArray {
     dies: Vec<Die>,
     planes: Vec<Fifo>,
     channels: Vec<FifoResource>,
-    /// What waits for each channel; empty where that is first come, first served, which needs none.
+    /// The queue of each channel; empty for a channel with the order first come, first served,
+    /// which needs none.
     lines: Vec<Line>,
     /// The cache registers of each die; empty where they are not used.
     registers: Vec<Registers>,

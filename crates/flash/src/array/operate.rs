@@ -128,8 +128,8 @@ impl FlashArray {
     ) {
         let d = &mut self.dies[die as usize];
         d.group = group;
-        // Only programs and erases can be suspended. A read takes tens of microseconds, and what
-        // comes meanwhile waits for its end.
+        // Only programs and erases can be suspended. A read takes tens of microseconds, and
+        // operations that arrive meanwhile wait for its end.
         d.phase = Phase::Busy;
         self.ask_command(Step::ReadCommand, die, port);
     }

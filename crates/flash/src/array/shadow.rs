@@ -1,4 +1,4 @@
-//! What lies in every page, for tests: data follows the operations as they end in time.
+//! The contents of every page, for tests: data follows the operations as they end in time.
 
 use crate::die::Queued;
 use crate::{Geometry, OpKind};

@@ -1,4 +1,4 @@
-//! Cache registers: what may follow what, reads that interrupt, and what the log says of dies that do two things at a time.
+//! Cache registers: allowed sequences, interrupting reads, and the log for dies that do two things at a time.
 
 use ssdyno_block::Time;
 use ssdyno_engine::EventQueue;
@@ -134,7 +134,8 @@ fn erases_and_copies_do_not_follow() {
     }
 }
 
-/// With the next page's data in the cache register there is none for what a read would bring.
+/// With the data of the next page in the cache register, the register has no room for the data of a
+/// read.
 #[test]
 fn a_program_is_suspended_only_while_the_cache_register_is_empty() {
     let rules = r#","read_priority":true,"program_suspend":true"#;

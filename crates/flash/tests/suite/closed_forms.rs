@@ -97,8 +97,8 @@ proptest! {
         }
     }
 
-    /// Where commands wait behind data, dies go in convoy: the command of the first waits until the last
-    /// one's data is out, so that nobody uses the bus while all of them read.
+    /// If commands wait behind data, dies move in convoy: the command of the first die waits until the data of the last
+    /// die is out, so the bus is idle while all of them read.
     #[test]
     fn reads_go_in_convoy_where_commands_wait(
         times in times(),
@@ -148,9 +148,9 @@ fn mean_waits(machine: &Machine, (a, b): (f64, f64), seed: u64) -> [f64; 2] {
     })
 }
 
-/// Who asks for the channel at random waits as in an M/G/1 queue with priorities (Cobham, Priority
-/// Assignment in Waiting Line Problems, 1954): R / ((1 - higher) (1 - higher - own)), with R the mean rest of what
-/// is in service, and the shares of time that higher classes and the own take.
+/// A request that arrives at the channel at random waits as in an M/G/1 queue with priorities (Cobham, Priority
+/// Assignment in Waiting Line Problems, 1954): R / ((1 - higher) (1 - higher - own)), with R the mean rest of what is
+/// in service, and the shares of time that higher classes and the own take.
 #[test]
 fn commands_and_data_wait_as_long_as_queueing_theory_says() {
     let times = [2_000_000, 8_192_000, 1_000, 1_000, 1_000, 0, 0];

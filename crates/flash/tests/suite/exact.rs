@@ -44,8 +44,8 @@ struct Model<'a> {
 }
 
 impl Model<'_> {
-    /// When each of `jobs` is complete; `None` where two transfers were ready at the same picosecond and
-    /// it mattered which: which of them is the earlier one is not the model's to say.
+    /// When each of `jobs` is complete; `None` if two transfers became ready at the same picosecond and their order
+    /// mattered: the model does not define which of them is earlier.
     fn run(machine: &Machine, jobs: &[Job]) -> Option<Vec<u64>> {
         let mut dies = vec![Die::default(); machine.dies as usize];
         for (number, job) in jobs.iter().enumerate() {

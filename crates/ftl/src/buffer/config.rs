@@ -1,4 +1,4 @@
-//! What the `[buffer]` table of a device file says.
+//! The `[buffer]` table of a device file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -261,9 +261,9 @@ impl WriteBuffer {
     /// down to the low one. False when there is nothing to write back (now): pages that were written
     /// again while on their way come after [`written`](WriteBuffer::written).
     pub fn next_write_back(&mut self, force: bool, out: &mut Vec<WriteBack>) -> bool {
-        // Two marks give hysteresis. With one mark the buffer would write back one page at a
-        // time as soon as it is reached, and no page would stay long enough to absorb a second
-        // write.
+        // Two marks give hysteresis. With a single mark, the buffer would write back one page at a
+        // time as soon as the mark is reached, and no page would stay long enough to absorb a
+        // second write.
         self.draining =
             self.dirty >= self.marks.high || (self.draining && self.dirty > self.marks.low);
         if !force && !self.draining {

@@ -442,7 +442,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Every policy, any order of host and flash: no data is lost, no version overtakes another,
-    /// nothing gets stuck, flushes wait for what they must and nothing else, counts are right.
+    /// nothing gets stuck, flushes wait for the necessary pages only, and counts are right.
     #[test]
     fn loses_nothing(
         steps in steps(),

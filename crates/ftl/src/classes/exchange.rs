@@ -103,8 +103,8 @@ impl Classes {
         }
     }
 
-    /// A free block of `plane` goes from class `from` to class `to`, which has a bad one for it;
-    /// false if there is none to give. The giver keeps one for its own cleaning.
+    /// Moves a free block of `plane` from class `from` to class `to`, which gives a bad block for
+    /// it; false if there is none to give. The giver keeps one for its own cleaning.
     fn give(&mut self, from: usize, to: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         let first = out.len();
         // Only a free block can change its class: nothing refers to its pages, so no map has to

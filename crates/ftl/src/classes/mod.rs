@@ -5,10 +5,10 @@
 //! the class. What is spare in a plane is shared out (see [`Sharing`]); write amplification is then
 //! the classes' weighted by their writes (form 5 of the [`closed_forms`](crate::closed_forms)).
 //!
-//! A page map numbers its blocks from 0 on. Which block of the device each number stands for is kept
-//! here, and numbers are exchanged in what goes out. So blocks can go from class to class, as long as
-//! they are free: where blocks go bad, the classes keep their shares of what is left, and where wear is
-//! levelled, all classes write into the least worn free block of the plane.
+//! A page map numbers its blocks from 0 on. Which block of the device each number stands for is kept here, and numbers
+//! are exchanged in what goes out. So free blocks can move from class to class. If blocks go bad, the classes keep
+//! their shares of the remaining blocks. With wear levelling, all classes write into the least worn free block of the
+//! plane.
 //!
 //! Not modelled: finding out which pages are hot. The classes are where the file says.
 

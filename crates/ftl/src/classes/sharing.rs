@@ -68,7 +68,7 @@ pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
             let problem = format!("`{key}` is in {} of {} classes", shares.len(), classes.len());
             return fail(problem, "write it in every class, or in none");
         }
-        // A class without writes or spare is kept as it is; one without space is none.
+        // A class without writes or spare blocks is kept; a class without space is omitted.
         let least_wrong = |share: &&f64| !(**share <= 1.0 && **share >= 0.0);
         let none = |share: &&f64| key == "space" && **share == 0.0;
         if let Some(share) = shares.iter().find(|share| least_wrong(share) || none(share)) {

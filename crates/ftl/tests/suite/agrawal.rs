@@ -67,7 +67,7 @@ proptest! {
         let config = ftl_config("agrawal", spare, &more);
         let flash = small_flash(channels, planes, blocks, pages);
         let fill = if sequential { Fill::Sequential } else { Fill::Random };
-        // What cannot hold its data says so; all else must work.
+        // A flash that cannot hold its data is refused; all other flashes must work.
         if build_on(&flash, &config).is_ok() {
             check_ftl(&flash, &config, fill, seed, 800);
         }

@@ -14,8 +14,8 @@ const PAGES: u32 = 1 << 18;
 const BLOCK_SIZES: [u32; 4] = [16, 32, 64, 128];
 const UTILISATIONS: [f64; 5] = [0.5, 0.6, 0.7, 0.8, 0.9];
 
-/// How classes are written, what they have of the space, and what they are given of the spare blocks;
-/// nothing given is the best.
+/// The writes of the classes, their shares of the space, and their given spare blocks; without given shares, the best
+/// distribution applies.
 type Shares = (&'static [f64], &'static [f64], &'static [f64]);
 
 const SHARES: [Shares; 5] = [

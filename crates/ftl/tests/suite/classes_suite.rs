@@ -188,8 +188,8 @@ fn wear_out(ftl: &mut dyn Ftl, most: u64, rng: &mut Rng) -> u64 {
         .count() as u64
 }
 
-/// Only the hot class is written. What wears out among its blocks is replaced from the other's spare
-/// blocks, so that the device lives until they are used up; and its wear is levelled over all.
+/// Only the hot class is written. A worn-out block of one class is replaced from the spare blocks of the other, so the
+/// device lives until both are used up, and wear is levelled over all blocks.
 #[test]
 fn blocks_of_all_classes_serve_the_one_that_wears_out() {
     for placement in ["static", "round-robin"] {
@@ -219,8 +219,8 @@ fn blocks_of_all_classes_serve_the_one_that_wears_out() {
     }
 }
 
-/// Only the hot class is written: the device becomes read-only when the other has no more blocks than
-/// it needs, and not before, also where many blocks go bad at a time.
+/// Only the hot class is written: the device becomes read-only when the other class has only the blocks that it needs,
+/// and not before, also if many blocks go bad at once.
 #[test]
 fn no_class_keeps_spare_blocks_from_one_that_is_worn_out() {
     for seed in 0..200 {

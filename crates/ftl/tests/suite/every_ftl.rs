@@ -7,7 +7,7 @@ use ssdyno_ftl::conformance::{check_erased, check_ftl, ftl_config, small_flash};
 use ssdyno_ftl::{Fill, FtlConfig, FtlFacts, build};
 
 const FTLS: [&str; 4] = ["dftl", "block", "bast", "fast"];
-/// Those of them that refuse a flash with bad blocks, as the example `ring_log` does.
+/// The FTLs that refuse a flash with bad blocks, like the example `ring_log`.
 const WITHOUT_BAD_BLOCKS: [&str; 0] = [];
 const FILLS: [Fill; 3] = [Fill::Empty, Fill::Sequential, Fill::Random];
 
@@ -144,7 +144,8 @@ proptest! {
         flash.page_size.0 = 512;
         flash.factory_bad = bad;
         let mut config = ftl_config(name, spare, &more);
-        // What cannot hold its data says so, and what would do; all else must work.
+        // A flash that cannot hold its data is refused with a value that would work; all other
+        // flashes must work.
         if let Err(error) = builds(&flash, &config, seed) {
             prop_assert!(error.key.starts_with("ftl.") || error.key.starts_with("flash."));
             if bad > 0.0 && WITHOUT_BAD_BLOCKS.contains(&name) {

@@ -1,5 +1,6 @@
-//! What the FTLs beyond the page map cost where that is known: sequential and random overwrites,
-//! look-ups and write-backs of the mapping table, RAM, and the steady state after preconditioning.
+//! The costs of the FTLs other than the page map, where they are known: sequential and random
+//! overwrites, look-ups and write-backs of the mapping table, RAM, and the steady state after
+//! preconditioning.
 
 use ssdyno_engine::Rng;
 use ssdyno_engine::events::FlashCause;
@@ -148,8 +149,8 @@ fn dftl_reads_its_table_on_a_miss_only() {
 #[test]
 fn dftl_writes_back_in_batches() {
     let mut ftl = dftl(Fill::Sequential);
-    // Sixteen dirty entries of one translation page fill the cache; the first to leave takes
-    // all of them along, so that the next fifteen leave for nothing.
+    // Sixteen dirty entries of one translation page fill the cache. The first eviction writes back
+    // all of them, so the next fifteen evictions cost nothing.
     for page in 0..16 {
         write(ftl.as_mut(), page);
     }

@@ -1,8 +1,8 @@
-//! What a DFTL costs where blocks are cleaned without regard to what they hold, against closed forms.
+//! The costs of a DFTL whose cleaning ignores the contents of blocks, compared with closed forms.
 //!
-//! Data and translation pages share the blocks of a plane. FIFO cleaning goes through all of them in turn, and
-//! random victims come from all of them. Translation blocks are stale long before, but keep their room until it
-//! is their turn. L pages of data, N closed blocks of b pages and T translation pages give two cases:
+//! Data and translation pages share the blocks of a plane. FIFO cleaning takes all blocks in order, and random victims
+//! come from all blocks. Translation blocks are stale long before, but keep their room until it is their turn. L pages
+//! of data, N closed blocks of b pages and T translation pages give two cases:
 //!
 //! * With room enough there is a balance. In a turn of FIFO cleaning through the N blocks, the host writes
 //!   h pages, and exp(-h/L) of the data survive. So h / (1 - exp(-h/L)) pages of data are programmed, and the
@@ -72,8 +72,8 @@ fn balance(logical: f64, blocks: f64, b: f64, t: f64) -> Option<f64> {
     Some(blocks * b / (low * logical))
 }
 
-/// One plane of 2048 blocks of 16 pages. Tolerance 2.5 %: the form does not have the pages that become out of
-/// date anew before they are rewritten, which makes it too high by 0.7 to 1.8 %.
+/// One plane of 2048 blocks of 16 pages. The tolerance is 2.5 %: the form ignores pages that become out of date again
+/// before they are rewritten, so it is 0.7 to 1.8 % too high.
 #[test]
 fn with_room_enough_there_is_a_balance() {
     for spare in [1.6, 2.0, 2.5, 3.0] {

@@ -48,7 +48,7 @@ proptest! {
         let config = ftl_config("page", spare, &more);
         let flash = small_flash(channels, planes, blocks, pages);
         let geometry = flash.geometry().unwrap();
-        // What cannot hold its data says so; all else must work.
+        // A flash that cannot hold its data is refused; all other flashes must work.
         if config.limits(&geometry, 0).is_ok() {
             check_ftl(&flash, &config, Fill::Random, seed, 600);
         }

@@ -49,8 +49,8 @@ impl Bench {
         ftl.precondition(&how, seed, &mut PrepareWatch::new(&mut |_| true)).unwrap();
         let rng = Rng::new(seed, "steady");
         let mut bench = Bench { ftl, buffer, batch: Vec::new(), ops: Vec::new(), rng };
-        // A buffer is empty at first, as that of a drive that had nothing to do: what fits costs no program,
-        // and is no matter of the flash.
+        // A buffer is empty at first, like that of an idle drive: writes that fit into it cost no program and do not
+        // concern the flash.
         while bench.buffer.is_some() && bench.programs(1) == 0 {}
         bench
     }
@@ -133,8 +133,8 @@ impl End {
     }
 }
 
-/// The line of an FTL whose first writes do not cost what the last do, on average over `seeds`: they
-/// are more than 0.5 % apart, and more than five standard errors.
+/// The line of an FTL whose first writes cost another amount than its last, averaged over `seeds`: they differ by more
+/// than 0.5 % and by more than five standard errors.
 fn drift(
     flash: &FlashConfig,
     (name, spare, more): (&str, f64, &str),
@@ -253,10 +253,10 @@ fn cost_benefit_knows_the_ages_of_blocks_in_many_planes() {
     assert!(drift.is_none(), "{drift:?}");
 }
 
-/// What one plane of many moves belongs to pages of the table on all planes, hardly ever two to one page, and
-/// the plane from which preconditioning takes the state of all has few. The means of 100 000 writes differ
-/// by 1.6 % (one standard deviation). When pages of the table coalesced on the sample plane, the first
-/// 100 000 cost 10.2 programs, the next 12.5, and those from 500 000 on 15.9; greedy cleaning was not touched.
+/// The pages that one plane of many moves belong to pages of the table on all planes, hardly ever two to one page, and
+/// the plane from which preconditioning copies the state has few table pages. The means of 100 000 writes differ by 1.6
+/// % (one standard deviation). When pages of the table coalesced on the sample plane, the first 100 000 cost 10.2
+/// programs, the next 12.5, and those from 500 000 on 15.9; greedy cleaning was not touched.
 #[test]
 fn first_writes_of_a_dftl_with_many_planes_cost_what_later_ones_do() {
     let flash = small_flash(8, 8, 512, 256);
@@ -267,8 +267,8 @@ fn first_writes_of_a_dftl_with_many_planes_cost_what_later_ones_do() {
     assert!((first / then - 1.0).abs() < 0.08, "{first}, then {then}");
 }
 
-/// What is in the cache is what random writes leave there: with the whole table, a read costs what it
-/// costs a page map, and with half of it, half of the reads look up their entry in flash.
+/// The cache contains what random writes leave there: with the whole table, a read costs as much as with a page map;
+/// with half of it, half of the reads look up their entry in flash.
 #[test]
 fn a_mapping_cache_is_warm_from_the_first_request_on() {
     let flash = small_flash(4, 2, 256, 32);
@@ -349,8 +349,8 @@ fn other_maps_are_steady_for_ten_million_writes() {
     ["block", "bast", "fast", "agrawal"].into_iter().for_each(|name| soak(name, 0.25, |_| true));
 }
 
-/// Whether cleaning by `policy` is costly in a DFTL: victims are nearly full, each page that is moved costs a
-/// page of the table, and those have to be cleaned in turn.
+/// Whether cleaning by `policy` is expensive in a DFTL: victims are nearly full, each moved page costs a page of the
+/// table, and the table pages must be cleaned as well.
 fn is_costly(policy: &str) -> bool {
     ["fifo", "random", "windowed"].iter().any(|costly| policy.contains(costly))
 }
@@ -391,7 +391,7 @@ fn a_dftl_whose_cleaning_comes_in_bursts_is_steady() {
         .collect();
     let mean = |of: &dyn Fn(&[f64; 2]) -> f64| runs.iter().map(of).sum::<f64>() / SEEDS as f64;
     let (first, then) = (mean(&|run| run[0]), mean(&|run| run[1]));
-    // By what the seeds say, each of which is independent of the others.
+    // Uses the seeds, each of which is independent of the others.
     let change = mean(&|run| run[0] - run[1]);
     let variance = mean(&|run| (run[0] - run[1] - change).powi(2)) / (SEEDS - 1) as f64;
     let error = variance.sqrt();

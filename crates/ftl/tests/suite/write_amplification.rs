@@ -197,10 +197,9 @@ fn fifo_follows_form_1() {
     check("fifo", FIFO, &corners_and_lines());
 }
 
-/// Checks random victims at `points` (block size, utilisation). The victim's valid share v has mean u
-/// and the density of X^((1-u)/u), X uniform: blocks of all ages are cleaned. So the mean over n
-/// cleanings, and with it 1/A = 1 - v, has a known standard error, which is large: the test runs until
-/// it is 0.25 %, four of which are 1 %.
+/// Checks random victims at `points` (block size, utilisation). The victim's valid share v has mean u and the density
+/// of X^((1-u)/u), X uniform: blocks of all ages are cleaned. So the mean over n cleanings, and with it 1/A = 1 - v,
+/// has a known standard error, which is large: the test runs until it is 0.25 %; four of these are 1 %.
 fn check_random(points: &[(u32, f64)]) {
     let mut misses = Vec::new();
     for (b, u) in points.iter().copied() {

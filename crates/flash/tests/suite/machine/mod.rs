@@ -103,7 +103,7 @@ pub(crate) fn simulate(machine: &Machine, jobs: &[Job]) -> Vec<u64> {
             OpKind::Read => FlashOp::read(plane, first + number as u32 % PAGES, FlashCause::Host),
             OpKind::Erase => FlashOp::erase(plane, first + 7 * PAGES, FlashCause::Host),
             _ => {
-                // Six blocks in turn; nobody asks what becomes of their pages.
+                // Six blocks in turn; the test ignores the contents of their pages.
                 let page = programs[plane as usize] % (6 * PAGES);
                 programs[plane as usize] += 1;
                 if page.is_multiple_of(PAGES) {

@@ -81,7 +81,7 @@ fn a_class_ends_its_cleaning_before_it_gives_a_block_away() {
     for write in 0..10_000 {
         let map = &mut classes.members[0].map;
         let begun = map.begun[0].victim;
-        // Half moved: neither nothing nor all of it is left.
+        // Half of the blocks moved: the class has neither none nor all of its blocks left.
         if begun != NONE
             && map.blocks.free_count(0) < 2
             && (1..6).contains(&map.blocks.valid(begun))
