@@ -1,16 +1,15 @@
 //! Side by side with fio, in the same minute on the same machine: IOPS, median latency, CPU time, context
 //! switches and system calls for each request, 4 KiB random reads.
 //!
-//! Targets: nothing; a loop device over a file in memory, at depths 1, 4, 32 and 128; that file itself, and a
-//! file on the disk that holds the build directory, at depth 32. Ours records every request and writes them into
-//! Parquet, unless the name says otherwise; fio runs with its usual statistics, its percentiles being of `lat`
-//! (`clat` begins after the call that submits). *Tuned* are the options that one search before the rounds
-//! found. All are programs that are started, run for the same time, and are waited for (wait4(2)): CPU time and
-//! switches are of the whole process, starting, reporting and writing included.
-//! Runs alternate, in an order that turns round, so that a busy neighbour meets all; each figure is the
-//! median, with half of the distance from the lowest to the highest. At the end: what fio beside itself differs by
-//! in the same rounds, and the goals, and whether the median reaches them, by the runs of the same round against
-//! each other; *undecided* is one that the interval covers.
+//! Targets: nothing; a loop device over a file in memory, at depths 1, 4, 32 and 128; that file itself, and a file on
+//! the disk that holds the build directory, at depth 32. ssdyno records every request and writes the rows as Parquet,
+//! unless the name says otherwise. fio runs with its usual statistics; its percentiles are those of `lat` (`clat`
+//! begins after the submit call). *Tuned* uses the options that one search before the rounds found. All are programs
+//! that are started, run for the same time, and are waited for (wait4(2)): CPU time and switches are of the whole
+//! process, starting, reporting and writing included. Runs alternate, in an order that turns round, so that a busy
+//! neighbour meets all; each figure is the median, with half of the distance from the lowest to the highest. At the
+//! end: what fio beside itself differs by in the same rounds, and the goals, and whether the median reaches them, by
+//! the runs of the same round against each other; *undecided* is one that the interval covers.
 //!
 //! `cargo xtask peers [--runs N] [--seconds N] [--quick] [--t-io-uring FILE]` says what is missing and runs
 //! it, as root (for the loop device), with fio from Debian's packages (apt-get install fio). fio's own
@@ -33,7 +32,7 @@ const DEPTH: u32 = 32;
 /// Of the loop device.
 const DEPTHS: [u32; 4] = [1, 4, DEPTH, 128];
 
-/// What a run gave, for each request where it says so.
+/// The figures of a run, per request if marked so.
 #[derive(Clone, Copy, Debug, Default)]
 struct Figures {
     iops: f64,

@@ -8,22 +8,21 @@ use crate::content::Content;
 const ALIGNMENT: usize = 4096;
 
 /// Memory of the slots in all, at most. Requests that do not fit their slot share one place.
-// A load of 32768 requests of 1 MiB would need 32 GiB. What does not fit shares places: for
-// reads that is safe, because nobody looks at the data.
+// A load of 32768 requests of 1 MiB would need 32 GiB. Slots that do not fit share buffers: for
+// reads this is safe, because nothing uses the data.
 const MOST_BYTES: usize = 1 << 30;
 
 /// A place for the data of each slot.
 ///
-/// What is read is not looked at, so reads that are longer than their slot's place share one. What is written
-/// is made anew for each write, whatever was read before: a slot has one place to read into and another
-/// one to write from.
+/// What is read is not looked at, so reads that are longer than their slot's place share one. Each write gets new data,
+/// whatever was read before: a slot has one buffer for reads and another for writes.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     area: Aligned,
     stride: usize,
     /// Where in the area the places to write from begin: behind those to read into.
     written_from: usize,
-    /// Places that long reads share, and those that long writes share where there is no room for more.
+    /// Buffers that long reads share, and those that long writes share if there is no room for more.
     shared: [Vec<Aligned>; 2],
     /// Places of slots whose writes are long, and their bytes in all.
     long: Vec<Option<Aligned>>,

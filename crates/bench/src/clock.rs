@@ -69,11 +69,10 @@ fn monotonic_ns() -> u64 {
 
 /// How long before a moment one must wake up to be there in time, and spin for the rest.
 ///
-/// Sleeps end late, by the way back to a core: a few microseconds to a hundred, by machine. Spinning
-/// all the time would be exact, but takes a core, and where others want it too the kernel then takes
-/// it away for milliseconds. So the margin follows the sleeps themselves: it is what one in two
-/// hundred exceeds (a quantile found by unequal steps: up by 199 parts where a sleep was later, down
-/// by one where it was not).
+/// Sleeps end late, by the way back to a core: a few microseconds to a hundred, by machine. Spinning all the time would
+/// be exact, but takes a core, and where others want it too the kernel then takes it away for milliseconds. So the
+/// margin follows the observed sleeps: one sleep in two hundred exceeds it (a quantile found with unequal steps: up by
+/// 199 parts after a later sleep, down by one part otherwise).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Margin {
     ns: u64,

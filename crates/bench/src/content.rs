@@ -1,4 +1,4 @@
-//! What writes carry: fresh data for each, as compressible and as often repeated as asked.
+//! The data of writes: new for each write, with the requested compressibility and repetition.
 //!
 //! Targets that compress or deduplicate are fast for data that is always the same, so nothing is written twice
 //! unless that is asked for. The generator (xorshift64: Marsaglia, *Xorshift RNGs*, 2003, in lanes side by

@@ -78,8 +78,8 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Threads that the kernel made to carry out requests of ours which it could not begin without
-/// blocking (`iou-wrk-*`); 0 where /proc tells nothing.
+/// Kernel threads that carry out our requests which the kernel could not begin without blocking
+/// (`iou-wrk-*`); 0 if /proc does not show them.
 pub(crate) fn kernel_workers() -> usize {
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
     tasks

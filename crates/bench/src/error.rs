@@ -1,4 +1,4 @@
-//! What can go wrong, where, and what to do.
+//! The errors of a run: what failed, where, and what to do.
 
 use std::io;
 use std::time::Duration;

@@ -13,8 +13,8 @@ const STRETCHES: usize = 100_000;
 
 /// That reads of `file`, named `name` and `size_bytes` long, are served without the drive, as far as they are.
 ///
-/// Holes are asked for (`SEEK_HOLE`), not extents (FIEMAP): ext4, XFS and btrfs tell unwritten extents as holes, too,
-/// except where the page cache has data for them, and no privilege is needed.
+/// The check uses holes (`SEEK_HOLE`), not extents (FIEMAP): ext4, XFS and btrfs report unwritten extents as holes,
+/// too, unless the page cache has data for them, and it needs no privilege.
 pub(crate) fn of_file(file: BorrowedFd<'_>, name: &str, size_bytes: u64) -> Option<Warning> {
     let data = data_bytes(file, 0, size_bytes)?;
     warning(name, size_bytes, data)

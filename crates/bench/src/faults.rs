@@ -38,7 +38,7 @@ impl Faults {
         outcome == Faults::wanted(request)
     }
 
-    /// The error number of the system in `outcome`; 0 where it tells none.
+    /// The error number of the system in `outcome`; 0 if it has none.
     pub(crate) fn errno(outcome: Outcome) -> u16 {
         if outcome < 0 { u16::try_from(-i64::from(outcome)).unwrap_or(0) } else { 0 }
     }

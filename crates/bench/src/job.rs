@@ -128,17 +128,18 @@ pub(crate) fn drive<E: Engine>(job: &mut Job, engine: &mut E) -> Ended {
                 }
             }
             state.issue(job, engine, tape);
-            // Whoever watches sees what is outstanding before we wait for it.
+            // The supervisor sees the outstanding requests before this job waits for them.
             job.shared.pulse.issued.store(state.issued, Ordering::Relaxed);
             if job.shared.pulse.asked.load(Ordering::Relaxed) {
                 job.shared.pulse.tell(tape);
             }
         }
-        // Here whoever watches can take the tape away: a system may carry out what it is given within the
-        // call, and then blocks for as long as the target does.
+        // Here the supervisor can take the tape away: a system may carry out the requests within the call, and then
+        // blocks for as long as the target does.
         let passed = if state.more {
             let handed_over = engine.turn(0, None);
-            // A target had nothing of the next ones yet: the call is not in their latencies.
+            // The target has not received the next requests yet: the call is not part of their
+            // latencies.
             state.now_ns = job.clock.now_ns();
             handed_over
         } else if state.outstanding == 0 && state.done {
@@ -172,7 +173,7 @@ fn spin<E: Engine>(job: &Job, engine: &mut E, want: u32) -> io::Result<bool> {
     }
 }
 
-/// What the workload is told of a request.
+/// The information about a request for the workload.
 #[inline]
 fn finished(request: &Request, latency_ns: u64, status: Status) -> Finished {
     let is_ok = status == Status::Ok;
@@ -268,7 +269,8 @@ impl State {
         self.end()
     }
 
-    /// Issues what the workload wants now: all of it, or as much as one call hands over.
+    /// Issues the requests that the workload wants now: all of them, or as many as one call may
+    /// submit.
     #[inline]
     fn issue<E: Engine>(&mut self, job: &mut Job, engine: &mut E, tape: &mut Tape) {
         let was_full = std::mem::replace(&mut self.full, false);
@@ -374,7 +376,7 @@ impl State {
         if !sleep.is_zero() && woke_ns >= until_ns {
             self.margin.learn(woke_ns - until_ns);
         }
-        // Who spins looks up as often as who sleeps.
+        // A spinning job returns from the wait as often as a sleeping job.
         let end_ns = self.wake_ns.min(now_ns + TICK.as_nanos() as u64);
         while job.clock.now_ns() < end_ns {
             if self.outstanding > 0 && engine.ready(1)? {

@@ -1,4 +1,4 @@
-//! The jobs of a run, and the one who watches them.
+//! The jobs of a run, and their supervisor.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -38,7 +38,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All jobs of a run, and the one who watches them.
+/// All jobs of a run, and their supervisor.
 pub(crate) struct JobSet {
     members: Vec<Member>,
     /// The group at work.
@@ -253,7 +253,7 @@ impl JobSet {
         }
     }
 
-    /// What all jobs know of their precision. A job waits for its tape a moment then; looks are rare.
+    /// The precision of the figures of all jobs so far. A job waits for its tape a moment then; looks are rare.
     fn evidence(&self) -> Option<Evidence> {
         Evidence::merge(self.members.iter().filter_map(|member| {
             let tape = member.shared.tape.lock().unwrap_or_else(PoisonError::into_inner);
@@ -268,7 +268,7 @@ impl JobSet {
         spool.look(self.members.iter().map(|member| &*member.shared.tape));
     }
 
-    /// What became of the precision that was asked for; after the run.
+    /// The result of the requested precision; after the run.
     pub(crate) fn precision(&mut self) -> Option<Precision> {
         let evidence = self.evidence();
         let precise = self.precise.as_mut()?;
@@ -276,7 +276,7 @@ impl JobSet {
         Some(precise.precision())
     }
 
-    /// What all jobs told last; a job that waits for its target tells later.
+    /// The last reports of all jobs; a job that waits for its target reports later.
     fn glance(&self, now: Time, completed: u64) -> Arc<LiveSnapshot> {
         let mut all = LiveSnapshot::default();
         for member in &self.members {
@@ -422,7 +422,7 @@ impl JobSet {
 pub(crate) struct Recorded {
     /// What all jobs recorded.
     pub(crate) recording: Recording,
-    /// What those that are reported apart did.
+    /// The figures of the jobs that are reported separately.
     pub(crate) jobs: Vec<JobResult>,
     pub(crate) reports: Vec<JobReport>,
     /// CPU time of another thread that wrote a row to a file.

@@ -5,10 +5,10 @@
 //! gives; [`BenchOptions`] (engine, jobs, cores) with a [`Method`] (batches, waiting); [`Access`](ssdyno_safety::Access) (nothing is
 //! written without a permit).
 //!
-//! The way of a request: each job is a thread that asks its workload what to issue now, pushes it
-//! to its engine, waits for completions, reads the clock once for all that it reaps, and lets a
-//! [`Tape`](ssdyno_record::Tape) record them. Latency counts from the *intended* start: in an
-//! open loop or a trace the wait for a place in the queue, or for us, is part of it.
+//! The path of a request: each job is a thread that takes the due requests from its workload,
+//! pushes them to its engine, waits for completions, reads the clock once for all requests that it
+//! reaps, and lets a [`Tape`](ssdyno_record::Tape) record them. Latency counts from the *intended*
+//! start: in an open loop or a trace the wait for a place in the queue, or for us, is part of it.
 //!
 //! Beside the measuring loop: [`probe`] (what the machine does meanwhile).
 //!
@@ -16,8 +16,8 @@
 //! pread(2) and pwrite(2), connections to servers (`network`: NBD, iSCSI), and nothing. The tool measures and states what it costs itself
 //! (S4-21, S4-45).
 //!
-//! Errors: [`BenchError`] says what is wrong and where, its [`help`](BenchError::help) what to
-//! do. A run that ends early keeps what was measured and is marked partial.
+//! Errors: [`BenchError`] describes the error and its place; its [`help`](BenchError::help)
+//! describes the remedy. A run that ends early keeps what was measured and is marked partial.
 //!
 //! Not modelled: nothing is; this measures. Not here: other hosts.
 //! Completions are stamped when they are reaped: a batch of them shares one moment.

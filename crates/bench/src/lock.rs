@@ -20,8 +20,8 @@ const TRY_EVERY: Duration = Duration::from_millis(50);
 /// Keeps other runs away: two at once would measure each other. The lock goes with the file
 /// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
 ///
-/// A device may have several nodes, and be part of another: what is given back, to be kept as long as
-/// the target, are locks of the device's usual node and, shared with its other partitions, of the disk. With `shared`
+/// A device may have several nodes, and be part of another device. The returned locks must be kept as long as the
+/// target: they are locks of the device's usual node and, shared with its other partitions, of the disk. With `shared`
 /// others that share it, too, may have it as well.
 pub(crate) fn lock(name: &str, file: &OwnedFd, shared: bool) -> Result<Vec<OwnedFd>, BenchError> {
     let own = match shared {
@@ -45,8 +45,8 @@ pub(crate) fn lock(name: &str, file: &OwnedFd, shared: bool) -> Result<Vec<Owned
     Ok(others)
 }
 
-/// The usual node of the device `file`, if that is another one, and the node of the disk that it is a
-/// partition of, which is only shared; nothing for a regular file.
+/// The usual node of the device `file`, if it is another node, and the node of its disk if it is a partition (a shared
+/// lock); nothing for a regular file.
 fn nodes(file: &OwnedFd) -> Vec<(PathBuf, bool)> {
     let Ok(status) = rustix::fs::fstat(file) else { return Vec::new() };
     if FileType::from_raw_mode(status.st_mode) != FileType::BlockDevice {
@@ -116,7 +116,7 @@ fn holders(locks: &str, device: (u32, u32), inode: u64) -> Vec<u32> {
     let wanted = format!("{:02x}:{:02x}:{inode}", device.0, device.1);
     let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        // Those who wait for a lock have an arrow in the second field.
+        // Processes that wait for a lock have an arrow in the second field.
         let [_, "FLOCK", _, _, process, file, ..] = fields[..] else { return None };
         (file == wanted).then(|| process.parse().unwrap_or(0))
     };

@@ -39,8 +39,7 @@ pub(crate) fn measure(
     let mut crew = JobSet::set_up(run, plan, target, spool, progress)?;
     let start = start::wait_for(supervisor)?;
     let (prober, mut more_notes) = machine::start(run.options.probing, target);
-    // The prober and all jobs exist by now. What they took to start is no part of the cost of
-    // the load.
+    // The prober and all jobs exist by now. The cost of their start does not belong to the load.
     let before = Usage::of_process();
     let clock = crew.start(start);
     let began = Began::new(start, clock);

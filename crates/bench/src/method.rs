@@ -34,7 +34,8 @@ impl Method {
         let sleeping =
             |complete| SubmitStrategy { complete, submit: ALL, waiting: ReapWait::Sleep };
         match self {
-            // All at once, the device would have nothing to do until the last one is prepared.
+            // If all requests were submitted at once, the device would be idle until the last one
+            // is prepared.
             Method::Default => SubmitStrategy { submit: PAIR, ..sleeping(1) },
             Method::Efficient => sleeping(ALL),
             Method::Latency => SubmitStrategy { complete: 1, submit: 1, waiting: ReapWait::Spin },
@@ -77,8 +78,8 @@ impl FromStr for ReapWait {
 /// All available requests.
 pub const ALL: u32 = u32::MAX;
 
-/// Requests that reach the device at once: of more than two in one call the kernel holds all back until it
-/// has the last one (it plugs the device's queue, `IO_PLUG_THRESHOLD` of io_uring).
+/// The number of requests that reach the device at once: if one call submits more than two, the kernel holds all back
+/// until it has the last (it plugs the device's queue, `IO_PLUG_THRESHOLD` of io_uring).
 pub(crate) const PAIR: u32 = 2;
 
 /// The parts of a method.

@@ -1,10 +1,11 @@
 //! What one request costs the tool itself: CPU time of a short run of the load where the target costs nothing
 //! (S4-45).
 //!
-//! The loop is that of a job, with all that it records, and its rows go to memory of the same kind: used again
-//! and again where a writer gives chunks back, fresh from the system where they stay in memory, of which each page
-//! costs a fault. Its statistics are as coarse as those of a run of some seconds. CPU time is read after every few thousand requests. The first stretches warm caches and branch
-//! predictors up; of the others the middle one counts, so that one that is interrupted does not.
+//! The loop is that of a job and records the same data. Its rows go to memory of the same kind: reused memory if a
+//! writer returns chunks, new memory from the system if rows stay in memory, where each page costs a fault. Its
+//! statistics are as coarse as those of a run of some seconds. CPU time is read after every few thousand requests. The
+//! first stretches warm caches and branch predictors up; of the others the middle one counts, so that one that is
+//! interrupted does not.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -26,15 +27,15 @@ use crate::method::Method;
 /// run costs.
 const STRETCH: u64 = 4_096;
 const STRETCHES: usize = 13;
-/// Those of them in which everything settles.
+/// The parts in which everything settles.
 const SETTLING: usize = 4;
 const REQUESTS: u64 = STRETCH * STRETCHES as u64;
-/// Requests of a run of some seconds. To end a slice of the statistics takes microseconds, and of 53 000 requests
-/// a slice has a thousand: 8 of 27 ns, which a run pays in its beginning alone.
+/// Requests of a run of some seconds. To end a slice of the statistics takes microseconds, and a slice of 53 000
+/// requests has a thousand of them: 8 of 27 ns, which a run pays only in its beginning.
 const LONG_RUN: u64 = 1 << 24;
 
-/// CPU time in ns of a request of `source` that costs nothing, where `keep` says what is kept of it; `written`
-/// says whether rows are handed to a writer meanwhile.
+/// CPU time in ns of a request of `source` that costs nothing; `keep` decides what is kept of it; `written` says
+/// whether rows are handed to a writer meanwhile.
 pub(crate) fn ns_by_request(source: &Source, keep: Keep, written: bool) -> Result<f64, BenchError> {
     let depth = match source {
         Source::Generator(config) if config.is_closed_loop() => config.outstanding_limit(),
@@ -189,8 +190,8 @@ mod tests {
         assert!((32..=64).contains(&young), "{young}");
     }
 
-    /// Page faults by request of a job on `null:` after its first `prepared` requests, whose memory was got ready:
-    /// the difference of a load of four times and one of twice as many.
+    /// Page faults per request of a job on `null:` after its first `prepared` requests, whose memory was prepared: the
+    /// difference between loads of four times and twice as many requests.
     fn faults_on_null(keep: Keep) -> f64 {
         let prepared = 1u64 << 18;
         let load = |requests: u64| {
@@ -212,9 +213,8 @@ mod tests {
         (load(4 * prepared) - load(2 * prepared)) / (2 * prepared) as f64
     }
 
-    /// What a run pays for the memory of its rows is in the overhead: as many page faults for each request, one
-    /// in 256 with pages of 4 KiB; and none where rows go to memory that is used again, or there are none.
-    /// Tolerance: a fifth.
+    /// The overhead includes the cost of a run's memory for rows: the same number of page faults per request, one in
+    /// 256 with pages of 4 KiB; and none if rows go to reused memory, or if there are no rows. Tolerance: a fifth.
     ///
     /// In a process of its own: memory that another test gave back costs no page fault any more.
     #[test]

@@ -10,10 +10,9 @@
 //! that stays drives the thread to the other core, which has to be woken for each request: 48 k IOPS and
 //! 16.4 us. So a job with one request at a time is bound to no core.
 //!
-//! Elsewhere the scheduler decides, or whoever binds the jobs. A disk with one queue interrupts one
-//! core, and waking a thread on another one takes time; whether that core is the better one depends on
-//! the machine, so only a search tells ([`Interrupts`], `tuning`). An open loop must not wait for a core
-//! that is taken.
+//! Elsewhere the scheduler decides, or whoever binds the jobs. A disk with one queue interrupts one core, and waking a
+//! thread on another core takes time; the better core depends on the machine, so only a search finds it
+//! ([`Interrupts`], `tuning`). An open loop must not wait for a core that is taken.
 
 mod interrupts;
 
@@ -35,8 +34,8 @@ pub(crate) fn bind(cores: &[usize]) -> rustix::io::Result<()> {
     rustix::thread::sched_setaffinity(None, &set)
 }
 
-/// The cores worth binding the only job of a loop to: the one that the disk interrupts, or else the one
-/// that the thread is on, and another one. Fewer where this process may not run on them.
+/// The cores worth binding the only job of a loop to: the core that the disk interrupts, or else the present core of
+/// the thread, and one other core. Fewer where this process may not run on them.
 pub(crate) fn worth_binding(interrupted: Option<usize>) -> Vec<usize> {
     let Ok(allowed) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
     two_cores(interrupted, rustix::thread::sched_getcpu(), &allowed)

@@ -181,8 +181,8 @@ impl LoadPlan {
     }
 }
 
-/// `plan`, if its requests are not longer than the target takes, and what is to be told of its connections. Whether
-/// the lengths of its requests are `known`.
+/// `plan`, if its requests do not exceed the limit of the target, and the notes on its connections. Whether the lengths
+/// of its requests are `known`.
 fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan, BenchError> {
     let Kind::Network(remote) = &target.kind else { return Ok(plan) };
     let most = remote.facts().most_bytes;
@@ -357,9 +357,9 @@ fn generator(
         notes.push(format!("{busy} of {jobs} jobs run: the run has no more requests than that"));
     }
     let jobs = busy;
-    // A depth that changes is that of one load, of which threads take requests in turn.
-    // A search changes one depth. Jobs with depths of their own could not follow it, so they
-    // take requests of one workload in turn.
+    // A changing depth belongs to one load; its threads take the requests in turn. A search changes
+    // one depth. Jobs with depths of their own could not follow it, so they take requests of one
+    // workload in turn.
     let parts = if adapts { jobs } else { 1 };
     let shares = share::shares(config, jobs / parts, facts)?;
     let mut plans = Vec::with_capacity(jobs as usize);

@@ -1,4 +1,4 @@
-//! What a job and the supervisor of all jobs tell one another while the run goes on.
+//! The messages between a job and the supervisor of all jobs during the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use ssdyno_record::Tape;
 
 use crate::ramp::Ramp;
 
-/// How far a job is: written by it, read by the one who watches.
+/// The progress of a job: the job writes it, and the supervisor reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     pub(crate) issued: AtomicU64,
@@ -17,12 +17,12 @@ pub(crate) struct Pulse {
     pub(crate) latency_ns: AtomicU64,
     /// Whoever watches would like a new `glance`.
     pub(crate) asked: AtomicBool,
-    /// What was recorded when it was last asked for.
+    /// The recording at the last request for it.
     pub(crate) glance: Mutex<LiveSnapshot>,
 }
 
 impl Pulse {
-    /// Lets who watches know what is recorded so far.
+    /// Passes the recording so far to the supervisor.
     #[cold]
     pub(crate) fn tell(&self, tape: &Tape) {
         self.asked.store(false, Ordering::Relaxed);
@@ -30,7 +30,7 @@ impl Pulse {
     }
 }
 
-/// What a job shares with the others and with the one who watches.
+/// The state that a job shares with the other jobs and the supervisor.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     /// Nothing more is issued.

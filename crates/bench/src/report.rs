@@ -120,7 +120,7 @@ pub(crate) struct Parts<'a> {
     /// Threads that the kernel made for our requests.
     pub(crate) workers: usize,
     pub(crate) failure: Option<&'a BenchError>,
-    /// What the machine did meanwhile, if it was probed.
+    /// The samples of the machine during the run, if it was probed.
     pub(crate) machine: Option<MachineActivity>,
     pub(crate) precision: Option<Precision>,
     /// Told to stop.

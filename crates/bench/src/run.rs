@@ -1,4 +1,4 @@
-//! What a run is asked for, and what it gives.
+//! The parameters of a run, and its results.
 
 use std::path::PathBuf;
 
@@ -43,7 +43,7 @@ pub struct BenchRun {
 pub struct RowsPlace {
     /// The directory of results.
     pub directory: PathBuf,
-    /// What the result says of the spec of the run, where it is made from these rows.
+    /// The spec of the run in the result, if it is made from these rows.
     pub spec: Option<serde_json::Value>,
 }
 

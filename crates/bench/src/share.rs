@@ -138,8 +138,8 @@ pub(crate) fn part(whole: u64, job: u32, jobs: u32) -> u64 {
     whole / jobs + u64::from(job < whole % jobs)
 }
 
-/// The seed of a job: that of the run for the first, so that one job draws what a simulated run
-/// draws.
+/// The seed of a job: the first job has the seed of the run, so that one job draws the same numbers
+/// as a simulated run.
 pub(crate) fn seed(run: u64, job: u32) -> u64 {
     // The factor is 2^64 divided by the golden ratio. Seeds of neighbouring jobs differ in many
     // bits, and job 0 keeps the seed of the run.

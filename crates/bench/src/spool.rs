@@ -66,7 +66,7 @@ pub(crate) fn begin(
     }
 }
 
-/// What jobs and devices are called in rows: a job of a file by its section, another one by its number.
+/// The names of jobs and devices in rows: a job of a file has the name of its section, another job its number.
 pub(crate) fn row_names(plan: &LoadPlan, target: &RealTarget) -> RowNames {
     let entry = |job: &JobPlan| plan.entries.get(job.entry).map(|entry| entry.name.clone());
     let jobs: Vec<String> = plan.jobs.iter().filter_map(entry).collect();

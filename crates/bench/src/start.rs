@@ -107,8 +107,8 @@ impl Began {
         Began { start_unix_ns: clock.start_unix_ns(), behind }
     }
 
-    /// What is told of it: what was recorded began at `recorded_from` of the run. With a remark where the run
-    /// began too late.
+    /// The note about it: the recording began at `recorded_from` of the run. With a remark where the run began too
+    /// late.
     pub(crate) fn window(
         &self,
         recorded_from: Time,

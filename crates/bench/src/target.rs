@@ -1,4 +1,4 @@
-//! What is loaded: a block device, a file, what a server offers, or nothing.
+//! The target of a load: a block device, a file, a server's export, or nothing.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -258,8 +258,8 @@ impl RealTarget {
         Ok(())
     }
 
-    /// Puts `others` behind this one: their addresses follow, each from a whole sector on. What all of
-    /// them are is said of the whole: it has the largest sector, and is direct if all are.
+    /// Puts `others` behind this one: their addresses follow, each from a whole sector on. The properties of the whole
+    /// follow from all of them: it has the largest sector, and is direct if all are direct.
     pub(crate) fn followed_by(mut self, others: Vec<RealTarget>) -> RealTarget {
         self.sector_bytes =
             others.iter().fold(self.sector_bytes, |most, other| most.max(other.sector_bytes));
@@ -316,7 +316,7 @@ impl RealTarget {
         std::iter::once((0, self.name.clone())).chain(more).collect()
     }
 
-    /// Whether those of its files that `names` has may be written to; where it is one file, that one.
+    /// Whether the files in `names` may be written to; if the target is one file, this file.
     pub(crate) fn may_write(&self, names: &[String]) -> bool {
         let may = |name: &String| match self.more.iter().find(|part| part.name == *name) {
             Some(part) => part.writable,
@@ -383,7 +383,7 @@ impl RealTarget {
     /// Drops what the page cache has of the target, if it is to be emptied; says how requests go.
     fn empty_cache(&self, page_cache: PageCache) -> String {
         let dropped = self.file().filter(|_| page_cache == PageCache::Emptied).map(|file| {
-            // Pages that wait to be written stay: those of others, who may be asked to sync.
+            // Dirty pages stay: they belong to other programs, which may be asked to sync them.
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)
         });
         let before = match dropped {
@@ -422,8 +422,8 @@ impl RealTarget {
         self.scratch.iter().for_each(ScratchFile::remember);
     }
 
-    /// The device whose counters tell of this target, as the kernel names it; of several files the one
-    /// that all lie on.
+    /// The device whose counters describe this target, by its kernel name; for several files, the device that all lie
+    /// on.
     pub(crate) fn disk_name(&self) -> Option<String> {
         let status = rustix::fs::fstat(self.file()?).ok()?;
         let disk = crate::probe::disk_of(&status);
@@ -478,7 +478,7 @@ fn geometry(name: &str, what: &'static str, source: io::Error) -> BenchError {
     BenchError::Geometry { target: name.to_owned(), what, source }
 }
 
-/// What a reader of the figures must know of durable writes.
+/// The note about durable writes for a reader of the figures.
 fn durable(sync_writes: SyncWrites) -> Option<String> {
     let flag = match sync_writes {
         SyncWrites::No => return None,

@@ -479,9 +479,9 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether percentiles are what a stall of `stall` makes of them: a tenth of the requests arrives in
-/// it, evenly spread, and waits for the rest of it. So p95 is what the first of them waited less half
-/// of the stall, and p99 less a tenth. Within 5 %, and `slack` for a machine that does other things.
+/// Whether percentiles are what a stall of `stall` makes of them: a tenth of the requests arrives in it, evenly spread,
+/// and waits for the rest of it. So p95 is the wait of the first of them less half of the stall, and p99 that wait less
+/// a tenth. Within 5 %, and `slack` for a machine that does other things.
 fn sees_the_stall(latency: &ssdyno_figures::Latency, stall: Duration, slack: Duration) -> bool {
     let (stall, slack) = (stall.as_nanos() as f64, slack.as_nanos() as f64);
     let near = |got: f64, want: f64| (got - want).abs() <= 0.05 * want + slack;

@@ -48,7 +48,7 @@ const SLOW_IOPS: f64 = if cfg!(test) { 0.0 } else { 2_000.0 };
 /// What the search found.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuned {
-    /// Those of the run, with the fastest method in place of the search.
+    /// The options of the run, with the fastest method instead of the search.
     pub(crate) options: BenchOptions,
     /// Each method with its rate.
     pub(crate) tried: Vec<TunedMethod>,

@@ -49,7 +49,7 @@ pub(crate) struct Go {
     pub(crate) start_ns: u64,
 }
 
-/// What a thread tells the one who watches.
+/// The messages of a thread to the supervisor.
 #[derive(Debug)]
 pub(crate) enum Message {
     /// Ready to start, or not able to.

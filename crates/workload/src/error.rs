@@ -1,4 +1,4 @@
-//! What is wrong with a workload, where, and what to do.
+//! The errors of a workload: the problem, its place, and the remedy.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What is asked of a target: seeded generators, weighted mixes, bursts and traces.
+//! The requests to a target: seeded generators, weighted mixes, bursts and traces.
 //!
 //! Key types: [`Workload`] (answers "what next?" with a [`WorkloadStep`]), [`WorkloadConfig`] (the TOML form of a
 //! generator, checked and built by [`WorkloadConfig::build`]), [`open_trace`] (a recorded load of any
@@ -8,9 +8,9 @@
 //! seeded [`ssdyno_engine::Rng`]. The same workload therefore drives a runner in virtual time and
 //! one in wall time. `next` does not allocate.
 //!
-//! Errors: [`WorkloadError`] says what is wrong, in which key of a configuration or in which line
-//! of a trace, and what to do. A trace that turns bad in the middle ends ([`WorkloadStep::Done`]) and
-//! keeps its error for [`Workload::error`]. Nothing here panics on outside input.
+//! Errors: [`WorkloadError`] describes the problem, the key of a configuration or the line of a trace, and the remedy.
+//! A trace that turns bad in the middle ends ([`WorkloadStep::Done`]) and keeps its error for [`Workload::error`].
+//! Nothing here panics on outside input.
 //!
 //! Not modelled: data contents of simulated targets ([`WriteData`] is for real ones), dependencies between the
 //! requests of a trace (a request does not wait for the one whose answer caused it), and which
@@ -102,9 +102,9 @@ pub trait Workload {
     /// same answers.
     fn next(&mut self, now: Time) -> WorkloadStep;
 
-    /// The workload that this one wraps, if it wraps one. What a wrapper does not say itself, the wrapped
-    /// workload says for it, so that a new question need not be forwarded in every wrapper. Steps and
-    /// completions are no questions: a wrapper passes them on by itself, because it may change them.
+    /// The workload that this one wraps, if it wraps one. If a wrapper does not answer a question, the wrapped workload
+    /// answers it, so a new question need not be forwarded in every wrapper. Steps and completions are no questions: a
+    /// wrapper passes them on by itself, because it may change them.
     fn inner(&self) -> Option<&dyn Workload> {
         None
     }
@@ -167,7 +167,7 @@ pub trait Workload {
     }
 }
 
-/// What a workload must know of its target.
+/// The facts about its target that a workload needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetFacts {
     /// Size in bytes: the first address that is out of range.

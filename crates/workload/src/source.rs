@@ -1,4 +1,4 @@
-//! What a run asks of its device.
+//! The source of the requests of a run.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use ssdyno_block::Time;
 
 use crate::{FioFiles, FioJob, FioStream, TraceOptions, WorkloadConfig, fio_streams};
 
-/// What is asked of the device.
+/// The source of the requests to the device.
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one a run")]
 pub enum Source {
@@ -89,7 +89,7 @@ impl Source {
         warnings
     }
 
-    /// What a reader of the figures must know of the workload.
+    /// The notes on the workload for a reader of the figures.
     pub fn notes(&self) -> Vec<String> {
         let jobs = match self {
             Source::Jobs { jobs, .. } => jobs,

@@ -1,4 +1,4 @@
-//! What is to be reached beside fio, and what was.
+//! The performance goals relative to fio, and the measured values.
 
 use ssdyno_figures::Interval;
 use ssdyno_record::mean_interval;
@@ -42,7 +42,7 @@ pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     (at(low) + at(high)) / 2.0
 }
 
-/// What the rounds say of a goal: nothing where the interval of their mean has values on both sides of it.
+/// The verdict of the rounds on a goal: undecided if the interval of their mean has values on both sides of it.
 fn verdict(goal: &Goal, reached: f64, interval: Option<Interval>) -> &'static str {
     if interval.is_some_and(|interval| interval.low <= goal.bound && goal.bound <= interval.high) {
         return "undecided";
@@ -133,7 +133,7 @@ fn goals(tables: &[Compared]) -> Vec<Goal> {
     goals
 }
 
-/// What a request costs where the target costs nothing.
+/// The cost of a request on a target that costs nothing.
 fn overhead(tables: &[Compared]) -> Vec<Goal> {
     let null = tables.iter().find(|table| table.title == "null:");
     let user = |name| null.and_then(|table| each(table, name, |ours| Some(ours.user_ns)));

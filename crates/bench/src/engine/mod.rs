@@ -52,15 +52,16 @@ pub(crate) trait Engine {
         Vec::new()
     }
 
-    /// Why it can carry out nothing more, where it knows.
+    /// The reason why it can carry out no more requests, if known.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// Nobody waits for what is outstanding. An engine that can call it back does, and it fails.
+    /// The outstanding requests are no longer needed. An engine that can call it back does, and it
+    /// fails.
     fn give_up(&mut self) {}
 
-    /// Nothing is outstanding, and nothing more comes: what another one can use is given back.
+    /// The engine is idle and gets no more requests: it releases reusable resources.
     fn end(self)
     where
         Self: Sized,

@@ -1,7 +1,7 @@
 //! Requests that go to a server over a socket: many on their way at once on one connection, answers in any order.
 //!
-//! The socket never waits; the job does, in ppoll(2), when nothing is there. Data goes from and to the places of the
-//! slots: what is to be written is not copied before, and the data of long reads is received where it belongs.
+//! The socket never waits; the job does, in ppoll(2), when nothing is there. Data goes directly from and to the buffers
+//! of the slots: write data is not copied first, and the data of long reads is received in place.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -234,8 +234,8 @@ impl Network {
             Some(Payload { slot, range, .. }) => {
                 let request = Request::read(0, range.end as u32);
                 let (place, _) = self.buffers.place(*slot, &request);
-                // One call receives the rest of a long read where it belongs, and what follows
-                // into the staging area. The data of long reads is never copied.
+                // One call receives the rest of a long read in place, and the bytes after it into
+                // the staging area. The data of long reads is never copied.
                 let room = range.len() + staging.len();
                 let mut parts =
                     [IoSliceMut::new(&mut place[range.clone()]), IoSliceMut::new(staging)];
@@ -289,9 +289,8 @@ impl Network {
                 Err(why) => return self.give_up_for(why),
             }
         }
-        // What is left is less than a header, or nothing.
-        // Less than a header is left, so the move is short. In return the next call has the
-        // whole area, and messages are always contiguous.
+        // The rest is less than a header, or empty. Less than a header is left, so the move is
+        // short. In return the next call has the whole area, and messages are always contiguous.
         self.staging.copy_within(self.from..self.to, 0);
         (self.from, self.to) = (0, self.to - self.from);
     }
@@ -346,7 +345,7 @@ impl Engine for Network {
         // already; otherwise the wait below tells at the same price.
         if self.outstanding > 1 && self.done.len() < want {
             self.receive();
-            // What the server asked for, such as the next part of a write.
+            // The data that the server requested, such as the next part of a write.
             self.send();
         }
         while self.done.len() < want {
@@ -393,7 +392,7 @@ impl Engine for Network {
         self.give_up_for("the requests were given up".to_owned());
     }
 
-    /// The connection is for the next one who needs one.
+    /// The next job that needs a connection gets this one.
     fn end(self) {
         // A login takes several round trips. A connection in order is kept for the next job,
         // such as the next load of a search.

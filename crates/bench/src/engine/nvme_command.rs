@@ -1,5 +1,5 @@
-//! NVMe commands as the kernel takes them through io_uring (linux/nvme_ioctl.h, `struct nvme_uring_cmd`),
-//! and what it answers.
+//! NVMe commands in the form that the kernel accepts through io_uring (linux/nvme_ioctl.h, `struct nvme_uring_cmd`),
+//! and the kernel's results.
 
 use ssdyno_block::{Op, Request};
 
@@ -17,7 +17,7 @@ pub(crate) const BLOCKS_MAX: u64 = 1 << 16;
 /// Bytes of a range of Dataset Management (clause 3.2.3, figure 42).
 pub(crate) const RANGE_BYTES: usize = 16;
 
-/// What a command needs to know of its namespace.
+/// The facts about its namespace that a command needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Namespace {
     /// Its identifier.
@@ -87,9 +87,9 @@ fn blocks(request: &Request, namespace: Namespace) -> Option<(u64, u64)> {
     (whole && fits).then_some((request.offset_bytes / unit, length / unit))
 }
 
-/// What `result` says of a request: the kernel answers 0, the status of the command, or an error of its own,
-/// negated. The status becomes the error that the block layer makes of it (drivers/nvme/host/core.c,
-/// `nvme_error_status`; block/blk-core.c, `blk_errors`).
+/// The outcome of a request from `result`: the kernel returns 0, the status of the command, or a negated error of its
+/// own. The status becomes the error that the block layer makes of it (drivers/nvme/host/core.c, `nvme_error_status`;
+/// block/blk-core.c, `blk_errors`).
 pub(crate) fn outcome(result: i32, length_bytes: u32) -> Outcome {
     if result <= 0 {
         return if result == 0 { length_bytes as i32 } else { result };

@@ -315,7 +315,7 @@ mod tests {
         (identify[25], identify[26]) = (39, 0x41);
         identify[128 + 4 * 33 + 2] = 13;
         assert_eq!(Format::of(&identify), Format { block_bytes: 8192, metadata_bytes: 0 });
-        // What cannot be is no block size of any kernel.
+        // Values that no kernel has as a block size.
         identify[128 + 4 * 33 + 2] = 200;
         assert_eq!(Format::of(&identify).block_bytes, 0);
     }

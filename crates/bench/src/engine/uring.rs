@@ -107,8 +107,8 @@ impl Uring {
         Ok(Uring { ring, buffers, registered, flags, system_calls, target, trims, done })
     }
 
-    /// Whether io_uring can be used at all, found out with a ring of one: a sandbox may let it be made, but
-    /// no file registered (none is: -1), or nothing asked of it.
+    /// Whether io_uring can be used at all, tested with a ring of one entry: a sandbox may permit its creation, but
+    /// forbid to register a file (here none: -1), or to submit requests.
     pub(crate) fn available() -> io::Result<()> {
         let ring = IoUring::new(1)?;
         ring.submitter().register_files(&[-1])?;
@@ -237,8 +237,8 @@ where
         modern.setup_defer_taskrun().setup_taskrun_flag();
     }
     match modern.build(entries) {
-        // A kernel that does not know one of the flags refuses all of them with EINVAL. The
-        // figures are then those of a plain ring, which is what such a kernel has.
+        // A kernel that does not know one of the flags refuses all of them with EINVAL. The figures
+        // are then those of a plain ring, as on any such kernel.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => basic().build(entries),
         other => other,
     }
@@ -314,7 +314,7 @@ mod tests {
     use super::*;
     use ssdyno_safety::Access;
 
-    /// What was waited for is reaped like the rest, also where nothing else is under way.
+    /// The awaited completions are reaped like the others, also if no other request is outstanding.
     #[test]
     fn discards_that_are_waited_for_are_reaped() {
         let file = tempfile::NamedTempFile::new().unwrap();

@@ -3,7 +3,7 @@
 
 use std::{fs, io};
 
-/// What the system says of io_uring and of this process.
+/// The system's settings for io_uring and for this process.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     /// `kernel.io_uring_disabled`: 0, 1 (only members of the group, and administrators) or 2 (nobody);
@@ -31,7 +31,7 @@ impl Facts {
     }
 }
 
-/// What forbids io_uring, and what to do about it.
+/// The reason why io_uring is forbidden, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct WhyNot {
     /// The error with its name, and the setting behind it.

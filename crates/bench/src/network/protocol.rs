@@ -1,4 +1,5 @@
-//! What a protocol is to those who move bytes: messages, and no socket while requests are outstanding.
+//! The interface between a protocol and the code that moves bytes: the protocol handles messages, and no socket while
+//! requests are outstanding.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,7 +24,7 @@ pub(crate) trait Protocol: fmt::Debug + Send {
     fn encode(&mut self, slot: u32, request: &Request, out: &mut Outbox) -> Result<(), Outcome>;
 
     /// What `received` begins with; `None` where that is not whole yet. It is asked again with more bytes then. No
-    /// header is longer than 64 KiB. What the message asks for is put into `out`.
+    /// header is longer than 64 KiB. The data that the message requests is put into `out`.
     ///
     /// # Errors
     /// The server breaks the protocol, or ends the connection: it is of no use any more.
@@ -37,7 +38,7 @@ pub(crate) trait Protocol: fmt::Debug + Send {
     /// Puts what is due by now into `out`.
     fn resume(&mut self, _out: &mut Outbox) {}
 
-    /// Whether the server still answers on `stream`, which is blocking and on which nothing is outstanding; `deadline` ends
+    /// Whether the server still responds on `stream`, which is blocking and has nothing outstanding; `deadline` ends
     /// the question. A protocol without such a question says yes only if nothing `arrived`: then the connection has not
     /// ended.
     fn is_alive(&mut self, _stream: &mut Stream, arrived: bool, _deadline: Instant) -> bool {
@@ -47,7 +48,7 @@ pub(crate) trait Protocol: fmt::Debug + Send {
     /// What ends a connection in order.
     fn goodbye(&mut self) -> Vec<u8>;
 
-    /// What the server said beside the outcomes since this was asked last, for a reader of the figures.
+    /// The server's messages besides the outcomes since the last call, for a reader of the figures.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -64,7 +65,7 @@ pub(crate) struct Piece {
     pub(crate) ended: Option<(u32, Outcome)>,
 }
 
-/// What a server, and what it offers, can do.
+/// The capabilities of a server and its export.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Facts {
     pub(crate) size_bytes: u64,
@@ -81,7 +82,7 @@ pub(crate) struct Facts {
     pub(crate) notes: Vec<String>,
 }
 
-/// What is wrong with a server or the way to it, and what to do.
+/// A problem with a server or its connection, and the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trouble {
     pub(crate) what: String,

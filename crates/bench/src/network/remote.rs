@@ -69,8 +69,8 @@ impl Remote {
         }
     }
 
-    /// A connection past the handshake, idle or new. An idle one that the server ended meanwhile, or on which it does not
-    /// answer any more, is not given: the first request would fail.
+    /// A connection past the handshake, idle or new. An idle connection that the server has closed, or on which it no
+    /// longer responds, is not returned: the first request would fail.
     pub(crate) fn link(&self) -> Result<Link, BenchError> {
         let next = || self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         while let Some((since, mut link)) = next() {
@@ -113,8 +113,8 @@ impl Drop for Remote {
 /// Whether `link`, which was idle for so long, can be used.
 fn is_alive(link: &mut Link, idle: Duration) -> bool {
     let Link { stream, protocol } = link;
-    // Nothing is outstanding, so nothing should arrive. What has arrived is a ping, or the end
-    // of the connection, and only the protocol can tell.
+    // Nothing is outstanding, so nothing should arrive. The received bytes are a ping, or the end
+    // of the connection; only the protocol can distinguish them.
     let arrived = stream.has_arrived();
     if !arrived && idle < IDLE_TRUSTED {
         return true;
@@ -135,7 +135,7 @@ fn connect(uri: &Uri) -> Result<(Link, Facts), Trouble> {
     Ok((Link { stream, protocol }, facts))
 }
 
-/// `trouble`, with the targets that the server has where it knows none of this name.
+/// `trouble`, with the targets of the server if it does not know this name.
 fn with_targets(trouble: Trouble, uri: &Uri, name: &UnitName, deadline: Instant) -> Trouble {
     if trouble.help != iscsi::UNKNOWN_TARGET {
         return trouble;

@@ -27,7 +27,7 @@ impl Stream {
                 for address in (host.as_str(), *port).to_socket_addrs()? {
                     match TcpStream::connect_timeout(&address, left(deadline)?) {
                         Ok(stream) => {
-                            // A request must not wait for the answer to the one before.
+                            // A request must not wait for the response to the previous request.
                             stream.set_nodelay(true)?;
                             return Ok(Stream::Tcp(stream));
                         }

@@ -46,7 +46,7 @@ pub(crate) struct Uri {
     pub(crate) offer: Offer,
 }
 
-/// What a server offers, by the protocol that it speaks.
+/// The offer of a server, by its protocol.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
     /// The name of an export; empty: what it offers by default.
@@ -61,7 +61,7 @@ pub(crate) enum Offer {
 pub(crate) struct UnitName {
     pub(crate) target: String,
     pub(crate) lun: u16,
-    /// What the target is told that we are.
+    /// Our name towards the target.
     pub(crate) initiator: String,
 }
 
@@ -86,7 +86,7 @@ impl Uri {
         Ok(Uri { address, offer })
     }
 
-    /// What names it for somebody who must type it: the export or unit, or the server where it has no name.
+    /// The name to type for it: the export or unit, or the server if it has no name.
     pub(crate) fn short_name(&self) -> String {
         match &self.offer {
             Offer::Nbd { export } if export.is_empty() => self.address.to_string(),

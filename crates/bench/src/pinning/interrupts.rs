@@ -27,9 +27,9 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Those of the disk called `name` in the kernel, or of the only one that it lies on. `None`
-    /// where it has several queues, whose interrupts come to the cores that asked, or none, or where
-    /// the kernel does not tell.
+    /// The interrupts of the disk with the kernel name `name`, or of the only disk that it lies on. `None` if it has
+    /// several queues, whose interrupts go to the requesting cores, if it has none, or if the kernel does not report
+    /// them.
     pub(crate) fn of_disk(name: &str) -> Option<Interrupts> {
         Interrupts::find(Path::new(SYS), name)
     }

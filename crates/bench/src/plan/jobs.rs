@@ -157,7 +157,7 @@ pub(super) fn plan(
             });
         }
     }
-    // Where each job says itself when it is recorded: from there, if it is the only one.
+    // For jobs that set the start of their own recording: from there, if it is the only job.
     let own = if plans.len() == 1 { u64::MAX } else { 0 };
     Ok(LoadPlan {
         means,

@@ -21,7 +21,7 @@ use ssdyno_prober::{PowerSensors, Sources};
 use snapshot::Snapshot;
 pub use ssdyno_figures::probe::{CpuShares, Disk, Memory, Moved, Network, Sample, SensorPower};
 
-/// Shortest interval where none is asked for: ten samples a second.
+/// The shortest default interval: ten samples per second.
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
 
 /// Where no interval is asked for, samples take one part in so many of one processor's time.

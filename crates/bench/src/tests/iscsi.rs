@@ -203,8 +203,8 @@ fn targets_that_want_what_is_not_supported_are_told() {
     assert!(what.contains("does not speak iSCSI") && help.contains("3260"), "{what} {help}");
 }
 
-/// Between initiator and target, a relay that ends a connection, or goes silent, or spoils what the target says, after
-/// so many bytes.
+/// A relay between initiator and target that closes a connection, goes silent, or corrupts the target's bytes after a
+/// given number of bytes.
 fn relayed(server: &IscsiServer, bytes: usize, how: fn(&mut TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, target) = (listener.local_addr().unwrap(), server.address());
@@ -359,7 +359,8 @@ fn idle_sessions_are_checked_before_they_are_used() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever a server sends in place of answers to the login, an error comes and nothing hangs.
+    /// For any bytes that a server sends instead of login responses, the result is an error, and
+    /// nothing hangs.
     #[test]
     fn no_bytes_are_taken_for_a_login(
         bytes in prop::collection::vec(any::<u8>(), 0..600),

@@ -108,7 +108,7 @@ fn a_device_that_fails_everything_ends_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let name = file(directory.path(), 4 << 20);
     let Some(device) = Loop::over(&name) else { return };
-    // The device is as long as it was, and what is behind it is gone.
+    // The device keeps its length, and the bytes beyond it are unchanged.
     File::options().write(true).open(&name).unwrap().set_len(0).unwrap();
     let run = run(&device.name, "depth = 8\nduration = \"60s\"\n");
     let measured = run.execute(&mut |_| KeepGoing::Continue).unwrap();

@@ -58,7 +58,7 @@ fn requests_are_on_their_way_together_and_answered_in_any_order() {
     assert!((0.1..1.6).contains(&seconds), "{seconds}");
 }
 
-/// What is on the server afterwards is what was sent, from short writes and from long ones, over a local socket, too.
+/// The server's data afterwards equals the data sent, in short and in long writes, also over a local socket.
 #[test]
 fn what_is_written_is_what_the_server_holds_and_what_is_read_back() {
     let server = Server::start(Behaviour { segments: Some(1000), ..Behaviour::default() });
@@ -163,7 +163,8 @@ fn servers_that_cannot_be_used_are_told_with_what_to_do() {
     assert!(what.contains("TLS") && help.contains("nbd://"), "{what} {help}");
 }
 
-/// A server of before 2015: asked by the older option, and what it does not tell is assumed.
+/// A server from before 2015: the client uses the older option, and assumes the values that it does
+/// not report.
 #[test]
 fn a_connection_that_the_server_closed_while_idle_is_made_again() {
     let server = Server::start(Behaviour { leaves_after: Some(1), ..Behaviour::default() });
@@ -202,7 +203,7 @@ fn block_sizes_are_obeyed() {
     assert!(matches!(refusal(&run(&name, "block_size = \"1KiB\"\n")), BenchError::Workload(_)));
     let fits = measure(&run(&name, "block_size = \"64KiB\"\nrequests = 20\n")).result;
     assert_eq!((fits.requests, fits.errors), (20, 0));
-    // The server takes whole blocks only, and what is left at the end is no block.
+    // The server accepts whole blocks only, and the rest at the end is less than a block.
     let odd = Server::start(Behaviour { size_bytes: 1_000_003, ..Behaviour::default() });
     let target = RealTarget::open(&odd.uri("x"), &Access::ReadOnly).unwrap();
     assert_eq!(target.facts().capacity_bytes, 1_000_003 / 512 * 512);

@@ -1,5 +1,5 @@
-//! Searches for a depth on real files. How fast those are nobody knows, so targets are used that every depth
-//! meets, or none.
+//! Searches for a depth on real files. The speed of such targets is unknown, so the tests use targets on which every
+//! depth, or none, meets the bound.
 
 use ssdyno_workload::read_fio_jobs;
 
@@ -32,8 +32,8 @@ fn a_depth_that_always_meets_the_target_is_the_largest() {
         let search = &result.depth_searches[0];
         assert_eq!((search.depth, search.met, search.depth_max), (6, true, 6));
         assert!(measured.failure.is_none() && !result.partial);
-        // What was searched is in no figure; what is in them are the requests of the last window and those that
-        // were outstanding at its end.
+        // The figures exclude the search; they contain the requests of the last window and those outstanding at its
+        // end.
         let last = search.tried.last().unwrap().requests;
         assert!((last..=last + 6).contains(&result.requests), "{} {last}", result.requests);
         assert_eq!(measured.recording.rows().unwrap().len() as u64, result.requests);

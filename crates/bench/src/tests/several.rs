@@ -58,7 +58,7 @@ fn jobs_reach_the_files_that_they_name_and_no_others() {
             std::fs::write(name, vec![0xA5; bytes]).unwrap();
         });
     }
-    // A permit for the one is none for the other, and one file cannot be two.
+    // A permit for one file does not cover another, and one file cannot be two files.
     let refused = refusal(&on_files(&text, &names, &[0, 1]));
     assert!(matches!(refused, BenchError::ReadOnlyJob { .. }), "{refused}");
     let twice = [names[0].clone(), names[1].clone(), names[0].clone()];
@@ -82,7 +82,7 @@ fn the_end_of_a_job_ends_the_others() {
     assert!(requests[0] > 0 && requests[1] > 0 && requests[2] == 0, "{requests:?}");
 }
 
-/// What the run reads must not be what it writes.
+/// The run must not read the file that it writes.
 #[test]
 fn what_is_written_is_not_what_was_read() {
     let directory = tempfile::tempdir().unwrap();

@@ -162,7 +162,8 @@ impl Engine for Forgetful {
     }
 }
 
-/// What a target never answers is in the figures as at least so long, and in the rows; what fails tells why.
+/// A request that a target never completes counts in figures and rows with at least its wait; a failed request has its
+/// reason.
 #[test]
 fn requests_without_an_answer_and_failed_ones_are_told() {
     let facts = TargetFacts { capacity_bytes: 1 << 30, sector_bytes: 512 };

@@ -22,8 +22,8 @@ pub(super) const CORE: f64 = 0.05;
 /// than in a single look: it is looked at after every round.
 const BEHIND: f64 = 2.5;
 
-/// Methods tried in rounds, cheapest first. What is clearly slower leaves the later ones to those among which
-/// it is hard to tell.
+/// Methods tried in rounds, cheapest first. A clearly slower method leaves the later rounds to those that are hard to
+/// distinguish.
 pub(super) struct Race {
     candidates: Vec<Candidate>,
     /// Of each candidate in each round that it took part in: the first ones.
@@ -121,7 +121,8 @@ impl Race {
         let chosen = self.chosen();
         self.running().into_iter().filter(|at| *at != chosen).all(|at| {
             let (ahead, tolerance) = (self.difference(chosen, at), self.tolerance(chosen, at));
-            // What costs more must be no faster; of what costs less it is known that it is slower.
+            // A method with a higher cost must not be faster; a method with a lower cost is known
+            // to be slower.
             let costs_more = at > chosen;
             ahead.share > 2.0 * ahead.error + if costs_more { -tolerance } else { tolerance }
         })

@@ -1244,7 +1244,7 @@ class WorkloadConfig:
     kind: WorkloadKind | None = None
     #: Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed and always has this
     #: many requests outstanding (default 1). With `arrivals` it is an upper bound: a request that arrives at a full
-    #: queue waits, and its latency counts from the arrival (default: none).
+    #: queue waits, and its latency counts from the arrival (default: unlimited).
     depth: int | None = None
     #: Independent streams, 1 to 65536 (default 1). They multiply `depth` and take turns. Each stream keeps its own
     #: position when it runs sequentially; with the pattern `sequential` each stream has its own equal part of the

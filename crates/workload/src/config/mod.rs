@@ -26,7 +26,7 @@ pub struct WorkloadConfig {
     pub kind: WorkloadKind,
     /// Requests outstanding per thread, 1 or more (S4-12). Without `arrivals` the loop is closed and always has this
     /// many requests outstanding (default 1). With `arrivals` it is an upper bound: a request that arrives at a full
-    /// queue waits, and its latency counts from the arrival (default: none).
+    /// queue waits, and its latency counts from the arrival (default: unlimited).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Independent streams, 1 to 65536 (default 1). They multiply `depth` and take turns. Each stream keeps its own

@@ -38,7 +38,7 @@ pub struct LatencyTarget {
 }
 
 impl LatencyTarget {
-    /// What is wrong with it: which of its keys (without the prefix `latency_`), what, and what to do.
+    /// The error: the key (without the prefix `latency_`), the problem, and the remedy.
     pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
         let (latency, window) = (self.latency, self.window);
         if latency == Time::ZERO {
@@ -68,7 +68,7 @@ pub struct DepthSearch {
     pub target: LatencyTarget,
     /// Greatest number of requests outstanding that the search may try.
     pub depth_max: u64,
-    /// The depth that was found, or where there is none the one that was tried last.
+    /// The depth that was found, or the last depth tried if none was found.
     pub depth: u64,
     /// The search is over: `depth` is the greatest that met the target. With
     /// [`keeps_adapting`](LatencyTarget::keeps_adapting): the window that was judged last met it.
@@ -145,7 +145,7 @@ struct Searching {
     outstanding: u64,
     /// When the present window began.
     since: Option<Time>,
-    /// Of the present window: requests without an error, and those of them that took too long.
+    /// The requests of the present window without an error, and those of them that took too long.
     completed: u64,
     late: u64,
     /// Nothing is issued before all has come back.
@@ -164,7 +164,7 @@ struct Searching {
 }
 
 impl Searching {
-    /// Begins a window, where none is under way and what is outstanding belongs to it.
+    /// Begins a window, if none is active and the outstanding requests belong to it.
     fn begin(&mut self, now: Time) {
         if self.drains {
             if self.outstanding > 0 {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the answer is, it is found, and in few windows.
+        /// The search finds any result, and in few windows.
         #[test]
         fn the_greatest_depth_that_passes_is_found(most in 1u64..5_000, fits in 1u64..6_000) {
             let all = tried(most, fits);

@@ -97,7 +97,7 @@ fn the_greatest_depth_that_meets_the_target_is_found() {
         let Played { search, notes, recorded, .. } = &played;
         assert_eq!((search.depth, search.met), (fits, true), "{latency_us} us of {depth}: {notes}");
         assert!(notes.contains(&format!("depth {fits} is the greatest that meets")), "{notes}");
-        // What was recorded is one window at this depth, and nothing from the others.
+        // The recording contains one window at this depth, and nothing from other windows.
         let window = played.end - played.from;
         assert!(window >= Time::from_ms(100) && window < Time::from_ms(110), "{window}");
         assert!(recorded.iter().all(|latency| *latency <= SERVICE * fits), "{recorded:?}");
@@ -162,7 +162,7 @@ fn the_search_begins_after_the_ramp_up() {
     assert!(played.notes.contains("[a]: latency_target: depth 4"), "{}", played.notes);
 }
 
-/// fio's example (examples/latency-profile.fio), with its units: microseconds where none stands.
+/// fio's example (examples/latency-profile.fio), with its units: microseconds if no unit is given.
 #[test]
 fn job_files_are_honoured() {
     let text = "[a]\nrw=randread\nbs=128k\ndirect=1\nioengine=libaio\niodepth=32\nlatency_target=1050\n\

@@ -35,8 +35,8 @@ pub(super) enum Distribution {
     Zoned(Vec<Zone>),
     /// By part, in bytes.
     ZonedBytes(Vec<Zone>),
-    /// These blocks, again and again; or, where the flag says so, of each group of as many blocks
-    /// as there are in the list, one group after the other.
+    /// These blocks, repeatedly; or, if the flag is set, these blocks of each group with as many
+    /// blocks as the list, one group after the other.
     Sequence(Vec<u64>, bool),
 }
 
@@ -241,7 +241,7 @@ impl Picker {
     }
 }
 
-/// Where zones begin and how long they are, in blocks; those that nobody asks for are left out.
+/// The starts and lengths of zones in blocks; zones without requests are omitted.
 fn ends(zones: &[Zone], scale: f64, blocks: u64) -> Result<Vec<(u64, u64, f64)>, String> {
     let sum: f64 = zones.iter().map(|zone| zone.weight).sum();
     let (mut first, mut upto, mut all) = (0.0, 0.0, Vec::new());

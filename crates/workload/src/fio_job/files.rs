@@ -1,5 +1,5 @@
-//! The files of a job, and which part of each it asks for (fio's `setup_files` in its `filesetup.c`,
-//! read for what it does; the code is ours).
+//! The files of a job, and the part of each file that it uses (fio's `setup_files` in its `filesetup.c`, read for its
+//! behaviour; the code is ours).
 
 use super::FioJob;
 use super::load::Load;
@@ -59,7 +59,7 @@ impl FioFiles {
     }
 }
 
-/// What a job asks for of one of its files; addresses are those of the target.
+/// The part of a file that a job uses; addresses are those of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FioRange {
     /// First byte of the file.
@@ -86,7 +86,7 @@ impl FioJob {
         extents.into_iter().enumerate().map(range).collect()
     }
 
-    /// Where the files lie: those that are named, or as many as are wanted on the one target.
+    /// The places of the files: the named files, or as many as the job wants on the one target.
     fn extents(&self, files: &FioFiles) -> Vec<(u64, u64)> {
         let named: Option<Vec<_>> = self.files.iter().map(|name| files.find(name)).collect();
         if let Some(named) = named.filter(|named| !named.is_empty() && files.are_several()) {
@@ -124,8 +124,8 @@ impl FioJob {
     }
 }
 
-/// How much of its `size` a job wants of file `index` of `count`: the same of each, and of the first ones a
-/// block more where it does not come out even.
+/// The part of a job's `size` in file `index` of `count`: the same for each file, and one block more for the first
+/// files if it does not divide evenly.
 fn size_of_file(load: &Load, index: u64, count: u64) -> Option<u64> {
     let Some(Size::Bytes(size)) = load.length else { return None };
     let (each, block) = (size / count, load.map_unit());

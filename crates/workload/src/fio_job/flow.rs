@@ -9,10 +9,10 @@ use super::reader::{Answer, Reader};
 use super::values;
 use crate::{Finished, Workload, WorkloadStep};
 
-/// Who is ahead of the others asks again after so long, or after `flow_sleep`.
+/// A job that is ahead of the others asks again after this time, or after `flow_sleep`.
 const AGAIN: Time = Time::from_us(10);
 
-/// What a job says of its share.
+/// The share that a job sets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Share {
     /// Which jobs it is kept in proportion with (`flow_id`).
@@ -23,7 +23,7 @@ pub(super) struct Share {
     pub(super) sleep: Time,
 }
 
-/// Those who are at work, together.
+/// The sum over the active jobs.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
     issued: AtomicU64,

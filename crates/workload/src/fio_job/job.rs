@@ -46,8 +46,8 @@ pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, Workloa
 }
 
 impl Reader<'_> {
-    /// Whether the job begins when another one has ended (`wait_for`) and so opens a group: where the
-    /// other is all of the present `group`, that is the same.
+    /// Whether the job begins when another job has ended (`wait_for`) and so opens a group: if the other job is all of
+    /// the present `group`, this is the same.
     fn waits_for(&mut self, before: &[FioJob], group: u32) -> Answer<bool> {
         let Some(entry) = self.find(&["wait_for"]) else { return Ok(false) };
         let name = entry.value.unwrap_or_default();

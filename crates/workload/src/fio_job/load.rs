@@ -1,4 +1,4 @@
-//! What a section asks of the target: directions, sizes, places, rates, limits.
+//! The load of a section: directions, sizes, places, rates, limits.
 
 use ssdyno_block::Time;
 
@@ -15,7 +15,7 @@ use super::values::{self, Size, directions, percent};
 use super::watch::Watch;
 use crate::{ArrivalKind, Arrivals, LatencyTarget};
 
-/// What one copy of a job asks of the target, before the target is known.
+/// The load of one copy of a job, before the target is known.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) struct Load {
     pub(super) depth: u32,
@@ -129,8 +129,8 @@ impl Load {
         mixed.then(|| self.asked_bytes(size).unwrap_or(once).min(once).max(1))
     }
 
-    /// What one pass over `range` bytes moves where holes are left; `None` where there are none, where
-    /// sizes differ, or where the pass goes on until all was moved (`wraps`).
+    /// What one pass over `range` bytes moves where holes are left; `None` if there are none, if sizes differ, or if
+    /// the pass continues until everything was moved (`wraps`).
     pub(super) fn bytes_between_holes(&self, range: u64, wraps: bool) -> Option<u64> {
         let (block, fixed) = (self.block_max(), self.block_min() == self.block_max());
         let gap = u64::try_from(self.modifier.gap).ok().filter(|gap| *gap > 0)?;
@@ -146,8 +146,8 @@ impl Load {
         }
     }
 
-    /// What a block of the map is long: the shortest request of any direction, also where the job has none such
-    /// (fio's `rw_min_bs`).
+    /// The length of a block of the map: the shortest request of any direction, also if the job has no requests of this
+    /// direction (fio's `rw_min_bs`).
     pub(super) fn map_unit(&self) -> u64 {
         self.sizes.iter().map(Sizes::min).min().unwrap_or(1)
     }

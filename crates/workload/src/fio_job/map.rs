@@ -4,8 +4,8 @@
 /// Bits of a word.
 const WORD: u64 = 64;
 
-/// A set of block numbers that finds the next one that is not in it in a few steps: a word of a
-/// level above says which words below are full.
+/// A set of block numbers that finds the next missing number in a few steps: a word of the level
+/// above marks the full words below.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Map {
     blocks: u64,
@@ -37,7 +37,7 @@ impl Map {
         let mut bits = self.blocks;
         for level in &mut self.levels {
             level.fill(0);
-            // What is beyond the end is never free.
+            // Blocks beyond the end are never free.
             if !bits.is_multiple_of(WORD)
                 && let Some(last) = level.last_mut()
             {

@@ -1,10 +1,10 @@
 //! Job files of fio, version 3 (fio documentation, "Job file parameters").
 //!
-//! [`read_fio_jobs`] gives each section as a [`FioJob`]; [`fio_streams`] gives what its copies ask of
-//! a target of a given size, each a [`FioStream`] that can be built into a workload of its own (for
-//! jobs that are threads); [`run_together`] joins them all into one workload (for a runner with one
-//! clock). What cannot be carried over is refused by name and line, with what to write instead;
-//! nothing is dropped in silence. Where we do something another way than fio, a note says so.
+//! [`read_fio_jobs`] gives each section as a [`FioJob`]; [`fio_streams`] gives what its copies ask of a target of a
+//! given size, each a [`FioStream`] that can be built into a workload of its own (for jobs that are threads);
+//! [`run_together`] joins them all into one workload (for a runner with one clock). An option that cannot be converted
+//! is refused by name and line, with an alternative; no option is silently dropped. Where we do something another way
+//! than fio, a note says so.
 
 mod buffer;
 mod delayed;
@@ -85,7 +85,7 @@ pub struct FioJob {
     pub nowait: bool,
     /// How many requests go at a time, where the job says it.
     pub batch: Option<FioBatch>,
-    /// What it replays, in place of a load of its own.
+    /// The recording that it replays instead of its own load.
     pub replay: Option<FioReplay>,
     /// What its writes carry.
     pub buffer: WriteData,
@@ -124,8 +124,8 @@ impl FioJob {
         self.load.mix[1] + self.load.mix[2] > 0.0
     }
 
-    /// Ends the job `time` after its start (and ramp-up) at the latest; where its own `runtime` was longer,
-    /// or there was none, a note says so.
+    /// Ends the job at most `time` after its start (and ramp-up); if its own `runtime` was longer, or if it had none, a
+    /// note says so.
     pub fn end_after(&mut self, time: Time) {
         let own = self.load.runtime;
         if own.is_some_and(|own| own <= time) {

@@ -1,5 +1,5 @@
-//! Which requests a job makes: directions, and the files that they go to in turn (fio's `io_u.c`,
-//! `get_next_file` and `set_io_u_file`, read for what they do; the code is ours).
+//! The requests of a job: directions, and the files that they go to in turn (fio's `io_u.c`,
+//! `get_next_file` and `set_io_u_file`, read for their behaviour; the code is ours).
 
 use ssdyno_block::{Op, Request};
 use ssdyno_engine::Rng;
@@ -131,8 +131,8 @@ pub(super) struct Requests {
     pub(super) left: u64,
     /// What has been gone through is begun again.
     pub(super) again: bool,
-    /// Bytes after which a pass ends wherever its directions are, and what is left of that; `u64::MAX`
-    /// where it ends with the range.
+    /// The number of bytes after which a pass ends, whatever the state of its directions, and the remaining bytes;
+    /// `u64::MAX` where it ends with the range.
     pub(super) pass: u64,
     pub(super) pass_left: u64,
 }
@@ -165,7 +165,7 @@ impl Draw for Requests {
                 continue;
             };
             if !by_time {
-                // What the last request of a pass moves beyond its end belongs to none.
+                // The bytes of the last request of a pass beyond its end belong to no pass.
                 let moved = length.min(self.pass_left);
                 self.left = self.left.saturating_sub(moved);
                 self.pass_left -= if self.pass == u64::MAX { 0 } else { moved };
@@ -187,7 +187,7 @@ impl Requests {
         }
     }
 
-    /// Whether the next request goes to a place of its own, and not on from the last one.
+    /// Whether the next request has a new place, instead of following the last one.
     fn is_fresh(&mut self) -> bool {
         if self.run <= 1 {
             return true;

@@ -199,7 +199,7 @@ impl Workload for Shaped {
 
     fn completed(&mut self, finished: Finished, now: Time) {
         self.outstanding = self.outstanding.saturating_sub(1);
-        // Nobody says whether it was a flush. Then the generator counts one too few outstanding,
+        // It is unknown whether it was a flush. Then the generator counts one too few outstanding,
         // which does not matter: the depth is kept here.
         self.inner.completed(finished, now);
         self.rest(now);

@@ -6,9 +6,8 @@ use ssdyno_block::Time;
 
 use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 
-/// Who has nothing outstanding asks again after so long, and each time in a row after twice as long, up to
-/// this where a depth is searched for: many who have nothing to do for long must not keep the cores from the
-/// others.
+/// A thread with nothing outstanding asks again after this time, and each further time after twice as long, up to this
+/// limit during a search for a depth: many idle threads must not keep the cores from the others.
 const AGAIN: Time = Time::from_us(50);
 const AGAIN_MOST: Time = Time::from_us(3_200);
 
@@ -22,8 +21,7 @@ struct Part {
     first: bool,
 }
 
-/// `workload` in `parts` parts, for threads that carry one request at a time: a request goes to the one that
-/// asks.
+/// `workload` in `parts` parts, for threads that carry one request at a time: a request goes to the thread that asks.
 pub fn shared(workload: Box<dyn Workload + Send>, parts: u64) -> Vec<Box<dyn Workload + Send>> {
     let again_most = if workload.heeds_latency() { AGAIN_MOST } else { AGAIN };
     let whole = Arc::new(Mutex::new(workload));

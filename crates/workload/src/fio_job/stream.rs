@@ -1,4 +1,4 @@
-//! What the copies of jobs ask of a target.
+//! The requests of the copies of jobs to a target.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct FioStream {
     pub requests: Option<u64>,
     /// Bytes to move at most, but for the rest of the last request; none: until the time is over.
     pub bytes: Option<u64>,
-    /// What it asks for of each of its files; one or more.
+    /// Its parts of each of its files; at least one.
     pub ranges: Vec<FioRange>,
     /// Bytes after which a pass begins again wherever it is; `u64::MAX` where it ends with the range.
     pass_bytes: u64,
@@ -73,7 +73,7 @@ pub struct FioStream {
     at: TraceLine,
 }
 
-/// What is reported together: a section, or one copy of it.
+/// The unit of a report: a section, or one copy of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioEntry {
     /// Name of the section.
@@ -94,8 +94,8 @@ pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
     entries.collect()
 }
 
-/// What `jobs` ask of a target that is `files`, in the order of the job file. `seed` is for jobs
-/// without one.
+/// The streams of `jobs` on a target that consists of `files`, in the order of the job file. `seed`
+/// is for jobs without one.
 pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStream> {
     let mut streams: Vec<FioStream> = Vec::new();
     let mut flows: BTreeMap<u64, Arc<Flow>> = BTreeMap::new();
@@ -344,7 +344,7 @@ impl FioStream {
     }
 }
 
-/// What an option is called in job files, and those that say the same in another form.
+/// The name of an option in job files, and of the options with the same meaning.
 fn names_of(option: &str) -> &'static [&'static str] {
     match option {
         "bs" => &["bs", "blocksize", "bsrange", "blocksize_range", "bssplit"],
@@ -372,7 +372,7 @@ impl FioJob {
         }
     }
 
-    /// What copy number `copy` asks of `files`.
+    /// The stream of copy number `copy` on `files`.
     fn stream(&self, copy: u32, files: &FioFiles) -> FioStream {
         let load = &self.load;
         let ranges = self.ranges(copy, files);

@@ -33,7 +33,7 @@ fn refused(text: &str) -> (u64, String) {
     (error.at.as_ref().map_or(0, |at| at.number), error.to_string())
 }
 
-/// What the first copy of a job asks.
+/// The load of the first copy of a job.
 fn stream(text: &str) -> FioStream {
     fio_streams(&[one(text)], &FioFiles::one(CAPACITY), 1).remove(0)
 }
@@ -438,7 +438,7 @@ fn notes_say_what_is_done_another_way() {
 }
 
 proptest! {
-    /// Whatever stands in the file: jobs that build, or an error with a line.
+    /// For any text in the file, the result is a list of jobs, or an error with a line.
     #[test]
     fn any_file_ends_in_jobs_or_in_a_message(
         lines in prop::collection::vec(

@@ -32,8 +32,8 @@ struct Together {
     done: bool,
 }
 
-/// One workload of all `streams`: those of a group begin together, a group begins when the one
-/// before has completed. [`Workload::stream`] is the index of a stream.
+/// One workload of all `streams`: those of a group begin together, and a group begins when the
+/// previous group has completed. [`Workload::stream`] is the index of a stream.
 ///
 /// # Errors
 /// The first stream that `device` cannot carry.

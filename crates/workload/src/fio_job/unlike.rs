@@ -1,4 +1,4 @@
-//! Options of which some values say what is done here anyway, and the others would make it another load.
+//! Options with some values that match the behaviour here, and other values that would change the load.
 
 use super::load::Load;
 use super::reader::{Answer, Reader};

@@ -125,8 +125,8 @@ pub(super) fn cores(text: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// `reads,writes,trims`: one value is for all, an empty one says nothing, and what is left out is as
-/// the one before.
+/// `reads,writes,trims`: a single value applies to all, an empty value sets nothing, and an omitted value equals the
+/// one before it.
 pub(super) fn directions<T: Clone>(
     text: &str,
     parse: impl Fn(&str) -> Option<T>,

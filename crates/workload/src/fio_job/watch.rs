@@ -152,7 +152,7 @@ impl Watched {
         if now.saturating_sub(since) < SAMPLE {
             return;
         }
-        // Nobody asks in a pause: its seconds follow.
+        // There are no calls in a pause: its seconds follow.
         while now.saturating_sub(since) >= SAMPLE {
             if self.samples.len() == steady.window_s as usize {
                 self.samples.pop_front();
@@ -234,7 +234,7 @@ impl Workload for Watched {
     }
 
     fn completed(&mut self, finished: Finished, now: Time) {
-        // What is over at `now` is without this one.
+        // A second that is over at `now` excludes this completion.
         self.look(now);
         let length = self.lengths.pop_front().unwrap_or(0);
         self.moved.0 += u64::from(length > 0);

@@ -19,9 +19,9 @@ pub(crate) enum Pacing {
 }
 
 impl Pacing {
-    /// The first arrival: at 0 where arrivals are a schedule, so that a rate times a duration is
-    /// their number; after a gap where they are drawn, which is what makes the process the same
-    /// at every moment (Poisson), and what DiskSim does (S3-24).
+    /// The first arrival: at 0 if arrivals are a schedule, so that their number is a rate times a
+    /// duration; after a gap if they are drawn, which makes the process the same at every moment
+    /// (Poisson), as in DiskSim (S3-24).
     pub(crate) fn first(&mut self, rng: &mut Rng) -> Time {
         match self {
             Pacing::Closed | Pacing::Fixed(_) | Pacing::Bursts { .. } => Time::ZERO,
@@ -60,7 +60,7 @@ impl Pacing {
 #[derive(Clone, Debug)]
 pub(crate) struct Gap {
     whole: Time,
-    /// What the gap has beyond `whole`, in parts of a picosecond; there are `parts` of them.
+    /// The part of the gap beyond `whole`, in parts of a picosecond; there are `parts` of them.
     rest: u128,
     parts: u128,
     carried: u128,

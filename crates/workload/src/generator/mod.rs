@@ -72,7 +72,7 @@ impl Mix {
 
 /// What requests are, one after the other.
 pub(crate) trait Draw {
-    /// The next request; `None` where there is none any more.
+    /// The next request; `None` if there are no more.
     fn draw(&mut self, rng: &mut Rng) -> Option<Request>;
 
     /// Draws as many as there is room for, or as there are; says how many.

@@ -11,7 +11,7 @@ use super::formats::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Detected {
     pub(crate) format: Format,
-    /// DiskSim or MQSim, and nothing in the text tells which.
+    /// DiskSim or MQSim: the text does not distinguish them.
     pub(crate) doubtful: bool,
 }
 

@@ -34,8 +34,8 @@ ssdyno_block::named! {
         /// Tencent's block traces of 2018 (SNIA IOTTA 27917): `Timestamp,Offset,Size,IOType,VolumeID`; time
         /// in s since 1970, offset and size in sectors of 512 B, type 0 read, 1 write.
         Tencent = "tencent",
-        /// libCacheSim's text: time in s, object, size in bytes, perhaps the operation (the code of the SCSI
-        /// command) and when the object is next used; columns in the order of a header, or in this one.
+        /// libCacheSim's text: time in s, object, size in bytes, optionally the operation (the code of the SCSI
+        /// command) and the time of the object's next use; columns in the order of a header, or in this order.
         LibCacheSim = "libcachesim",
         /// libCacheSim's oracleGeneral: binary records of 24 bytes, little-endian and without gaps:
         /// time in s (u32), object (u64), size in bytes (u32), position of its next use (i64, from 1;

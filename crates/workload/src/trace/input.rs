@@ -66,7 +66,7 @@ impl Input {
         }
     }
 
-    /// What a reader of the figures must know of the trace.
+    /// The notes on the trace for a reader of the figures.
     pub(crate) fn notes(&self) -> Vec<&'static str> {
         match self {
             Input::Text { reader, .. } => reader.notes(),
@@ -74,7 +74,7 @@ impl Input {
         }
     }
 
-    /// What is wrong with what was read last.
+    /// The problem with the part that was read last.
     pub(crate) fn locate(&self, fault: Fault, file: &Path) -> WorkloadError {
         let file = file.to_owned();
         match self {

@@ -65,7 +65,7 @@ impl Lines {
     }
 }
 
-/// A line that is no text; of the first one it may be told what the file is.
+/// A line that is not text; from the first line, the kind of the file may be recognised.
 fn not_text(number: u64, line: &[u8]) -> Fault {
     if number == 1 && line.starts_with(b"PAR1") {
         return Fault::new(

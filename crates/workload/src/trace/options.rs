@@ -68,7 +68,7 @@ pub enum BeyondEnd {
 /// Which event of `blkparse` counts as the start of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlkEvent {
-    /// `Q`: queued by who wanted it. What a target's user asked for.
+    /// `Q`: queued by who wanted it. The options of the user for a target.
     Queue,
     /// `D`: sent to the driver, after merging and sorting.
     Dispatch,
@@ -85,7 +85,7 @@ pub struct TraceOptions {
     /// time. `None`: no limit, but 1 for a trace without times. With
     /// [`TraceTiming::AsFastAsPossible`] the smaller of both depths holds.
     pub depth_limit: Option<u32>,
-    /// What becomes of requests beyond the target's end.
+    /// The treatment of requests beyond the target's end.
     pub beyond_end: BeyondEnd,
     /// Only the requests of these devices: DiskSim and MQSim device number, MSR host, disk or
     /// `host.disk`, blkparse `maj,min`, fio file name, CSV column `device`, Alibaba's device and

@@ -385,7 +385,7 @@ fn unknown_format(mut lines: Lines, file: &Path) -> WorkloadError {
                 break;
             }
             Err(fault) => {
-                // What is no text has no lines to show.
+                // A file that is not text has no lines to show.
                 let at = TraceLine { file: file.to_owned(), number: 0, text: String::new() };
                 let help = format!("{}; or {help}", fault.help);
                 return WorkloadError::of_trace(fault.what, help, at);

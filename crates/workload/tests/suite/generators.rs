@@ -19,8 +19,8 @@ fn issue(text: &str, seed: u64) -> Vec<Issued> {
     issue_at(text, seed, Time::from_us(100))
 }
 
-/// What is told ahead is what is issued, in its order, and told twice: once as the far half, once
-/// as the near one.
+/// The announced requests are issued in their order, and announced twice: once as the far half,
+/// once as the near half.
 #[test]
 fn what_is_told_ahead_is_issued() {
     let text = "read_percent = 50\nwrite_percent = 30\ntrim_percent = 20";

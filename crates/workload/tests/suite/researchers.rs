@@ -235,7 +235,7 @@ fn devices_lie_one_after_the_other_where_slots_say_so() {
     ];
     assert_eq!(requests(&all), expected);
     assert!(notes.contains("2 devices of the trace lie one after the other"), "{notes}");
-    // Only what is replayed has a slot.
+    // Only replayed devices have a slot.
     let (all, _) = good(text.as_bytes(), &slots(1 << 20, &["9"], BeyondEnd::Fail));
     assert_eq!(requests(&all)[0], Request::write(4096, 4096));
     let (all, error, _) = run(text.as_bytes(), &slots(65536, &[], BeyondEnd::Fail));
@@ -295,7 +295,7 @@ fn columns_are_named_for_a_file_without_header() {
     assert_eq!(refused(text.as_bytes(), &both).key.as_deref(), Some("columns"));
 }
 
-/// What could be one thing or another asks for the format.
+/// An ambiguous file asks for the format.
 #[test]
 fn a_doubtful_file_is_not_read() {
     let oracle = oracle_general(&uses());

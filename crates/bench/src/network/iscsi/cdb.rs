@@ -55,8 +55,8 @@ impl Shape {
     pub(crate) fn unmap(&self, request: &Request) -> [u8; UNMAP_BYTES] {
         let (address, blocks) = self.blocks(request);
         let mut data = [0; UNMAP_BYTES];
-        // Neither length counts what stands before its own end: the first one leaves out two
-        // bytes, the second one the whole header of eight (SBC-3, 5.28).
+        // Neither length counts the bytes before its own end: the first excludes two bytes, the
+        // second the whole header of eight (SBC-3, 5.28).
         data[..2].copy_from_slice(&(UNMAP_BYTES as u16 - 2).to_be_bytes());
         data[2..4].copy_from_slice(&(UNMAP_BYTES as u16 - 8).to_be_bytes());
         data[8..16].copy_from_slice(&address.to_be_bytes());

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::network::iscsi::cdb;
 
-    /// What `ask` and `ping` come to, of a target that sends an event of this kind and then the answer.
+    /// The results of `ask` and `ping` with a target that sends an event of this kind and then the response.
     fn after(code: u8) -> [Result<(), Trouble>; 2] {
         let [mut asked, mut pinged] = [opcode::SCSI_RESPONSE, opcode::NOP_IN].map(|kind| {
             let (ours, mut theirs) = UnixStream::pair().unwrap();

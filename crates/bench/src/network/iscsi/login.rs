@@ -37,7 +37,7 @@ pub(crate) struct Parameters {
 }
 
 impl Default for Parameters {
-    /// What holds where nobody says anything (clause 13).
+    /// The defaults without negotiation (clause 13).
     fn default() -> Parameters {
         Parameters {
             segment_bytes: 8192,
@@ -49,7 +49,7 @@ impl Default for Parameters {
     }
 }
 
-/// What is offered. What is declared here, or has one possible value, is not looked at in the answer.
+/// What is offered. Declared parameters, and those with only one possible value, are not checked in the response.
 const OFFERED: [(&str, &str); 12] = [
     ("HeaderDigest", "None"),
     ("DataDigest", "None"),
@@ -164,7 +164,8 @@ struct Login {
 }
 
 impl Login {
-    /// Sends `text` in `stage` and asks for the next one; the stage that follows, and the text of the answer.
+    /// Sends `text` in `stage` and requests the next stage; returns the stage that follows, and the text of the
+    /// response.
     fn exchange(
         &mut self,
         conversation: &mut Conversation<'_>,
@@ -191,8 +192,8 @@ impl Login {
                 break;
             }
             let flags = header.flags();
-            // A long answer comes in several messages. An empty request asks for the next one;
-            // the text counts only when it is whole.
+            // A long answer comes in several messages. An empty request asks for the next part; the
+            // text counts only when it is complete.
             if flags & CONTINUE != 0 {
                 self.request(conversation, stage << 2, &[])?;
                 continue;
@@ -306,7 +307,7 @@ pub(crate) fn targets(
     Ok(names.map(|(_, name)| name.to_owned()).collect())
 }
 
-/// The names, for somebody who named none of them.
+/// The names, for a user who named none of them.
 pub(crate) fn shown(names: &[String]) -> String {
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
     let more = if names.len() > SHOWN { ", …" } else { "" };
@@ -318,7 +319,7 @@ fn text(pairs: &[(&str, &str)]) -> Vec<u8> {
     pairs.iter().flat_map(|(key, value)| format!("{key}={value}\0").into_bytes()).collect()
 }
 
-/// The pairs of a text; `None` where it is none.
+/// The pairs of a text; `None` if it is not one.
 fn pairs(data: &[u8]) -> Option<Vec<(&str, &str)>> {
     let items = data.split(|byte| *byte == 0).filter(|item| !item.is_empty());
     items.map(|item| std::str::from_utf8(item).ok()?.split_once('=')).collect()

@@ -19,7 +19,8 @@ use super::protocol::{Facts, Protocol, Trouble};
 use super::stream::Stream;
 use super::uri::UnitName;
 
-/// Logs in on `stream`, which is blocking, and asks the unit what it is; `deadline` ends it.
+/// Logs in on `stream`, which is blocking, and reads the description of the unit; `deadline` ends
+/// it.
 pub(crate) fn connect(
     stream: &mut Stream,
     name: &UnitName,
@@ -44,7 +45,7 @@ pub(crate) fn connect(
     Ok((Box::new(Tasks::new(unit, parameters, numbers)), facts))
 }
 
-/// The targets of a server, as help for somebody who named none of them: asked on another connection.
+/// The targets of a server, as help for a user who named none of them; read on another connection.
 pub(crate) fn targets(stream: &mut Stream, initiator: &str, deadline: Instant) -> Option<String> {
     let names = login::targets(&mut conversation(stream, deadline), initiator).ok()?;
     (!names.is_empty()).then(|| login::shown(&names))

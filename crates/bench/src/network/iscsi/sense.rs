@@ -1,4 +1,4 @@
-//! What a target says of a command that failed, in words and as an error of the system.
+//! The target's report on a failed command, in words and as an error of the system.
 
 use ssdyno_spec::scsi::{AdditionalSense, status};
 

@@ -43,7 +43,7 @@ pub(crate) struct Unit {
     pub(crate) shape: Shape,
     /// Most bytes of a read or write.
     pub(crate) most_bytes: u32,
-    /// Most bytes that one UNMAP takes; 0: it takes none.
+    /// The largest number of bytes in one UNMAP; 0 if it supports none.
     pub(crate) unmap_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a logical unit is: asked before the load.
+//! The description of a logical unit, read before the load.
 
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Questions<'_, '_> {
         Ok(fits.then_some(whole))
     }
 
-    /// The units that the target has, for somebody who named none of them.
+    /// The units of the target, for a user who named none of them.
     fn others(&mut self) -> Option<String> {
         let (ended, data) = self.conversation.ask([0; 8], &cdb::report_luns(2048), 2048).ok()?;
         let entries = data.get(8..)?.chunks_exact(8).take(16);
@@ -158,8 +158,8 @@ fn word(data: &[u8], at: usize) -> u64 {
 /// Blocks and their size, from the answer to READ CAPACITY (10) of a unit whose long form ended as `long`.
 fn short_capacity(data: &[u8], long: &Ended) -> Result<(u64, Shape), Trouble> {
     let last = word(data, 0);
-    // The largest number is no address: it says that the capacity does not fit here, and that the
-    // long form has it (SBC-3, clause 5.15).
+    // The largest number is not an address: it means that the capacity does not fit here, and that
+    // the long form contains it (SBC-3, clause 5.15).
     if last == u64::from(u32::MAX) {
         let why = format!(
             "the unit has too many blocks for READ CAPACITY (10), and READ CAPACITY (16) failed: {}",

@@ -42,7 +42,7 @@ struct OptionReply {
 }
 
 impl OptionReply {
-    /// What the server says of an error, after a colon.
+    /// The server's text for an error, after a colon.
     fn message(&self) -> String {
         let text = String::from_utf8_lossy(&self.data);
         let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
@@ -128,7 +128,7 @@ impl Handshake<'_> {
                     match reader.u16() {
                         Some(wire::INFO_EXPORT) => found = reader.u64().zip(reader.u16()),
                         Some(wire::INFO_BLOCK_SIZE) => blocks = BlockSizes::of(reader),
-                        // What was not asked for may come, and is to be ignored.
+                        // Unrequested information may arrive and must be ignored.
                         _ => {}
                     }
                 }
@@ -147,7 +147,7 @@ impl Handshake<'_> {
         Err(Trouble::protocol("replies without end".to_owned()))
     }
 
-    /// There is no such export: with those that there are, if the server tells them.
+    /// The export does not exist; the message lists those that exist, if the server reports them.
     fn unknown(&mut self, name: &str, reply: &OptionReply) -> Trouble {
         let what = match name {
             "" => format!("the server has no default export{}", reply.message()),
@@ -187,8 +187,7 @@ impl Handshake<'_> {
         None
     }
 
-    /// What servers without [`go`](Handshake::go) know: they close the connection where there is no such
-    /// export.
+    /// The handshake for servers without [`go`](Handshake::go): they close the connection if the export does not exist.
     fn export_name(&mut self, name: &str, no_zeroes: bool) -> Result<Export, Trouble> {
         self.send(&wire::option(wire::OPT_EXPORT_NAME, name.as_bytes()))?;
         let mut answer = [0; 10];

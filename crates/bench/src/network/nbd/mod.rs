@@ -43,7 +43,7 @@ impl BlockSizes {
     }
 }
 
-/// What a server says of an export.
+/// The server's description of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Export {
     pub(crate) size_bytes: u64,
@@ -292,8 +292,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is asked is in the bytes at the places of the specification; answers in any order are those of
-        /// their requests, and no answer is taken twice or before it is whole.
+        /// Every request has its bytes at the places of the specification. Replies in any order belong to their
+        /// requests; a reply is taken once, and only when it is complete.
         #[test]
         fn what_is_asked_is_sent_and_what_is_answered_is_found(
             requests in prop::collection::vec(request(), 1..20),

@@ -16,7 +16,7 @@ pub(super) const CONTENT: u8 = 0xA5;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Behaviour {
     pub(super) size_bytes: usize,
-    /// Each answer comes so long after its request, where nothing is before it.
+    /// Each reply follows its request after this time, if no other request is before it.
     pub(super) delay: Duration,
     /// So many requests are read before they are answered, the last one first.
     pub(super) reversed: usize,
@@ -253,7 +253,7 @@ impl Connection {
         let size = (size_bytes as u64).to_be_bytes();
         let export = [&0_u16.to_be_bytes()[..], &size, &self.flags().to_be_bytes()].concat();
         self.answer_option(7, 3, &export)?;
-        // A name, which nobody asked for: it is to be ignored.
+        // An unrequested name: the client must ignore it.
         self.answer_option(7, 3, b"\0\x01name")?;
         if let Some((least, preferred, most)) = blocks {
             let sizes = [least, preferred, most].map(u32::to_be_bytes).concat();

@@ -27,8 +27,8 @@ fn a_job_ends_after_the_time_that_is_given_at_the_latest() {
     assert_eq!(ended("runtime=50us\ntime_based\n", Time::from_us(400)), (5, Vec::new()));
 }
 
-/// What only the target can show wrong points at the option's own line, also where that is in `global`;
-/// at the section where the file does not have the option.
+/// An error that only the target reveals points at the line of the option, also in `global`; it points at the section
+/// if the file does not contain the option.
 #[test]
 fn what_does_not_fit_the_target_points_at_its_own_line() {
     let facts = TargetFacts { capacity_bytes: CAPACITY, sector_bytes: 4096 };

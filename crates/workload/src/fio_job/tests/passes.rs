@@ -4,7 +4,7 @@ use ssdyno_block::{Op, Request, Time};
 
 use super::{play, stream};
 
-/// What a job asks for, in order.
+/// The requests of a job, in order.
 fn asked(text: &str) -> Vec<Request> {
     let all = play(&format!("[a]\n{text}"), Time::from_us(10));
     all.into_iter().map(|(_, request, _)| request).collect()

@@ -152,7 +152,7 @@ fn how_requests_reach_the_target_is_read() {
     assert!(refused("ioengine=io_uring_cmd\ncmd_type=other\n").1.contains("nvme"));
 }
 
-/// None of these changes nothing: each is refused at its line, with what to do.
+/// Each of these changes the load: each is refused at its line, with the remedy.
 #[test]
 fn what_changes_the_load_and_is_not_offered_is_refused() {
     for option in [

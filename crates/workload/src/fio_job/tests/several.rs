@@ -1,5 +1,5 @@
-//! Several files in a job, and jobs that end one another. What is expected is what fio 3.33 wrote into its
-//! log of requests (`write_iolog`) for the same options with its null engine.
+//! Several files in a job, and jobs that end one another. The expected values come from fio 3.33's log of requests
+//! (`write_iolog`) for the same options with its null engine.
 
 use super::*;
 
@@ -112,7 +112,8 @@ fn flows_keep_jobs_in_proportion() {
                 time_based\n[a]\nflow=8\n[b]\nflow=2\n[c]\nflow=1\n";
     let [a, b, c] = counts(text).map(|count| count as f64);
     assert!(c > 100.0 && (a / c - 8.0).abs() < 0.5 && (b / c - 2.0).abs() < 0.2, "{a} {b} {c}");
-    // Who has ended is not waited for, however it ended; other flows have nothing to do with it.
+    // The others do not wait for a job that has ended, however it ended; other flows are not
+    // affected.
     let ends = "[global]\nrw=read\n[a]\nflow=1\nnumber_ios=10\n[b]\nflow=1\nsize=1m\n[c]\nflow=5\n\
                 flow_id=7\nsize=1m\n";
     assert_eq!(counts(ends), [10, 256, 256]);

@@ -24,7 +24,7 @@ pub(super) struct Csv {
     header: Option<Header>,
     /// Lines have exactly so many columns.
     columns: Option<usize>,
-    /// Where objects lie; `None` where there are none.
+    /// Where objects lie; `None` if there are none.
     objects: Option<Objects>,
     whole_seconds: bool,
     begun: bool,

@@ -16,7 +16,7 @@ pub(crate) struct Access {
     pub(crate) seconds: u32,
     pub(crate) object: u64,
     pub(crate) length_bytes: u32,
-    /// Position of the next use of the object, from 1; `None` where there is none.
+    /// Position of the next use of the object, from 1; `None` if there is none.
     pub(crate) next: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a reader of a format is, and what several of them share.
+//! The interface of a format's reader, and the parts that several readers share.
 
 use ssdyno_block::Op;
 
@@ -22,7 +22,7 @@ pub(crate) struct Record {
     pub(crate) object: bool,
 }
 
-/// What readers must know beside the trace.
+/// The parameters of a reader besides the trace.
 pub(crate) struct ReaderOptions<'a> {
     pub(crate) event: BlkEvent,
     pub(crate) objects: Objects,
@@ -45,7 +45,7 @@ pub(crate) trait LineReader: Send {
         false
     }
 
-    /// What a reader of the figures must know of the trace.
+    /// The notes on the trace for a reader of the figures.
     fn notes(&self) -> Vec<&'static str> {
         Vec::new()
     }
@@ -59,7 +59,7 @@ pub(crate) trait RecordReader: Send {
     /// Called with every record in order.
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault>;
 
-    /// What a reader of the figures must know of the trace.
+    /// The notes on the trace for a reader of the figures.
     fn notes(&self) -> Vec<&'static str> {
         Vec::new()
     }

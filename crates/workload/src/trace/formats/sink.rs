@@ -17,10 +17,10 @@ pub(crate) struct Sink {
     /// Names of the devices that were met, the first few.
     devices: Vec<String>,
     more_devices: bool,
-    /// The device of the line before, which most often is that of this one.
+    /// The device of the previous line, which is usually the device of this line.
     latest: (String, String),
-    /// Positions of the devices that are wanted, in the order of their first request; `None` where
-    /// nobody asks for them.
+    /// Positions of the devices that are wanted, in the order of their first request; `None` if
+    /// they are not needed.
     positions: Option<BTreeMap<String, u64>>,
     /// Position of the latest device.
     position: u64,

@@ -6,7 +6,7 @@ use ssdyno_block::Op;
 use super::super::number::Fault;
 use super::{RecordReader, Sink};
 
-/// What tells the records' layout.
+/// The mark that distinguishes the layouts of records.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Version {
     /// 32 bytes: serial number, length, scatter-gather elements (u32 each), command, version (u16

@@ -52,8 +52,8 @@ fn answer(kind: u8, tag: u32, most: u32) -> Header {
 }
 
 proptest! {
-    /// Whatever was agreed on, unasked data is no more than allowed, and with what the target asks for all of the
-    /// write goes once, in segments that the target takes.
+    /// For any negotiated parameters, unsolicited data stays within its limit, and together with the requested data all
+    /// of the write is sent once, in segments that the target accepts.
     #[test]
     fn writes_go_whole_and_as_agreed(
         segment in 128_usize..5000,
