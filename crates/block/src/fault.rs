@@ -93,7 +93,7 @@ struct SitePlan {
     draws: Rng,
 }
 
-/// What goes wrong, and what of it has happened.
+/// The planned faults, and those that have happened.
 ///
 /// A command, message or interrupt meets one fault at most: the first rule that fits. All shares of a site are
 /// decided by one draw, and a site without shares draws nothing.
@@ -102,7 +102,7 @@ pub struct FaultPlan {
     sites: [SitePlan; 3],
     /// What happens to the whole, by time and in the order of adding.
     scheduled: Vec<(Time, Fault)>,
-    /// What was done so far, on the clock of whoever asks.
+    /// The work done so far, on the clock of the caller.
     pub injected: Injected,
 }
 
@@ -143,7 +143,7 @@ impl FaultPlan {
         !self.sites[site as usize].rules.is_empty()
     }
 
-    /// What the next one at `site` meets, which is number `number` there; counted.
+    /// The fault of the next event at `site`, which has number `number` there; counts it.
     pub fn meets(&mut self, site: FaultSite, number: u64) -> Option<Fault> {
         let SitePlan { rules, draws } = &mut self.sites[site as usize];
         let (mut lot, mut edge) = (None, 0.0);

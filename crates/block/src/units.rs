@@ -1,7 +1,7 @@
 //! Quantities of configuration files: a number and its unit in one string.
 //!
-//! `"25us"`, `"4KiB"`, `"3.3V"`, `"15mA"`, `"333MB/s"`. A bare number is refused, because nobody
-//! can tell what it means. Binary prefixes (KiB) are powers of 1024, decimal ones (KB) of 1000.
+//! `"25us"`, `"4KiB"`, `"3.3V"`, `"15mA"`, `"333MB/s"`. A number without a unit is refused, because
+//! its meaning is unclear. Binary prefixes (KiB) are powers of 1024, decimal ones (KB) of 1000.
 
 use std::fmt;
 use std::str::FromStr;

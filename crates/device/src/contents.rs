@@ -8,9 +8,8 @@ const PAGE: u64 = 4096;
 /// The data of a device, for whoever serves one to clients that read what they have written: a simulated
 /// device knows only how long things take.
 ///
-/// What was written is kept page by page, so memory grows with what is written and not with the capacity;
-/// everything else reads as zero, or as the pattern of a sanitize operation. Ranges are the caller's to
-/// check: there is no end here.
+/// Written data is kept page by page, so memory grows with the written data and not with the capacity; everything else
+/// reads as zero, or as the pattern of a sanitize operation. Ranges are the caller's to check: there is no end here.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
     pages: BTreeMap<u64, Box<[u8]>>,
@@ -41,7 +40,7 @@ impl Contents {
         }
     }
 
-    /// What page `page` repeats where nobody wrote it.
+    /// The pattern that page `page` repeats if it was never written.
     fn blank(&self, page: u64) -> [u8; 4] {
         let patterned = !self.patterned.is_empty()
             && self.patterned.first_in(page * PAGE, page * PAGE + 1).is_some();

@@ -138,7 +138,7 @@ impl DeviceKind {
 pub struct DeviceKinds(&'static [DeviceKind]);
 
 impl DeviceKinds {
-    /// Those of `kinds`, each after all whose tables its files may have, too: the last that fits is the one.
+    /// The kinds of `kinds`, each after all kinds whose tables its files may contain: the last one that fits is used.
     ///
     /// # Panics
     /// There is none.
@@ -172,7 +172,7 @@ impl DeviceKinds {
     /// Reads a device file, with those of the devices that it is made of.
     ///
     /// # Errors
-    /// [`DeviceFileError`] says which of them is wrong.
+    /// [`DeviceFileError`] names the wrong one.
     pub fn parse(self, text: &str) -> Result<DeviceSpec, DeviceFileError> {
         let mut spec = self.read(text)?;
         spec.resolve(self)?;

@@ -57,7 +57,7 @@ impl LatencyParts {
         self.0.iter_mut().zip(other.0).for_each(|(sum, time)| *sum += time);
     }
 
-    /// What came since `earlier`, a value that this one had before.
+    /// The increase since `earlier`, an earlier copy of this value.
     #[must_use]
     pub fn since(&self, earlier: &LatencyParts) -> LatencyParts {
         let since = |at: usize| self.0[at].saturating_sub(earlier.0[at]);

@@ -185,7 +185,7 @@ impl Default for NvmeControllerConfig {
     }
 }
 
-/// What a controller needs to know of the device behind it.
+/// The facts about the device behind it that a controller needs.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NvmeSetup {
     /// The controller.
@@ -206,7 +206,7 @@ impl NvmeSetup {
     /// I/O commands in a controller in front of a device that is no SSD: one full queue.
     const DEPTH: u32 = 1024;
 
-    /// That of a controller in front of a device that is no SSD.
+    /// The setup of a controller in front of a device that is not an SSD.
     pub fn in_front(nvme: &NvmeControllerConfig, volatile_cache: bool) -> NvmeSetup {
         let host_link = nvme.link.clone().unwrap_or(LinkConfig::Pcie {
             generation: 3,

@@ -1,4 +1,4 @@
-//! What a device says of itself, for reports.
+//! The self-description of a device, for reports.
 
 use std::ops::{Add, Sub};
 
@@ -22,7 +22,7 @@ pub struct DeviceFacts {
     pub link_ways: u32,
 }
 
-/// What a device with flash, or with another memory in dies, says besides.
+/// Additional facts about a device with flash, or with another memory in dies.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct FlashReport {
     /// Channels.
@@ -37,7 +37,7 @@ pub struct FlashReport {
     pub effective_utilisation: Option<f64>,
     /// The pools of an FTL that has one for each class of logical pages.
     pub pools: Vec<Pool>,
-    /// What was written to each plane so far, and what it holds now; empty where that is not known.
+    /// The pages written to each plane so far, and its present pages; empty if unknown.
     pub planes: Vec<PlaneUse>,
     /// The blocks that garbage collection has cleaned so far, see [`Victims`]; `None` where it does not clean blocks of pages.
     pub victims: Option<Victims>,
@@ -89,7 +89,7 @@ impl Sub for PagesRead {
 pub struct UnitReport {
     /// Where it stands: `ssd`, or `array.disk[1]` for the second member of an array.
     pub path: String,
-    /// What stands before the keys of its own file in that of the whole: `array.members[1].`, or nothing.
+    /// The prefix of its keys in the file of the whole device: `array.members[1].`, or nothing.
     pub key: String,
     /// What every device has.
     pub facts: DeviceFacts,
@@ -100,11 +100,11 @@ pub struct UnitReport {
     pub idle_states: Vec<(u8, Time)>,
     /// Its flash, where it has some.
     pub flash: Option<FlashReport>,
-    /// What of its table `[faults]` it has done; `None` where that asks for nothing.
+    /// What of its table `[faults]` it has done; `None` if it requests nothing.
     pub injected: Option<Injected>,
 }
 
-/// What a device says of itself, and of the devices that it is made of: each is a *unit*. The device that was
+/// The self-description of a device, and of the devices that it consists of: each is a *unit*. The device that was
 /// asked is the first; the units of a member follow one another.
 ///
 /// A section that a kind of device does not have is `None`: nothing has to be made up.
@@ -164,7 +164,7 @@ impl DeviceReport {
         &self.units
     }
 
-    /// The units from number `first` on, for one who adds to what they say.
+    /// The units from number `first` on, for callers that extend them.
     pub fn units_from(&mut self, first: usize) -> &mut [UnitReport] {
         self.units.get_mut(first..).unwrap_or_default()
     }
@@ -206,13 +206,13 @@ impl DeviceReport {
         flash.filter_map(|flash| flash.victims).reduce(Victims::with)
     }
 
-    /// What all units did of their tables `[faults]`; `None` where none was asked for any.
+    /// What all units did of their tables `[faults]`; `None` if none was requested.
     pub fn injected(&self) -> Option<Injected> {
         self.units.iter().filter_map(|unit| unit.injected).reduce(Injected::with)
     }
 }
 
-/// What readers of events must know of the flash of a device with these powers.
+/// The facts about the flash of a device with these powers that readers of events need.
 fn flash_unit(config: &EnergyConfig, facts: &Facts) -> Option<FlashUnit> {
     let Facts { channels, dies, .. } = *facts;
     // Powers that do not fit are told of by the meter.
@@ -222,7 +222,7 @@ fn flash_unit(config: &EnergyConfig, facts: &Facts) -> Option<FlashUnit> {
     (channels > 0 && dies > 0).then_some(flash)
 }
 
-/// A part's name, and those of what it can do.
+/// The name of a part, and the names of its activities.
 fn part_names(part: &PartPower) -> (String, Vec<String>) {
     (part.name.clone(), part.activities.iter().map(|(name, _)| name.clone()).collect())
 }

@@ -204,7 +204,7 @@ fn volumes_keep_the_contract_of_targets() {
     check_target(|| volume(&inner));
 }
 
-/// What the device fails, the volume fails; nothing hangs once the device is removed.
+/// If the device fails a request, the volume fails it; nothing hangs after the device is removed.
 #[test]
 fn an_error_of_the_device_is_one_of_the_volume() {
     let fails = |fault: &str| {
@@ -265,7 +265,7 @@ fn impossible_volumes_are_refused_by_their_key() {
     assert_eq!(error.key, "volume.device");
 }
 
-/// What the documentation of the cloud says of the presets.
+/// The presets match the documentation of the cloud.
 #[test]
 fn presets_are_what_their_source_says() {
     let built = |name: &str| {

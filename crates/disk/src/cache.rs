@@ -1,4 +1,4 @@
-//! What the drive holds in its memory: segments of what was read, and extents that wait to be written.
+//! The contents of the drive's memory: segments of read data, and extents that wait to be written.
 
 use ssdyno_block::Time;
 
@@ -83,8 +83,8 @@ impl ReadCache {
         }
     }
 
-    /// Whether a segment has all of `wanted`. All are looked at: with random reads, of which none hits, a search that ends
-    /// early took 15 % of the time of a simulation, for the branches that were guessed wrong.
+    /// Whether a segment has all of `wanted`. The search checks all of them: with random reads, which never hit, a
+    /// search that ends early took 15 % of the time of a simulation, because of mispredicted branches.
     pub(crate) fn has(&self, wanted: &Extent) -> bool {
         self.segments.iter().fold(false, |any, segment| any | segment.holds.contains(wanted))
     }

@@ -1,5 +1,5 @@
-//! What a drive file must keep to, beside its schema. What the zones must keep to is in `layout`, what
-//! the seek curve must in `seek`.
+//! What a drive file must keep to, beside its schema. The rules for zones are in `layout`, those for the seek curve in
+//! `seek`.
 
 use ssdyno_block::{ConfigError, Time};
 

@@ -34,7 +34,8 @@ struct Zone {
     first_cylinder: u32,
     cylinders: u32,
     sectors: u32,
-    /// Sectors of a range with spares of its own, and those of them that hold data.
+    /// The number of sectors of a range with its own spares, and the number of sectors that hold
+    /// data.
     range: u64,
     usable: u64,
     unused: u64,

@@ -104,8 +104,8 @@ pub fn replay(
     Ok(times)
 }
 
-/// The distance of the distributions of `measured` and `simulated` service times, in milliseconds: of as
-/// many quantiles as there are measured times. 0 where there is nothing to compare.
+/// The distance between the distributions of `measured` and `simulated` service times in milliseconds, with one
+/// quantile per measured time; 0 if there is nothing to compare.
 pub fn rms_ms(measured: &[Time], simulated: &[Time]) -> f64 {
     let sorted = |times: &[Time]| {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_s_f64() * 1e3).collect();

@@ -57,7 +57,7 @@ impl Parts {
         self.busy(CHANNEL, activity, access.from, access.end);
     }
 
-    /// What was read ahead since it was last asked.
+    /// The data read ahead since the last call.
     pub(crate) fn read_ahead(&mut self, stretches: &mut Stretches) {
         for (from, to) in stretches.drain(..) {
             self.busy(CHANNEL, READ, from, to);

@@ -88,7 +88,7 @@ impl PowerPoint {
         self.watts.iter().sum()
     }
 
-    /// What both stretches draw together, where both are as long.
+    /// The power of both stretches together while both last.
     fn plus(mut self, other: &PowerPoint) -> PowerPoint {
         self.watts.iter_mut().zip(other.watts).for_each(|(sum, more)| *sum += more);
         self
@@ -201,7 +201,7 @@ pub struct Breakdown {
     pub seconds: f64,
     /// All energy in joules.
     pub total_joules: f64,
-    /// What each component took of it, in the order of [`Component::ALL`], in joules.
+    /// The share of each component, in the order of [`Component::ALL`], in joules.
     pub component_joules: [f64; Component::ALL.len()],
     /// What the same device would have drawn in the same time if nothing had been asked of it (S3-42): with
     /// its slow mode and its low-power states, entered as its policy says, and without work in the
@@ -261,10 +261,10 @@ impl Breakdown {
         self.component_joules[component as usize]
     }
 
-    /// Holds the accounts against each other (S3-44): parts and whole, rows and parts, packages
-    /// and flash, and the area under power over time, each within 1e-9 of the total and the idle
-    /// floor. No part has less than no time or energy in a state, or is in its states for longer than there was
-    /// time, within the same share: what one state has too much another one may lack, and all sums are right.
+    /// Holds the accounts against each other (S3-44): parts and whole, rows and parts, packages and flash, and the area
+    /// under power over time, each within 1e-9 of the total and the idle floor. No part has negative time or energy in
+    /// a state, or is in its states for longer than the elapsed time, within the same share: an excess in one state may
+    /// hide a deficit in another, and all sums be right.
     ///
     /// # Errors
     /// The first pair that differs. A defect of the device or the meter, never of the workload.

@@ -1,4 +1,4 @@
-//! What the `[energy]` table of a device file says.
+//! The `[energy]` table of a device file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

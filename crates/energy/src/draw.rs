@@ -1,4 +1,4 @@
-//! What single events add to the device's power, for one who limits it.
+//! The power that single events add to a device, for a power limiter.
 
 use ssdyno_block::ConfigError;
 use ssdyno_engine::events::{Busy, FlashCause, PartKind};
@@ -32,8 +32,8 @@ impl Draw {
         })
     }
 
-    /// What an awake device draws without work, in watts; with a CPU that works whenever a request is
-    /// inside, as if one were.
+    /// The power of an awake device without work, in watts; with a CPU that works whenever a request is inside, as if a
+    /// request were inside.
     pub fn base_watts(&self) -> f64 {
         let floor = self.powers.floor().sum();
         match self.rule {

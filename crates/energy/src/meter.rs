@@ -15,7 +15,7 @@ mod report;
 #[cfg(test)]
 pub(crate) mod tests;
 
-/// What the meter must know of the device.
+/// The facts about the device that the meter needs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Facts {
     /// Flash channels.
@@ -247,7 +247,7 @@ impl Meter {
         }
     }
 
-    /// An event that was reported before this one, and that it must not overtake, is held back.
+    /// An event that was reported before this event and must not be overtaken is held back.
     #[inline]
     fn has_to_wait(&self, event: &Busy) -> bool {
         self.line(event).is_some_and(|line| self.waits[line])

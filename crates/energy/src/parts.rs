@@ -15,9 +15,9 @@ use crate::series::Series;
 pub struct PartPower {
     /// Its name in reports, such as `spindle`.
     pub name: String,
-    /// What it draws while it does nothing.
+    /// Its power while it is idle.
     pub idle: Watts,
-    /// What it can do, and what it draws then, in the order of
+    /// Its activities and their powers, in the order of
     /// [`Activity::Declared`](ssdyno_engine::events::Activity::Declared).
     pub activities: Vec<(String, Watts)>,
 }

@@ -1,4 +1,4 @@
-//! What a device says of its parts, so that a meter can be made for it.
+//! The description of a device's parts from which a meter is made.
 
 use crate::{EnergyConfig, Facts, PartPower};
 

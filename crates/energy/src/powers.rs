@@ -76,7 +76,7 @@ impl Powers {
         }
     }
 
-    /// What the device draws when nothing happens and it does not sleep.
+    /// The power of the device when nothing happens and it does not sleep.
     pub(crate) fn floor(&self) -> Floor {
         Floor {
             flash: self.dies * self.die_idle,

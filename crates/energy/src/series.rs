@@ -113,8 +113,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the order and the lengths, nothing is lost, and every bucket holds what a
-        /// bucket-by-bucket intersection gives.
+        /// For any order and lengths, nothing is lost, and every bucket equals a bucket-by-bucket
+        /// intersection.
         #[test]
         fn every_picosecond_lands_in_its_bucket(
             start in 0u64..1 << 40,

@@ -35,7 +35,7 @@ ssdyno_block::named! {
 pub struct PartEvent {
     /// Kind of the part.
     pub kind: PartKind,
-    /// In which device of those that this one is made of; 0 is the whole itself.
+    /// The device among those that this device consists of; 0 is the whole.
     pub unit: u8,
     /// Which one, from 0.
     pub index: u16,
@@ -191,8 +191,8 @@ pub struct FlashUnit {
     pub idle_watts: f64,
 }
 
-/// What one of the devices that a device is made of is called, by its number in [`PartEvent::unit`], and what
-/// readers must know of it.
+/// The name of one of the devices that a device consists of, by its number in [`PartEvent::unit`], and the facts that
+/// readers need about it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct UnitNames {
     /// Its path: `array.disk[1]`.

@@ -9,7 +9,7 @@ const MOST: usize = 16;
 /// sorted list has it at its end, and neither adding nor taking it moves anything.
 #[derive(Clone, Debug)]
 pub(crate) struct Few {
-    /// The greatest first; what stands from `len` on means nothing.
+    /// The greatest first; entries from `len` on have no meaning.
     keys: [u128; MOST],
     len: usize,
 }

@@ -1,4 +1,5 @@
-//! What an FTL knows of the flash under it. Devices pass it on to reports and controllers, which need to know of no FTL.
+//! An FTL's knowledge of the flash below it. Devices pass it on to reports and controllers, which need to know of no
+//! FTL.
 
 /// How worn the flash is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -13,7 +14,7 @@ pub struct Health {
     pub erases_max: u32,
 }
 
-/// What was written to one plane, and what it holds.
+/// The pages written to one plane, and its present pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PlaneUse {
     /// Pages of the host written there since the FTL was made.
@@ -43,8 +44,8 @@ pub struct Pool {
     pub blocks_least: u32,
 }
 
-/// The blocks that garbage collection has cleaned, by how many of their pages it had to move. Blocks that are moved to level
-/// wear are none of them.
+/// The blocks that garbage collection has cleaned, by how many of their pages it had to move. Blocks moved by wear
+/// levelling do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Victims {
     /// Blocks of which less than 5 % of the data pages were valid, then 5 to less than 10 %, and so on; the last has those
@@ -72,7 +73,7 @@ impl Victims {
         self.combined(others, u64::saturating_add)
     }
 
-    /// Those that came after `earlier`, which is what was counted up to then.
+    /// The increase since `earlier`, an earlier count.
     #[must_use]
     pub fn since(self, earlier: Victims) -> Victims {
         // A sanitized device counts anew.

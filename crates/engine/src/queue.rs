@@ -271,7 +271,7 @@ impl<E: Event> EventQueue<E> {
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, E)> {
         let first = self.first;
         let at = time_of(first);
-        // Only where nothing is pending is the time of `NONE` asked for.
+        // The time of `NONE` is used only if nothing is pending.
         if at > now || (at == Time::MAX && first == NONE) {
             return None;
         }

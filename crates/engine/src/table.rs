@@ -78,8 +78,8 @@ fn want_huge_pages<T>(entries: &mut Vec<T>) {
     let before = start.addr() % PAGE_BYTES_MOST;
     let first = start.wrapping_byte_sub(before);
     // SAFETY: MADV_HUGEPAGE changes neither contents nor protection of any page, only what pages
-    // are made of (madvise(2)): nothing that reads or writes them can tell. That also holds for
-    // what lies before the array in its first page; where nothing is mapped nothing happens.
+    // are made of (madvise(2)): nothing that reads or writes them can tell. This also holds for the
+    // memory before the array in its first page; if nothing is mapped, nothing happens.
     let _ = unsafe { madvise(first.cast(), before + bytes, Advice::LinuxHugepage) };
 }
 

@@ -1,4 +1,4 @@
-//! What the host did, and what it cost.
+//! The work of the host, and its cost.
 
 use ssdyno_block::Time;
 
@@ -102,7 +102,8 @@ pub struct Account {
     pub last_delivery: Time,
     /// Switches from one thread, or from idleness, to a thread.
     pub context_switches: u64,
-    /// Switches of a core to idleness. With those to threads they are what Linux counts (S4-38).
+    /// Switches of a core to idleness. Together with the switches to threads, this is Linux's count
+    /// (S4-38).
     pub switches_to_idle: u64,
     /// System calls.
     pub system_calls: u64,

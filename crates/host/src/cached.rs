@@ -38,7 +38,7 @@ pub(crate) struct Next {
 pub(crate) enum Prepared {
     /// After so much work its next command can be issued.
     Command(Time),
-    /// After so much work nothing of it is left to issue.
+    /// After this amount of work nothing is left to issue.
     Served(Time),
     /// Its next command waits for those before it.
     Barrier,

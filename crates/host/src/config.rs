@@ -1,4 +1,4 @@
-//! What a host file says.
+//! The contents of a host file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -211,7 +211,8 @@ ssdyno_block::named! {
 /// How a host is used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostUse {
-    /// Cores that take part, 1 to those of the host; threads are spread over them in turn.
+    /// The number of cores used, from 1 to all cores of the host; threads are distributed over them
+    /// in turn.
     pub cores: u16,
     /// How threads issue requests.
     pub mode: ThreadMode,
@@ -232,7 +233,7 @@ impl HostConfig {
     /// Reads a host file.
     ///
     /// # Errors
-    /// [`LoadError`] says what is wrong, and in which key.
+    /// [`LoadError`] describes the error, and its key.
     pub fn parse(text: &str) -> Result<HostConfig, LoadError> {
         let config: HostConfig = toml::from_str(text)?;
         config.check()?;

@@ -1,11 +1,11 @@
-//! What the host knows of the device behind its port.
+//! The host's view of the device behind its port.
 
 use ssdyno_block::{Completion, Op, Status, Time};
 
 use crate::jobs::Command;
 use crate::port::HostPort;
 
-/// When the device has something to do, what it tells, and what it has done.
+/// The time of the device's next work, its events, and its completed work.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceView {
     /// The device's next event, and whether it may have changed.

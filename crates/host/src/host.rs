@@ -133,7 +133,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.account.device_bytes_at_window_start = self.device.bytes;
     }
 
-    /// What the page cache holds: pages, and those of them that are dirty or being written.
+    /// The contents of the page cache: pages, and the dirty ones or those being written.
     #[cfg(test)]
     pub(crate) fn cached_pages(&self) -> Option<(usize, usize)> {
         self.cache.state.as_ref().map(|cache| (cache.pages.len(), cache.pages.unwritten()))

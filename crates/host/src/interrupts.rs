@@ -1,4 +1,4 @@
-//! What the device tells the host, and who hears of it.
+//! The interrupts of the device, and their receivers.
 
 use ssdyno_block::{Completion, Op, Status, Time};
 

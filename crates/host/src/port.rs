@@ -1,4 +1,4 @@
-//! What the host needs of a driver, and of the device behind it.
+//! The host's needs from a driver, and from the device behind it.
 
 use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 

@@ -1,4 +1,4 @@
-//! What of a host stays as it is while it runs.
+//! The parts of a host that do not change while it runs.
 
 use ssdyno_block::Time;
 

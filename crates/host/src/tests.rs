@@ -429,8 +429,8 @@ fn some_plan() -> impl Strategy<Value = (HostConfig, HostUse, u16, bool, usize)>
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the plan, however small queues and buffers: every request completes once, twice
-    /// the same, and nothing is left over.
+    /// For any plan, with queues and buffers of any size: every request completes once, two runs
+    /// are the same, and nothing is left over.
     #[test]
     fn every_plan_keeps_the_contract((config, plan, queues, shared, depth) in some_plan()) {
         check_target(|| {

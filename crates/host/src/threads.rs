@@ -1,4 +1,4 @@
-//! All threads, and what they have been told.
+//! All threads, and their messages.
 
 use std::ops::{Index, IndexMut};
 
@@ -22,14 +22,14 @@ pub(crate) struct Threads {
     one_each: bool,
     /// Cores whose thread was just told something.
     pub(crate) users: Vec<u16>,
-    /// What they were told, and nobody has reaped.
+    /// Their completions that are not reaped yet.
     pub(crate) out: Vec<Completion>,
     /// The part of a switch that has not happened yet.
     switch_debt: f64,
 }
 
 impl Threads {
-    /// `kernel` threads of the kernel, and those that `plan` says.
+    /// `kernel` threads of the kernel, and the threads of `plan`.
     pub(crate) fn new(plan: &HostUse, kernel: u32) -> Threads {
         let mut threads = Threads {
             all: Vec::new(),

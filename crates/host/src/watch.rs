@@ -1,4 +1,4 @@
-//! Who hears what each core did and when: nobody, which costs nothing, or a timeline.
+//! The receiver of the work of each core: either none, which costs nothing, or a timeline.
 //!
 //! The account knows how long and why; here it also gets its place in time. Charges are collected until
 //! the work they belong to has one: a step of a thread when it ends, because interrupts may cut it into
@@ -14,7 +14,7 @@ use crate::account::{CAUSES, CpuCause};
 /// Activity of a core that spins for a lock: beside those of the causes.
 const LOCK_WAIT: u8 = CAUSES as u8;
 
-/// What a [`Host`](crate::Host) tells of its cores. Times are those of the host.
+/// The events of the cores of a [`Host`](crate::Host). Times are those of the host.
 pub trait CoreWatch: Debug + Send {
     /// For so many cores.
     fn new(cores: u16) -> Self;
@@ -308,7 +308,7 @@ mod tests {
         host
     }
 
-    /// What is told of each core does not overlap, and adds up to its account to the picosecond.
+    /// The events of each core do not overlap, and add up to its account to the picosecond.
     #[test]
     fn lanes_are_the_account_in_time() {
         for waiting in [CompletionWait::Interrupt, CompletionWait::Poll, CompletionWait::Hybrid] {

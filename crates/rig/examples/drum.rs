@@ -64,7 +64,7 @@ impl DeviceConfig for DrumConfig {
 
 /// Requests inside the drum at most.
 const DEPTH: usize = 32;
-/// The numbers of the parts, in the order in which they are declared, and of what the heads can do.
+/// The numbers of the parts and of their activities, in the order of their declaration.
 const HEADS: u16 = 1;
 const READ: u8 = 0;
 const WRITE: u8 = 1;
@@ -180,7 +180,7 @@ impl Device for Drum {
     }
 }
 
-// What follows uses the drum; a device of the program needs none of it.
+// The rest of this file uses the drum; a device of the program does not need it.
 
 /// A drum of 4 MiB with tracks of 8 KiB that turns in `turn`.
 pub(crate) fn drum(turn: &str, more: &str) -> DrumConfig {

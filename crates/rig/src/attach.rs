@@ -32,9 +32,9 @@ pub struct HostPlan {
     /// The stack that is wished for. A driver that reports another is an error; models of cost alone
     /// (adapter, network) have the one that is wished for. None: as the driver reports.
     pub stack: Option<Stack>,
-    /// Namespaces of an NVMe device: none, the first; one, that one; several, one for each thread in
-    /// turn, which then sees no other (S1-43). As long as the smallest of them is, so long is the
-    /// device for the workload, and its block is the largest of theirs.
+    /// Namespaces of an NVMe device. With none given, the load uses the first; with one, that namespace; with several,
+    /// each thread uses one of them in turn and sees no other (S1-43). As long as the smallest of them is, so long is
+    /// the device for the workload, and its block is the largest of theirs.
     pub namespaces: Vec<u32>,
     /// Threads that there will be; none where their number is open.
     pub processes: Option<u32>,
@@ -124,7 +124,7 @@ pub struct HostSide {
 pub struct Attach {
     /// The device.
     pub device: DeviceSpec,
-    /// Who sends the requests; none: they appear in the device and cost nobody anything.
+    /// The sender of the requests; without one, they appear in the device and cost no CPU time.
     pub host: Option<HostSide>,
 }
 
@@ -165,7 +165,7 @@ impl Attach {
         self.host.as_mut().map(|host| &mut host.path)
     }
 
-    /// What is told where the driver called `driver` is for other devices.
+    /// The message if the driver called `driver` is for other devices.
     pub(crate) fn cannot_be_driven(&self, driver: &str) -> ConfigError {
         let problem = format!("the driver `{driver}` cannot drive {}", self.device.what());
         ConfigError::new("driver", problem, "take the driver that can")

@@ -10,8 +10,8 @@ use ssdyno_figures::{Invariant, NetworkResult};
 /// Room for the rounding of a division.
 const ROUNDING: f64 = 1e-9;
 
-/// Adds an invariant for each kind of part that there is: of the device, of the host, whose cores worked so many
-/// seconds of all `seconds`, and of the network.
+/// Adds an invariant for each kind of part: of the device, of the host, whose cores worked for the given time out of
+/// `seconds`, and of the network.
 pub(crate) fn add(
     invariants: &mut Vec<Invariant>,
     device: &DeviceEnergy,

@@ -11,10 +11,9 @@ use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
 use crate::run::SimRun;
 
-/// Appends the write amplification of random single-page writes where that is what was run: page
-/// mapping in steady state, in one pool or in pools for classes of pages that are written uniformly.
-/// These are in it from the start, as preconditioned; hot and cold pages in one pool are after a ramp-up
-/// of [`SETTLED_AFTER`].
+/// Appends the theoretical write amplification of random single-page writes if the run consisted of them: page mapping
+/// in steady state, in one pool or in pools for classes of pages that are written uniformly. These are in it from the
+/// start, as preconditioned; hot and cold pages in one pool are after a ramp-up of [`SETTLED_AFTER`].
 ///
 /// Nothing where blocks are bad: planes then are not equally full.
 pub(crate) fn fill(
@@ -124,7 +123,7 @@ struct Found {
     form: &'static str,
     /// The write amplification, summaries of blocks aside.
     value: f64,
-    /// What went into it, but for what is the same for all.
+    /// The inputs of the formula, except those that are the same for all.
     inputs: BTreeMap<String, f64>,
 }
 

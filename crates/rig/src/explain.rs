@@ -1,4 +1,4 @@
-//! What the latency of requests consists of, where a run asks for it.
+//! The parts of the latency of requests, if a run requests them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -21,7 +21,8 @@ const BUCKET_BITS: u32 = 5;
 /// From so many requests on 1 % of them is worth a mean.
 const REQUESTS_WITH_A_TAIL: u64 = 1000;
 
-/// Joins what a device says of its requests with the requests of the run, which a driver may have split, and sums up.
+/// Joins the device's records of its requests with the requests of the run, which a driver may have split, and adds
+/// them up.
 pub struct Explain {
     /// What the device has completed and the run has not heard of, by operation and first byte.
     open: BTreeMap<(Op, u64), VecDeque<ExplainedRequest>>,
@@ -79,7 +80,7 @@ impl Explain {
         self.add(request.op, latency, &parts);
     }
 
-    /// What the device says of `request`: of the commands that it was split into the slowest.
+    /// The device's record of `request`: of the commands that it was split into, the slowest.
     fn take(&mut self, request: &Request) -> Option<ExplainedRequest> {
         let first = request.offset_bytes;
         let end = first + u64::from(request.length_bytes.max(1));
@@ -171,7 +172,8 @@ fn op_parts(buckets: &BTreeMap<u32, Bucket>) -> Option<OpLatencyParts> {
     })
 }
 
-/// Enters what the run has found, where it was `asked`, and whether it fits the latencies.
+/// Enters the findings of the run if they were `asked` for, and checks that they match the
+/// latencies.
 pub(crate) fn fill(result: &mut RunResult, asked: bool, explain: Option<&Explain>) {
     if !asked {
         return;

@@ -1,5 +1,4 @@
-//! Injected faults (S4-48): what a network can do, which way to a device can stand which fault, and what
-//! is told of it.
+//! Injected faults (S4-48): the faults of a network, the faults that each path to a device supports, and their report.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,8 +73,8 @@ impl NetworkFaultConfig {
         *self == quiet
     }
 
-    /// What it asks for, drawn with `seed`: a message that is rejected is corrupt, and a session that breaks is
-    /// removed, until it reconnects.
+    /// The configured faults, drawn with `seed`: a rejected message is corrupt, and a broken session is removed until
+    /// it reconnects.
     pub(crate) fn plan(&self, seed: u64) -> FaultPlan {
         let late = Fault::Delay(self.delay_by.map_or(Time::ZERO, |Span(by)| by));
         FaultPlan::new(seed)
@@ -167,7 +166,7 @@ fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(),
     Ok(())
 }
 
-/// What a device did, as it is reported, in a run that began at `epoch`.
+/// The faults of a device for the report, in a run that began at `epoch`.
 pub(crate) fn of_device(injected: Option<Injected>, epoch: Time) -> Option<DeviceFaults> {
     let Injected { errors, delays, drops, lost_interrupts, hung_at, removed_at, .. } = injected?;
     let seconds = |at: Time| at.saturating_sub(epoch).as_s_f64();

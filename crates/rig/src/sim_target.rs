@@ -7,7 +7,7 @@ use ssdyno_host::Account;
 
 use crate::ports::PathFigures;
 
-/// What a run needs of its target beyond a device.
+/// A run's needs from its target beyond those of a device.
 pub(crate) trait SimTarget: Send {
     /// What the loop drives.
     fn as_device(&mut self) -> &mut dyn Device;
@@ -17,7 +17,7 @@ pub(crate) trait SimTarget: Send {
     fn account(&self) -> Option<&Account> {
         None
     }
-    /// What lies between workload and device says of itself; `end` is when everything was over.
+    /// The reports of the path between workload and device; `end` is when everything was over.
     fn path(&self, end: Time, report: &mut PathFigures);
     /// The figures of each namespace, where namespaces were chosen. Ends their recording.
     fn namespaces(&mut self) -> Vec<NamespaceResult> {

@@ -20,7 +20,7 @@ use ssdyno_workload::Source;
 /// How many times as many pages one plane may get as another: far from what turns give, and from what
 /// starving planes get.
 const TIMES: f64 = 2.0;
-/// Pages that one plane may be ahead beyond that, at the start of a run.
+/// The number of pages by which one plane may be further ahead at the start of a run.
 const PAGES_AHEAD: f64 = 64.0;
 /// Blocks erased, the same.
 const ERASES_AHEAD: f64 = 32.0;
@@ -39,7 +39,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// That of `source`; of a trace or a job file nothing is known.
+    /// The spread of `source`; unknown for a trace or a job file.
     pub(crate) fn of(source: &Source) -> Load {
         match source {
             Source::Generator(config) => {
@@ -124,9 +124,9 @@ fn placement(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> 
     Some(Invariant { name: "placement".into(), holds, detail })
 }
 
-/// How many times as fast as another a plane wears that is written as often, since it has more valid
-/// pages by chance: what cleaning costs goes with the reciprocal of what is not valid. `None` where that
-/// can be anything, as in small or nearly full planes.
+/// The ratio of the wear of two planes that are written equally often, where one has more valid pages by chance: the
+/// cost of cleaning grows with the reciprocal of the share of invalid pages. `None` where that can be anything, as in
+/// small or nearly full planes.
 fn wear_by_chance(ftl: &FtlConfig, now: &FlashReport) -> Option<f64> {
     let capacity = f64::from(now.planes.iter().map(|plane| plane.capacity).min()?);
     let share = f64::from(now.planes.iter().map(|plane| plane.share).max()?);

@@ -25,7 +25,7 @@ const ERASED_LEAST: u64 = 200;
 /// Bytes of an entry in the mapping cache.
 const ENTRY_BYTES: u64 = 8;
 
-/// What the note says of a device with `logical_pages`, which was `before` and is `now`; `None` where the table
+/// The text of the note for a device with `logical_pages`, from the counters `before` and `now`; `None` where the table
 /// does not thrash.
 pub(crate) fn note(
     ftl: &FtlConfig,

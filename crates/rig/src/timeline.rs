@@ -15,7 +15,7 @@ use ssdyno_record::Rows;
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
 pub const EVENTS_MAX: usize = 1_000_000;
 
-/// The number that stands for the requests where parts have that of their kind.
+/// The number of the requests where parts have the number of their kind.
 const REQUESTS_PROCESS: usize = 7;
 
 /// Numbers of processes that each unit of the device has.
@@ -71,7 +71,7 @@ impl Timeline {
         self.events.len()
     }
 
-    /// Until when the timeline tells everything: where there was no room for more, or the end.
+    /// The time until which the timeline is complete: when it ran out of room, or the end.
     fn end(&self) -> Time {
         let full = || self.events.iter().map(|event| event.from).max();
         if self.left_out > 0 { full().unwrap_or(self.to) } else { self.to }
@@ -104,7 +104,7 @@ impl Timeline {
         out.write_all(b"\n]}\n")
     }
 
-    /// Name of a declared part, and those of what it can do.
+    /// The name of a declared part, and the names of its activities.
     fn declared(&self, part: PartEvent) -> Option<&(String, Vec<String>)> {
         let unit = self.units.get(usize::from(part.unit))?;
         unit.parts.get(usize::from(part.index)).filter(|_| part.kind == PartKind::Declared)

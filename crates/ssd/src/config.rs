@@ -1,4 +1,4 @@
-//! What a device file says.
+//! The contents of a device file.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -137,7 +137,7 @@ pub struct Config {
 ssdyno_block::toml_file!(Config);
 
 impl Config {
-    /// What an NVMe controller in front of the SSD needs to know; `None` without `[nvme]`.
+    /// The facts that an NVMe controller in front of the SSD needs; `None` without `[nvme]`.
     pub fn nvme_setup(&self) -> Option<NvmeSetup> {
         Some(NvmeSetup {
             nvme: self.nvme.clone()?,

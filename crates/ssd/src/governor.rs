@@ -83,7 +83,7 @@ impl Governor {
     /// A command of `pages` pages could begin at `now`: gives when it may.
     pub(crate) fn admit(&mut self, now: Time, pages: u64, log: &EventLog) -> Time {
         if let Some((from, income)) = self.next.take_if(|(from, _)| *from <= now) {
-            // Nothing is saved up from before, but what the first ones need.
+            // Nothing is saved up from earlier time, except for the needs of the first commands.
             (self.income, self.paid_at) = (income, from.saturating_sub(TURN));
         }
         self.measure(now, log);

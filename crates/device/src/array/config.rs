@@ -17,7 +17,7 @@ use crate::{DeviceFileError, DeviceKinds, DeviceSpec};
 /// Most devices in an array, with those that its members are made of.
 pub(crate) const UNITS_MOST: usize = 256;
 
-/// What is told of a member that is neither.
+/// The message for a member that is neither.
 const NEITHER: &str = "wanted the name of a device, or a table of its own";
 /// And what to do.
 const HELP: &str = "write a name in quotes, or a table with what its file would have";
@@ -65,8 +65,8 @@ impl MemberSpec {
     /// The device, which `whole` can be made of.
     ///
     /// # Errors
-    /// What is written at `key` was not read; or it takes no requests but from a driver of its own, or would hang
-    /// for ever, since nobody before a member has a time limit, or resets it.
+    /// The value at `key` was not read; or it accepts requests only from its own driver; or it could hang forever,
+    /// because a member has no component before it with a time limit or a reset.
     pub(crate) fn checked(&self, key: &str, whole: &str) -> Result<&DeviceSpec, ConfigError> {
         let member = self.device(key)?;
         if member.own_driver() {

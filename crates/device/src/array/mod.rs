@@ -4,8 +4,8 @@
 //! it completes with the last of them, and with an error if one of them has an error. What a member has no room
 //! for waits before it, in order. Without a [controller] the array costs no time of its own.
 //!
-//! Throughput has a closed form where the members are alike and a request touches one stripe: that of a member
-//! times their number; the tests hold it to that.
+//! If the members are alike and a request touches one stripe, throughput has a closed form, that of a member times
+//! their number; the tests compare with it.
 //!
 //! Not modelled: redundancy, rebuilding, links between the controller and its members, other than those that the
 //! members have.

@@ -111,7 +111,8 @@ fn a_request_ends_with_its_last_piece() {
     assert_eq!(out.iter().map(|done| done.token).collect::<Vec<_>>(), [flush]);
 }
 
-/// What a member fails, the array fails, and nothing else; once one is removed, the others go on.
+/// If a member fails a request, the array fails it, and no other; after the removal of one member,
+/// the others continue.
 #[test]
 fn an_error_of_a_member_is_one_of_the_array() {
     let fails = |fault: &str| delay(10).replace("} }", &format!("}}, faults = {{ {fault} }} }}"));
@@ -186,7 +187,7 @@ fn impossible_arrays_are_refused_by_their_key() {
     }
 }
 
-/// What cannot be read of a member is told with the key of the member.
+/// An invalid value of a member is reported with the key of the member.
 #[test]
 fn unreadable_members_are_refused_by_their_key() {
     let unknown = delay(1).replace("read", "raed");

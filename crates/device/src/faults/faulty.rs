@@ -141,7 +141,7 @@ impl BlockTarget for Faulty {
         if self.gone {
             return answer;
         }
-        // A removal that hits nobody is none.
+        // A removal that hits no request does not count.
         let removal =
             Some(self.plan.next_time()).filter(|at| !self.inside.is_empty() && *at < Time::MAX);
         [answer, removal, self.inner.next_event()].into_iter().flatten().min()

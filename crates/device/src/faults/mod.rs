@@ -4,8 +4,8 @@
 //! faults where nobody drives it: no controller, no driver); [`Slowed`] (a device in which everything takes longer). The NVMe controller and the ring card carry out
 //! plans of their own.
 //!
-//! A plan has random numbers of its own: the same seed gives the same faults, and what the workload asks for is
-//! the same with and without.
+//! A plan has its own random numbers: the same seed gives the same faults, and the load is the same with and without
+//! faults.
 //!
 //! Errors: [`ConfigError`] names the key.
 //!
@@ -120,7 +120,7 @@ impl FaultConfig {
         *self == FaultConfig::default()
     }
 
-    /// What it asks for: drawn with `seed`, its times counted from `epoch`.
+    /// The plan of the faults: drawn with `seed`, with times counted from `epoch`.
     pub fn plan(&self, seed: u64, epoch: Time) -> FaultPlan {
         let late = Fault::Delay(self.delay_by.map_or(Time::ZERO, |Span(by)| by));
         let at = |time: Option<Span>| time.map(|Span(time)| epoch.saturating_add(time));

@@ -57,7 +57,7 @@ fn scaled(ps: u64, by: u64, of: u64, up: bool) -> Time {
 struct SlowClock {
     faults: FaultConfig,
     seed: u64,
-    /// Ascending and without gaps; the last one is that of the latest time of the host that was asked for. Never empty.
+    /// Ascending and without gaps; the last stretch contains the latest time that the host requested. Never empty.
     periods: VecDeque<Period>,
 }
 
@@ -334,8 +334,8 @@ mod tests {
     }
 
     /// One server that needs 100 us, 10 requests at once, a factor f: the last one is done after 1000 us x f. A device
-    /// that answers late would be done with all of them after (1000 us) + its own lateness, and would take the next ones
-    /// as if it were not slow.
+    /// with late completions would finish all of them at (1000 us) + its own lateness, and would accept the next ones
+    /// at full speed.
     #[test]
     fn a_queue_is_slowed_too() {
         let slow = config(0.5, Time::from_s(3600));

@@ -15,8 +15,8 @@ pub(super) fn fine(time: Time) -> Fine {
     Fine::from(time.as_ps()) << PART_BITS
 }
 
-/// The first picosecond that is not before `at`. A wait without end in sight stops at 100 days, far beyond any
-/// run, where there is still room for what comes after it.
+/// The first picosecond that is not before `at`. A wait without a foreseeable end stops at 100 days, far beyond any
+/// run, with enough room for the time after it.
 pub(super) fn whole(at: Fine) -> Time {
     let ps = (at + (1 << PART_BITS) - 1) >> PART_BITS;
     Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).min(u64::MAX / 2))

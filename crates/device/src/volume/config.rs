@@ -154,7 +154,7 @@ impl BandwidthLimit {
     }
 }
 
-/// What a limit may be: least and most of a rate, most of the bucket, and how that is told.
+/// The range of a limit: smallest and largest rate, largest bucket, and their texts.
 struct Bounds {
     rate: (f64, f64),
     bucket: f64,

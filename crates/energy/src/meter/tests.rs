@@ -203,7 +203,7 @@ fn a_run_of_no_length_costs_nothing() {
     got.check().unwrap();
 }
 
-/// What rounding leaves of a difference is no idleness.
+/// A rounding residue of a difference is not idleness.
 #[test]
 fn a_cpu_that_never_rests_has_no_idle_row() {
     for n in 0..2_000u64 {
@@ -236,8 +236,8 @@ fn overlapping_activities_of_a_die_displace_idleness_once() {
     got.check().unwrap();
 }
 
-/// Data goes in while the array programs, of which the log hears when it ends. What of it lies outside the array
-/// phase is an ordinary transfer.
+/// Data goes in while the array programs, of which the log hears when it ends. The part of it outside the array phase
+/// is an ordinary transfer.
 #[test]
 fn a_die_that_does_two_things_at_a_time_is_busy_once() {
     let mut config = s3();

@@ -1,4 +1,4 @@
-//! What becomes of a request in the page cache, and what write-back writes next.
+//! The path of a request through the page cache, and the next writes of write-back.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 

@@ -345,8 +345,8 @@ fn impossible_tables_are_named() {
 }
 
 /// Threads that wait for all of their requests also wait for pages that another thread's command
-/// brings. One that had nothing at the device and a write finished used to turn in circles for
-/// ever, at one moment, inside a call: so the test waits for a thread, and not for ever.
+/// brings. A cache without a request at the device and with one finished write used to loop forever
+/// at one moment within a call, so the test waits for a thread, with a limit.
 #[test]
 fn a_batch_waits_for_pages_that_others_bring() {
     let (tell, told) = std::sync::mpsc::channel();

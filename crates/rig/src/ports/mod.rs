@@ -28,12 +28,11 @@ use ssdyno_pci::{PciDevice, PciTiming, RecordedFault, SimulatedPci};
 use crate::attach::Stack;
 use crate::error::RunError;
 
-/// What the runner needs of a port beyond what the host does.
+/// The runner's needs from a port beyond those of the host.
 pub(crate) trait PathReport: HostPort + Send {
     /// Device events, on the clock of the run.
     fn events(&mut self) -> &mut EventLog;
-    /// What the device says of itself, see [`Device::report`](ssdyno_device::Device::report); times are on the
-    /// clock of the run.
+    /// The device's report, see [`Device::report`](ssdyno_device::Device::report); times are on the clock of the run.
     fn report(&self, report: &mut DeviceReport);
     /// Makes a used device of a fresh one, see
     /// [`Device::precondition`](ssdyno_device::Device::precondition).
@@ -48,19 +47,18 @@ pub(crate) trait PathReport: HostPort + Send {
     fn is_gone(&self) -> bool {
         false
     }
-    /// What driver and network say of themselves; `end` is when everything was over.
+    /// The reports of driver and network; `end` is when everything was over.
     fn path(&self, end: Time, report: &mut PathFigures);
 }
 
-/// What lies between host and device, and what happened there.
+/// The path between host and device, and its events.
 #[derive(Debug)]
 pub(crate) struct PathFigures {
     /// The stack before the driver, as that reports it; [`Stack::Block`] without one.
     pub(crate) stack: Stack,
     /// The network that lies between, if one does.
     pub(crate) network: Option<NetworkResult>,
-    /// What went wrong, and what the driver did about it; none where nothing was asked for and nothing
-    /// happened.
+    /// The faults, and the driver's reactions; none if no faults are configured and none occurred.
     pub(crate) faults: Option<FaultsResult>,
     /// Why the driver gave the device up, if it did.
     pub(crate) gone_because: Option<NvmeError>,

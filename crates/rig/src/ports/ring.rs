@@ -74,7 +74,7 @@ impl RingPort {
         self.pci().device().fault_plan()
     }
 
-    /// When something happens to the card; while nothing is asked of it that hits nobody.
+    /// The time of the card's next event; while it has no work, the event affects nothing.
     fn fault_at(&self) -> Time {
         if self.driver.in_flight() > 0 { self.pci().next_injection() } else { Time::MAX }
     }
@@ -207,7 +207,7 @@ impl HostPort for RingPort {
 }
 
 impl RingPort {
-    /// What went wrong, and what the driver did about it.
+    /// The faults, and the driver's reactions.
     fn faults(&self) -> Option<FaultsResult> {
         let driver = self.recovery();
         let plan = self.fault_plan();

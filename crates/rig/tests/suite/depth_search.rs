@@ -50,8 +50,8 @@ fn measure(run: &SimRun) -> RunResult {
     measured.result
 }
 
-/// Found exactly; and the figures are those of a run at this depth: 10 000 IOPS, and each request as long as the
-/// depth says.
+/// The search finds the exact depth; the figures are those of a run at this depth: 10 000 IOPS, and a latency for each
+/// request that follows from the depth.
 #[test]
 fn the_depth_is_the_closed_form_and_the_figures_are_of_it_alone() {
     for (latency_us, fits) in [(100, 1), (450, 4), (1_250, 12), (3_100, 31), (100_000, 64)] {

@@ -1,5 +1,5 @@
-//! `expected`: where a closed form stands beside a measured figure the two agree, whatever the
-//! device is like otherwise; where none holds, none stands.
+//! `expected`: a closed form beside a measured figure agrees with it, for any device; figures
+//! without a valid closed form have none beside them.
 
 use proptest::prelude::*;
 use ssdyno_figures::{Keep, RunResult};
@@ -45,7 +45,7 @@ fn tolerance(chance: f64) -> f64 {
     0.015 + 5.0 * chance / 1.96
 }
 
-/// What is said of chance is what other seeds show, and not much more.
+/// The reported chance equals the spread of other seeds, and is not much larger.
 #[test]
 fn chance_is_told() {
     for (cleaning, over_provisioning) in
@@ -191,8 +191,8 @@ proptest! {
     }
 }
 
-/// What the command line shows a student: configuration A with classes, form 5 beside it from the
-/// first request on, and a third less written than in one pool.
+/// The run of a student on the command line: configuration A with classes, form 5 beside it from
+/// the first request on, and a third fewer writes than in one pool.
 #[test]
 fn classes_on_configuration_a() {
     let mut device = device(512, 64, 0.1454753722794959);
@@ -235,7 +235,7 @@ fn other_hot_pages_than_the_classes_have_no_closed_form() {
     }
 }
 
-/// Planes of which the forms know nothing: the notes say so.
+/// Planes outside the range of the forms: the notes say so.
 #[test]
 fn few_blocks_have_no_closed_form() {
     let result = measure(device(24, 4, 0.5), &load(0, 20_000), 1);

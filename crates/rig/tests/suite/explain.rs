@@ -1,4 +1,4 @@
-//! What latencies consist of: closed forms, sums, and that nothing else changes.
+//! The parts of latencies: closed forms and sums, and everything else stays unchanged.
 
 use ssdyno_driver_nvme::NvmeConfig;
 use ssdyno_figures::{KeepGoing, MeanParts, RunResult};

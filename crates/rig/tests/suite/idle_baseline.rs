@@ -43,7 +43,7 @@ fn nvme(device: &Config, load: &str, state: Option<u8>) -> SimRun {
     common::run(device.clone(), driver, ("server", &HostOptions::default()), load, 5)
 }
 
-/// Joules above idle, which are what the result says, and no less than nothing.
+/// Joules above idle as in the result, and at least 0.
 fn above(run: &SimRun, what: &str) -> f64 {
     let SimMeasured { result, energy, .. } = run.execute(&mut |_| KeepGoing::Continue).unwrap();
     let above = result.energy_joules.unwrap().above_idle;

@@ -13,7 +13,7 @@ use ssdyno_ssd::{Config, presets};
 
 use crate::common;
 
-/// A small SSD whose controller has room for all that a test asks for.
+/// A small SSD whose controller has room for everything that a test requests.
 fn device() -> Config {
     let mut device = common::device();
     let nvme = device.nvme.get_or_insert_default();
@@ -126,7 +126,7 @@ fn the_scsi_stack_costs_what_it_says() {
     assert!(block > scsi, "{block} and {scsi}");
 }
 
-/// S1-47: the driver reports which stack it is made for, and has it; who wishes for another is told.
+/// S1-47: the driver reports the stack that it is made for, and has it; a request for another stack gets an error.
 #[test]
 fn the_stack_is_what_the_driver_reports() {
     let few = load(1, 4, "4KiB", 0, 500);
@@ -176,8 +176,8 @@ fn head_doorbells_are_counted() {
     assert!(writes(&each) > 1.0 && writes(&each) < 1.1, "{}", writes(&each));
 }
 
-/// S1-41, S1-42, the thesis' figure 6.1: with weights of the controller, or with more queues where it
-/// weighs none, threads of the better class get more; without either all get the same.
+/// S1-41, S1-42, figure 6.1 of the thesis: with weights of the controller, or with more queues if the controller weighs
+/// none, threads of the better class get more; without either, all get the same.
 #[test]
 fn classes_of_threads_share_the_device_as_told() {
     let weights = Weights { burst_shift: 0, high: 16, medium: 8, low: 4 };

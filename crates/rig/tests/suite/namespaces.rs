@@ -49,7 +49,7 @@ fn each_thread_has_its_own() {
         assert_eq!(told, [(1, 512, &[0][..]), (2, 4096, &[1][..]), (3, 512, &[2][..])]);
         assert_eq!(namespaces[0].capacity_bytes, 256 << 20);
         assert!(namespaces[2].capacity_bytes > 256 << 20);
-        // Asynchronous threads get what they ask for; all that was done is in one of them.
+        // Asynchronous threads get what they request; all work is done in one of the namespaces.
         assert_eq!(namespaces.iter().map(|n| n.requests).sum::<u64>(), 3000);
         assert!(namespaces.iter().all(|n| n.requests > 800), "{namespaces:?}");
         let iops: f64 = namespaces.iter().map(|n| n.iops).sum();
@@ -87,7 +87,7 @@ fn one_namespace_is_the_whole_device_of_the_workload() {
     assert_eq!(host.namespaces[0].namespace, 2);
     assert_eq!(host.namespaces[0].threads, [] as [u32; 0]);
     assert_eq!(host.namespaces[0].requests, 2000);
-    // The first is what is loaded where none is named: the same figures.
+    // Without a named namespace the load uses the first: the figures are the same.
     let default = measure(&run(chosen(&[], ThreadMode::Async), &reads("4KiB")));
     let first = measure(&run(chosen(&[1], ThreadMode::Async), &reads("4KiB")));
     assert_eq!(default.latency_ns, first.latency_ns);

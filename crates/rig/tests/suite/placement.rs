@@ -10,7 +10,7 @@ use ssdyno_ssd::{Config, presets};
 const PLACEMENTS: [Placement; 4] =
     [Placement::Static, Placement::RoundRobin, Placement::MostFree, Placement::LeastBusy];
 
-/// Random writes of one page, `requests` of them after as many for a ramp-up as `ramp_up` says.
+/// Random writes of one page: `requests` of them after `ramp_up` writes as a ramp-up.
 fn measure(device: &Config, depth: u32, (ramp_up, requests): (u32, u32)) -> RunResult {
     let load = format!(
         "write_percent = 100\nblock_size = \"4KiB\"\ndepth = {depth}\nramp_up = {ramp_up}\n\
@@ -139,7 +139,7 @@ proptest! {
             "sequential" => Fill::Sequential,
             _ => Fill::Empty,
         };
-        // Blocks that are kept free or open, and what is spare beyond them.
+        // Blocks that are kept free or open, and further spare blocks.
         let usable = f64::from(blocks) - (0.05 * f64::from(blocks)).ceil().max(2.0) - 5.0;
         device.ftl.over_provisioning = f64::from(blocks) / usable * (1.02 + spare) - 1.0;
         let load = format!("{mix}\nblock_size = \"4KiB\"\ndepth = {depth}\nrequests = 20000\n{address}");

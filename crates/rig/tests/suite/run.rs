@@ -204,7 +204,7 @@ fn one_die_with_poisson_arrivals_is_m_d_1() {
     assert!((ratio - 1.0).abs() < 0.04, "{ratio}");
 }
 
-/// What a run says, without what the clock on the wall says.
+/// The output of a run without wall-clock times.
 fn figures(result: &RunResult) -> RunResult {
     RunResult {
         wall_seconds: 0.0,
@@ -308,8 +308,8 @@ fn preparation_is_told_of_and_can_be_ended() {
     assert_eq!(watched.unwrap().result.latency_ns, again.latency_ns);
 }
 
-/// What is wrong with a workload or a host is told before the seconds that a drive of 1 TiB takes to
-/// be preconditioned, however it is attached.
+/// An error in a workload or a host is reported before the preconditioning, which takes seconds for a drive of 1 TiB,
+/// however the drive is attached.
 #[test]
 fn mistakes_are_told_before_the_device_is_prepared() {
     // Pages of 64 KiB keep the tables small; there are 16 million all the same.

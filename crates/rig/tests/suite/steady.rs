@@ -1,6 +1,6 @@
-//! Preconditioned at random, a drive answers the first random writes as it answers the last: mean and 99th
-//! percentile of latency, which see also what the count of programs does not (`crates/ftl/tests/suite/steady.rs`):
-//! when cleaning happens, and how the planes' queues stand.
+//! After random preconditioning, a drive serves the first random writes like the last: with the same mean and 99th
+//! percentile of latency. These figures also show facts that the count of programs does not
+//! (`crates/ftl/tests/suite/steady.rs`): when cleaning happens, and the state of the planes' queues.
 //!
 //! The write buffer is empty at first, as after idleness. That is no state of the flash, and is left out with a
 //! ramp-up. Nothing is timed, and nothing is drawn but from fixed seeds.

@@ -1,5 +1,5 @@
-//! A DFTL whose translation pages take the room that the data need: the run says so, it reports how far it
-//! is although a write is thousands of operations, and it ends when it is told to.
+//! A DFTL whose translation pages take the room of the data: the run reports this, shows its progress although a write
+//! needs thousands of operations, and ends when requested.
 
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ fn run(device: Config, requests: u32) -> SimRun {
     }
 }
 
-/// The longest time without a report, and what became of `run`, which is told to stop once `stop` says so,
-/// from how far it is and the CPU time that it took.
+/// The longest time without a report, and the result of `run`, which is stopped when `stop` returns true for its
+/// progress and CPU time.
 fn longest_silence(
     run: &SimRun,
     stop: impl Fn(&RunProgress, Duration) -> bool,
@@ -98,8 +98,8 @@ fn note(policy: Cleaning, name: &str, cache_kib: u64) -> (Option<String>, f64) {
     (note, result.write_amplification.unwrap())
 }
 
-/// A device 93 % full: what thrashes is named, and what is healthy or costs as much for another reason is
-/// not. Seed 1.
+/// A device that is 93 % full: a thrashing device is named, and a healthy one, or one with the same cost for another
+/// reason, is not. Seed 1.
 #[test]
 fn a_mapping_table_that_thrashes_is_named() {
     for policy in [Cleaning::Windowed, Cleaning::Fifo] {

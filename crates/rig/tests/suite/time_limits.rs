@@ -218,8 +218,8 @@ struct Drawn {
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     let device = (0usize..8, 20u64..30_000, 5u64..3_000, 1u32..5, any::<bool>(), 1u32..400);
-    // In 1 us no controller answers Identify: the driver does not start then, which is no matter of this test. Users cannot
-    // ask for less than 1 ms.
+    // No controller completes Identify in 1 us, so the driver does not start then; this test does not cover that. Users
+    // cannot ask for less than 1 ms.
     let driver = (2u32..600, 1u16..32, 100u64..20_000, 1u64..4, 1u64..2_000, 0usize..6, 0usize..5);
     let host = (any::<bool>(), 0usize..3, 0usize..3, 1u16..9, any::<bool>(), 0u32..3);
     let load = (1u32..300, prop_oneof![Just(4u32), Just(16), Just(128), Just(1024)], 0u32..101);

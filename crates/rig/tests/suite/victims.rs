@@ -5,7 +5,7 @@ use ssdyno_ftl::{Cleaning, CleaningPace, WearLevelling};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 
-/// 8 planes of 128 blocks of 32 pages under random writes, `requests` of them after as many for a ramp-up as `ramp_up` says.
+/// 8 planes of 128 blocks of 32 pages under random writes: `requests` of them after `ramp_up` writes as a ramp-up.
 fn measure(ftl: &str, (cleaning, pace): (Cleaning, CleaningPace), ramp_up: u32) -> RunResult {
     let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
     let flash = &mut device.flash;

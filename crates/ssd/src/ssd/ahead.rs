@@ -1,4 +1,4 @@
-//! What the tables know of requests that are still to come is asked of memory ahead.
+//! Prefetches the table entries of coming requests from memory.
 
 use std::ops::Range;
 

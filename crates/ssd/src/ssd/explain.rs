@@ -1,4 +1,4 @@
-//! What requests spend their time on, where somebody asks for it.
+//! The time of requests by part, if requested.
 //!
 //! Nothing is measured for it that the device does not report anyway: the log of events says what each die did when. A
 //! request is followed along its critical path, that is the page that comes last. So the parts of a request sum to its
@@ -46,7 +46,7 @@ impl Course {
     }
 }
 
-/// What the device has to know for it.
+/// The state that the device keeps for it.
 #[derive(Debug)]
 pub(super) struct Explain {
     courses: Vec<Course>,

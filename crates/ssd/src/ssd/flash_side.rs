@@ -51,7 +51,7 @@ impl Turns {
 pub(super) struct FlashSide {
     pub(super) ftl: Box<dyn Ftl>,
     pub(super) array: FlashArray,
-    /// What the FTL asked for last.
+    /// The last operations that the FTL requested.
     pub(super) ops: Vec<FlashOp>,
     /// Owners of operations that an event has ended.
     done: Vec<u32>,
@@ -382,8 +382,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is busy, a die that is written goes through its planes; where nothing is busy
-        /// all planes are written equally often.
+        /// Whichever parts are busy, a die that is written goes through its planes; if nothing is
+        /// busy, all planes are written equally often.
         #[test]
         fn planes_take_turns(
             dies in 1u32..40,

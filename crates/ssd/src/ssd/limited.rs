@@ -7,7 +7,7 @@ use super::Ssd;
 use crate::governor::INCOME_WATTS_LEAST;
 
 impl Ssd {
-    /// What a meter must know of it, but for the low-power states.
+    /// The facts that a meter needs, except the low-power states.
     pub fn energy_facts(&self) -> Facts {
         let geometry = self.flash.array.geometry();
         Facts {

@@ -28,7 +28,7 @@ use super::Ssd;
 /// A new key for the data, and all tables without entries: *assumed*; drives take from milliseconds to
 /// seconds.
 const KEY_CHANGE: Time = Time::from_ms(100);
-/// Most operations that one event stands for.
+/// The largest number of operations that one event represents.
 const OPERATIONS_MAX: u64 = u8::MAX as u64;
 
 /// The same done by all dies of all channels at once, so often.
@@ -81,7 +81,7 @@ impl Work {
         })
     }
 
-    /// What `order` asks of the flash; `logical_blocks` of a plane hold the logical pages.
+    /// The flash operations of `order`; `logical_blocks` of a plane hold the logical pages.
     fn steps(&self, order: Sanitize, logical_blocks: u64) -> Vec<Step> {
         let mut steps = Vec::new();
         if let SanitizeMethod::Overwrite { passes } = order.method {

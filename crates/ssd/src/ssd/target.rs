@@ -1,4 +1,4 @@
-//! What is asked of the SSD from without: as a target, and as a device.
+//! The SSD's interfaces to the outside: as a target, and as a device.
 
 use ssdyno_block::{BlockTarget, Completion, Request, SubmitError, Time, Token};
 use ssdyno_device::{

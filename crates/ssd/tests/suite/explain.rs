@@ -1,4 +1,4 @@
-//! What requests spend their time on: against closed forms, and as sums.
+//! The time of requests by part, compared with closed forms and as sums.
 
 use proptest::prelude::*;
 use ssdyno_block::{BlockTarget, Op, Request, Time, Token};
@@ -118,7 +118,8 @@ fn waiting_for_garbage_collection_is_told_where_there_is_some() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
-    /// Whatever the device, each request is explained once, its parts sum to its latency, and nobody is slower for it.
+    /// For any device, each request is explained once, its parts sum to its latency, and no request is slower because
+    /// of it.
     #[test]
     fn parts_sum_to_the_latency(seed in 0u64..1 << 40, depth in 1usize..40) {
         let pcie = PCIE.1;

@@ -158,7 +158,7 @@ fn a_read_suspends_a_program_and_not_the_one_it_waits_for() {
     assert_eq!(done[2].0, 2);
 }
 
-/// Whatever goes first on the channels, and with cache registers: the same bytes twice, for every FTL.
+/// For any order on the channels, and with cache registers: the same bytes twice, for every FTL.
 #[test]
 fn every_order_runs_twice_alike() {
     for ftl in ssdyno_ftl::names() {
@@ -294,7 +294,7 @@ proptest! {
                  [controller]\npartial_page = \"{partial}\""
             )),
         ]);
-        // What cannot be says which number is wrong; all else must work to the end.
+        // An impossible configuration names the wrong number; all others must work to the end.
         match Ssd::new(&config, seed) {
             Ok(_) => check_target(|| Ssd::new(&config, seed).unwrap()),
             Err(error) => prop_assert!(!error.key.is_empty() && !error.help.is_empty(), "{error}"),

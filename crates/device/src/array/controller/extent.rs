@@ -23,7 +23,7 @@ impl Extent {
         self.start < other.end && other.start < self.end
     }
 
-    /// What of it `other` has, too.
+    /// The part of it that `other` contains, too.
     pub(super) fn common(&self, other: &Extent) -> Option<Extent> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Extent { start, end })

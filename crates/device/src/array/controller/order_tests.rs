@@ -1,4 +1,4 @@
-//! What the members see: every member writes down what it is given and completes.
+//! The commands that reach the members: every member records its commands and completions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -233,7 +233,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
     prop::collection::vec(one, 1..200).prop_map(|all| {
         let mut next = 0;
         let make = |(kind, at, length): (u32, u64, u64)| {
-            // Half of them go on where the last one ended.
+            // Half of them continue at the end of the last one.
             let at = if kind % 2 == 0 && next < SECTORS as u64 { next } else { at };
             let length = length.min(SECTORS as u64 - at);
             next = at + length;
@@ -250,8 +250,8 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 }
 
 proptest! {
-    /// Every request completes once; nothing older than what the host wrote is read; changes of a sector reach the
-    /// members one after another; dirty data reach them in the end.
+    /// Every request completes once; no read returns data older than the host's last write; changes of a sector reach
+    /// the members one after another; dirty data finally reaches them.
     #[test]
     fn order_is_kept(
         requests in requests(),

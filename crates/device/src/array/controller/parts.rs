@@ -1,4 +1,4 @@
-//! What of the controller was busy when, and what that draws.
+//! The busy times of the controller's parts, and their power.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Watts;
@@ -15,7 +15,7 @@ const LINK: u16 = 1;
 #[derive(Debug, Default)]
 pub(super) struct Parts {
     log: EventLog,
-    /// Since when the controller is at work, as far as nobody was told.
+    /// The time since which the controller has been busy without a report.
     busy_since: Option<Time>,
 }
 

@@ -1,4 +1,4 @@
-//! What is scheduled, and what requests to the members are for: each a kind and a number in 32 bits.
+//! The purposes of scheduled events and of requests to the members: each a kind and a number in 32 bits.
 
 use ssdyno_block::Token;
 use ssdyno_engine::Event as _;

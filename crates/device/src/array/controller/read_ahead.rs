@@ -1,4 +1,4 @@
-//! Sequential streams, and what is read ahead of them.
+//! Sequential streams, and the data read ahead for them.
 //!
 //! The cache holds what was read ahead until a read of the stream ends behind it. A write drops everything that
 //! was read ahead of the streams it touches.
@@ -17,7 +17,7 @@ struct Chunk {
     arrived: bool,
 }
 
-/// Reads of which each begins where the last one ended.
+/// Reads that each begin at the end of the previous read.
 #[derive(Clone, Debug, Default)]
 struct Stream {
     /// Where the last one ended.
@@ -87,8 +87,8 @@ impl ReadAhead {
         }
     }
 
-    /// Takes out of `wanted` what was read ahead or is on the way; the command at `slot` waits for the latter, as
-    /// often as the result says.
+    /// Removes from `wanted` the data that was read ahead or is on the way. The command at `slot` waits for the data on
+    /// the way, as often as the result says.
     pub(super) fn subtract_from(&mut self, wanted: &mut Vec<Extent>, slot: u32) -> u32 {
         let mut waits = 0;
         let (Some(first), Some(last)) = (wanted.first(), wanted.last()) else { return 0 };

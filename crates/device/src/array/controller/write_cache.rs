@@ -36,7 +36,7 @@ pub(super) struct WriteCache {
     room: u64,
     /// Bytes that are dirty or being destaged, or that writes have reserved.
     held: u64,
-    /// Bytes that one destage writes at most: it stays inside a multiple of them.
+    /// The largest number of bytes in one destage: it stays within a multiple of them.
     unit: u64,
     order: DestageOrder,
     depth: u32,

@@ -202,7 +202,7 @@ proptest! {
         prop_assert_eq!(got.check(), Ok(()));
     }
 
-    /// Measurements that follow each other hold together what one over all of it holds.
+    /// Consecutive measurements contain the same as a single measurement over all of them.
     #[test]
     fn measurements_tile(
         events in life(),

@@ -1,6 +1,6 @@
-//! What the host does when the NVMe controller does not answer: commands wait for the end of a reset, those
-//! that failed are given again, and those of a device that is gone end. Faults are injected (`[faults]`), and
-//! without where the driver's timeout is shorter than what the device takes.
+//! The host's recovery from an NVMe controller that does not respond: commands wait for the end of a reset, failed
+//! commands are sent again, and commands of a removed device end. Faults are injected (`[faults]`), or occur because
+//! the driver's timeout is shorter than the time of the device.
 
 use std::collections::VecDeque;
 
@@ -25,7 +25,7 @@ struct Sent {
     tries: u32,
 }
 
-/// What an [`NvmePort`] must know where something goes wrong.
+/// The state that an [`NvmePort`] needs for faults.
 #[derive(Debug, Default)]
 pub(super) struct ErrorRecovery {
     /// Faults or retries were asked for.
@@ -195,8 +195,8 @@ impl<D: Device> NvmePort<D> {
             || self.pci.device().interrupt_is_due(vector)
     }
 
-    /// Beside the driver's deadlines: those of faults to come, of a reset under way, and of answers that
-    /// are there.
+    /// Besides the driver's deadlines: those of coming faults, of a reset in progress, and of completions that have
+    /// arrived.
     pub(super) fn note_trouble(&mut self, now: Time) {
         let settled = matches!(self.driver.state(), DriverState::Ready | DriverState::Failed(_));
         self.alarm = if settled { Time::MAX } else { self.deadline };
@@ -214,7 +214,7 @@ impl<D: Device> NvmePort<D> {
         }
     }
 
-    /// What went wrong, and what was done about it; none where nothing was asked for and nothing happened.
+    /// The faults and the recovery actions; none if no faults are configured and none occurred.
     pub(super) fn recovered(&self) -> Option<FaultsResult> {
         let recovery = &self.recovery;
         let counters = self.driver.counters();
@@ -236,8 +236,8 @@ impl<D: Device> NvmePort<D> {
         })
     }
 
-    /// What holds where nothing was asked for. That the timeout expires is no defect; that an interrupt
-    /// never comes, or that the controller fails, is one.
+    /// The invariants without configured faults. That the timeout expires is no defect; that an interrupt never comes,
+    /// or that the controller fails, is one.
     pub(super) fn unasked_invariants(&self, invariants: &mut Vec<Invariant>) {
         if self.recovery.asked {
             return;

@@ -34,7 +34,7 @@ pub(crate) struct NvmePort<D> {
     driver: NvmeDriver,
     /// Those that are loaded.
     namespaces: Vec<Namespace>,
-    /// What each of them has of the addresses of this port; all of them where there is one.
+    /// The part of the addresses of this port that each of them has; all of them if there is one.
     span: u64,
     /// All commands share it: nobody looks at their data.
     buffer: DmaRegion,
@@ -161,7 +161,7 @@ impl<D: Device> NvmePort<D> {
         let namespace = &self.namespaces[index];
         let scsi = self.scsi.as_mut();
         if let Some(command) = scsi.and_then(|scsi| scsi.begin(index, &request, token)) {
-            // What goes to the driver is what the translator made of the CDB.
+            // The driver receives the translation of the CDB.
             if matches!(request.op, Op::Read | Op::Write) {
                 let block_bytes = namespace.block_bytes;
                 request.offset_bytes = command.lba() * u64::from(block_bytes);

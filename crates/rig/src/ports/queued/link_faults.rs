@@ -28,7 +28,7 @@ pub(super) struct LinkFaults {
 }
 
 impl LinkFaults {
-    /// None where nothing is asked for.
+    /// None if no faults are configured.
     pub(super) fn new(
         config: &NetworkFaultConfig,
         sessions: usize,

@@ -20,7 +20,7 @@ impl QueuedPort {
         self.queue.schedule(end, Event::AtDevice(slot));
     }
 
-    /// What the target has of a broken session is for nobody.
+    /// The target's work for a broken session is discarded.
     pub(super) fn forget(&mut self, slot: u32, queue: u16) {
         self.slots.free(slot);
         if let Way::Network(remote) = &mut self.way {
@@ -67,8 +67,8 @@ impl QueuedPort {
         }
     }
 
-    /// The session of `queue` breaks: what of it is on its way is for nobody, and begins again in slots
-    /// of its own; the device may do it twice. What waits for the session goes on waiting.
+    /// The session of `queue` breaks: its requests on the way are discarded, and start again in their own slots; the
+    /// device may execute them twice. What waits for the session goes on waiting.
     #[cold]
     fn break_session(&mut self, now: Time, queue: u16) {
         let Way::Network(remote) = &mut self.way else { return };

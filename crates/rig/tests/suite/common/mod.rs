@@ -1,4 +1,4 @@
-//! What tests of whole machines share: a small drive with a controller, a run of it, and its figures.
+//! The code that tests of whole machines share: a small drive with a controller, a run of it, and its figures.
 
 use ssdyno_device::LinkConfig;
 use ssdyno_driver_nvme::NvmeConfig;

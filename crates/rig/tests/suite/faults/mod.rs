@@ -136,7 +136,8 @@ fn is_share(count: u64, n: u32, share: f64) -> bool {
     (count as f64 - mean).abs() <= 5.0 * (mean * (1.0 - share)).sqrt()
 }
 
-/// Nothing asked for, nothing told; and what is asked of the device is the same with faults.
+/// Without configured faults the result reports none, and the load on the device is the same with
+/// and without faults.
 #[test]
 fn without_faults_nothing_is_told_and_the_load_is_the_same() {
     let load = load(4, 40, 5_000);
@@ -288,14 +289,15 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
         assert_eq!(told(&result).driver.resets, 1);
         assert_eq!(result.requests + result.errors, 8_000);
         assert!((1..=32).contains(&result.errors), "{} errors", result.errors);
-        // What the reset gave up never completed: it took as long as it was waited for, or longer.
+        // The requests that the reset gave up never completed: their latency is at least their
+        // wait.
         assert_eq!(result.unanswered, result.errors);
         let latency = result.latency_ns.as_ref().unwrap().all;
         let most = latency.at_most.unwrap();
         assert_eq!(most.p50, Some(latency.p50), "nearly all were answered");
         assert!(result.errors < 9 || most.p99_9.is_none());
     }
-    // With retries nobody hears of it but by the time it takes.
+    // With retries only the time of a command shows the fault.
     let again = HostOptions { retries: 1, ..one_core() };
     let result = figures(&nvme(keys, &again, QueuePolicy::PerCore, &load, 1));
     assert_eq!((result.errors, result.requests), (0, 8_000));
