@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const PACKAGE: &str = "crates/python";
 const PLACE: &str = "target/python";
 
-/// What builds the wheel, and what the tests use beside it.
+/// The packages that build the wheel, and those that the tests need.
 const MATURIN: &str = "maturin>=1.9.4,<2";
 const TESTED_WITH: [&str; 8] =
     ["pytest", "numpy", "pyarrow", "pandas", "polars", "duckdb", "distributed", "optuna"];

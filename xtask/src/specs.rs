@@ -86,7 +86,7 @@ fn attribute(key: &str) -> String {
     if KEYWORDS.contains(&name.as_str()) { name + "_" } else { name }
 }
 
-/// What a property says of itself, as a comment for documentation tools.
+/// The description of a property, as a comment for documentation tools.
 fn comment(prefix: &str, property: &Value) -> String {
     let mut text = property["description"].as_str().unwrap_or_default().to_owned();
     if let Some(default) = property.get("default").filter(|one| !one.is_null() && !one.is_object())

@@ -1,4 +1,4 @@
-//! What `cargo metadata` says about the workspace: packages, their targets, their dependencies.
+//! The output of `cargo metadata` on the workspace: packages, their targets, their dependencies.
 
 use std::path::{Path, PathBuf};
 

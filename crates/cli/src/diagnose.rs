@@ -27,7 +27,7 @@ pub(crate) struct ErrorObject {
     pub(crate) error: ErrorBody,
 }
 
-/// What clap tells of wrong arguments: the message, and what follows it.
+/// clap's report on wrong arguments: the message, and the text after it.
 pub(crate) fn told(error: &clap::Error) -> (String, String) {
     let text = error.render().to_string();
     let (first, rest) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));

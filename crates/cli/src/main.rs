@@ -99,8 +99,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap tells in a way that does not help: values with a minus sign, which it takes for options,
-/// and arguments that are no text, which it does not name.
+/// Errors that clap reports in an unhelpful way: values with a minus sign, which it takes for options, and arguments
+/// that are not text, which it does not name.
 fn misread(error: &clap::Error, mut args: impl Iterator<Item = OsString>) -> Option<Failure> {
     match error.kind() {
         ErrorKind::UnknownArgument => {

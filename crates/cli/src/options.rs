@@ -153,7 +153,8 @@ fn replaced(mut failure: Failure, option: &dyn Fn(&str) -> Option<String>) -> Fa
     let is_of_file = is_of_file(&failure);
     let setting = failure.place.as_mut().filter(|place| !place.is_file && place.name == "set");
     setting.into_iter().for_each(|place| "--set".clone_into(&mut place.name));
-    // What is wrong in a file or in the value of an option is told in the words of that.
+    // An error in a file or in the value of an option is reported in the terms of that file or
+    // option.
     if !is_of_file && failure.place.is_none() {
         failure.message = in_lines(&failure.message, option);
     }

@@ -7,7 +7,7 @@ use crate::replay::quoted;
 /// Options whose value is a serial number.
 const SERIALS: [&str; 1] = ["--destroy"];
 
-/// What stands for a word that is not told.
+/// The replacement for a hidden word.
 const LEFT_OUT: &str = "***";
 
 /// The commit from which it was built, where that is known.

@@ -90,7 +90,7 @@ fn interrupt(may_end: bool, output: Output) {
         }
         None => {
             let _ = FIRST.set(Instant::now());
-            // Who shows the live view takes it away before it says so.
+            // The owner of the live view removes it before printing.
             if !screen::is_active() {
                 tell_stopping();
             }

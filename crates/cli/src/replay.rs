@@ -11,7 +11,7 @@ use crate::options::option_of;
 pub(crate) enum Origin<'a> {
     /// What was typed.
     Spec(&'a RunSpec),
-    /// A file, and what is kept in place of what the file says.
+    /// A file, and the values that replace those of the file.
     File(&'a str, Option<Keep>),
 }
 
@@ -70,7 +70,7 @@ fn options(run: &Command, spec: &RunSpec) -> Vec<String> {
     words
 }
 
-/// What stands between the values of an option that takes several at once.
+/// The separator between the values of an option that takes several.
 fn delimiter(run: &Command, option: &str) -> Option<char> {
     let mut options = run.get_arguments();
     let option = options.find(|known| known.get_long() == option.strip_prefix("--"))?;

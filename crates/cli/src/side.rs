@@ -54,7 +54,7 @@ impl SideArgs {
                 Failure { message: format!("in `{option}`: {}", failure.message), ..failure }
             })?;
         }
-        // What is only a default must not go over what is common.
+        // A default must not replace a common value.
         let is_default =
             |id: &&Id| found.value_source(id.as_str()) != Some(ValueSource::CommandLine);
         let defaults: Vec<Id> = found.ids().filter(is_default).cloned().collect();
@@ -95,7 +95,7 @@ impl SideArgs {
     }
 }
 
-/// What a job file has in place of options.
+/// The options that a job file replaces.
 const RIVALS_OF_FIO: [&str; 14] = [
     "workload",
     "depth",
@@ -195,7 +195,7 @@ mod tests {
         }
     }
 
-    /// What stands here must be what the definitions say.
+    /// The entries here must match the definitions.
     #[test]
     fn rivals_are_those_of_the_definitions() {
         let mut command = SideArgs::command();

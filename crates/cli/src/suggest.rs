@@ -1,4 +1,4 @@
-//! What is said to somebody who typed an option that does not exist.
+//! The help for a user who typed an option that does not exist.
 
 use clap::error::{ContextKind, ContextValue};
 

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use ssdyno_sweep::Axis;
 
-/// What is swept, with what was typed for it.
+/// The swept key, with the options given for it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Swept {
     pub(crate) typed: String,

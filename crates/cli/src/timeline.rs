@@ -49,7 +49,7 @@ pub(crate) struct TimelineFile {
 }
 
 impl TimelineFile {
-    /// Makes the file before the run: who cannot write it should hear of it at once.
+    /// Creates the file before the run, so that a user who cannot write it gets the error at once.
     pub(crate) fn create(args: &TimelineArgs) -> Result<Option<TimelineFile>, Failure> {
         let Some(path) = args.timeline.clone() else { return Ok(None) };
         let fresh = !path.exists();
@@ -75,8 +75,8 @@ impl TimelineFile {
         &self.path
     }
 
-    /// Writes the file; gives a line that says where it is and what is in it. Nothing is left of
-    /// a file that could not be written whole.
+    /// Writes the file; returns a line with its place and its contents. Nothing is left of a file
+    /// that could not be written whole.
     pub(crate) fn write(&self, rows: Option<&Rows>) -> Result<String, Failure> {
         // Something else may have come to lie there during the run.
         let replaceable = match may_replace(&self.path) || !self.path.exists() {

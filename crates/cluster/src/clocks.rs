@@ -1,7 +1,8 @@
 //! The clocks of two machines, compared by questions and answers (Cristian's method).
 //!
 //! The worker read its clock between question and answer. So the difference of the clocks is known within half of the
-//! time that the answer took: a bound, not an estimate of one. Of many answers the fastest has the narrowest bound.
+//! time that the answer took: a bound, not an estimate of one. Among many responses, the fastest has the narrowest
+//! bound.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -38,7 +38,7 @@ const FETCH_AFTER_STOP: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// A host cannot be reached, has another version, or refuses the spec: nothing is loaded then. Or the hosts did not run
-/// at the same time. What went wrong later is in [`Measured::failure`], with what was measured.
+/// at the same time. A later error is in [`Measured::failure`], with the measured figures.
 pub fn run_on_hosts(
     hosts: &Hosts,
     spec: &RunSpec,
@@ -87,8 +87,8 @@ impl ReachedHosts {
     /// and may stop all hosts: what was measured is kept.
     ///
     /// # Errors
-    /// A host is not reached any more, or refuses its spec: nothing is loaded then. Or the hosts did not run at the same
-    /// time. What went wrong later is in [`Measured::failure`], with what was measured.
+    /// A host is not reached any more, or refuses its spec: nothing is loaded then. Or the hosts did not run at the
+    /// same time. A later error is in [`Measured::failure`], with the measured figures.
     pub fn run(
         &mut self,
         load: &ClusterLoad,
@@ -240,8 +240,8 @@ async fn assemble(mut clients: Vec<Client>) -> Result<Vec<Member>, Failure> {
     Ok(clients.into_iter().zip(clocks).zip(runs.into_iter().flatten()).map(member).collect())
 }
 
-/// What `work` gives, unless who watches stops it before. A worker that was told to prepare, and is not heard of again,
-/// forgets it.
+/// The result of `work`, unless the watcher stops it first. A worker that was told to prepare, and is not heard of
+/// again, forgets it.
 async fn unless_stopped<T>(
     work: impl Future<Output = Result<T, Failure>>,
     watch: &mut dyn FnMut(&ClusterProgress) -> KeepGoing,

@@ -9,8 +9,8 @@ use ssdyno_session::{Failure, FailureKind, Runner, record_provenance};
 use crate::protocol::{HostRecord, PREPARE_WITHIN};
 use crate::rows::KeptRows;
 
-/// A run whose controller was not heard of for so long is stopped and forgotten: longer than a cut of the network that
-/// a run should survive (30 s), and short enough that a disk is not loaded for nobody.
+/// A run whose controller was silent for this time is stopped and forgotten. The time is longer than a cut of the
+/// network that a run should survive (30 s), and short enough that a disk is not loaded in vain.
 pub(crate) const LEASE: Duration = Duration::from_secs(45);
 
 /// The run of a controller.
@@ -19,8 +19,8 @@ pub(crate) struct CurrentRun {
     pub(crate) number: u64,
     pub(crate) controller: String,
     pub(crate) stage: Stage,
-    /// The clock from 1970 less the monotonic one when it was told to begin: the result has the time by the former,
-    /// which may be set meanwhile.
+    /// The clock from 1970 less the monotonic clock at its start: the result gives times by the former, which may be
+    /// set during the run.
     pub(crate) unix_less_monotonic_ns: i128,
     /// Where its rows are, if they are kept.
     pub(crate) rows: Option<KeptRows>,

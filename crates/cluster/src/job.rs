@@ -136,7 +136,7 @@ impl JobPlan {
         }
     }
 
-    /// Starts it. A `reader` hears of every event of a simulated device of this machine, and of nothing otherwise.
+    /// Starts it. A `reader` receives every event of a simulated device of this machine, and no other events.
     ///
     /// # Errors
     /// There is no thread for it.

@@ -1,4 +1,4 @@
-//! What a controller is asked for: the hosts, and what each of them runs.
+//! The request to a controller: the hosts, and the load of each host.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -16,8 +16,8 @@ use crate::rows::fetch_rows;
 /// How often each worker tells how far it is, where they are few.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
-/// Workers that may tell so often: what they tell takes the controller a fifth of a millisecond each time, so that 1000 of
-/// them would take more than its thread has.
+/// The number of workers that may report this often: a report takes a fifth of a millisecond of the controller's time,
+/// so 1000 of them would exceed its thread.
 const FEW: u32 = 64;
 
 /// How often each of `members` workers tells how far it is. Another phase is told at once.
@@ -27,7 +27,8 @@ pub(crate) fn tell_every(members: usize) -> Duration {
     TELL_EVERY * (members as u32).div_ceil(FEW).max(1)
 }
 
-/// The same after everybody was told to stop: nobody waits longer than that for a host that may never have heard of it.
+/// The same after a stop request to all hosts: nothing waits longer than this for a host that may never have received
+/// it.
 pub(crate) const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
 
 /// What is known of a host while its run goes on.

@@ -1,4 +1,4 @@
-//! What takes the place of TLS where this program has none.
+//! The replacement for TLS in builds without it.
 
 use std::path::Path;
 

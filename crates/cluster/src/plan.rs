@@ -128,7 +128,7 @@ pub struct PlannedStep {
 }
 
 impl PlannedStep {
-    /// What its clients together work towards.
+    /// The common goal of its clients.
     pub fn goal(&self) -> Goal {
         let (spec, count) = (&self.load.common, self.load.hosts.len() as u64);
         Goal {
@@ -168,7 +168,7 @@ impl PlanFile {
         PlanFile::of(plan, &Document::edited(name.to_owned(), text))
     }
 
-    /// What `plan` says that was not read from a text.
+    /// The content of a `plan` that was not read from a text.
     ///
     /// # Errors
     /// It says what cannot be done; with the key.

@@ -125,7 +125,7 @@ impl PlanRun {
         PlanResult::new(self.file.plan.clone(), self.step_count(), self.steps.clone())
     }
 
-    /// What was measured, and why it is no success. A folder without a step is removed.
+    /// The measured result, and why it is not a success. A folder without a step is removed.
     pub fn end(self) -> PlanOutcome {
         let result = self.result();
         let folder = self.place.map(|(folder, _)| folder).filter(|folder| {

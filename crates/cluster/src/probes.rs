@@ -111,7 +111,7 @@ impl Probes {
         })
     }
 
-    /// Ends those that nobody has asked about for as long as the lease of a run.
+    /// Ends the probes that no controller has read for the duration of a run's lease.
     pub(crate) fn end_abandoned(&self) {
         let is_abandoned = |heard: &Instant| heard.elapsed() > LEASE;
         let mut running = self.running();

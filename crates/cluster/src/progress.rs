@@ -22,7 +22,7 @@ pub struct ClusterProgress {
     pub metrics: Vec<MetricsReading>,
 }
 
-/// What a program told of its metrics last.
+/// The last metrics of a program.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct MetricsReading {
     /// Where they are read, as `run --probers` names it.

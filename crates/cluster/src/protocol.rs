@@ -1,4 +1,4 @@
-//! What a controller and a worker tell each other.
+//! The messages between a controller and a worker.
 //!
 //! A run on a worker: `Hello`, `ReadClock` some times, `Prepare`, `Begin`, `Watch`, `ReadClock` again, `Collect`,
 //! `Release`. `Stop` may come at any time.
@@ -86,7 +86,7 @@ pub struct ClockReading {
 pub struct Prepare {
     /// A [`RunSpec`](ssdyno_session::RunSpec) as JSON.
     pub spec: String,
-    /// Who asks, for the message to somebody else who does.
+    /// The name of the caller, for the message to another caller.
     pub controller: String,
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn status_of(failure: &Failure) -> Status {
     Status::with_details(Code::FailedPrecondition, failure.message.clone(), Bytes::from(details))
 }
 
-/// What `host` says is wrong.
+/// The error that `host` reports.
 pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
     // The details hold the whole failure with key and help. The name of the host is added here, because
     // the worker does not know by which name it was called.
@@ -253,7 +253,8 @@ pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
     Failure::new(FailureKind::Failed, message).with_key(NO_ANSWER)
 }
 
-/// The key of a failure that no worker told: the way to it is cut, or the other end is none.
+/// The key of a failure that no worker reported: the connection is cut, or the other end is not a
+/// worker.
 pub(crate) const NO_ANSWER: &str = "connection";
 
 /// The key of the failure of a worker that has no run of that number: its controller need not try again.

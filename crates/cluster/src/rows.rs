@@ -173,8 +173,8 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Fetches the rows of run `run` into `path`. What is there of them already is not fetched again; a cut of the network is
-/// survived.
+/// Fetches the rows of run `run` into `path`. Rows that are already there are not fetched again; a cut of the network
+/// is survived.
 pub(crate) async fn fetch_rows(
     connection: &mut Connection,
     run: u64,

@@ -252,7 +252,7 @@ pub fn serve_listener(
     served.map_err(|error| failed("the worker cannot listen", &error))
 }
 
-/// Answers the one controller at the other end of standard input and output, until it is gone: a worker that ssh
+/// Serves the single controller at the other end of standard input and output until it is gone: a worker that ssh
 /// started leaves nothing behind.
 ///
 /// # Errors

@@ -38,7 +38,7 @@ impl Default for RemoteStart {
 }
 
 impl RemoteStart {
-    /// With what the user says in place of the defaults; `ssh` is split at blanks.
+    /// Uses the user's values instead of the defaults; `ssh` is split at blanks.
     pub fn of(ssh: Option<&str>, program: Option<&str>) -> RemoteStart {
         // The options of ssh contain no quoted blanks in practice. A real shell would be needed for quotes,
         // and it would run whatever else the text contains.

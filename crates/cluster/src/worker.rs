@@ -40,10 +40,10 @@ pub struct WorkerConsent {
 }
 
 impl WorkerConsent {
-    /// `spec` with what this machine allows in place of what it asks for.
+    /// `spec` with the permissions of this machine instead of the requested ones.
     ///
     /// # Errors
-    /// It asks to write where nothing is allowed.
+    /// It requests to write, and nothing is allowed.
     pub fn apply(&self, spec: RunSpec) -> Result<RunSpec, Failure> {
         if !is_real(&spec)? || spec.write == WriteSpec::default() {
             return Ok(spec);

@@ -49,7 +49,7 @@ impl Running {
         stream
     }
 
-    /// Sends bytes; gives what comes until the other end closes, which may be nothing.
+    /// Sends bytes; returns the received bytes until the other end closes, possibly none.
     fn send(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect();
         // The other end may close before it has taken all.

@@ -1,4 +1,4 @@
-//! What the metrics of a run say, against the snapshots that they are made from.
+//! The metrics of a run, compared with the snapshots from which they are made.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 

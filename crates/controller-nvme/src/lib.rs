@@ -28,9 +28,9 @@
 //! controllers, firmware download, self-test, the controller memory buffer; energy and data
 //! bandwidth that queue entries take from the link; throttling by temperature.
 //!
-//! **Power states** (S1-45). Those after the first limit what the device draws on average, and slow it
-//! where it would draw more; how, says `governor.rs` of `ssdyno-ssd`. A state that allows no more than the device draws
-//! without work is refused as an invalid field. The device's low-power states come after them.
+//! **Power states** (S1-45). States after the first limit the average power of the device, and slow it if it would draw
+//! more; `governor.rs` of `ssdyno-ssd` describes how. A state that allows no more than the device draws without work is
+//! refused as an invalid field. The device's low-power states come after them.
 
 mod admin;
 mod admin_queues;
@@ -253,8 +253,8 @@ impl<D: Device> NvmeController<D> {
     /// has answered.
     #[inline(always)]
     fn run_device(&mut self, until: Time, bus: &mut dyn BusMaster) -> (Time, bool) {
-        // Where nobody waits for anything the time reached is that of the device's last event: what comes next
-        // must not come before it.
+        // If nothing is waited for, the time reached is that of the device's last event: the next event must not
+        // precede it.
         let limit = (until < Time::LAST).then_some(until);
         let at = self
             .subsystem
@@ -340,7 +340,7 @@ impl<D: Device> PciDevice for NvmeController<D> {
         // A register write changes state at once but has no bus to act on. Completions that
         // waited for room and interrupts that a mask held back go out here.
         self.after_writes(now, bus);
-        // What was due earlier, while the bus stood still, happens now.
+        // Events that were due while the bus stood still happen now.
         while self.next_event().is_some_and(|due| due <= now) {
             self.step(now, bus);
         }

@@ -128,7 +128,7 @@ impl CompletionQueue {
     pub(super) fn is_full(&self) -> bool {
         self.waiting() + 1 == self.entries
     }
-    /// How many entries the host has taken if it says that the next one is `head`.
+    /// The number of entries that the host has taken, if its next entry is `head`.
     #[inline]
     pub(super) fn has_taken(&self, head: u32) -> Result<u32, BadDoorbell> {
         if head >= self.entries {

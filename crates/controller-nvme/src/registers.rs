@@ -235,14 +235,14 @@ impl Registers {
         self.status &= offset::CSTS_SUBSYSTEM_RESET;
         self.mask = 0;
     }
-    /// What a function level reset does on top of it.
+    /// The additional effects of a function level reset.
     pub(super) fn function_level_reset(&mut self) {
         self.configuration = 0;
         self.attributes = 0;
         self.submission_base = 0;
         self.completion_base = 0;
     }
-    /// What a subsystem reset does on top of it.
+    /// The additional effects of a subsystem reset.
     pub(super) fn subsystem_reset(&mut self) {
         self.function_level_reset();
         self.status = offset::CSTS_SUBSYSTEM_RESET;

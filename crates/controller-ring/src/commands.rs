@@ -94,7 +94,7 @@ impl RingCard {
                 if bytes == 0 {
                     return self.accessed(slot, bus);
                 }
-                // A descriptor of more than 4 GiB less a page is beyond what a request can say.
+                // A descriptor of more than 4 GiB less a page exceeds the range of a request.
                 let Ok(length_bytes) = u32::try_from(bytes) else {
                     return self.done(slot, Some(ErrorKind::OutOfRange));
                 };

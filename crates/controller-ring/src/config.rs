@@ -1,4 +1,4 @@
-//! What the file of a ring card says.
+//! The contents of the file of a ring card.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

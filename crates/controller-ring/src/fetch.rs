@@ -27,7 +27,7 @@ impl RingCard {
         match self.block.give(now, &setup, size_max, (offset, size)) {
             Err(fault) => self.registers.fail(fault),
             Ok(held) => {
-                // Who gives a block has seen the end of the last one.
+                // The driver that submits a block has seen the end of the last one.
                 self.interrupts.forget();
                 self.traffic.prefetched += u64::from(held);
                 self.processors.fetch_due = true;

@@ -15,7 +15,7 @@
 //! Errors: a file that cannot be read is TOML's error; [`ConfigError`] names a key whose value cannot be. What a
 //! driver does wrong is a [`RingFault`], which the card shows in its registers.
 //!
-//! Not modelled: flow control and errors of the link, and what the microprocessor does beyond a time for each
+//! Not modelled: flow control and errors of the link, and the work of the microprocessor beyond a time for each
 //! command, doorbell and return.
 
 mod block;

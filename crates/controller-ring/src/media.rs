@@ -223,7 +223,7 @@ impl Media {
         }
     }
 
-    /// What a meter must know of it.
+    /// The facts that a meter needs.
     pub(super) fn energy_facts(&self) -> Facts {
         let alone = Facts { dies: self.dies(), dies_per_package: 1, ..Facts::default() };
         self.ssd().map_or(alone, Ssd::energy_facts)
@@ -234,7 +234,7 @@ impl Media {
         self.ssd().map_or(0, |ssd| DeviceReport::of(ssd).write_buffer_bytes())
     }
 
-    /// What reports want to know of it. Banks of phase-change memory count as dies.
+    /// The facts that reports need. Banks of phase-change memory count as dies.
     pub(super) fn report(&self) -> Option<FlashReport> {
         match &self.kind {
             Kind::Dram { .. } => None,

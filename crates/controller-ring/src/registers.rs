@@ -67,7 +67,7 @@ impl Values {
     }
 }
 
-/// The registers, and what the card has made of them.
+/// The registers, and the card's state that follows from them.
 #[derive(Debug, Default)]
 pub(super) struct Registers {
     pub(super) values: Values,

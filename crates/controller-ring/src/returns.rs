@@ -12,7 +12,7 @@ use super::block::{Block, Local, State, before};
 use super::registers::Setup;
 
 impl Block {
-    /// The number whose slot this is: what the descriptor says, unless it lies.
+    /// The number whose slot this is: the number in the descriptor, unless it is invalid.
     pub(super) fn number_of(&self, slot: usize) -> u32 {
         let Local { descriptor, error, .. } = self.local[slot];
         if error != Some(ErrorKind::NotACommand) {

@@ -1,5 +1,5 @@
-//! What the driver alone costs: submission and completion of one page, over a card that answers at
-//! once.
+//! The cost of the driver alone: submission and completion of one page, over a card that completes
+//! at once.
 
 #[path = "../tests/common/instant.rs"]
 mod instant;

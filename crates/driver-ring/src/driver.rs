@@ -25,7 +25,7 @@ const PAGES_CHUNK_BYTES: u32 = 64 * 1024;
 pub struct Submission {
     /// What to do; offset and length in multiples of 512 bytes.
     pub request: Request,
-    /// What the caller knows it by.
+    /// The caller's name for it.
     pub token: Token,
     /// Address of the data for the device: a page for each page that the request touches, in one
     /// piece, the first byte of data at its offset in its page. `None`: the driver's own pages
@@ -168,7 +168,7 @@ impl<F: PciFunction> RingDriver<F> {
         self.parameters.capacity_pages * u64::from(layout::PAGE_BYTES)
     }
 
-    /// What the card says about itself (S0-10).
+    /// The card's description of itself (S0-10).
     pub fn parameters(&self) -> &RingParameters {
         &self.parameters
     }
@@ -340,10 +340,10 @@ impl<F: PciFunction> RingDriver<F> {
         Some(size)
     }
 
-    /// I/O Responses Generator (S0-29): answers up to `budget` bios in their order (S0-6), resets their
-    /// descriptors, appends the requests that are complete with them; gives how many bios. Each
-    /// carries its error (S0-7). What `out` has no room for, and the heap neither, waits for the next call:
-    /// with room for as many as are in the driver nothing is allocated.
+    /// I/O Responses Generator (S0-29): answers up to `budget` bios in their order (S0-6), resets their descriptors,
+    /// appends the requests that are complete with them; gives how many bios. Each carries its error (S0-7).
+    /// Completions that fit neither into `out` nor into the heap wait for the next call; if `out` has room for all
+    /// requests in the driver, nothing is allocated.
     pub fn generate_responses(
         &mut self,
         now: impl Into<MonotonicTime>,

@@ -18,9 +18,9 @@ pub enum RingError {
     /// The registers are not those of a ring card.
     #[error("identifier {identifier:#x}, version {version}: not a ring card of version 1")]
     NotARingCard {
-        /// What stands where the identifier should.
+        /// The value at the place of the identifier.
         identifier: u32,
-        /// What stands where the version should.
+        /// The value at the place of the version.
         version: u32,
     },
     /// A parameter of the card makes no sense.

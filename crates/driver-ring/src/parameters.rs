@@ -1,4 +1,4 @@
-//! What the card says about itself (S0-10).
+//! The card's description of itself (S0-10).
 
 use ssdyno_pci::PciFunction;
 use ssdyno_spec::ring as layout;
@@ -9,7 +9,7 @@ use crate::{BlockPolicy, CompletionPolicy, RingDriverOptions, RingError};
 /// Most descriptors in a ring that the layout allows.
 const RING_MOST: u32 = 1 << 16;
 
-/// What the card says about itself (S0-10).
+/// The card's description of itself (S0-10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RingParameters {
     /// Storage capacity, in pages of 4 KiB.

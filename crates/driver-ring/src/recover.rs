@@ -1,4 +1,4 @@
-//! What the driver does when the card does not answer.
+//! The driver's recovery from a card that does not respond.
 //!
 //! A block that is late is looked for: its interrupt may be lost. If it is not back, the card is
 //! reset; what it had completes as abandoned. A card that does not come out of the reset in as

@@ -8,7 +8,7 @@ use ssdyno_spec::ring::{PAGE_BYTES, RingCommandKind, SECTOR_BYTES};
 
 const PAGE: u64 = PAGE_BYTES as u64;
 
-/// What one bio is: a page, or sectors of it (S0-1, S0-3).
+/// The content of one bio: a page, or sectors of it (S0-1, S0-3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Bio {
     pub(crate) kind: RingCommandKind,

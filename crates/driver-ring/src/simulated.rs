@@ -9,17 +9,17 @@ use crate::{RingDriver, Submission};
 
 /// A [`RingDriver`], the card that it drives, and the clock of both.
 ///
-/// It is passive, as all targets are: its owner brings it to the times that
-/// [`next_event`](SimulatedRing::next_event) names. Nobody models the host here: an interrupt is handled
-/// at the moment at which it arrives, and polls cost nothing. A runner that charges cores for these takes
-/// [the driver](SimulatedRing::driver) once the card is [ready](SimulatedRing::settle).
+/// It is passive, as all targets are: its owner brings it to the times that [`next_event`](SimulatedRing::next_event)
+/// names. The host is not modelled here: an interrupt is handled at the moment of its arrival, and polls cost nothing.
+/// A runner that charges cores for these takes [the driver](SimulatedRing::driver) once the card is
+/// [ready](SimulatedRing::settle).
 #[derive(Debug)]
 pub struct SimulatedRing<D> {
     /// The driver, with the card in its slot.
     pub driver: RingDriver<SimulatedPci<D>>,
     /// How far both were brought.
     now: Time,
-    /// What the driver's clock says when the simulated one begins.
+    /// The time of the driver's clock when the simulated clock begins.
     origin: MonotonicTime,
     vectors: Vec<u16>,
 }
@@ -56,7 +56,7 @@ impl<D: PciDevice> SimulatedRing<D> {
         self.now
     }
 
-    /// What the driver's clock says now.
+    /// The present time of the driver's clock.
     pub fn driver_now(&self) -> MonotonicTime {
         self.origin.after(self.now)
     }

@@ -248,7 +248,7 @@ impl Full {
         self.tasks.answer(answer, out);
     }
 
-    /// Text Request (RFC 7143, clause 11.10): SendTargets, and what is declared anew.
+    /// Text Request (RFC 7143, clause 11.10): SendTargets, and newly declared parameters.
     fn text(
         &mut self,
         t: &IscsiTarget,
@@ -311,7 +311,7 @@ impl Full {
         let mut answer = Pdu::new(opcode::LOGOUT_RESPONSE);
         answer.header[1] = FINAL;
         answer.set_word(16, pdu.task_tag());
-        // Reason 2: remove a connection for recovery, which there is none of.
+        // Reason 2: remove a connection for recovery, which this target does not support.
         let ends = pdu.flags() & 0x7f < 2;
         answer.header[2] = if ends { 0 } else { 2 };
         self.tasks.answer(answer, out);

@@ -7,19 +7,19 @@
 //! Underneath, without sockets: [`Pdu`] and [`Framing`] (bytes), [`Connection`] (what is answered
 //! to what).
 //!
-//! Commands stay pending as long as the drive takes, by the [`ServedClock`] of the target: that of the wall,
-//! unless another one is set. Meanwhile other commands go on, of the same session too, and are
-//! answered when they end, in whatever order. Up to 64 of a session can be pending; the window of CmdSN
-//! says so. ABORT TASK, resets and the loss of the nexus end what is pending: an SCSI command whose NVMe
-//! commands are at the controller ends with the last of them, and the function is answered then.
+//! Commands stay pending as long as the drive takes, by the [`ServedClock`] of the target: wall-clock time, unless
+//! another clock is set. Meanwhile other commands go on, of the same session too, and are answered when they end, in
+//! whatever order. Up to 64 of a session can be pending; the window of CmdSN says so. ABORT TASK, resets and the loss
+//! of the nexus end pending commands: an SCSI command whose NVMe commands are at the controller ends with the last of
+//! them, and then the function completes.
 //!
 //! To serve a drive takes three steps: put it into a slot, [`NvmeUnits::start`],
 //! [`IscsiServer::start`]. A disk needs no slot: [`BlockUnits::over`]. To initiators behind an address
 //! translation, such as a virtual machine's, the address of our socket means nothing: [`Portal`] says what they are told instead.
 //!
-//! Errors: [`StackError`] where the device cannot be served. What an initiator does wrong is answered
-//! as RFC 7143 says - a status of login, Reject, CHECK CONDITION, or the end of the connection - and
-//! never ends more than its own connection.
+//! Errors: [`StackError`] where the device cannot be served. Errors of an initiator are reported as RFC 7143 requires
+//! (a status of login, Reject, CHECK CONDITION, or the end of the connection), and never end more than its own
+//! connection.
 //!
 //! # Not modelled
 //!

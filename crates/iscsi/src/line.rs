@@ -108,7 +108,7 @@ pub(crate) fn serve(stream: &TcpStream, target: Arc<IscsiTarget>) -> io::Result<
         ended
     })?;
     drop(talk);
-    // What is unread would turn our last answer into a reset of the connection.
+    // Unread bytes would turn our last reply into a reset of the connection.
     stream.shutdown(Shutdown::Write)?;
     stream.set_read_timeout(Some(Duration::from_millis(200)))?;
     let mut rest = [0; BHS_BYTES * 64];

@@ -23,7 +23,7 @@ pub(crate) struct Parameters {
 }
 
 impl Default for Parameters {
-    /// What holds where nobody says anything.
+    /// The defaults without negotiation.
     fn default() -> Parameters {
         Parameters {
             header_digest: false,

@@ -8,7 +8,7 @@ use ssdyno_scsi::Nexus;
 
 use crate::units::{TaskEnd, TaskId};
 
-/// What a connection asks of those who read and write its bytes.
+/// A connection's requests to the threads that read and write its bytes.
 pub trait Transport: Send + Sync {
     /// Somebody else has ended the session: whoever reads from the connection is to stop.
     fn hang_up(&self);
@@ -121,7 +121,7 @@ impl Pending {
         self.tasks.is_empty()
     }
 
-    /// A task has ended: its connection hears of it, and those who waited for that.
+    /// A task has ended: its connection is informed, and so are those that waited for it.
     pub(crate) fn end(&mut self, mut ended: TaskEnd) {
         let id = ended.id;
         if let Some((owner, aborted)) = self.tasks.remove(&id) {

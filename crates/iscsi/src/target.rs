@@ -1,4 +1,4 @@
-//! What all connections share: the logical units, and who is logged in.
+//! The state that all connections share: the logical units, and the logged-in initiators.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -34,7 +34,7 @@ pub enum Portal {
     /// That of our end of the connection: right unless addresses are translated on the way.
     #[default]
     OfConnection,
-    /// None: initiators go where they asked. Right behind any translation, but some that list targets
+    /// None: initiators stay at the address that they used. Right behind any translation, but some that list targets
     /// (`iscsi-ls`) leave one without address out.
     WhereAsked,
     /// This one: a name or an address, with a port, such as `10.0.2.2:3260`.

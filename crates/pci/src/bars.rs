@@ -1,4 +1,4 @@
-//! Base address registers: what they ask for, and what they hold.
+//! Base address registers: their required sizes, and their values.
 
 use alloc::vec::Vec;
 
@@ -18,9 +18,9 @@ pub struct Bar {
     pub index: u8,
     /// What it maps.
     pub space: BarSpace,
-    /// What it asks for, in bytes: a power of two.
+    /// Its required size in bytes: a power of two.
     pub bytes: u64,
-    /// What it holds; 0 is nothing yet.
+    /// Its value; 0 means unassigned.
     pub address: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct HeldBar {
     pub index: u8,
     /// What it maps.
     pub space: BarSpace,
-    /// What it holds; 0 is nothing yet.
+    /// Its value; 0 means unassigned.
     pub address: u64,
 }
 
@@ -235,7 +235,8 @@ mod tests {
             bar(5, memory(false, true), 0),
         ];
         assert_eq!(held(0, bars), expected);
-        // Half of a register is none, and what follows in other layouts are no registers.
+        // Half of a register is not a register, and neither are the following dwords in other
+        // layouts.
         assert_eq!(held(0, [0, 0, 0, 0, 0, 0xfe80_0004]), []);
         let first = [bar(0, memory(false, false), 0xd000_0000)];
         let bars = [0xd000_0000, 0, 0x0020_2000, 0x0101_e0e1, 0xfff0_fff0, 0xd1];

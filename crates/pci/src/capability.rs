@@ -78,7 +78,7 @@ pub enum CapabilityKind {
     OtherExtended(u16),
 }
 
-/// What the PCI Express capability says.
+/// The fields of the PCI Express capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pcie {
     /// What kind of port it is.
@@ -226,7 +226,7 @@ impl CapabilityList {
         self.all.iter().find_map(|capability| wanted(capability.kind))
     }
 
-    /// What it says as a PCI Express function.
+    /// Its data as a PCI Express function.
     pub fn pcie(&self) -> Option<Pcie> {
         self.find(|kind| if let CapabilityKind::Pcie(pcie) = kind { Some(pcie) } else { None })
     }
@@ -291,7 +291,8 @@ impl CapabilityList {
                 return self.faults.push(ListFault::Unknown { offset, bytes: known });
             }
             let head = space.read32(offset);
-            // No extended capabilities: zeros (PCIe clause 7.6.2), or ones where nothing answers.
+            // Without extended capabilities the dword is zero (PCIe clause 7.6.2), or ones if
+            // nothing responds.
             if head == 0 || head == u32::MAX {
                 if offset != EXTENDED_CAPABILITY_FIRST && head != 0 {
                     self.faults.push(ListFault::Silent { offset });

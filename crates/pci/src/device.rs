@@ -1,4 +1,4 @@
-//! What a simulated device sees of the host, and the host of it.
+//! A simulated device's view of the host, and the host's view of it.
 
 use ssdyno_block::{FaultPlan, Time};
 

@@ -1,8 +1,8 @@
-//! What a driver says of itself.
+//! A driver's description of itself.
 
 use core::ops::BitOr;
 
-/// What a driver tells the system about itself (the thesis' `DEV_CAP_…`).
+/// A driver's description of itself for the system (the thesis' `DEV_CAP_…`).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriverFlags(u8);
 

@@ -17,12 +17,12 @@ pub struct Dump {
     pub snapshot: Snapshot,
     /// What follows the class in the line of a function: its maker and name.
     pub names: BTreeMap<PciAddress, String>,
-    /// The interrupt that `-v` prints: what the operating system of the machine said. Of a function
-    /// that uses MSI it is that of a message, not of its pin.
+    /// The interrupt that `-v` prints: what the operating system of the machine said. For a
+    /// function that uses MSI, this is the interrupt of a message, not of its pin.
     pub interrupts: BTreeMap<PciAddress, u32>,
     /// The driver that `-v` or `-k` prints.
     pub drivers: BTreeMap<PciAddress, String>,
-    /// What a base address register asks for, in bytes, by its number, where `-vv` prints it.
+    /// The required size of a base address register in bytes, by its number, if `-vv` prints it.
     pub bar_bytes: BTreeMap<(PciAddress, u8), u64>,
     /// Lines that were left out, in order: messages and prompts of a terminal, and functions without bytes.
     pub skipped: Vec<DumpError>,
@@ -364,7 +364,8 @@ mod tests {
         assert_eq!(mixed.names, dump.names);
     }
 
-    /// What `-v` and `-vv` say of interrupts and drivers, in the words of old and new versions.
+    /// The lines of `-v` and `-vv` on interrupts and drivers, in the wording of old and new
+    /// versions.
     #[test]
     fn text_of_interrupts_and_drivers() {
         let with = |address, text: &str| {
@@ -412,7 +413,7 @@ mod tests {
         assert_eq!(skipped(&format!("{text}Queue=0/0\n")), [(9, Garbled::Unknown)]);
     }
 
-    /// Trackers show a block of text as it is where all of it is indented.
+    /// Trackers display a block of text unchanged if all of it is indented.
     #[test]
     fn dumps_that_are_indented_as_a_whole() {
         let text = function("00:01.0", "5a")
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!(error("00: 00\n"), (1, Garbled::NoFunction));
         let tree = format!("{good}-[0000:00]-+-00.0\n");
         assert_eq!(skipped(&tree), [(6, Garbled::Unknown)]);
-        // Its bytes are not taken for those of the one before.
+        // Its bytes are not attributed to the previous function.
         let no_such = good.replace("00:00.0", "00:20.0");
         let gap = Garbled::Offset { found: 0, expected: 0x40 };
         assert_eq!(error(&format!("{good}{no_such}")), (7, gap));

@@ -12,7 +12,7 @@ pub struct DmaRegion {
     pub address: u64,
     /// Its size, in bytes.
     pub bytes: u32,
-    /// What the implementation finds it by: an index, or the host's own address of it.
+    /// The key by which the implementation finds it: an index, or its address on the host.
     pub handle: u64,
 }
 
@@ -67,7 +67,7 @@ pub trait PciFunction {
     /// Sets the dword of configuration space at `offset`, a multiple of 4.
     fn config_write(&mut self, offset: u16, value: u32);
 
-    /// Size of base address register `bar`, in bytes; 0 where there is none.
+    /// Size of base address register `bar` in bytes; 0 if there is none.
     fn bar_bytes(&self, bar: u8) -> u64;
     /// Reads a register: the host waits for the answer.
     fn bar_read32(&mut self, bar: u8, offset: u32) -> u32;

@@ -60,7 +60,7 @@ pub struct BusNumbers {
     pub subordinate: u8,
 }
 
-/// What the header says (PCI clause 6.1, Bridge clause 3.2).
+/// The fields of the header (PCI clause 6.1, Bridge clause 3.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConfigHeader {
     /// Vendor identifier.

@@ -1,4 +1,4 @@
-//! `pci.ids`: who made a function, and what it is called.
+//! `pci.ids`: the vendor and the name of a function.
 //!
 //! The list that pciutils and hwdata install, <https://pci-ids.ucw.cz>: a vendor in each line that begins with four
 //! hexadecimal digits, its devices below it after one tab, their subsystems after two; classes after `C`.
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(name(0x0e11, 2).as_deref(), Some("Maker One Second  (two blanks)"));
         assert_eq!(name(0x1234, 9).as_deref(), Some("Maker Two Device 0009"));
         assert_eq!(name(0xffff, 1), None);
-        // Only what was asked for is kept, and classes are no devices of the last vendor.
+        // Only requested entries are kept, and classes do not count as devices of the last vendor.
         assert_eq!(ids.name(0x1234, 1).as_deref(), Some("Maker Two Device 0001"));
         assert_eq!((ids.vendors.len(), ids.devices.len()), (2, 2));
     }

@@ -98,9 +98,8 @@ pub(crate) fn leads_to_one_device(bridge: &Function) -> bool {
     bridge.capabilities.pcie().is_some_and(|pcie| pcie.port.has_one_device_behind())
 }
 
-/// Whether there is a function. Vendor 0xffff is nobody (PCI clause 6.2.1); some bridges answer with
-/// zeros for nobody; 0xffff0001 means *ask later* (PCIe clause 2.3.2), which who does not wait for it
-/// cannot use.
+/// Whether there is a function. Vendor 0xffff means no function (PCI clause 6.2.1); some bridges return zeros instead.
+/// 0xffff0001 means *retry later* (PCIe clause 2.3.2); software that does not wait cannot use the function.
 fn answers(access: &mut dyn ConfigAccess, address: PciAddress) -> bool {
     let identifiers = At::new(access, address).read32(VENDOR_ID);
     !matches!(identifiers as u16, 0xffff | 0x0000) && identifiers != 0xffff_0001

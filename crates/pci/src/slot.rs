@@ -128,7 +128,7 @@ impl SlotConfig {
         self.set_link(3, 4);
     }
 
-    /// What link capabilities and link status say (PCIe 5.0, clauses 7.5.3.6 and 7.5.3.8).
+    /// The fields of link capabilities and link status (PCIe 5.0, clauses 7.5.3.6 and 7.5.3.8).
     pub fn set_link(&mut self, generation: u8, lanes: u8) {
         let link = u32::from(generation & 0xf) | u32::from(lanes & 0x3f) << 4;
         self.put(PCIE + 0x0c, link, 0);

@@ -25,7 +25,7 @@ pub struct System {
     pub interrupts: BTreeMap<PciAddress, u32>,
     /// The driver that has the function.
     pub drivers: BTreeMap<PciAddress, String>,
-    /// What a base address register asks for, in bytes, by its number.
+    /// The required size of a base address register in bytes, by its number.
     pub bar_bytes: BTreeMap<(PciAddress, u8), u64>,
 }
 

@@ -1,10 +1,10 @@
 //! Samples the state of a machine on a timeline (S4-5, S4-18 to S4-20).
 //!
 //! Key types: [`SystemCounters`] are the counters of the kernel at one moment, read below the directories of
-//! [`Sources`]. The difference of two of them is a [`SystemSample`]: rates and levels of CPU, memory, network,
-//! disks, power and pressure. A [`Prober`] takes samples in a thread and keeps a [`SystemSeries`] of bounded size.
-//! What a machine and its storage are, and not what they do, is in [`MachineOrigin`] and [`StorageOrigin`].
-//! [`to_open_metrics`] writes a sample for Prometheus, and [`read_open_metrics`] reads the metrics of other programs.
+//! [`Sources`]. The difference of two of them is a [`SystemSample`]: rates and levels of CPU, memory, network, disks,
+//! power and pressure. A [`Prober`] takes samples in a thread and keeps a [`SystemSeries`] of bounded size.
+//! [`MachineOrigin`] and [`StorageOrigin`] describe a machine and its storage, not their activity. [`to_open_metrics`]
+//! writes a sample for Prometheus, and [`read_open_metrics`] reads the metrics of other programs.
 //!
 //! Errors: a source that cannot be read does not spoil the others. Its figures are missing, and
 //! [`SystemCounters::errors`] has a [`SourceError`] with file and line. A figure that is not known is missing and

@@ -27,9 +27,9 @@ const IDLE: [usize; 2] = [3, 4];
 const ZONE_WATTS_MOST: f64 = 5_000.0;
 
 impl SystemCounters {
-    /// What happened from `earlier` to `self`. What only one of them has is missing, and so is what was reset in
-    /// between. If `earlier` is not earlier, all rates are missing. RAPL counters wrap after 262 kJ, say: an interval
-    /// of more than one wrap (20 minutes at 200 W) gives too little power.
+    /// What happened from `earlier` to `self`. Values that only one of them has are left out, and so are values reset
+    /// in between. If `earlier` is not earlier, all rates are missing. RAPL counters wrap after 262 kJ, say: an
+    /// interval of more than one wrap (20 minutes at 200 W) gives too little power.
     pub fn since(&self, earlier: &SystemCounters) -> SystemSample {
         // Every source has its own two times. The thread may have been interrupted between two sources, and
         // one common interval would give wrong rates for both.

@@ -219,7 +219,7 @@ impl PtsPlan {
         Ok(())
     }
 
-    /// Length of the load whose answers are all kept; `None` where there is none.
+    /// Length of the load whose answers are all kept; `None` if there is none.
     pub(crate) fn histogram(&self) -> Option<Time> {
         (self.test == Test::Latency && self.histogram > Time::ZERO).then_some(self.histogram)
     }
@@ -248,7 +248,7 @@ impl PtsPlan {
         }
     }
 
-    /// The sequential writes before the rounds; `None` where there are none.
+    /// The sequential writes before the rounds; `None` if there are none.
     pub(crate) fn precondition(&self, facts: &TargetFacts) -> Option<WorkloadConfig> {
         let block = PRECONDITION_BLOCK.min(facts.capacity_bytes);
         // A target may be smaller than 128 KiB. The block then is the whole target, rounded

@@ -1,4 +1,4 @@
-//! What is tested, and how it is brought near to a state as if nothing had ever been written.
+//! The tested target, and how it is brought close to a state as if nothing had ever been written.
 
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::Keep;
@@ -62,7 +62,7 @@ impl PtsPlan {
     }
 }
 
-/// Brings `target` as near as possible to a state as if nothing had ever been written, and says how.
+/// Brings `target` as close as possible to a state as if nothing had ever been written, and returns the method.
 pub(crate) fn purge(
     target: &mut KeptTarget,
     progress: &mut LoadProgress<'_>,
@@ -119,7 +119,7 @@ fn discards_of(capacity_bytes: u64, sector_bytes: u64) -> Vec<WorkloadConfig> {
     loads
 }
 
-/// What came of so many discards, of which some failed.
+/// The result of this number of discards, of which some failed.
 fn outcome(discards: u64, errors: u64) -> String {
     match errors {
         0 => "discarded from start to end; what the drive makes of that is its affair \

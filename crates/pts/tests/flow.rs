@@ -168,7 +168,7 @@ fn an_interrupt_keeps_what_was_measured() {
     assert_eq!(part.averages.len(), 56, "of the round that is whole");
     let page = ssdyno_pts::html(&result);
     assert!(page.contains("cut short"));
-    // At the very first moment there is nothing to keep, and that is no panic.
+    // At the very first moment there is nothing to keep, and the test does not panic.
     let (none, _) = plan(Test::Iops).execute(&mut small(), &mut Watch::new(1)).unwrap();
     assert!(none.partial && none.parts[0].rounds.is_empty());
     assert!(!ssdyno_pts::text(&none).is_empty() && !ssdyno_pts::html(&none).is_empty());

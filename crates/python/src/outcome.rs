@@ -12,7 +12,7 @@ pub(crate) struct Outcome {
     /// The result as JSON; `None` where nothing was measured.
     #[pyo3(get)]
     json: Option<String>,
-    /// Where the files lie; `None` where none were asked for.
+    /// Where the files lie; `None` if none were requested.
     #[pyo3(get)]
     place: Option<String>,
     /// Kind and body (JSON) of what went wrong.
@@ -21,7 +21,7 @@ pub(crate) struct Outcome {
     /// A row for each request, or for each design of a sweep.
     #[pyo3(get)]
     rows: Option<Py<Rows>>,
-    /// What a signal handler or the progress function raised meanwhile.
+    /// The exception that a signal handler or the progress function raised meanwhile.
     #[pyo3(get)]
     interrupt: Option<Py<PyAny>>,
 }

@@ -61,7 +61,7 @@ pub(crate) fn task(
     Outcome::new(py, parts, interrupt)
 }
 
-/// Nobody is asked: what the task does not allow is refused.
+/// There is no prompt: everything that the task does not allow is refused.
 fn prepare(
     kind: &str,
     task: &str,

@@ -1,4 +1,4 @@
-//! What a device lies on, at any depth, and who else uses that: writing to one is writing to the other.
+//! The devices below a device, at any depth, and their other users: writing to one is writing to the other.
 
 use std::collections::BTreeSet;
 use std::path::Path;

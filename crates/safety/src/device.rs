@@ -1,4 +1,4 @@
-//! What the system knows of a block device: `/sys`, `/proc/self/mountinfo`, `/proc/swaps`.
+//! The system's information about a block device: `/sys`, `/proc/self/mountinfo`, `/proc/swaps`.
 
 use std::collections::BTreeSet;
 use std::fs;

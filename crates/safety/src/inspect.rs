@@ -1,4 +1,4 @@
-//! What a target is, what lies on it, and whether it may be written to.
+//! The kind of a target, its contents, and whether it may be written to.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub enum SafetyError {
         /// The target, as it was named.
         target: String,
     },
-    /// What was typed is not what was asked for.
+    /// The typed text is not the requested one.
     #[error("{}", not_the_serial(.typed, .target, .what))]
     Serial {
         /// The target, as it was named.
@@ -125,7 +125,7 @@ impl SafetyError {
     }
 }
 
-/// What a target is and what lies on it.
+/// The kind of a target and its contents.
 #[derive(Debug)]
 pub struct Inspection {
     target: String,
@@ -145,7 +145,7 @@ enum What {
     Export { name: String, read_only: bool },
 }
 
-/// What a server exports, as told by whoever is connected to it.
+/// The export of a server, as reported by the connected client.
 #[derive(Clone, Copy, Debug)]
 pub struct Export<'a> {
     /// The target, as it was named.
@@ -244,8 +244,8 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
 }
 
 impl Inspection {
-    /// What must be typed before a device is written to: its serial number, or its name in the
-    /// kernel where it has none; of an export its name. `None` for a file.
+    /// The text to type before a write: the serial number of a device, or its kernel name if it has
+    /// none; the name of an export. `None` for a file.
     pub fn confirmation(&self) -> Option<&str> {
         match &self.what {
             What::Device { device, .. } => {
@@ -395,7 +395,7 @@ impl Inspection {
     }
 }
 
-/// What somebody who wants to write has said.
+/// The consent of a user who wants to write.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Consent<'a> {
     /// The serial number of a device, as typed.

@@ -41,7 +41,7 @@ pub(crate) enum Mark {
 /// Of a file whose inode was changed after it was marked.
 pub(crate) const CHANGED: Mark = Mark::Stale("it was written, renamed or otherwise changed since");
 
-/// What a mark says of a file.
+/// The contents of a mark about a file.
 #[derive(PartialEq, Eq, Debug)]
 struct Facts {
     inode: u64,

@@ -19,7 +19,8 @@ pub(crate) enum Used {
 }
 
 impl Used {
-    /// Whether `path` leads to it. What is known of it will do: a server of files that hangs is not asked.
+    /// Whether `path` leads to it. The known facts about it are enough: the check does not ask a file server that
+    /// hangs.
     fn is(&self, path: &Path) -> bool {
         let (how, what) = (AtFlags::STATX_DONT_SYNC, StatxFlags::BASIC_STATS);
         let Ok(status) = rustix::fs::statx(rustix::fs::CWD, path, how, what) else { return false };
@@ -65,8 +66,8 @@ impl Used {
 
 impl System {
     /// The programs, other than this one, that have `used` open for writing or mapped: "open for
-    /// writing in postgres (process 4321)". Those that only read lose nothing that they could keep.
-    /// Of others' processes only root sees all.
+    /// writing in postgres (process 4321)". Processes that only read lose nothing. Of others'
+    /// processes only root sees all.
     pub(crate) fn processes_using(&self, used: &Used) -> impl Iterator<Item = String> {
         let me = std::process::id().to_string();
         let all = names(&self.proc).into_iter();

@@ -23,7 +23,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// What the CDB says, by its length; without a look at the capacity.
+    /// The values of the CDB, by its length; without a check against the capacity.
     pub(crate) fn parse(cdb: &[u8]) -> Extent {
         let (lba, blocks) = match cdb.len() {
             6 => {
@@ -149,7 +149,7 @@ impl ScsiTarget {
         blocks << self.units[unit].block_shift()
     }
 
-    /// The part of a write for which data come: whole blocks, or none of it.
+    /// The part of a write for which data arrives: whole blocks, or none of it.
     fn arriving(
         &self,
         unit: usize,
@@ -193,8 +193,8 @@ impl ScsiTarget {
         Ok(())
     }
 
-    /// WRITE AND VERIFY (10), (12), (16): what is verified is the medium (SBC-3, 5.39), so nothing of it
-    /// may stay in a volatile cache.
+    /// WRITE AND VERIFY (10), (12), (16): the command verifies the medium (SBC-3, 5.39), so none of its data may stay
+    /// in a volatile cache.
     pub(crate) fn write_and_verify(
         &self,
         job: &mut ScsiJob,

@@ -1,4 +1,4 @@
-//! What the translator must know of the controller and its namespaces.
+//! The facts about the controller and its namespaces that the translator needs.
 
 /// The memory page that [`ControllerFacts::from_identify`] reckons MDTS in, where CAP.MPSMIN is 0.
 const PAGE_BYTES: u32 = 4096;
@@ -122,8 +122,8 @@ impl ControllerFacts {
         }
     }
 
-    /// From the Identify Controller data structure (base 2.0c, figure 275). What that does not say is not
-    /// there: [`Optional::saveable_cache`] is for the caller to ask.
+    /// From the Identify Controller data structure (base 2.0c, figure 275). Properties that it does not report do not
+    /// exist: [`Optional::saveable_cache`] is for the caller to ask.
     pub fn from_identify(data: &[u8; 4096]) -> ControllerFacts {
         let oncs = u16::from_le_bytes([data[520], data[521]]);
         let oacs = u16::from_le_bytes([data[256], data[257]]);

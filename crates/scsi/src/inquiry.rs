@@ -257,7 +257,8 @@ impl ScsiTarget {
 
     /// OPTIMAL TRANSFER LENGTH GRANULARITY, and OPTIMAL TRANSFER LENGTH: whole granules in one NVMe
     /// command, as longer transfers are split. Hosts want both or neither (Linux: a stripe unit
-    /// without a width is invalid), but for a granule of one block, which says nothing.
+    /// without a width is invalid), except for a granule of one block, which carries no
+    /// information.
     fn transfer_blocks_preferred(&self, unit: usize) -> (u16, u32) {
         let most = self.transfer_blocks_max(unit).min(self.command_blocks_max(unit));
         if let Some(disk) = &self.disk {

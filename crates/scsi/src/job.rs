@@ -174,7 +174,8 @@ pub(crate) enum After {
     Then(Run),
     /// Compare the scratch with what is held, then finish.
     Compare,
-    /// The controller has found a difference: say where the scratch differs from what is held.
+    /// The controller has found a difference: report where the scratch differs from the stored
+    /// data.
     Locate,
     /// Compare the scratch with what is held, then submit this.
     CompareThen(Run),
@@ -226,7 +227,7 @@ pub struct ScsiJob {
     pub(crate) aborted: bool,
     pub(crate) work: Work,
     pub(crate) after: After,
-    /// What to read again when the controller finds that blocks are not what is held.
+    /// The blocks to read again when the controller finds that they differ from the stored data.
     pub(crate) locate: Option<Run>,
     pub(crate) holds: Holds,
     pub(crate) outstanding: u32,

@@ -391,7 +391,7 @@ impl ScsiTarget {
     }
 }
 
-/// What a MODE SELECT asks for.
+/// The request of a MODE SELECT.
 #[derive(Clone, Copy, Debug, Default)]
 struct Selected {
     cache: Option<bool>,

@@ -89,7 +89,7 @@ impl ScsiTarget {
         let mut data = alloc::vec![0, u8::from(timeouts) << 7 | 3];
         data.extend_from_slice(&(command.usage.len() as u16).to_be_bytes());
         data.extend_from_slice(command.usage);
-        // What this controller cannot do is refused, though the command knows it.
+        // Fields that this controller does not support are refused, although the command has them.
         data[4 + 1] &= !self.absent_bits(command);
         if timeouts {
             data.extend_from_slice(TIMEOUTS.as_bytes());

@@ -14,7 +14,8 @@ pub struct ScsiRequest<'a> {
     /// Bytes that the initiator sends. Less than the CDB asks for is a short write: see
     /// [`ScsiTarget::begin`](crate::ScsiTarget::begin).
     pub data_out_bytes: u64,
-    /// Those bytes, where [`ScsiTarget::needs_data_out`](crate::ScsiTarget::needs_data_out) says so; may be empty otherwise.
+    /// The bytes, if [`ScsiTarget::needs_data_out`](crate::ScsiTarget::needs_data_out) asks for them; otherwise they
+    /// may be empty.
     pub data_out: &'a [u8],
     /// Its buffer is being deleted: it is answered at once, and nothing is done (S1-53).
     pub deleted: bool,

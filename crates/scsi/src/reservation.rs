@@ -62,7 +62,7 @@ pub(crate) struct Registration {
 /// A persistent reservation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Reservation {
-    /// Who made it; every registrant holds it where the kind says so.
+    /// Its holder; for some kinds, every registrant holds it.
     pub(crate) holder: Nexus,
     pub(crate) kind: Kind,
 }

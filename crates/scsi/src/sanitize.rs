@@ -8,10 +8,10 @@
 //! | BLOCK ERASE, CRYPTOGRAPHIC ERASE | the same, with deallocation: blocks are unmapped, and can be read |
 //! | EXIT FAILURE MODE | Exit Failure Mode |
 //!
-//! The pattern of NVMe has 32 bits: one that does not repeat every four bytes is refused, and so are more
-//! than 16 passes. How far the operation is, the sanitize log page tells, which the translator asks
-//! for: while it waits for the end (IMMED = 0), for REQUEST SENSE, and before commands that do nothing on the
-//! medium and would succeed otherwise. The controller itself refuses those that do.
+//! The pattern of NVMe has 32 bits: one that does not repeat every four bytes is refused, and so are more than 16
+//! passes. The progress of the operation is in the sanitize log page. The translator reads it while it waits for the
+//! end (IMMED = 0), for REQUEST SENSE, and before commands that do nothing on the medium and would otherwise succeed.
+//! The controller itself refuses those that do.
 
 use ssdyno_spec::nvme::{NvmeStatus, SanitizeLog, admin, page, sanitize};
 use ssdyno_spec::scsi::{AdditionalSense, BlockStatusDescriptor, SenseKey, sanitize_action};
@@ -102,7 +102,7 @@ fn overwrite(list: &[u8], block_bytes: u32) -> Result<(u32, u32), Refusal> {
     let mut passes = (count & 0xf) << sanitize::PASSES_SHIFT;
     if invert {
         passes |= sanitize::INVERT;
-        // Here the first pass has the pattern as it is, there the last.
+        // In SCSI the first pass has the pattern as it is; in NVMe the last pass has it.
         if count % 2 == 0 {
             word = !word;
         }
@@ -171,8 +171,8 @@ impl ScsiTarget {
         job.after = After::Sanitize(step);
     }
 
-    /// True if `request` must wait until it is known whether the medium is still being sanitized: as far
-    /// as this translator knows it may be, and the controller would not refuse the command.
+    /// True if `request` must wait until the sanitize state of the medium is known: a sanitize operation may be active
+    /// as far as this translator knows, and the controller would not refuse the command.
     pub(crate) fn asks_first(
         &mut self,
         job: &mut ScsiJob,
@@ -215,7 +215,7 @@ impl ScsiTarget {
         self.sanitizing
     }
 
-    /// GET LBA STATUS (SBC-3, 5.4). NVMe tells only of all blocks: they are unmapped where a sanitize
+    /// GET LBA STATUS (SBC-3, 5.4). NVMe reports the state of all blocks only: they are unmapped if a sanitize
     /// operation has deallocated them and nothing was written since.
     pub(crate) fn lba_status(
         &self,
@@ -342,7 +342,7 @@ impl ScsiTarget {
             data_out: &data,
             deleted: false,
         };
-        // None of those that are kept waits for another.
+        // The stored requests do not wait for one another.
         self.perform(job, unit, &request, command.operation, &cdb[..command.usage.len()])
             .map(|_| ())
     }

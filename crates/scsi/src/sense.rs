@@ -141,7 +141,7 @@ impl SenseBytes {
     /// None.
     pub const NONE: SenseBytes = SenseBytes { bytes: [0; SenseBytes::BYTES_MAX], length: 0 };
 
-    /// The bytes; empty where there are none.
+    /// The bytes; empty if there are none.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }

@@ -31,7 +31,7 @@ pub enum JobProgress {
     /// The job holds status, sense data and data-in.
     Done,
     /// Another command must end first (an ORWRITE, or a COMPARE AND WRITE without fused commands,
-    /// stands against all that writes): begin again after the next command of the unit has ended.
+    /// conflicts with all writes): begin again after the next command of the unit has ended.
     Blocked,
     /// The command was aborted by a task management function or another nexus: no answer is sent.
     Aborted,
@@ -47,7 +47,7 @@ pub enum JobProgress {
 pub struct ScsiTarget {
     pub(crate) controller: ControllerFacts,
     pub(crate) config: TranslatorConfig,
-    /// What a unit is that is no namespace; `None`: all are namespaces.
+    /// The properties of a unit that is not a namespace; `None`: all are namespaces.
     pub(crate) disk: Option<Disk>,
     /// By LUN.
     pub(crate) units: Vec<Unit>,
@@ -135,8 +135,9 @@ impl ScsiTarget {
 
     /// Begins a command. The job may be one that is done; what it held is forgotten.
     ///
-    /// A WRITE for which the initiator sends less than the CDB says writes the whole blocks that
-    /// came; a part of a block is refused with INVALID FIELD IN COMMAND INFORMATION UNIT.
+    /// If the initiator sends less data than the CDB of a WRITE requires, the whole blocks that
+    /// arrived are written; a part of a block is refused with INVALID FIELD IN COMMAND INFORMATION
+    /// UNIT.
     pub fn begin(&mut self, job: &mut ScsiJob, request: &ScsiRequest<'_>) -> JobProgress {
         debug_assert_eq!(job.outstanding, 0, "the job's last command has not ended");
         job.reset(request.nexus);
@@ -187,9 +188,8 @@ impl ScsiTarget {
         self.settle(job)
     }
 
-    /// A task management function, the loss of its nexus or another nexus has aborted the command of `job`,
-    /// which was begun and has not ended: it ends with its last completion, and what it has not submitted
-    /// need not be.
+    /// A task management function, the loss of its nexus or another nexus has aborted the command of `job`, which was
+    /// begun and has not ended: it ends with its last completion, and its remaining parts need not be submitted.
     pub fn is_aborted(&self, job: &ScsiJob) -> bool {
         let changed = |unit: usize| self.units[unit].generation(job.nexus) != job.generation;
         job.aborted || job.unit.is_some_and(changed)

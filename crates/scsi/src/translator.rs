@@ -51,9 +51,9 @@ impl Translator {
         self.0.complete_command(job, status, dword0)
     }
 
-    /// New facts of a namespace, as after the FORMAT UNIT of `nexus`. Where number or size of its blocks
-    /// are others now, all initiators hear of it but the one who brought it about (SBC-3, 4.7 and 5.3);
-    /// without a nexus nobody of them did. `false`: no unit has this namespace.
+    /// New facts of a namespace, as after the FORMAT UNIT of `nexus`. If the number or size of its blocks has changed,
+    /// all initiators except the one that caused it receive a unit attention (SBC-3, 4.7 and 5.3); without a nexus, all
+    /// of them receive it. `false`: no unit has this namespace.
     ///
     /// # Errors
     /// [`FactsError`]: it can no longer be shown; the old facts stay.

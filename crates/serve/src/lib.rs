@@ -1,8 +1,8 @@
 //! Simulated devices in the time on the wall, for servers of any protocol.
 //!
-//! A simulated device is passive: it does nothing until somebody says what time it is. Whoever serves one
-//! to stock clients has to say so, again and again: before each request of a client, and whenever
-//! something falls due. That is the same for every protocol, so it is here and in no server.
+//! A simulated device is passive: it does nothing until somebody says what time it is. A server for stock clients must
+//! do so repeatedly: before each request of a client, and whenever an event is due. That is the same for every
+//! protocol, so it is here and in no server.
 //!
 //! Key types: [`Served`] is what a device owes; [`Paced`] is a device and its [`ServedClock`], for a server
 //! of one thread that waits in a poll of its own; [`Shared`] is the same behind a lock, for many clients,

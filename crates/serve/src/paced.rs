@@ -6,7 +6,7 @@ use ssdyno_block::Time;
 
 use crate::ServedClock;
 
-/// What a device owes to those who serve it.
+/// A device's obligations to its server.
 ///
 /// The caller owes times that do not go back. The device owes events at their own times: what fell due
 /// before `now` happens as if somebody had looked at that moment.

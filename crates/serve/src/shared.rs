@@ -29,8 +29,8 @@ impl<S: Served> Shared<S> {
         self.paced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets happen what is due, then `act`, which is told the time; wakes the time keeper, for something may
-    /// be due earlier now.
+    /// Processes the due events, then calls `act` with the time; wakes the time keeper, because an event may now be due
+    /// earlier.
     pub fn with<R>(&self, act: impl FnOnce(&mut S, Time) -> R) -> R {
         let mut paced = self.lock();
         // What fell due before this request happens first. The request would

@@ -43,7 +43,7 @@ pub(crate) struct Attached {
     pub(crate) contents: FileContents,
 }
 
-/// What is asked of a host.
+/// The requirements on a host.
 pub(crate) struct HostRequest<'a> {
     pub(crate) spec: &'a HostSpec,
     pub(crate) contents: &'a FileContents,

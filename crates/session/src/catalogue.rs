@@ -1,4 +1,4 @@
-//! What can be named: presets, with what their files say about themselves.
+//! The presets that can be named, with their files' descriptions.
 
 use serde::Serialize;
 use ssdyno_block::Preset;

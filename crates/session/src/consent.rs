@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::prompt::Prompt;
 use crate::spec::WriteSpec;
 
-/// How the real target called `target` may be opened. A device is shown, and its serial number asked for, where
-/// `spec` has none and somebody is there to answer.
+/// How the real target called `target` may be opened. If `spec` has no serial number and a person is at the terminal,
+/// the program shows the device and asks for its serial number.
 ///
 /// # Errors
 /// There is no such target, or it may not be written to.

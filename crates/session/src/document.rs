@@ -26,7 +26,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// What the TOML file at `path` says, and its text, for complaints about values in it.
+    /// The content of the TOML file at `path`, and its text, for errors about its values.
     ///
     /// # Errors
     /// The file cannot be read, is not TOML, or a key of it is wrong.
@@ -36,7 +36,8 @@ impl Document {
         Ok((document, read))
     }
 
-    /// What a text says that somebody edits; messages call it `name`. `read` reads the whole text.
+    /// The content of a text that a user edits; messages call it `name`. `read` reads the whole
+    /// text.
     ///
     /// # Errors
     /// It is not TOML, or a key is wrong.
@@ -217,7 +218,7 @@ impl Document {
         }
         if let Some(name) = quoted("missing field `") {
             let mut key = join_with(&path, &name);
-            // A table that is missing as a whole is told of at the first one that is there.
+            // If a whole table is missing, the error points at its first parent that exists.
             while !path.is_empty() && !is_known(&key) {
                 path.pop();
                 key = join_with(&path, &name);

@@ -90,7 +90,7 @@ impl Failure {
         Failure { kind, message: message.into(), help: None, place: None, file: None, key: None }
     }
 
-    /// What was asked for is wrong.
+    /// The request is wrong.
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::new(FailureKind::Usage, message)
     }

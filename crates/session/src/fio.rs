@@ -1,4 +1,4 @@
-//! Job files of fio: which target they are for, and what they ask of it.
+//! Job files of fio: their targets, and their loads.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::failure::{Failure, FailureKind};
 use crate::named::{is_real, workload_failure};
 use crate::spec::RunSpec;
 
-/// What `spec` loads, and the files behind it: where no target is named, those that the jobs name.
+/// The load of `spec`, and its files: without a named target, those that the jobs name.
 pub(crate) fn targets(spec: &RunSpec) -> Result<(String, Vec<String>), Failure> {
     let Some(path) = &spec.fio else { return Ok((spec.target().to_owned(), Vec::new())) };
     let jobs = read(Path::new(path))?;

@@ -4,7 +4,7 @@ use ssdyno_block::Time;
 use ssdyno_figures::RunProgress;
 use ssdyno_workload::Source;
 
-/// What a run works towards; `None`: it is not known when it ends.
+/// The goal of a run; `None`: it is not known when it ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Goal {
     /// Requests, with those of a ramp-up.
@@ -14,7 +14,7 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// What a run of `source` works towards.
+    /// The goal of a run of `source`.
     pub fn of(source: &Source) -> Goal {
         let (requests, duration) = source.bounds();
         Goal { requests, duration }

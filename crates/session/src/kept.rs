@@ -70,8 +70,8 @@ impl KeptTarget {
         &self.notes
     }
 
-    /// Puts a simulated SSD into the state of one to which nothing was ever written. False where there is no such
-    /// state: nothing was done.
+    /// Puts a simulated SSD into the state of one to which nothing was ever written. False if there is no such state;
+    /// nothing was done.
     ///
     /// # Errors
     /// The device is impossible.

@@ -1,5 +1,5 @@
-//! What every front end stands on: from names, files and settings to a run, and from its errors back to
-//! the key that is wrong.
+//! The common base of all front ends: from names, files and settings to a run, and from its errors back to the wrong
+//! key.
 //!
 //! Key types: [`RunSpec`] (everything that decides a run, real or simulated, as one value that can be
 //! written down), [`resolve`] (reads what it names and refuses what cannot be), [`Prepared`] (a run that can

@@ -141,8 +141,8 @@ impl RunList {
     /// could not start, in the order of the list, whatever the order in which they ended; `None` for those that
     /// were not begun when it was told to stop. Rows take much memory: `take` is to keep of them what is needed.
     ///
-    /// `watch` is called every few milliseconds, and may stop all of them: in order, so that what was measured is
-    /// kept.
+    /// `watch` is called every few milliseconds, and may stop all of them in an orderly way, so that the measured
+    /// figures are kept.
     ///
     /// # Errors
     /// The first that `take` gives; the other runs are stopped then.

@@ -32,7 +32,7 @@ pub struct NamedConfig<T> {
 /// The device that `target` names: `sim:NAME`, `sim:FILE.toml` or `FILE.toml`.
 ///
 /// # Errors
-/// There is none, or a key of it is wrong.
+/// It does not exist, or a key of it is wrong.
 pub fn device(target: &str, settings: &[Setting]) -> Result<NamedConfig<DeviceSpec>, Failure> {
     device_or(None, target, settings)
 }
@@ -64,8 +64,8 @@ pub(crate) fn device_or(
     Ok(NamedConfig { name: canonical(target, name), config, document, notes })
 }
 
-/// Where `settings` put another FTL in the place of the device's, the table of that one is left out,
-/// unless they set it, too; what to tell of it.
+/// If `settings` replace the FTL of the device, the table of the old FTL is left out unless they set it, too; returns
+/// the note about it.
 fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
     let sets = |key: &str| {
         let below = |setting: &Setting| setting.key.strip_prefix(key).map(str::to_owned);
@@ -83,7 +83,7 @@ fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
 /// The host that `name` names: a preset or `FILE.toml`.
 ///
 /// # Errors
-/// There is none, or a key of it is wrong.
+/// It does not exist, or a key of it is wrong.
 pub fn host(name: &str) -> Result<NamedConfig<ssdyno_host::HostConfig>, Failure> {
     host_or(None, name)
 }
@@ -115,7 +115,7 @@ pub(crate) fn host_or(
 /// The network that `name` names: a preset or `FILE.toml`.
 ///
 /// # Errors
-/// There is none, or a key of it is wrong.
+/// It does not exist, or a key of it is wrong.
 pub fn network(name: &str, settings: &[Setting]) -> Result<NamedConfig<NetworkConfig>, Failure> {
     network_or(None, name, settings)
 }
@@ -187,7 +187,7 @@ pub fn is_trace(name: &str) -> bool {
 /// The generator that `name` names (a preset or `FILE.toml`); `None` if it should be a trace.
 ///
 /// # Errors
-/// There is none, or a key of it is wrong.
+/// It does not exist, or a key of it is wrong.
 pub fn workload(
     name: &str,
     settings: &[Setting],
@@ -276,7 +276,7 @@ pub fn workload_failure(
 mod tests {
     use super::*;
 
-    /// What is wrong with a member of an array is told with the key of the member, at its line in the file.
+    /// An error in a member of an array is reported with the key of the member, at its line in the file.
     #[test]
     fn members_that_cannot_be_are_told_at_their_place() {
         let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();

@@ -24,7 +24,7 @@ const EITHER: [(&str, &str); 2] = [("block_size", "block_sizes"), ("block_sizes"
 pub struct Setting {
     /// As it was typed.
     argument: String,
-    /// What stands before the `=`.
+    /// The text before the `=`.
     pub key: String,
     /// What the value means.
     value: Value,
@@ -100,7 +100,7 @@ impl Setting {
             let Value::Table(next) = entry else { return };
             inner = next;
         }
-        // What is set goes over what says the same in another way.
+        // A setting replaces keys with the same meaning in another form.
         if let Some((_, other)) = EITHER.iter().find(|(key, _)| *key == last) {
             inner.remove(*other);
         }

@@ -22,7 +22,7 @@ use crate::spec::RunSpec;
 /// A run that can start: everything that can be found wrong beforehand was found right.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What was asked for, with the names that were chosen for the user.
+    /// The requested spec, with the names that were chosen for the user.
     asked: RunSpec,
     /// Everything in it.
     resolved: RunSpec,
@@ -43,8 +43,7 @@ pub struct Measured {
     pub result: RunResult,
     /// Rows and distributions.
     pub recording: Recording,
-    /// What repeats it as long as the files that it names are what they are: what was asked for, with what was
-    /// found before the run.
+    /// The spec that repeats it as long as its files do not change: the request, with the findings from before the run.
     pub by_name: RunSpec,
     /// What keeps it from being a success: it ended early, requests failed, or an invariant is violated.
     pub failure: Option<Failure>,
@@ -106,7 +105,7 @@ impl Prepared {
         matches!(self.run, Target::Real(_))
     }
 
-    /// What the run works towards.
+    /// The goal of the run.
     pub fn goal(&self) -> Goal {
         Goal::of(match &self.run {
             Target::Simulated(simulated) => &simulated.run.source,
@@ -114,7 +113,7 @@ impl Prepared {
         })
     }
 
-    /// What was asked for, with the names of target and workload that were chosen where none was.
+    /// The requested spec, with the default names of target and workload filled in.
     pub fn asked(&self) -> &RunSpec {
         &self.asked
     }

@@ -1,6 +1,6 @@
-//! Who is asked before something is destroyed.
+//! The person or program that is asked before data is destroyed.
 
-/// Who is asked before something is destroyed.
+/// The person or program that is asked before data is destroyed.
 pub trait Prompt {
     /// Whether somebody is there to answer.
     fn is_attended(&self) -> bool;
@@ -12,7 +12,7 @@ pub trait Prompt {
     fn ask(&mut self, question: &str) -> Option<String>;
 }
 
-/// Nobody: what a spec does not allow is refused.
+/// No prompt: everything that a spec does not allow is refused.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unattended;
 

@@ -8,7 +8,7 @@ use ssdyno_prober::{MachineOrigin, StorageOrigin};
 
 use crate::prepare::{Prepared, Target};
 
-/// What stands for a secret.
+/// The replacement for a secret.
 const SECRET: &str = "***";
 
 /// Words in the names of values that nobody else may know.

@@ -36,7 +36,7 @@ fn for_real_targets(key: &str, instead: &str) -> Failure {
     Failure::usage(format!("`{key}` is for real targets")).with_help(help).with_key(key)
 }
 
-/// Refuses what is for real targets, for a simulated one, where it would mean nothing. `instead` says what to
+/// Refuses keys for real targets if the target is simulated, because they would have no effect. `instead` says what to
 /// name for it.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ pub(crate) fn refuse_host(host: &crate::HostSpec) -> Result<(), Failure> {
 }
 
 impl RealSpec {
-    /// What is asked for, over what is usual.
+    /// The requested values over the defaults.
     pub fn options(&self) -> BenchOptions {
         let usual = BenchOptions::default();
         let duration = |span: Span| Duration::from_nanos(span.0.as_ns());

@@ -131,8 +131,8 @@ impl Runner {
         self.control.state().look = true;
     }
 
-    /// Stops it in order: nothing more is issued, what is in flight is waited for, and what was measured is kept.
-    /// A run that has not begun ends without a result.
+    /// Stops it in an orderly way: it issues no more requests, waits for those in flight, and keeps the measured
+    /// figures. A run that has not begun ends without a result.
     pub fn stop(&self) {
         self.control.stop();
     }
@@ -140,8 +140,8 @@ impl Runner {
     /// Waits for the end and gives what was measured. A run that was not told when to begin begins at once.
     ///
     /// # Errors
-    /// The run could not start, or was stopped before it began. What went wrong later is in
-    /// [`Measured::failure`], with what was measured.
+    /// The run could not start, or was stopped before it began. A later error is in
+    /// [`Measured::failure`], with the measured figures.
     pub fn result(mut self) -> Result<Measured, Failure> {
         self.begin(BeginAt::Once);
         self.join()
@@ -159,7 +159,7 @@ impl Drop for Runner {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.stop();
-            // Nobody wants the result, and a panic has been told of.
+            // The result is not needed, and a panic has already been reported.
             let _ = self.thread.take().map(JoinHandle::join);
         }
     }
@@ -171,7 +171,7 @@ impl fmt::Debug for Runner {
     }
 }
 
-/// What a run and those who watch it tell each other.
+/// The messages between a run and its watchers.
 #[derive(Debug, Default)]
 pub(crate) struct RunControl {
     state: Mutex<State>,
@@ -220,7 +220,7 @@ impl RunControl {
         run: &Prepared,
         reader: Option<&mut dyn EventReader>,
     ) -> Result<Measured, Failure> {
-        // Whatever becomes of it: who waits must be woken.
+        // Whatever the result, a waiting thread must be woken.
         let _ended = EndedOnDrop(self);
         run.carry_out(reader, &mut &*self)
     }

@@ -69,8 +69,8 @@ pub(crate) fn path_at(text: &str, span: &Range<usize>) -> Vec<String> {
     around.min_by_key(|(length, _)| *length).map(|(_, node)| node.path).unwrap_or_default()
 }
 
-/// The key on whose line byte `at` of `text` lies, as far as lines tell: for a text that is no TOML.
-/// Within a list of tables the index is left out.
+/// The key on the line of byte `at` of `text`, as far as lines show it: for a text that is not TOML. Within a list of
+/// tables the index is left out.
 pub(crate) fn key_near(text: &str, at: usize) -> Option<String> {
     let before = text.get(..at)?;
     let start = before.rfind('\n').map_or(0, |end| end + 1);

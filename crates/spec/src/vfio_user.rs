@@ -12,7 +12,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 
 /// Commands, [`VfioUserHeader::command`] (section *Commands*).
 pub mod command {
-    /// Both sides say which version they speak and what they can.
+    /// Both sides send their version and their capabilities.
     pub const VERSION: u16 = 1;
     /// The client gives memory for DMA.
     pub const DMA_MAP: u16 = 2;

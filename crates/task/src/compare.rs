@@ -169,8 +169,8 @@ impl CompareTask {
     fn asked(&self, specs: &[Option<RunSpec>], at: usize, run: &RunSpec) -> AskedKeys {
         let own = |at: usize| self.specs.get(at).is_some_and(Option::is_some);
         let options = |at: usize| self.specs.get(at)?.as_ref().filter(|own| own.target.is_none());
-        // A comparison refuses loads that differ. What the user asked to differ is collected here,
-        // so that only accidental differences are refused.
+        // A comparison refuses loads that differ. The differences that the user requested are
+        // collected here, so that only accidental differences are refused.
         match (&specs[0], &specs[at]) {
             (Some(first), Some(second)) if own(0) || own(at) => between(first, second),
             // A stored result has no spec at hand. The options that the other side has of its own
@@ -181,7 +181,7 @@ impl CompareTask {
         }
     }
 
-    /// What is run for side `at`, where nothing but `run` is said.
+    /// The run of side `at` if only `run` is given.
     fn spec(&self, at: usize, run: &RunSpec) -> RunSpec {
         let side = &self.sides[at];
         // Rows in memory make percentiles exact. Nothing is written, because a

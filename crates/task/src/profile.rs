@@ -268,8 +268,8 @@ impl ProfileTask {
         }
     }
 
-    /// What lies before the target, how it is loaded, and what permits that.
-    /// Without such keys it is as in `before`, the profile to resume.
+    /// The path before the target, the way it is loaded, and the permissions for that. Without such
+    /// keys it is as in `before`, the profile to resume.
     fn spec(&self, before: Option<&ProfileResult>) -> RunSpec {
         let (mut host, mut real, mut set) =
             (self.host.clone(), self.real.clone(), self.set.clone());

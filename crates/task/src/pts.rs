@@ -131,7 +131,7 @@ impl PtsTask {
         }
     }
 
-    /// What lies before the target, how it is loaded, and what permits that.
+    /// The path before the target, the way it is loaded, and the permissions for that.
     fn spec(&self) -> RunSpec {
         RunSpec {
             set: self.set.clone(),

@@ -125,7 +125,7 @@ fn cut_short(whole: usize, asked: u32, why: Option<&Failure>) -> Failure {
 /// Asks each question once: the runs of a side all want the same consent.
 struct AskedOnce<'a> {
     prompt: &'a mut dyn Prompt,
-    /// What was told last: the device that the next question is about.
+    /// The last message: the device that the next question is about.
     about: String,
     told: BTreeSet<String>,
     /// By what was told before the question, and the question: two devices are asked about in the same words.

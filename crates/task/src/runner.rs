@@ -261,8 +261,8 @@ impl TaskRunner {
         }
     }
 
-    /// Stops the task in order: nothing more is issued, what is in flight is waited for, and what was measured is
-    /// kept.
+    /// Stops the task in an orderly way: it issues no more requests, waits for those in flight, and keeps the measured
+    /// figures.
     pub fn stop(&self) {
         match &self.work {
             Running::Run(run) => run.job.iter().for_each(Job::stop),
@@ -318,7 +318,7 @@ impl Drop for TaskRunner {
     }
 }
 
-/// What a task and those who watch it tell each other.
+/// The messages between a task and its watchers.
 #[derive(Debug, Default)]
 pub(crate) struct TaskControl {
     state: Mutex<State>,

@@ -1,4 +1,4 @@
-//! What a front end can ask for.
+//! The tasks that a front end can request.
 
 use std::time::SystemTime;
 
@@ -44,7 +44,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// What it is, as the key `task` says it.
+    /// Its kind, as in the key `task`.
     pub fn kind(&self) -> &'static str {
         match self {
             Task::Run(_) => "run",
@@ -60,7 +60,7 @@ impl Task {
         }
     }
 
-    /// What it loads, where that is one target that is named; a probe loads nothing.
+    /// Its target, if it loads one named target; a probe loads nothing.
     pub fn target(&self) -> Option<&str> {
         match self {
             Task::Run(run) => run.target.as_deref(),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// First bytes: format and version.
 const MAGIC: [u8; 8] = *b"SSDYNOJ2";
-/// Those of the version that did not know which run and which device it was of.
+/// Journals of the version that did not record its run and its device.
 const OLD_MAGIC: [u8; 8] = *b"SSDYNOJ1";
 /// Bytes of a serial number; what is longer is cut.
 const SERIAL_BYTES: usize = 64;
@@ -51,7 +51,7 @@ impl Header {
         bytes
     }
 
-    /// Why `bytes` are no header, where they are none.
+    /// The reason why `bytes` are not a header.
     fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Header, &'static str> {
         if bytes[..8] == OLD_MAGIC {
             return Err(
@@ -81,7 +81,7 @@ impl Header {
     }
 }
 
-/// What a journal says of one block.
+/// The journal's entry on one block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Expected {
     /// Generation that a flush has made durable; 0 if none.

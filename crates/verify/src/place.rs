@@ -12,7 +12,7 @@ use crate::VerifyError;
 /// behind it. What lies on another device in mounted form is refused by `ssdyno-safety`.
 ///
 /// # Errors
-/// [`VerifyError::SameFileSystem`]. What cannot be looked at is no error here: opening it will be one.
+/// [`VerifyError::SameFileSystem`]. A failed look-up is not an error here: opening the target will report it.
 pub fn check_journal_place(target: &str, journal: &Path) -> Result<(), VerifyError> {
     let parent = journal.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = std::fs::metadata(parent.unwrap_or(Path::new(".")));

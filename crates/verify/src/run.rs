@@ -96,7 +96,7 @@ pub fn resume(
             Reader::new(medium, &shared, header.block_bytes, crashed.sector_bytes, header.run);
         for block in (index..header.blocks).step_by(threads as usize) {
             let expected = contents.expected[block as usize];
-            // The tail of the journal may be lost: what is newer than it knows is no fault.
+            // The tail of the journal may be lost: data newer than its last entry is not an error.
             let right = Right { least: expected.durable, most: u64::MAX };
             if expected.intended > 0 && !reader.check(block, right) {
                 return;
@@ -143,7 +143,7 @@ impl VerifyPlan {
     }
 }
 
-/// What all threads know together.
+/// The state that all threads share.
 #[derive(Debug, Default)]
 struct Shared {
     generation: AtomicU64,
@@ -292,7 +292,7 @@ struct Run<'a> {
     medium: &'a dyn Medium,
     journal: Mutex<Option<Journal>>,
     shared: Shared,
-    /// Threads meet here before and after a flush: its mark speaks for all of them.
+    /// Threads meet here before and after a flush: its mark covers all of them.
     barrier: Barrier,
     /// Set between the two meetings: this epoch is the last.
     end: AtomicBool,

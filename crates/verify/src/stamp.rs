@@ -59,8 +59,7 @@ impl Stamp {
         sector[..4].copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads `sector`, which should hold `expected`: a sector that says nothing by itself is compared
-    /// with that.
+    /// Reads `sector`, which should hold `expected`: a sector without a stamp of its own is compared with it.
     pub(crate) fn read(sector: &[u8], expected: &Stamp) -> Found {
         let word = |at: usize| -> u64 {
             let bytes = sector[at..at + 8].try_into().unwrap_or_default();
@@ -77,7 +76,8 @@ impl Stamp {
         parts.flatten().next().unwrap_or(if marked { Found::Damaged } else { Found::Foreign })
     }
 
-    /// What of this stamp is in `sector`, which is not all of it; `None` if hardly anything.
+    /// The part of this stamp in `sector`, which does not contain all of it; `None` if hardly
+    /// anything.
     fn part_of(&self, sector: &[u8]) -> Option<Found> {
         let mut whole = vec![0; sector.len()];
         self.write(&mut whole);

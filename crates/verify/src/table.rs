@@ -11,8 +11,8 @@ pub(crate) struct Right {
     pub(crate) most: u64,
 }
 
-/// What the sectors of `block` at `offset_bytes` say, against what is `right`; `None` if all is well.
-/// A block that need not be there (`least` 0) may hold anything that is not wrong in itself.
+/// Compares the sectors of `block` at `offset_bytes` with the `right` data; `None` if all is well. A block that need
+/// not be there (`least` 0) may hold anything that is not wrong in itself.
 pub(crate) fn judge(
     block: &[u8],
     sector_bytes: u32,
@@ -31,7 +31,7 @@ pub(crate) fn judge(
             Found::Foreign => (right.least > 0).then_some(VerifyFault::Unwritten),
             Found::Damaged => Some(VerifyFault::Damaged),
             Found::Torn => Some(VerifyFault::Torn),
-            // What an earlier run left is as good as nothing.
+            // Data of an earlier run counts as no data.
             Found::Stamped(stamp) if stamp.run != run => {
                 (right.least > 0).then_some(VerifyFault::Unwritten)
             }

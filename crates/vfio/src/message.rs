@@ -20,7 +20,7 @@ pub(crate) const DATA_BYTES_MAX: u32 = 1 << 20;
 /// No message is longer: data, and more than any command needs besides.
 const MESSAGE_BYTES_MAX: usize = DATA_BYTES_MAX as usize + 4096;
 
-/// What cannot be understood; nothing behind it on the socket can be, either.
+/// A message that cannot be decoded; the following bytes on the socket cannot be decoded either.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProtocolError {
     /// A message says that it is shorter than its header, or longer than any.
@@ -49,7 +49,7 @@ pub enum ProtocolError {
         /// How many there are.
         bytes: usize,
     },
-    /// What the other side says about itself is not understood.
+    /// The capabilities of the other side are invalid.
     #[error(
         "what follows version {major}.{minor} in the VERSION message is not the JSON of capabilities, \
          from its byte {at} on"
@@ -105,7 +105,7 @@ impl Message {
         self.header.flags.get() & FLAG_TYPE == FLAG_REPLY
     }
 
-    /// What a reply says went wrong.
+    /// The error in a reply.
     pub(crate) fn error(&self) -> Option<i32> {
         let wrong = self.header.flags.get() & FLAG_ERROR != 0;
         wrong.then(|| self.header.error.get() as i32)

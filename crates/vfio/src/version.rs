@@ -1,4 +1,4 @@
-//! What both sides say about themselves in their first message.
+//! The capabilities that both sides exchange in their first message.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::message::{DATA_BYTES_MAX, DESCRIPTORS_MAX};
 /// The version that we speak: 0 and this.
 pub(crate) const MINOR: u16 = 1;
 
-/// What one side says about itself in JSON.
+/// The capabilities of one side in JSON.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct VersionData {
@@ -38,7 +38,7 @@ impl Default for Capabilities {
     }
 }
 
-/// What we say about ourselves, with the zero byte behind it.
+/// Our capabilities, with a terminating zero byte.
 pub(crate) fn our_version_data() -> Vec<u8> {
     let max_msg_fds = DESCRIPTORS_MAX as u32;
     let capabilities = Capabilities { max_msg_fds, ..Capabilities::default() };

@@ -32,7 +32,7 @@ pub(crate) struct CurrentRun {
     pub(crate) systems: LiveSystems,
     pub(crate) sources: LiveSources,
     pub(crate) flash: LiveFlash,
-    /// What the hosts told last.
+    /// The last reports of the hosts.
     pub(crate) told: ClusterProgress,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) thread: Option<JoinHandle<()>>,
@@ -97,7 +97,7 @@ impl CurrentRun {
         Ok(())
     }
 
-    /// What the series of machines and programs are of: a viewer begins anew where it changes.
+    /// The origin of the series of machines and programs: a viewer begins again when it changes.
     pub(crate) fn key(&self) -> (u64, u64) {
         (self.view.id, self.stage)
     }

@@ -33,7 +33,7 @@ use crate::view::{HostView, RunView, unix_ms};
 /// How often a run is asked how far it is.
 pub(crate) const POLL_EVERY: Duration = Duration::from_millis(50);
 
-/// What decides how runs are carried out here, whoever asks for them.
+/// The settings that decide how runs are carried out here, for every caller.
 #[derive(Clone, Debug)]
 pub struct DeskOptions {
     /// Where folders of results are, and are made.
@@ -44,7 +44,7 @@ pub struct DeskOptions {
     pub hosts: Hosts,
 }
 
-/// What the page asks for.
+/// The requests of the page.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunRequest {
@@ -84,7 +84,7 @@ fn read_all<T: FromStr<Err = String>>(key: &str, texts: &[String]) -> Result<Vec
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) options: DeskOptions,
-    /// When this server was started: another one knows nothing of its runs.
+    /// The start time of this server: another server does not know its runs.
     pub(crate) since_unix_ms: u64,
     state: Mutex<State>,
     /// Rises with every change.
@@ -184,7 +184,7 @@ impl Desk {
         })
     }
 
-    /// What a viewer who is as far as `seen` - of the run of that number - has not seen of the series.
+    /// The part of the series that a viewer at position `seen` of the run with that number has not seen.
     pub(crate) fn news(&self, seen: &mut Option<(u64, Seen)>) -> Option<SeriesNews> {
         let state = self.state();
         let run = state.run.as_ref()?;
@@ -207,14 +207,14 @@ impl Desk {
         }
     }
 
-    /// What a viewer who is as far as `seen` has not seen of the machines.
+    /// The samples of the machines that a viewer at position `seen` has not seen.
     pub(crate) fn system_news(&self, seen: &mut SeenBeside) -> Vec<SystemNews> {
         let state = self.state();
         let Some(run) = state.run.as_ref() else { return Vec::new() };
         run.systems.news(Some(run.view.id), seen.of(run.key()))
     }
 
-    /// What a viewer who is as far as `seen` has not seen of the metrics of programs.
+    /// The metrics of programs that a viewer at position `seen` has not seen.
     pub(crate) fn source_news(&self, seen: &mut SeenBeside) -> Vec<MetricsNews> {
         let state = self.state();
         let Some(run) = state.run.as_ref() else { return Vec::new() };
@@ -458,7 +458,7 @@ impl Desk {
             run.view.partial = partial;
             run.view.error = failure.as_ref().map(Failure::body);
             // Samples that were taken before the end are old. Prometheus would otherwise receive
-            // the last one again and again as if it were new.
+            // the last value repeatedly as if it were new.
             run.told.systems.clear();
             if let Ok(TaskOutcome { result: TaskResult::Run(measured), .. }) = &mut ended {
                 run.complete(measured);

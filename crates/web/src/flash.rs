@@ -24,7 +24,7 @@ struct Sums {
     activity_ps: [u64; 4],
 }
 
-/// What the simulation tells and the page asks for.
+/// The snapshots of the simulation for the page.
 #[derive(Default, Debug)]
 struct Shared {
     /// The only SSD of the device; `None` where there is none, or several.

@@ -100,7 +100,7 @@ fn repeat_entry(all: &RepeatedRuns, other: FolderEntry) -> FolderEntry {
     }
 }
 
-/// What it has of another result, and the keys that tell what it is of.
+/// Its keys from another result, and the keys that show its kind.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OtherHeadline {

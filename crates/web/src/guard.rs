@@ -1,4 +1,4 @@
-//! Who may ask for what.
+//! Access control: which clients may send which requests.
 //!
 //! A browser opens pages of many origins, and each may send requests to loopback. So a request must name this server in
 //! `Host` (a name that an attacker's DNS turns into 127.0.0.1 is refused), must have the session's token, in a cookie that
@@ -24,7 +24,7 @@ const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-ssdyno-token");
 /// Where the metrics are, the one address that takes a bearer token.
 pub(crate) const METRICS: &str = "/metrics";
 
-/// What the page may load: its own files and nothing else.
+/// The page may load its own files and nothing else.
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self'; script-src 'self'; \
                       frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 

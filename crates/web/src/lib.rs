@@ -7,8 +7,8 @@
 //! Nothing is changed without the session's token (see `guard`). Errors are [`Failure`](ssdyno_session::Failure)s, as
 //! objects of JSON.
 //!
-//! Not here: what is drawn (`assets`), statistics, and who may write where: consent is in [`DeskOptions`], never in a
-//! request.
+//! Not here: the drawing code (`assets`), statistics, and permissions to write: consent is in [`DeskOptions`], never in
+//! a request.
 
 mod answer;
 mod current;

@@ -1,4 +1,4 @@
-//! What a task may write to: what was allowed where the server was started, and nothing that the page says.
+//! The targets that a task may write to: those allowed at the start of the server, whatever the page requests.
 
 use ssdyno_cluster::{PlanFile, WorkerConsent};
 use ssdyno_session::{Failure, RunSpec, WriteSpec, named};
@@ -26,7 +26,7 @@ pub(crate) fn is_real(task: &Task) -> bool {
     }
 }
 
-/// `task` with what was allowed where the server was started in place of what it asks for: the same as of runs.
+/// `task` with the permissions from the start of the server instead of the requested ones, as for runs.
 pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Failure> {
     match &mut task {
         Task::Run(spec) => **spec = consent.apply((**spec).clone())?,

@@ -154,7 +154,7 @@ pub(crate) struct LiveSeries {
     open: Option<(Point, u32)>,
 }
 
-/// What a host told last.
+/// The last report of a host.
 #[derive(Clone, Debug, Default)]
 struct Told {
     /// That is in a point.
@@ -181,7 +181,7 @@ impl LiveSeries {
         LiveSeries { hosts, points: Vec::new(), epoch: 0, news_since: None, share: 1, open: None }
     }
 
-    /// An empty series of so many hosts, which takes the place of this one at the viewers.
+    /// An empty series of this number of hosts, which replaces this series at the viewers.
     pub(crate) fn anew(&self, hosts: usize) -> LiveSeries {
         LiveSeries { epoch: self.epoch + 1, ..LiveSeries::new(hosts) }
     }
@@ -283,7 +283,7 @@ impl LiveSeries {
         }
     }
 
-    /// What is new to a viewer that is as far as `seen`, which is brought forward.
+    /// The points that are new to a viewer at position `seen`, which is advanced.
     pub(crate) fn news(&self, seen: &mut Option<Seen>) -> News {
         let view = |points: &[Point]| points.iter().map(Point::view).collect();
         let before = seen.replace(Seen { epoch: self.epoch, points: self.points.len() });

@@ -49,7 +49,7 @@ impl PageServer {
         Ok(PageServer { listener, address, guard, desk: Arc::new(Desk::new(options)) })
     }
 
-    /// What a browser opens: with the session's token, which lets everybody in who has it.
+    /// The address for a browser, with the session's token, which admits everybody who has it.
     pub fn address(&self) -> String {
         format!("http://{}/?token={}", self.address, self.guard.token)
     }

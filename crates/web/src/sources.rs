@@ -131,7 +131,7 @@ impl LiveSources {
         }
     }
 
-    /// What a viewer who has seen so many readings of each program has not seen; `seen` is brought forward.
+    /// The readings that a viewer with this number of readings of each program has not seen; `seen` is brought forward.
     pub(crate) fn news(&self, run: u64, seen: &mut Vec<usize>) -> Vec<MetricsNews> {
         seen.resize(self.0.len(), 0);
         let news = self.0.iter().zip(seen).filter_map(|(source, seen)| {

@@ -133,7 +133,7 @@ impl LiveSystems {
         }
     }
 
-    /// What a viewer who has seen so many samples of each machine has not seen; `seen` is brought forward.
+    /// The samples that a viewer with this number of samples of each machine has not seen; `seen` is brought forward.
     pub(crate) fn news(&self, run: Option<u64>, seen: &mut Vec<usize>) -> Vec<SystemNews> {
         seen.resize(self.machines.len(), 0);
         let news = self.machines.iter().zip(seen).filter_map(|(machine, seen)| {

@@ -121,7 +121,7 @@ impl Servers {
         let mut servers = Servers(Vec::new());
         for number in 0..count {
             let (port, pid) = (free_port()?, folder.join(format!("fio-{number}.pid")));
-            // That of the server before, whose number may be another program's by now.
+            // The process of the previous server, whose number may now belong to another program.
             let _ = fs::remove_file(&pid);
             let words =
                 [format!("--server=ip:127.0.0.1,{port}"), format!("--daemonize={}", pid.display())];

@@ -161,7 +161,7 @@ impl Lab {
         Ok(hosted / alone - 1.0)
     }
 
-    /// Runs a load on `hosts`, or here where there are none.
+    /// Runs a load on `hosts`, or here if there are none.
     fn run(&self, target: &str, load: &[&str], hosts: &str) -> Result<Ran> {
         let program = self.program.display().to_string();
         let mut words = vec![program.as_str(), "run", target, "--json", "--workload", "randread"];
@@ -255,7 +255,7 @@ impl NbdServer {
     fn start(folder: &Path, port: u16) -> Result<NbdServer> {
         let (data, pid) = (folder.join("export"), folder.join("nbd-server.pid"));
         fs::File::create(&data)?.set_len(64 << 20)?;
-        // That of the server before, whose number may be another program's by now.
+        // The process of the previous server, whose number may now belong to another program.
         let _ = fs::remove_file(&pid);
         let settings = folder.join("nbd-server.conf");
         let text = format!(

@@ -260,7 +260,7 @@ fn interval(values: &[f64]) -> (f64, f64) {
     if values.len() < 2 {
         return (mean, f64::NAN);
     }
-    // With more the last one is a little too wide.
+    // With more digits the last column is a little too wide.
     let student = STUDENT[(values.len() - 2).min(STUDENT.len() - 1)];
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (mean, student * (squares / (count - 1.0) / count).sqrt())

@@ -173,7 +173,7 @@ fn after(text: &str, name: &str) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// What stands for MQSim: a shell script that prints and writes as it does.
+    /// A stand-in for MQSim: a shell script that prints and writes the same.
     #[cfg(target_os = "linux")]
     fn stand_in(directory: &Path, served: u64) -> PathBuf {
         use std::os::unix::fs::PermissionsExt;

@@ -220,7 +220,7 @@ fn has_key(schema: &Value, key: &str) -> bool {
         .is_some()
 }
 
-/// What a place of a schema may be: itself, what it refers to, or one of several.
+/// The possible places of a schema: itself, its references, or one of several.
 fn alternatives<'a>(schema: &'a Value, place: &'a Value) -> Vec<&'a Value> {
     if let Some(name) = place.get("$ref").and_then(Value::as_str) {
         let target = name.strip_prefix('#').and_then(|pointer| schema.pointer(pointer));

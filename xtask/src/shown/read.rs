@@ -62,7 +62,7 @@ impl Shown {
     }
 }
 
-/// What a fence says when its block is for a shell.
+/// The info string of a fence whose block is for a shell.
 const SHELLS: &[&str] = &["sh", "bash", "shell", "console"];
 
 /// All commands of a Markdown text, in its order.

@@ -2,9 +2,9 @@
 //! document says, without a panic, print what is shown as its output, and with `--json` print JSON.
 //!
 //! Runs are cut short ([`shortened`]) unless their output is shown. A document's commands run in its order in a
-//! directory of their own, so a later one finds what an earlier one wrote. What was run before, and leaves nothing
-//! for others, is not run again. Calls of cargo are not run here:
-//! examples have their own step, chores run this one.
+//! directory of their own, so a later one finds what an earlier one wrote. A command that already ran, and leaves
+//! nothing for others, is not run again. Calls of cargo are not run here: examples have their own step, chores run this
+//! one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -319,7 +319,7 @@ fn stale(documents: &[Document]) -> Vec<String> {
         .map(|shown| shown.words.join(" "))
         .collect();
     let rules = NOT_HERE.iter().map(|(part, _)| *part).chain(LINUX.iter().copied());
-    // What the stand-in for a job file reads is named there.
+    // The file that the stand-in for a job file reads is named there.
     let files = STAND_INS.iter().map(|(name, _)| *name);
     let unused = rules.chain(files).filter(|part| !texts.iter().any(|text| text.contains(part)));
     unused.map(|part| format!("xtask/src/shown/trial.rs: no command has `{part}`")).collect()

@@ -6,7 +6,7 @@ use super::{Finding, SourceFile};
 /// Where they are listed.
 pub(super) const GLOSSARY: &str = "docs/glossary.md";
 
-/// Where they may stand: in the list, and in what was written about the past.
+/// The places where they may stand: in the list, and in texts about the past.
 const SPARED: &[&str] = &[GLOSSARY, "CHANGELOG.md"];
 
 /// A retired word, in small letters, and what to say instead.
@@ -23,7 +23,7 @@ pub(super) fn retired(glossary: &str) -> Vec<Retired> {
     rows.skip(1).collect()
 }
 
-/// What is left of them in `file`.
+/// The retired words in `file`.
 pub(super) fn check(file: &SourceFile, retired: &[Retired]) -> Vec<Finding> {
     let program = file.path.starts_with("crates/") && file.path.contains("/src/");
     let read = match file.extension() {

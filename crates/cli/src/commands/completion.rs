@@ -162,7 +162,7 @@ fn offering(program: Command, of: &dyn Fn(&str) -> Option<Vec<String>>) -> Comma
     program
 }
 
-/// What `--set` takes: each key with its `=`, and with each of its words.
+/// The values of `--set`: each key with its `=`, and with each of its words.
 fn settings() -> Vec<String> {
     const OTHERS: [&str; 3] = ["spec", "result", "host"];
     let can_be_set = |entry: &&KeyEntry| {

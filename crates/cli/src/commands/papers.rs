@@ -140,7 +140,7 @@ pub(crate) fn run(args: &PapersArgs, output: Output) -> Result<(), Failure> {
     for trace in &args.trace {
         options.add_trace(trace).map_err(|error| explain(&error))?;
     }
-    // Made before the runs: who has no place for results should hear of it at once.
+    // Created before the runs, so that a user without a place for results gets the error at once.
     let directory = args.results.create(args.keep, || {
         let selector = args.selector.replace('/', "-");
         RunDirectory::default_name("papers", &selector, None, SystemTime::now())

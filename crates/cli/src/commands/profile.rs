@@ -216,7 +216,7 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let files = args.schedulers.open(plan, output)?;
     let prepared = task::prepare(&Task::Profile(Box::new(asked)));
     let prepared = prepared.inspect_err(|_| files.remove_new())?;
-    // Made before the tests: who has no place for results should hear of it at once.
+    // Created before the tests, so that a user without a place for results gets the error at once.
     let directory = directory(args, plan).inspect_err(|_| files.remove_new())?;
     let checkpoint = &mut |result: TaskResult| {
         if let (Some(directory), TaskResult::Profile(result)) = (&directory, &result) {

@@ -122,7 +122,7 @@ pub(crate) struct PtsOutput<'a> {
 
 pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
     let prepared = task::prepare(&Task::Pts(Box::new(args.task())))?;
-    // Made before the test: who has no place for results should hear of it at once.
+    // Created before the test, so that a user without a place for results gets the error at once.
     let directory = directory(args)?;
     let checkpoint = &mut |result: TaskResult| {
         if let (Some(directory), TaskResult::Pts(result)) = (&directory, &result) {

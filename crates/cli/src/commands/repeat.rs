@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RunArgs, runs: u32, output: Output) -> Result<(), Failu
         runs: Some(runs),
     };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
-    // Made before the runs: who has no place for results should hear of it at once.
+    // Created before the runs, so that a user without a place for results gets the error at once.
     let folder = args.results.create(spec.keep, || {
         let load = format!("{}-{runs}-runs", spec.load(spec.target()));
         RunDirectory::default_name(spec.target(), &load, Some(spec.seed), SystemTime::now())
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &RunArgs, runs: u32, output: Output) -> Result<(), Failu
     end(output.either(|| text + &below, || told), failure)
 }
 
-/// What is found anew in each run would differ between them: a method that is searched for. And the runs are called by their target.
+/// A search in each run would give different methods for the runs. And the runs are called by their target.
 fn check(spec: &RunSpec) -> Result<(), Failure> {
     if spec.target.is_none() && spec.fio.is_some() {
         return Err(Failure::usage("`--runs` needs the name of the target")

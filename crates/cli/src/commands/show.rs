@@ -157,7 +157,7 @@ fn kind(what: &str) -> Result<Kind, Failure> {
             Kind::Workload
         });
     }
-    // What is no TOML is told as that of a device.
+    // A file that is not TOML gets the error of a device file.
     let Ok(table) = toml::from_str::<toml::Table>(&files::read_text(what)?) else {
         return Ok(Kind::Device);
     };

@@ -149,7 +149,7 @@ impl Screen {
     }
 }
 
-/// What was seen, and what follows from it.
+/// The observation, and its consequences.
 #[derive(Default)]
 struct Figures {
     /// The last ones, oldest first.

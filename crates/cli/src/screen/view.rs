@@ -1,4 +1,4 @@
-//! What the live view looks like: from figures to cells, nothing else.
+//! The layout of the live view: from figures to cells, nothing else.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -23,7 +23,7 @@ pub(super) struct View {
     pub(super) workload: String,
     /// What is going on, such as `preparing the device`.
     pub(super) state: String,
-    /// 0 to 1; `None` where nobody knows when it ends.
+    /// 0 to 1; `None` if its end is unknown.
     pub(super) share: Option<f64>,
     pub(super) figures: Vec<Figure>,
     /// Requests, errors.

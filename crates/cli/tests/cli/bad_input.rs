@@ -173,7 +173,7 @@ fn names_and_files() {
     }
 }
 
-/// A static block that never fills is told as what it is, and not as a fault of the simulation.
+/// A static block that never fills is reported as such, and not as an error of the simulation.
 #[test]
 fn a_stalled_driver_is_told() {
     let place = Place::new();
@@ -208,7 +208,7 @@ fn traces() {
     assert!(place.fails(2, &args).contains("a trace has no key"));
 }
 
-/// What reads as ones or zeroes was told by no controller.
+/// Data of only ones or zeroes does not come from a controller.
 #[test]
 fn structures_that_nobody_filled() {
     let place = Place::new();

@@ -33,7 +33,7 @@ fn any_ftl_runs_on_the_default_device() {
         let device = result["configuration"]["device_toml"].as_str().unwrap();
         let paced = device.contains("[ftl.page]\ncleaning_pace = \"paced\"");
         assert_eq!(paced, ftl == "page", "{ftl}: {device}");
-        // Said by all who say what is run.
+        // Printed by all verbs that say what they run.
         let shown = place.ok(&["show", "sim:nvme-tlc", "--set", &name]);
         assert_eq!(shown.contains("# `"), ftl != "page", "{shown}");
         if ftl == "dftl" {
@@ -78,7 +78,7 @@ fn keys_of_one_ftl_are_in_its_table() {
         let error = place.fails(2, &["run", "old.toml"]);
         assert!(error.contains(write) && error.contains("old.toml:"), "{error}");
     }
-    // What another FTL has would do nothing; that of the one that is named repeats.
+    // Keys of another FTL would have no effect; keys of the named FTL are repeated.
     let cache = ["--set", "ftl.dftl.mapping_cache=64KiB"];
     let error = place.fails(2, &[&["run", "sim:config-a"][..], &cache].concat());
     assert!(error.contains("`page` does not have this key"), "{error}");

@@ -36,7 +36,7 @@ fn an_export_is_written_to_only_with_its_name_typed() {
     let result = place.json(&[&write[..], &consent].concat());
     assert_eq!((&result["requests"], &result["errors"]), (&200.into(), &0.into()));
     assert!(server.contents().iter().any(|byte| *byte != CONTENT));
-    // What is written is what is read back.
+    // The data read back equals the data written.
     let verified = place.ok(&[&["verify", &target, "--threads", "2"][..], &consent].concat());
     assert!(!verified.is_empty());
     let (place, closed) = with(Behaviour { read_only: true, ..Behaviour::default() });

@@ -42,7 +42,7 @@ fn options_of_real_targets_are_refused_for_simulated_ones() {
     assert!(!place.path().join("sim:config-a").exists() && !place.path().join("results").exists());
     let resumed = ["verify", "device.toml", "--resume", "journal", "--size", "1MiB"];
     assert!(place.fails(2, &resumed).contains("--size"));
-    // One side is real: it is asked for that one.
+    // One side is real: the program asks for consent for that side.
     let load = ["--workload", "randread", "--requests", "100", "--keep", "none"];
     let both = [&["compare", "sim:config-a", "./real", "--size", "1MiB"], &load[..]].concat();
     place.ok(&both);

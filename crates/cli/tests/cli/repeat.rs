@@ -186,7 +186,7 @@ fn options_of_a_side_are_checked() {
     }
 }
 
-/// What is printed is what the schema says, and intervals between runs with it.
+/// The output matches the schema, and contains the intervals between runs.
 #[test]
 fn repeated_runs_keep_to_the_schema() {
     let place = Place::new();

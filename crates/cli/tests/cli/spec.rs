@@ -80,7 +80,7 @@ fn a_real_result_is_repeated_with_the_same_spec() {
     assert_eq!((&second["requests"], &second["target"]), (&500.into(), &"./target".into()));
 }
 
-/// What was allowed to be written to is in the spec as it was typed, and nothing else.
+/// The spec contains the permission to write as typed, and nothing else.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_spec_allows_no_more_than_was_typed() {

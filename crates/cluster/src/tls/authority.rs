@@ -181,7 +181,8 @@ impl Authority {
         Ok(self.sign(&key, purpose, names, lasts)? + &self.pem + &key.serialize_pem())
     }
 
-    /// Makes the certificate of the controller where there is none, it is of another authority, or ends soon.
+    /// Makes the certificate of the controller if there is none, if it is from another authority, or if it expires
+    /// soon.
     fn renew_controller(&self, directory: &Path) -> Result<(), Failure> {
         let path = Role::Controller.file(directory);
         // A controller that another authority signed before would be refused by all workers. The file

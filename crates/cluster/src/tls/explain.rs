@@ -45,7 +45,7 @@ pub(super) fn is_of_certificate(error: &io::Error) -> bool {
     matches!(cause(error), Some(Error::InvalidCertificate(_)))
 }
 
-/// What a controller says when the connection to the worker `name` failed.
+/// The controller's message when the connection to the worker `name` failed.
 pub(super) fn by_client(name: &str, error: &io::Error) -> Failure {
     const ANOTHER: &str = "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it";
     // Each cause has its own remedy, and the text of rustls names none. It is written for
@@ -150,7 +150,7 @@ fn refused(name: &str, alert: AlertDescription) -> Failure {
     }
 }
 
-/// Who answers at `place` is not the controller that invited.
+/// The server at `place` is not the controller that made the invitation.
 pub(super) fn not_the_controller(place: &str, error: &io::Error) -> Failure {
     let why = match cause(error) {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
@@ -169,7 +169,7 @@ pub(super) fn not_the_controller(place: &str, error: &io::Error) -> Failure {
     )
 }
 
-/// What a server says about a client whose connection failed.
+/// A server's message about a client whose connection failed.
 pub(super) fn by_server(error: &io::Error) -> String {
     match cause(error) {
         Some(Error::NoCertificatesPresented) => "it has no certificate".to_owned(),

@@ -1,4 +1,4 @@
-//! Files of an identity. Nobody but their owner may read those that hold keys.
+//! Files of an identity. Only their owner may read files that contain keys.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

@@ -21,13 +21,14 @@ use super::revoked::{self, Revocations};
 use super::session::{accept, server_config};
 use super::token::{Secret, Token};
 
-/// Wrong secrets after which an invitation ends. Nobody guesses one; who tries is worth a message.
+/// Wrong secrets after which an invitation ends. A token cannot be guessed; an attempt is worth a
+/// message.
 const WRONG_MAX: u32 = 5;
 
 /// Workers that are answered at once.
 const CLIENTS_MAX: usize = 16;
 
-/// How long one of them may take to say what it wants.
+/// The time within which a connection must send its request.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
 
 /// How often it is asked whether to end.
@@ -305,7 +306,7 @@ impl Desk {
         }
     }
 
-    /// The certificate for who asks, what it is for, and the list of revoked certificates.
+    /// The certificate for the worker, its purpose, and the list of revoked certificates.
     fn decide(&self, question: Question) -> Result<Enrolled, String> {
         // The gate is locked from the check to the mark. Two workers with the same token at the
         // same moment would otherwise both be enrolled.

@@ -1,5 +1,5 @@
-//! What a worker and its controller say while the worker is enrolled: one question, one answer. Each is a length of four
-//! bytes, the highest first, and that many bytes of CBOR.
+//! The messages between a worker and its controller during enrolment: one request, one response. Each is a length of
+//! four bytes, the highest first, and that many bytes of CBOR.
 
 use std::io;
 

@@ -59,8 +59,8 @@ pub(super) fn learn(directory: &Path, list: &str, identity: &Identity) -> Result
     Ok(())
 }
 
-/// Puts `list` in the place of what `directory` of a worker has: one that was enrolled by another authority before has a list
-/// of that one, which would let nobody in.
+/// Replaces the list in `directory` of a worker with `list`: a worker that another authority enrolled before has the
+/// list of that authority, which would refuse every controller.
 pub(super) fn replace(directory: &Path, list: Option<&str>) -> Result<(), Failure> {
     let path = file_in(directory);
     match list {

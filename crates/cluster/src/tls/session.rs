@@ -1,4 +1,4 @@
-//! Connections: both ends know who the other one is before a message is sent.
+//! Connections: both ends authenticate each other before a message is sent.
 
 use std::io::{self, Cursor};
 use std::path::Path;

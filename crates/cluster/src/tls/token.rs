@@ -43,7 +43,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An invitation of a controller: where it waits, until when, by what it is known, and what the worker has to say.
+/// An invitation of a controller: its address, its expiry, its fingerprint, and the secret for the worker.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) host: String,
@@ -144,7 +144,7 @@ mod tests {
             prop_assert!(read.secret.is(token.secret.bytes()));
         }
 
-        /// Whatever is cut off, it is refused, and the message has nothing of it.
+        /// A token cut at any place is refused, and the message contains no part of it.
         #[test]
         fn a_part_of_a_token_is_refused(cut in 1usize..150) {
             let text = token("192.0.2.7", 7809, 1_764_150_000).text();

@@ -254,7 +254,7 @@ fn wrong_tokens_are_refused_and_counted() {
     assert_eq!(refused.len(), 5);
     assert!(!format!("{refused:?}").contains(&secret[2..]));
     assert!(!place.worker().join("worker.pem").exists());
-    // With the fingerprint of another authority: nothing is told to who answers.
+    // With the fingerprint of another authority, the worker sends nothing to the server.
     let (token, waiting) = invite(&place, options());
     let mut parts: Vec<&str> = token.split('/').collect();
     let other = "0".repeat(64);
@@ -413,7 +413,7 @@ fn a_worker_commands_no_other_worker() {
     assert!(failure.message.contains(&host), "{failure:?}");
     assert!(failure.message.contains("not one of a controller"), "{failure:?}");
     assert!(running.refusal().contains("not one of a controller"));
-    // Nor is a controller a worker.
+    // A controller is not a worker either.
     drop(running);
     std::fs::copy(place.controller().join("controller.pem"), place.worker().join("worker.pem"))
         .unwrap();
@@ -455,7 +455,7 @@ fn plain_and_tls_do_not_mix() {
     let host = format!("tls://{}", plain.address);
     let failure = run(&host, &place.controller()).unwrap_err();
     assert!(failure.message.contains(&format!("{host} does not use TLS")), "{failure:?}");
-    // Nobody, and somebody who is silent.
+    // No server, and a silent server.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let host = format!("tls://{}", free.local_addr().unwrap());
     let failure = run(&host, &place.controller()).unwrap_err();

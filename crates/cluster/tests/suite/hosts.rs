@@ -377,7 +377,7 @@ fn exporter(answers: usize, text: &'static str) -> (String, std::thread::JoinHan
                 head.len(),
                 tail.len()
             );
-            // Who asked may have given up.
+            // The caller may have given up.
             let _ = stream.write_all(answer.as_bytes());
         }
     };
@@ -416,7 +416,7 @@ fn metrics_of_other_programs_are_series_of_the_run() {
     );
     assert!(ssdyno_report::summary_text(&result.result).contains("1 series"));
     assert!(ssdyno_report::report_html(&result.result).contains("served_total{disk="));
-    // What cannot be read at first is an error, and nothing is loaded.
+    // A file that cannot be read at first is an error, and nothing is loaded.
     for (text, says) in
         [("hello\n", "not OpenMetrics"), ("# TYPE a gauge\na 1\n# EOF\n", "no metric has")]
     {

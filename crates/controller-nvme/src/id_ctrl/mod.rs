@@ -1,4 +1,5 @@
-//! What `nvme id-ctrl` saved of a real controller, for a simulated one that says the same.
+//! Imports the output of `nvme id-ctrl` of a real controller, for a simulated controller with the
+//! same Identify data.
 //!
 //! [`IdCtrl::parse`] reads its three forms; [`IdCtrl::settings`] are the keys of a device file that
 //! follow from it, [`IdCtrl::notes`] what does not.

@@ -63,9 +63,9 @@ pub(super) fn any(dump: &[u8]) -> Result<IdCtrl, IdCtrlError> {
     }
 }
 
-/// What the structure reads as where nobody filled it: ones where a device does not answer, zeroes where a
-/// buffer was never written. Neither is a vendor (PCI), and a controller has a model. [`tidy`] leaves nothing of
-/// either, so a text or JSON made of such a structure shows it, too.
+/// The value of an unfilled structure: ones if a device does not respond, zeroes if a buffer was never written. Neither
+/// is a vendor (PCI), and a controller has a model. [`tidy`] leaves nothing of either, so a text or JSON made of such a
+/// structure shows it, too.
 fn unfilled(id: &IdCtrl) -> Option<&'static str> {
     let empty = |text: &Option<String>| text.as_deref() == Some("");
     match id.vendor {

@@ -209,7 +209,7 @@ fn structures_that_nobody_filled_are_refused() {
             assert!(error.to_string().contains(what), "{error}");
         }
     }
-    // One sign of a controller is enough, and what is left out is no sign of none.
+    // One field of a controller is enough, and missing fields prove nothing.
     for (vid, sign) in [("0", "x"), ("0x1b36", ""), ("0xfffe", "")] {
         assert!(IdCtrl::parse(text(vid, sign).as_bytes()).is_ok(), "{vid} {sign}");
     }
@@ -256,8 +256,8 @@ fn locales_and_encodings_are_read() {
     assert!(IdCtrl::parse(b"\xff\xfe\x00").is_err(), "half a character");
 }
 
-/// NVMe wants ASCII (base 2.0c, clause 1.4.2). What is something else is simulated without it, and told: the
-/// field, its line, what stood there and what is left.
+/// NVMe wants ASCII (base 2.0c, clause 1.4.2). A field with invalid characters is simulated without them, and reported:
+/// the field, its line, the old value and the new value.
 #[test]
 fn texts_that_are_not_ascii_are_told() {
     let told = |dump: &[u8]| {

@@ -19,7 +19,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Nobody asks any more, and nothing is left to say.
+    /// No request is pending, and no event is left to report.
     pub(crate) fn reset(&mut self) {
         *self = Events::default();
     }

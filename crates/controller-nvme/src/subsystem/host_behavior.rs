@@ -1,5 +1,5 @@
-//! What the host tells of itself: that it is alive (base 2.0c, clauses 3.9, 5.18 and 5.27.1.12), and what
-//! it understands (clause 5.27.1.18).
+//! The host's reports: that it is alive (base 2.0c, clauses 3.9, 5.18 and 5.27.1.12), and the features that it supports
+//! (clause 5.27.1.18).
 
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::NvmeStatus;

@@ -1,4 +1,4 @@
-//! What the controller says about itself (base 2.0c, clause 5.17).
+//! The Identify data of the controller (base 2.0c, clause 5.17).
 
 use ssdyno_spec::nvme::{
     IdentifyController, IdentifyNamespace, IndependentNamespace, NamespaceDescriptor, NvmeStatus,
@@ -19,7 +19,7 @@ pub(crate) const CONTROLLER_ID: u16 = 1;
 /// Aborts outstanding at most.
 pub(crate) const ABORTS_MAX: u8 = 4;
 
-/// What the bits of ONCS stand for.
+/// The meaning of the bits of ONCS.
 pub(crate) const OPTIONAL: [(Part, u16); 6] = [
     (Part::Io(nvm::COMPARE), oncs::COMPARE),
     (Part::Io(nvm::WRITE_UNCORRECTABLE), oncs::WRITE_UNCORRECTABLE),
@@ -263,7 +263,8 @@ impl<D: Device> NvmeSubsystem<D> {
         structure.optimal_write = blocks.into();
     }
 
-    /// What a namespace has whatever its command set; of all namespaces: what they have in common.
+    /// The properties of a namespace for any command set; for all namespaces, their common
+    /// properties.
     fn identify_independent(&self, id: u32) -> Result<Vec<u8>, NvmeStatus> {
         let mut structure = IndependentNamespace::new_zeroed();
         if id == 0 || id > self.namespaces.count_max() && id != u32::MAX {

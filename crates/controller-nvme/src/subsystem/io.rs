@@ -184,7 +184,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(())
     }
 
-    /// What the entry's FUA, or a cache that is off, asks of the volatile cache.
+    /// The demand on the volatile cache from the entry's FUA, or from a disabled cache.
     #[inline]
     fn force(&self, entry: &SubmissionEntry, kind: Kind) -> Force {
         let asked = entry.dword12.get() & FORCE_UNIT_ACCESS != 0;
@@ -372,7 +372,7 @@ impl<D: Device> NvmeSubsystem<D> {
 }
 
 impl NvmCommand {
-    /// What the host hears of a failure of the device.
+    /// The status that the host receives for a failure of the device.
     pub(crate) fn failure(&self, status: DeviceStatus) -> NvmeStatus {
         match (status, self.kind) {
             (DeviceStatus::ReadOnly, _) => NvmeStatus::WRITE_PROTECTED.with_do_not_retry(),

@@ -39,7 +39,7 @@ pub(crate) struct Logs {
     told_worn_out: bool,
 }
 
-/// What the health log says beyond counters.
+/// The content of the health log besides counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wear {
     pub(crate) health: Health,

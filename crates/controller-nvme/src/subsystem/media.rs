@@ -1,4 +1,4 @@
-//! What the medium holds, as far as it is kept: data, and blocks that cannot be read.
+//! The stored content of the medium: data, and blocks that cannot be read.
 
 use ssdyno_device::{Contents, Ranges};
 

@@ -67,7 +67,7 @@ pub trait HostData {
     fn receive(&mut self, data: &mut [u8]) -> Result<(), NvmeStatus>;
 }
 
-/// What the device file says of the device, as far as a host can ask for it.
+/// The device file's description of the device, as far as a host can read it.
 #[derive(Clone, Debug)]
 struct DeviceLimits {
     /// Low-power states of the device, as power state descriptors come after the operational ones.

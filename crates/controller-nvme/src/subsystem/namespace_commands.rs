@@ -49,7 +49,7 @@ impl<D: Device> NvmeSubsystem<D> {
         }
     }
 
-    /// One namespace, or all of them by the identifier that stands for all.
+    /// One namespace, or all of them by the identifier for all namespaces.
     fn delete_namespaces(&mut self, id: u32) -> Result<AdminOutcome, NvmeStatus> {
         let all = id == u32::MAX;
         let ids: Vec<u32> = self.namespaces.ids(0, true).filter(|own| all || *own == id).collect();

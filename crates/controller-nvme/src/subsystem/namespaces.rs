@@ -138,9 +138,9 @@ impl Namespaces {
     pub(crate) fn addressed(&self, id: u32) -> Result<&Namespace, NvmeStatus> {
         self.active(id).ok_or_else(|| self.refusal(id))
     }
-    /// Why a command for `id` is refused where no namespace has it: an identifier that none can have
-    /// is invalid; one that is free is a wrong field, and so is that of all namespaces where a command
-    /// is for one (base 2.0c, figure 87).
+    /// The status of a command for `id` if no namespace has this identifier: an impossible identifier is invalid; an
+    /// unused one is an invalid field, as is the identifier for all namespaces in a command for one namespace (base
+    /// 2.0c, figure 87).
     #[cold]
     pub(crate) fn refusal(&self, id: u32) -> NvmeStatus {
         let valid = (1..=self.count_max()).contains(&id) || id == u32::MAX;
@@ -197,8 +197,8 @@ impl Namespaces {
         let gap = self.gaps().into_iter().find(|(_, length)| *length >= bytes);
         let full = NvmeStatus::NAMESPACE_INSUFFICIENT_CAPACITY.with_do_not_retry();
         let (start_bytes, _) = gap.ok_or(full)?;
-        // The number is part of EUI64 and NGUID. It is never used again, so a host can tell a
-        // new namespace with an old identifier from the one that was deleted.
+        // The number is part of EUI64 and NGUID. It is never used again, so a host can distinguish
+        // a new namespace with an old identifier from the deleted namespace.
         self.created += 1;
         self.list[place] = Some(Namespace {
             start_bytes,

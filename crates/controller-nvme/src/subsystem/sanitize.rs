@@ -1,9 +1,9 @@
 //! Sanitize: all user data are destroyed, in the background (base 2.0c, clauses 5.24 and 8.21).
 //!
-//! What the flash does for it, and how long that takes, is the [device's](ssdyno_device::Device::sanitize) affair.
-//! Here are the command, its states, what is refused meanwhile, the log page and the event. The state is
-//! the subsystem's: no reset ends an operation, and none leaves a failure mode. The transport injects faults: a delay,
-//! or that the operation fails.
+//! What the flash does for it, and how long that takes, is the [device's](ssdyno_device::Device::sanitize) affair. This
+//! module contains the command, its states, the commands refused during the operation, the log page and the event. The
+//! state is the subsystem's: no reset ends an operation, and none leaves a failure mode. The transport injects faults:
+//! a delay, or that the operation fails.
 //!
 //! Not modelled: the persistent memory region, media verification (version 2.1), several operations.
 

@@ -1,4 +1,4 @@
-//! The state of the sanitize operation (base 2.0c, clause 8.21), and what it tells of itself.
+//! The state of the sanitize operation (base 2.0c, clause 8.21), and its reports.
 
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::{NvmeStatus, SanitizeLog, sanitize};
@@ -29,7 +29,7 @@ pub struct SanitizeOrder {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sanitizing {
     pub(super) phase: Phase,
-    /// What the log tells of the most recent operation.
+    /// The log's data on the most recent operation.
     pub(super) status: u16,
     pub(super) dword10: u32,
     pub(super) began: Time,

@@ -91,7 +91,7 @@ fn a_mask_holds_messages_back() {
     host.write(registers::INTMC, 2);
     assert_eq!(vectors(&host), [1], "once for both");
     host.reap(1);
-    // What was taken meanwhile needs no message.
+    // Entries that were taken meanwhile need no message.
     host.write(registers::INTMS, 2);
     submit(&mut host, 1);
     host.settle();
@@ -103,7 +103,7 @@ fn a_mask_holds_messages_back() {
     assert_eq!(vectors(&host), [1, 1]);
 }
 
-/// An entry that another vector tells of is no reason for a message of this one.
+/// An entry that another vector reports does not cause a message of this vector.
 #[test]
 fn what_a_mask_held_back_is_judged_by_its_own_vector() {
     let mut host = ready();

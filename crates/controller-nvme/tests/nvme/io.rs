@@ -42,7 +42,7 @@ fn commands_are_checked() {
         (with(|c| c.namespace_id = 2.into()), NvmeStatus::INVALID_FIELD),
         (with(|c| c.namespace_id = 33.into()), NvmeStatus::INVALID_NAMESPACE),
         (with(|c| c.namespace_id = u32::MAX.into()), NvmeStatus::INVALID_FIELD),
-        // Fused, SGL, directive; protection information, which means nothing where there is none.
+        // Fused, SGL, directive; protection information, which has no effect without protection.
         (with(|c| c.flags = 1), NvmeStatus::INVALID_FIELD),
         (with(|c| c.flags = 0x40), NvmeStatus::INVALID_FIELD),
         (with(|c| c.dword12 = (7 | 1 << 29).into()), NvmeStatus::SUCCESS),
@@ -222,7 +222,7 @@ fn forced_writes_flush_a_volatile_cache() {
         assert_eq!(seen, expected, "{opcode:#x}");
     }
 
-    // Nothing to force where there is no cache, and no such feature.
+    // Without a cache there is nothing to force, and the feature does not exist.
     let mut plain = ready("");
     assert_eq!(status(&mut plain, forced), NvmeStatus::SUCCESS);
     assert_eq!(plain.controller.device().seen.len(), 1);

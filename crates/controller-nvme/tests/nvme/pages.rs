@@ -1,5 +1,5 @@
-//! Physical region pages (base 2.0c, clause 4.1.1) against a walk of a few lines: every byte goes where
-//! the entries say, whatever the offsets, the lists and their chains.
+//! Physical region pages (base 2.0c, clause 4.1.1) compared with a walk of a few lines: every byte goes to the place
+//! that the entries define, for any offsets, lists and chains.
 
 use proptest::prelude::*;
 use ssdyno_pci::DmaDirection;

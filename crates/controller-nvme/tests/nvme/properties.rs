@@ -1,4 +1,4 @@
-//! Whatever a host writes, the controller neither panics nor answers a command twice.
+//! For any register writes of a host, the controller neither panics nor completes a command twice.
 
 use std::collections::BTreeSet;
 

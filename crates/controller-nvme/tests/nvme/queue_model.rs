@@ -41,7 +41,7 @@ struct Model {
 }
 
 impl Model {
-    /// What is wrong with a command, and nothing where nothing is.
+    /// The error of a command, or nothing if it has none.
     fn errors(&self, (opcode, id, size, dword11, offset): Step) -> Vec<NvmeStatus> {
         let (mut all, high) = (Vec::new(), dword11 >> 16);
         let mut wrong = |is, status| {

@@ -1,5 +1,5 @@
-//! Sanitize: states, what is refused meanwhile, log page and event (clauses 5.24 and 8.21), and what it
-//! takes of time, energy and wear on flash.
+//! Sanitize: states, commands refused during the operation, log page and event (clauses 5.24 and 8.21), and the time,
+//! energy and wear of the operation on flash.
 
 use ssdyno_block::{BlockTarget, Fault, Request, Time, Token};
 use ssdyno_controller_nvme::{ControllerFault, Effect, NvmeController};
@@ -52,8 +52,8 @@ impl<D: Device> Host<D> {
     }
 }
 
-/// Figure 267: SPROG goes from 0 to 10000h in the time that it takes, SSTAT and SCDW10 tell of the most recent
-/// operation, and the estimates are those of the device, rounded up to seconds.
+/// Figure 267: SPROG goes from 0 to 10000h during the operation, SSTAT and SCDW10 describe the most recent operation,
+/// and the estimates are those of the device, rounded up to seconds.
 #[test]
 fn the_log_page_tells_how_far_it_is() {
     let mut host = ready();

@@ -64,7 +64,7 @@ fn data_that_is_kept_changes_no_time() {
     assert_eq!(counters.dma_bytes_to_host, time(false).2.dma_bytes_to_host);
 }
 
-/// Memory without a host behind it: 1 MiB at 0, and what was written where.
+/// Memory without a host behind it: 1 MiB at 0, and a record of the writes.
 struct Memory {
     bytes: Vec<u8>,
     writes: Vec<(u64, usize)>,

@@ -1,4 +1,4 @@
-//! Whatever is written to the card: an answer or an error, never a panic.
+//! For anything that is written to the card: a response or an error, never a panic.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever the host writes, the card answers with a status or a fault, and comes to rest.
+    /// For anything that the host writes, the card responds with a status or a fault, and comes to
+    /// rest.
     #[test]
     fn nothing_that_the_host_does_breaks_the_card(steps in steps(), mode in 0u32..3) {
         let mode = ResponseMode::from_bits(mode).unwrap();

@@ -35,7 +35,7 @@ pub fn driver(config: &RingConfig, options: RingDriverOptions) -> Driver {
 pub struct RingTarget {
     pub ring: SimulatedRing<RingCard>,
     done: Vec<Completion<MonotonicTime>>,
-    /// What the driver's clock says when the target's begins.
+    /// The time of the driver's clock when the target's clock begins.
     origin: MonotonicTime,
     /// Sends what is left when nothing else will happen; else the target hangs.
     pub drains: bool,

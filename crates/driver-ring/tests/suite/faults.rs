@@ -1,4 +1,4 @@
-//! Whatever goes wrong, every request completes exactly once, and in order.
+//! With any faults, every request completes exactly once, and in order.
 
 use crate::common;
 
@@ -203,8 +203,8 @@ proptest! {
         prop_assert_eq!(done, again);
     }
 
-    /// Whatever its clock said at first: everything is the same to the picosecond, also where 64 bits of
-    /// picoseconds (213 days) or of nanoseconds (584 years) end meanwhile.
+    /// For any start of its clock: everything is the same to the picosecond, also if 64 bits of picoseconds (213 days)
+    /// or of nanoseconds (584 years) overflow meanwhile.
     #[test]
     fn nothing_depends_on_the_origin_of_the_clock(
         case in cases(),
@@ -306,7 +306,7 @@ fn a_card_that_was_pulled_answers_at_once_where_the_slot_tells() {
     assert_eq!(done.len(), pages as usize);
     assert!(done.iter().all(|done| done.status != Status::Ok && done.completed == at));
     assert_eq!((target.ring.driver.counters().resets, target.ring.driver.in_flight()), (0, 0));
-    // Again means nothing; who comes later is told the same.
+    // A repetition has no effect; later callers receive the same error.
     target.ring.driver.removed(at);
     target.submit(Time::from_us(5), Request::read(0, 4096), Token(0)).unwrap();
     done.clear();

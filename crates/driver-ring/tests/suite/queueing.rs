@@ -1,4 +1,4 @@
-//! What the paper says of blocks and loads, and what queueing theory says of it.
+//! Blocks and loads compared with the paper and with queueing theory.
 
 use crate::common;
 
@@ -252,7 +252,7 @@ fn answers_come_in_the_order_of_the_requests() {
     assert!(done.iter().map(|completion| completion.token.0).eq(0..12), "{done:?}");
 }
 
-/// What the host is asked to do by each completion policy, for the same load.
+/// The host's work under each completion policy, for the same load.
 #[test]
 fn completion_policies_trade_interrupts_for_polls_and_latency() {
     let config = card(&[]);

@@ -15,7 +15,7 @@ use super::{COMMAND_BYTES_MAX, ISCSI, StackError, TRANSFER_BYTES_MAX, UnitOption
 /// The device has no NVMe controller in front of it. Its time begins with the callers'.
 pub type BlockUnits<D> = Units<BlockBackend<D>>;
 
-/// What a device does not say of itself.
+/// Facts that a device does not report.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DiskOptions {
     /// Product identification; 16 characters are shown.
@@ -35,7 +35,7 @@ pub struct BlockBackend<D> {
     now: Time,
     /// By token.
     flights: Vec<Option<Flight>>,
-    /// Those whose next request the device had no room for.
+    /// Commands whose next request did not fit into the device's queue.
     held: Vec<Token>,
     done: Vec<Completion>,
 }
@@ -89,7 +89,7 @@ impl<D: Device> Units<BlockBackend<D>> {
     }
 }
 
-/// What initiators are told of `device`.
+/// The description of `device` for initiators.
 fn facts(device: &impl Device, options: &DiskOptions) -> DiskFacts {
     let block_bytes = device.sector_bytes();
     let blocks = device.capacity_bytes() / u64::from(block_bytes.max(1));

@@ -75,7 +75,7 @@ const LARGER: (&str, &str) = ("blocks_per_plane = 64", "blocks_per_plane = 192")
 /// a conflict where there are two paths, and runs by itself.
 const BEHIND_A_RESERVATION: &[&str] = &["Sanitize.Reset"];
 
-/// Units of another kind, by what the suite says where it skips a test for want of one.
+/// Units of another kind, by the suite's message when it skips a test because it needs one.
 fn other_units(blocks: Blocks) -> [(&'static str, UnitOptions); 3] {
     let plain = UnitOptions::default();
     // As drives with 512-byte emulation have it.
@@ -95,7 +95,7 @@ const DISK: &[Kind] = &[Kind::Disk];
 const BLOCK: &[Kind] = &[Kind::Disk, Kind::Ssd];
 const ALL: &[Kind] = &[Kind::Drive, Kind::Disk, Kind::Ssd];
 
-/// Tests that find nothing to do, by what the suite says, and why that is right.
+/// Tests that find nothing to do, by the suite's message, and the reason why that is right.
 const EXPECTED_SKIPS: &[(&[Kind], &str, &str)] = &[
     (ALL, "is not removable", "no unit here is a removable medium"),
     (BLOCK, "SANITIZE", "the device server has none"),

@@ -369,14 +369,14 @@ fn reservations_and_bad_commands() {
     bench.good(&[0x17, 0, 0, 0, 0, 0], &[]);
     bench.nexus = other;
     bench.good(&ten(0x28, 0, 0, 1), &[]);
-    // Protection, a range beyond the end, an operation code that does not exist, and those of drives.
+    // Protection, a range beyond the end, an invalid operation code, and drive commands.
     assert_eq!(bench.refused(&ten(0x28, 0x20, 0, 1), &[]), (5, 0x2400));
     assert_eq!(bench.refused(&ten(0x28, 0, 585_937_500, 1), &[]), (5, 0x2100));
     assert_eq!(bench.refused(&ten(0x2a, 0, 585_937_499, 2), &pattern(1, 2, 512)), (5, 0x2100));
     assert_eq!(bench.refused(&[0xc1, 0, 0, 0, 0, 0], &[]), (5, 0x2000));
     assert_eq!(bench.refused(&[0x04, 0, 0, 0, 0, 0], &[]), (5, 0x2000), "no FORMAT UNIT");
     assert_eq!(bench.refused(&[0x48, 2, 0, 0, 0, 0, 0, 0, 0, 0], &[]), (5, 0x2000), "no SANITIZE");
-    // What REPORT SUPPORTED OPERATION CODES says of one and of the other.
+    // The data of REPORT SUPPORTED OPERATION CODES for both.
     let support = |opcode| [0xa3, 0x0c, 1, opcode, 0, 0, 0, 0, 0, 64, 0, 0];
     assert_eq!(bench.good(&support(0x28), &[])[1] & 7, 3);
     assert_eq!(bench.good(&support(0x04), &[])[1] & 7, 1);

@@ -66,7 +66,7 @@ impl Initiator {
         out
     }
 
-    /// What is answered to commands that have ended meanwhile.
+    /// The responses to commands that have ended meanwhile.
     pub(crate) fn completed(&mut self) -> Vec<Pdu> {
         let mut out = Vec::new();
         self.connection.completed(&mut out);

@@ -1,4 +1,5 @@
-//! What RFC 7143 asks of a target, clause by clause, over the whole path down to the medium.
+//! The requirements of RFC 7143 on a target, clause by clause, over the whole path down to the
+//! medium.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -79,7 +80,7 @@ fn logins_are_refused_with_the_reason() {
     }
 }
 
-/// A discovery session, and what it is told of all targets.
+/// A discovery session, and its list of all targets.
 fn discovered(connection: &mut Connection) -> Vec<Pdu> {
     let mut out = Vec::new();
     let keys = [("InitiatorName", "iqn.2026-01.org.ssdyno:x"), ("SessionType", "Discovery")];
@@ -93,7 +94,7 @@ fn discovered(connection: &mut Connection) -> Vec<Pdu> {
     out
 }
 
-/// Appendix C: an address that the initiator can reach, or none, which means the one where it asked.
+/// Appendix C: an address that the initiator can reach, or none, which means the address of this session.
 #[test]
 fn discovery_behind_a_translation_gives_what_it_is_told_to() {
     for (portal, expected) in [

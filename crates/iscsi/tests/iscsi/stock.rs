@@ -40,7 +40,7 @@ const COMMANDS: &[&str] = &[
     "read -P 2 2M 256k",
 ];
 
-/// Those of them that a device which does not trim has no part in.
+/// Commands that do not apply to a device without trims.
 const TRIMS: &[&str] = &["discard 256k 16k", "read -P 0 256k 16k"];
 
 fn qemu_io(url: &str, commands: &[String]) -> Output {

@@ -1,8 +1,8 @@
 //! Addresses for base address registers and bridge windows that firmware left without (S1-9).
 //!
-//! What firmware placed soundly stays where it is. What it left out goes into the gaps beside; only
-//! where a bridge's window is too small for what is behind it is that window moved, with all in it. Expansion ROMs
-//! that firmware left enabled keep their addresses or get others; those that are off need none.
+//! What firmware placed soundly stays where it is. Registers that it left out go into the gaps; a bridge's window
+//! moves, with all its contents, only if it is too small for the devices behind it. Expansion ROMs that firmware left
+//! enabled keep their addresses or get others; those that are off need none.
 
 mod node;
 mod place;
@@ -159,7 +159,8 @@ fn collect(node: &Node, tree: &Tree, done: &mut Assignment, decisions: &mut Vec<
     node.children.iter().for_each(|child| collect(child, tree, done, decisions));
 }
 
-/// Writes what was decided for one function, and lets it answer where all of a kind has addresses.
+/// Writes the addresses of one function, and enables each kind of access for which all registers
+/// have addresses.
 fn commit(space: &mut dyn ConfigSpace, layout: u8, mine: &[&Decision]) {
     let decode = COMMAND_IO | COMMAND_MEMORY;
     if mine.iter().any(|(_, _, placed)| placed.is_none_or(|(_, kept)| !kept)) {

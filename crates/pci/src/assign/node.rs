@@ -1,4 +1,5 @@
-//! What needs addresses, as a tree: registers, and windows with what is behind them.
+//! The tree of everything that needs addresses: registers, and windows with the devices behind
+//! them.
 
 use alloc::vec::Vec;
 
@@ -32,7 +33,7 @@ pub(super) struct Node {
     pub(super) owner: Owner,
     /// From which window of the bus it is on, or aperture, it takes addresses.
     pub(super) kind: WindowKind,
-    /// What it needs; 0 for a window with nothing in it.
+    /// The size that it needs; 0 for an empty window.
     pub(super) bytes: u64,
     pub(super) alignment: u64,
     /// It must end at or below this address.
@@ -49,7 +50,7 @@ pub(super) struct Node {
 /// Needs on one bus, by [`WindowKind`].
 type Needs = [Vec<Node>; 3];
 
-/// What is above a bus, as far as it decides which window a register belongs to.
+/// The bridges above a bus, as far as they decide which window a register belongs to.
 #[derive(Clone, Copy)]
 struct Above {
     /// Prefetchable window: `None` there is none, else whether it reaches above 4 GiB.

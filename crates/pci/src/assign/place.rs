@@ -68,8 +68,8 @@ fn place_new(nodes: &mut [Node], window: Range) {
     }
 }
 
-/// Leaves those where they are that are inside `window` and in nobody's way: base address registers, then ROMs,
-/// then windows that hold what is behind them. Gives what is taken, sorted.
+/// Keeps registers that are inside `window` and overlap no others: base address registers first, then ROMs, then
+/// windows that hold the devices behind them. Gives what is taken, sorted.
 fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
     let mut taken: Vec<Range> = Vec::new();
     let rank = |owner: &Owner| match owner {
@@ -102,8 +102,8 @@ fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
     taken
 }
 
-/// A bridge whose own register found no room answers no access of that kind, so it passes none on: what is behind
-/// it has no addresses either.
+/// A bridge whose own register has no address does not decode this kind of access, so it forwards none: the devices
+/// behind it have no addresses either.
 pub(super) fn close_bridges_without_room(top: &mut [Vec<Node>]) {
     loop {
         let mut off = BTreeSet::new();

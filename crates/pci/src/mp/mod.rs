@@ -169,7 +169,7 @@ pub enum MpError {
     /// It is cut off.
     #[error("the MP table is cut off: it needs {needed} bytes, {bytes} are there")]
     Short {
-        /// What it says it has.
+        /// The length in its header.
         needed: usize,
         /// What there is.
         bytes: usize,

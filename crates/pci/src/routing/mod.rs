@@ -75,12 +75,12 @@ pub struct Route {
     pub pin: Pin,
     /// The bridges up to the root, the nearest first.
     pub steps: Vec<RoutingStep>,
-    /// What the MP table says; `None` if there is no table.
+    /// The entry of the MP table; `None` if there is no table.
     pub mp: Option<Result<Entry, NoEntry>>,
     /// The input that an MP entry of *another* pin of the same device on the root bus has: looks
     /// near, and is wrong.
     pub other_pin: Option<(Pin, u8)>,
-    /// What the operating system says.
+    /// The interrupt from the operating system.
     pub operating_system: Option<u32>,
     /// The interrupt line register; `None` for 0 and 255, which mean that nothing is connected, or
     /// that it is not known (PCI clause 6.2.4).

@@ -98,7 +98,7 @@ impl Interrupts {
         }
     }
 
-    /// The device releases the pin. What is on its way arrives all the same, and finds nothing.
+    /// The device releases the pin. Messages on the way still arrive, and find nothing.
     pub(super) fn release_pin(&mut self) {
         self.pin_asserted = false;
     }

@@ -144,7 +144,7 @@ impl<D: FaultyDevice> SimulatedPci<D> {
         self.device.fault_plan().map_or(Time::MAX, FaultPlan::next_time)
     }
 
-    /// What the plan has for the device up to `now` happens; true if it was removed, which the slot tells the
+    /// The planned faults of the device up to `now` happen; true if it was removed, which the slot reports to the
     /// driver at once (PCI Express 5.0, clause 6.7: presence detect).
     pub fn inject_due(&mut self, now: Time) -> bool {
         while self.next_injection() <= now {

@@ -316,8 +316,8 @@ fn stuck_device_goes_on_later() {
     assert_eq!(run(&mut pci), [(Time::from_ms(1) + COPY + TIMING.interrupt, 0)]);
 }
 
-/// What a standstill put off happens when the next one replaces it: never at a time that is over, and
-/// not before the new one's end.
+/// Work that a standstill postponed happens when the next standstill replaces it: never in the past, and not before the
+/// end of the new one.
 #[test]
 fn a_standstill_replaced_by_another_puts_nothing_into_the_past() {
     for (next, resumed) in [
@@ -402,8 +402,7 @@ fn configuration_space_says_what_the_device_is() {
     assert_eq!(pci.config_read(0x104), 0, "no extended capabilities");
 }
 
-/// However far it may go, it stops where the host sees something, and never says that it went beyond
-/// what happened.
+/// For any limit, it stops where the host sees something, and never reports a time beyond the events that happened.
 #[test]
 fn running_on_stops_where_the_host_sees_something() {
     let mut pci = card();

@@ -23,7 +23,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// The index of the register of an expansion ROM, which is none of the base address registers.
+    /// The index of the register of an expansion ROM, which is not a base address register.
     pub const ROM: u8 = 6;
 
     fn is_io(&self) -> bool {

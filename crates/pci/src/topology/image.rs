@@ -83,8 +83,8 @@ pub struct FunctionSpec {
 }
 
 impl FunctionSpec {
-    /// What a device says of itself, at the end of a PCI Express link. The
-    /// MSI-X table is where [`Identity::msix_place`] says.
+    /// The self-description of a device at the end of a PCI Express link. The MSI-X table is where
+    /// [`Identity::msix_place`] says.
     pub fn of(identity: &Identity, link: Link) -> FunctionSpec {
         let vectors = identity.msix_vectors;
         let place = identity.msix_place();

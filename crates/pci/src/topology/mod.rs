@@ -211,7 +211,8 @@ impl Topology {
         BusNumbers { primary, secondary, subordinate }
     }
 
-    /// Who answers for `address`, going down from the root bus as bridges forward it.
+    /// The function that responds at `address`, found downwards from the root bus as bridges
+    /// forward it.
     fn resolve(&self, address: PciAddress, faults: &mut Vec<TopologyFault>) -> Option<usize> {
         let roots = self.buses.iter().enumerate().filter(|(_, bus)| {
             bus.bridge.is_none() && bus.root.0 == address.segment && bus.root.1 <= address.bus

@@ -221,8 +221,8 @@ fn an_older_bridge_has_a_prefetchable_window_of_32_bits_or_none() {
 }
 
 proptest! {
-    /// Of any tree everything that can have addresses has some, nobody else has the same ones, and
-    /// all bridges above pass them on. Doing it again changes nothing.
+    /// In any tree, all registers that can have addresses have some, no two registers share
+    /// addresses, and all bridges above forward them. Doing it again changes nothing.
     #[test]
     fn any_tree_gets_addresses(additions in additions()) {
         let mut topology = build(&additions);
@@ -232,7 +232,7 @@ proptest! {
         let done = assign(&mut topology, &mut tree, 0, &apertures);
         prop_assert_eq!(&topology.faults, &[]);
         prop_assert_eq!(topology.decode_faults(), vec![]);
-        // What may fail: ports behind a bridge that passes none on, or 16 bits of them only.
+        // Allowed failures: ports behind a bridge that forwards none, or 16 bits of them only.
         for failure in &done.failures {
             let io = matches!(failure.holder, Holder::Window(WindowKind::Io)) || failure.bytes < 256;
             prop_assert!(io, "{}", failure);

@@ -75,7 +75,7 @@ fn what_firmware_numbered_stays() {
     topology.function(a, 0, 0, &endpoint());
     topology.function(b, 0, 0, &endpoint());
     numbered(&mut topology, "00:02.0", [0, 1, 1]);
-    // The second one has bus 1 from firmware; the first one is new and gets what is free.
+    // The second bridge has bus 1 from firmware; the first one is new and gets a free number.
     let tree = scan(&mut topology, &[RootBus::FIRST]);
     assert_eq!(numbers_of(&tree, "00:02.0").secondary, 1);
     assert_eq!(numbers_of(&tree, "00:01.0").secondary, 2);

@@ -1,5 +1,5 @@
-//! Expansion ROMs that firmware left enabled, and bridges that find no room: what is listed as placed answers,
-//! unless its function is named as off, and nobody else answers there.
+//! Expansion ROMs that firmware left enabled, and bridges without room: a register listed as placed responds, unless
+//! its function is reported as off, and no other function responds there.
 
 use proptest::prelude::*;
 use ssdyno_pci::assign::{Apertures, Assignment, Holder, NoRoom, Resource};
@@ -59,7 +59,8 @@ fn check(topology: &Topology, done: &Assignment) -> Result<(), TestCaseError> {
             Holder::Rom => Decoded::ROM,
             Holder::Window(_) => continue,
         };
-        // A function that lacks one of its registers stays off, with the others set: that one is told.
+        // A function that lacks an address for one register stays off, with the other registers set; the missing one is
+        // reported.
         let is_off = |failure: &NoRoom| {
             failure.address == resource.address && matches!(failure.holder, Holder::Bar(_))
         };
@@ -182,7 +183,7 @@ fn nothing_is_placed_behind_a_bridge_that_is_off() {
 }
 
 proptest! {
-    /// Whatever finds room and whatever does not: what is listed answers, and alone. Once more, with the
+    /// Whichever registers find room: the listed ones respond, and nothing else at their addresses. Once more, with the
     /// addresses that are there now and some ROMs enabled.
     #[test]
     fn what_is_listed_answers(

@@ -24,7 +24,7 @@ pub(crate) enum PowerReading {
 }
 
 impl PowerSensors {
-    /// Those that the machine has now; none is no error.
+    /// The sensors of the machine; having none is not an error.
     pub fn find(sources: &Sources) -> PowerSensors {
         let mut sensors = PowerSensors::default();
         for (place, zone) in entries(&sources.sys.join("class/powercap")) {
@@ -70,7 +70,7 @@ impl PowerSensors {
         sensors
     }
 
-    /// `None` where there is no sensor, or none that we may read: of RAPL since 2020 only root may.
+    /// `None` if there is no readable sensor: since 2020 only root may read RAPL.
     pub(super) fn read(&self) -> Result<Option<BTreeMap<String, PowerReading>>, SourceError> {
         let mut readings = BTreeMap::new();
         for (name, zone) in &self.zones {

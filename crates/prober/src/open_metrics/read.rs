@@ -114,7 +114,7 @@ pub fn read_open_metrics(text: &str) -> Result<Vec<MetricPoint>, OpenMetricsErro
     })
 }
 
-/// What the lines before a value say of it.
+/// The information about a value in the lines before it.
 #[derive(Default)]
 struct Family {
     name: String,

@@ -14,7 +14,7 @@ use super::{names, number, value};
 /// Devices of a chain at most: more is a mistake of ours.
 const DRIVES_MOST: usize = 32;
 
-/// What is hashed before a serial number, so that the hash is that of no other table.
+/// The prefix for hashing a serial number, so that the hash differs from those in other tables.
 const SERIAL_PREFIX: &str = "ssdyno serial ";
 
 /// A block device and the settings of its queue.

@@ -1,4 +1,4 @@
-//! What a machine and its storage are, as opposed to what they do: the same at each moment of a run.
+//! The description of a machine and its storage, in contrast to their activity: it is the same throughout a run.
 //!
 //! Everything is read below a root directory, `/` outside of tests. What cannot be read is left out: a result without a
 //! governor is worth more than no result.
@@ -64,7 +64,7 @@ impl StorageOrigin {
     }
 }
 
-/// The text of a short file without blanks around it; `None` where there is none.
+/// The text of a short file without blanks around it; `None` if there is none.
 fn value(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     // Models and serial numbers are padded with blanks, some with zero bytes. They

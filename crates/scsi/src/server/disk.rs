@@ -2,7 +2,7 @@
 
 use super::DiskFacts;
 
-/// What a unit is that is no namespace, and its state.
+/// The properties of a unit that is not a namespace, and its state.
 #[derive(Debug)]
 pub(crate) struct Disk {
     pub(crate) facts: DiskFacts,

@@ -1,4 +1,4 @@
-//! What the device server must know of its device.
+//! The facts about its device that the device server needs.
 
 use crate::facts::{
     CommandSet, ControllerFacts, DeallocatedReads, NamespaceFacts, Optional, TranslatorConfig,

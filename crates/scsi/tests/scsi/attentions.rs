@@ -82,8 +82,8 @@ fn reserve_and_persistent_reservations_exclude_each_other() {
     out(&mut host, two, 6, 0, [0, 9]).good();
 }
 
-/// SBC-3, 4.7 and 5.3: new numbers or sizes of blocks are told to all but the one who brought them about;
-/// what stays as it was is told to nobody.
+/// SBC-3, 4.7 and 5.3: a new number or size of blocks is reported to all initiators except the one that caused it;
+/// without a change there is no report.
 #[test]
 fn a_format_is_told_to_the_others_where_the_capacity_changes() {
     let (mut host, nexuses @ [one, ..]) = three();
@@ -100,7 +100,8 @@ fn a_format_is_told_to_the_others_where_the_capacity_changes() {
     assert_eq!(pending(&mut host, nexuses), [Some(0x2a09); 3]);
 }
 
-/// SPC-4, 6.11: mode parameters that change are told to all but the one who changed them.
+/// SPC-4, 6.11: changed mode parameters are reported to all initiators except the one that changed
+/// them.
 #[test]
 fn a_mode_select_is_told_to_the_others_where_it_changes_something() {
     let (mut host, nexuses @ [one, two, _]) = three();
@@ -124,7 +125,8 @@ fn changes_of_reservations_are_told() {
     const RELEASED: Option<u16> = Some(0x2a04);
     const PREEMPTED: Option<u16> = Some(0x2a03);
     const REMOVED: Option<u16> = Some(0x2a05);
-    // Type of the reservation of one; who sends which action, type and keys; who hears what.
+    // The type of one initiator's reservation; the sender, its action, type and keys; the receivers
+    // of reports.
     for (held, sender, action, kind, keys, heard) in [
         (5, 0, 2, 5, [1, 0], [None, RELEASED, RELEASED]),
         (6, 0, 2, 6, [1, 0], [None, RELEASED, RELEASED]),
@@ -151,7 +153,8 @@ fn changes_of_reservations_are_told() {
     }
 }
 
-/// SAM-5, 6.3: resets are told to all, the loss of a nexus to that one; aborts of one's own tasks to nobody.
+/// SAM-5, 6.3: resets are reported to all initiators, the loss of a nexus to its initiator; aborts of an initiator's
+/// own tasks are not reported.
 #[test]
 fn resets_and_losses_are_told() {
     let (mut host, nexuses @ [one, ..]) = three();

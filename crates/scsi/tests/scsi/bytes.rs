@@ -351,7 +351,7 @@ fn task_management_functions() {
     assert_eq!(host.send(&cdb, &[]).good().len(), 16);
 }
 
-/// S1-48, S1-49: the set of the thesis, and what it does not know.
+/// S1-48, S1-49: the commands of the thesis, and unknown commands.
 #[test]
 fn the_set_of_the_thesis() {
     let config = TranslatorConfig {

@@ -52,7 +52,7 @@ impl Sanitize {
         }
     }
 
-    /// What commands end with because of it.
+    /// The status with which commands end because of it.
     fn refusal(&self) -> Option<NvmeStatus> {
         match self.status() {
             SanitizeLog::IN_PROGRESS => Some(NvmeStatus::SANITIZE_IN_PROGRESS),
@@ -138,7 +138,7 @@ impl Device {
     }
 
     fn io(&mut self, command: &NvmeCommand, memory: &mut [u8]) -> NvmeStatus {
-        // Of namespace 3 there is a cache, and nothing else.
+        // Namespace 3 has a cache, and no other feature.
         if command.opcode == nvm::FLUSH && matches!(command.nsid, 3 | u32::MAX) {
             return NvmeStatus::SUCCESS;
         }

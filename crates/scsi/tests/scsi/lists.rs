@@ -37,8 +37,7 @@ fn unmapped(host: &mut Host) -> Vec<usize> {
     host.device.bytes.chunks(512).enumerate().filter_map(zero).collect()
 }
 
-/// SBC-3, 5.28.2: a descriptor that is cut off, by whatever length, is ignored; no length of it is an
-/// error but that of a header which is not whole.
+/// SBC-3, 5.28.2: a truncated descriptor of any length is ignored; only an incomplete header is an error.
 #[test]
 fn unmap_ignores_descriptors_that_are_cut_off() {
     let mut host = Host::small(able());
@@ -392,7 +391,7 @@ fn write_same_of_no_blocks_goes_to_the_end() {
     }
 }
 
-/// What is verified is on the medium (SBC-3, 4.5): nothing is compared with a volatile cache.
+/// The verified data is on the medium (SBC-3, 4.5): nothing is compared with a volatile cache.
 #[test]
 fn verification_reaches_the_medium() {
     const FUA: u32 = 1 << 30;
@@ -417,8 +416,8 @@ fn verification_reaches_the_medium() {
     }
 }
 
-/// SBC-3, 5.2 and 5.31: INFORMATION is the offset of the first byte that does not match, also where the
-/// controller has compared, which does not say it; nothing is written.
+/// SBC-3, 5.2 and 5.31: INFORMATION is the offset of the first byte that does not match, also if the controller, which
+/// does not report it, has compared; nothing is written.
 #[test]
 fn a_miscompare_says_where() {
     let (mut short, mut some) = (able(), able());

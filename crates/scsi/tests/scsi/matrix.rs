@@ -1,6 +1,6 @@
-//! Every field of every command at 0, 1, the last value that there is, the one behind it and the
-//! largest, and every bit by itself, against the rows of the standards; what REPORT SUPPORTED OPERATION
-//! CODES says of each must agree with what is really checked.
+//! Tests every field of every command at 0, 1, the last valid value, the value after it and the largest, and every bit
+//! by itself, against the rows of the standards. The data of REPORT SUPPORTED OPERATION CODES for each must agree with
+//! the actual checks.
 
 use ssdyno_scsi::{ControllerFacts, TranslatorConfig, UnmapBy, lun_field};
 

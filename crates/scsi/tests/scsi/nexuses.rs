@@ -199,7 +199,8 @@ fn reports_of_what_is_supported_are_as_reads() {
     }
 }
 
-/// Who loses something to another nexus hears of it; who asked does not.
+/// An initiator that loses something to another nexus receives a report; the initiator that caused
+/// it does not.
 #[test]
 fn losses_are_told() {
     let (mut host, first, second) = two();

@@ -197,7 +197,7 @@ fn power_conditions() {
                     }
                 };
                 answer.good();
-                // What does not need the medium leaves the condition as it is.
+                // Commands that do not need the medium leave the condition as it is.
                 host.send(&[0x12, 0, 0, 0, 96, 0], &[]).good();
                 for _ in 0..2 {
                     assert_eq!(sense(&mut host), told, "{cdb:x?}");

@@ -213,8 +213,7 @@ impl Field {
         self.values.iter().any(|&(low, high)| (low..=high).contains(&value))
     }
 
-    /// What the sense key specific data must say (SPC-4, 4.5.2.4.2): the first byte, its leftmost
-    /// bit.
+    /// The required sense key specific data (SPC-4, 4.5.2.4.2): the first byte, its leftmost bit.
     pub(crate) fn pointer(&self) -> (u16, u8) {
         ((self.at / 8) as u16, 7 - (self.at % 8) as u8)
     }

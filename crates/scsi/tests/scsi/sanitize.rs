@@ -96,7 +96,7 @@ fn waiting_costs_little_however_long_it_takes() {
     }
 }
 
-/// What cannot be is refused, and nothing is begun.
+/// An impossible operation is refused, and nothing begins.
 #[test]
 fn bad_parameters_are_refused() {
     let block = list(1, &[7; 512]);

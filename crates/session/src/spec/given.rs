@@ -1,4 +1,4 @@
-//! What is asked for in a spec, key by key.
+//! The keys that a spec sets.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -131,7 +131,7 @@ impl FromStr for Pin {
 /// When the requests of a trace start: `original`, `scaled=FACTOR` or `fast`.
 ///
 /// # Errors
-/// It is none of them, or the factor is not above 0.
+/// It is none of these words, or the factor is not above 0.
 pub fn timing(text: &str) -> Result<TraceTiming, String> {
     match text {
         "original" => Ok(TraceTiming::Original),

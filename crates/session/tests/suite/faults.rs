@@ -143,8 +143,8 @@ fn split_requests_are_given_up_command_by_command() {
     }
 }
 
-/// Long before its commands come to an end the firmware knows what it does for them: time at work and time in slow
-/// mode of a core never overlap.
+/// The firmware reserves time for its commands long before they end: busy time and slow-mode time of a core never
+/// overlap.
 #[test]
 fn a_core_is_in_one_state_at_a_time() {
     for (limit, requests) in [("1ms", 2_000), ("5ms", 1_500)] {
@@ -155,8 +155,8 @@ fn a_core_is_in_one_state_at_a_time() {
     }
 }
 
-/// Once a member of an array is removed, what would be its fails at once, which is no latency: all that counts took
-/// as long as a member takes, or was given up while it was waited for.
+/// After a member of an array is removed, its requests fail at once, which is not a latency: all counted requests took
+/// as long as a member takes, or were given up while waiting.
 #[test]
 fn what_a_removed_member_refuses_is_in_no_latency() {
     let delay = "{ delay = { capacity = \"1MiB\", read = \"10us\", write = \"10us\" }";

@@ -141,8 +141,8 @@ fn a_moment_that_is_over_is_now_and_the_result_says_so() {
     assert!(result.notes.iter().any(|note| note.contains("after the moment that was given")));
 }
 
-/// How far apart the windows of two runs may begin that were told the same moment: what a machine needs on which all
-/// else goes on, too. Left alone it is some microseconds.
+/// The largest difference between the windows of two runs with the same start time on a busy machine. Left alone it is
+/// some microseconds.
 #[cfg(target_os = "linux")]
 const APART_NS: u64 = 100_000_000;
 

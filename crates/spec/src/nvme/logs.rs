@@ -205,7 +205,7 @@ pub mod sanitize {
     pub const UNRESTRICTED_EXIT: u32 = 1 << 3;
     /// OWPASS in bits 7:4: passes of an overwrite, 0 for 16.
     pub const PASSES_SHIFT: u32 = 4;
-    /// OIPBP: the pattern is inverted between passes; the last one has it as it is in dword 11.
+    /// OIPBP: the pattern is inverted between passes; the last pass writes it as in dword 11.
     pub const INVERT: u32 = 1 << 8;
     /// NDAS: no deallocation afterwards.
     pub const NO_DEALLOCATION: u32 = 1 << 9;

@@ -28,8 +28,8 @@ pub fn class_name(base: u8) -> &'static str {
     }
 }
 
-/// Name of `class`, base class, subclass and programming interface as in 0x010802; that of the base
-/// class where the subclass has none here.
+/// Name of `class`, consisting of base class, subclass and programming interface as in 0x010802;
+/// the name of the base class if the subclass has none here.
 pub fn subclass_name(class: u32) -> &'static str {
     let (base, subclass) = ((class >> 16) as u8, (class >> 8) as u8);
     match (base, subclass) {

@@ -1,6 +1,6 @@
 //! Headers of configuration space (PCI clause 6.1, Bridge clause 3.2).
 
-/// Vendor identifier, 16 bits; 0xffff where nothing answers.
+/// Vendor identifier, 16 bits; 0xffff if nothing responds.
 pub const VENDOR_ID: u16 = 0x00;
 /// Device identifier, 16 bits.
 pub const DEVICE_ID: u16 = 0x02;
@@ -39,7 +39,7 @@ pub const CARDBUS_CAPABILITIES: u16 = 0x14;
 pub const LAYOUT_ENDPOINT: u8 = 0;
 /// Header layout of PCI-to-PCI bridges: two base address registers, bus numbers, windows.
 pub const LAYOUT_BRIDGE: u8 = 1;
-/// Header layout of CardBus bridges: bus numbers stand where those of a PCI-to-PCI bridge do.
+/// Header layout of CardBus bridges: bus numbers are at the offsets of a PCI-to-PCI bridge.
 pub const LAYOUT_CARDBUS: u8 = 2;
 /// Header type: there may be functions 1 to 7.
 pub const HEADER_MULTI_FUNCTION: u8 = 0x80;

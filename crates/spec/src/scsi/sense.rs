@@ -32,7 +32,7 @@ pub enum SenseKey {
     IllegalRequest = 0x5,
     /// Something has happened that the initiator must know.
     UnitAttention = 0x6,
-    /// What is asked for is protected.
+    /// The requested blocks are protected.
     DataProtect = 0x7,
     /// The device aborted the command; trying again may help.
     AbortedCommand = 0xb,

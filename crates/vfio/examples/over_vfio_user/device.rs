@@ -117,7 +117,7 @@ impl DeviceProcess {
         self.connect_with(PATIENCE)
     }
 
-    /// The same for who waits for each answer at most so long.
+    /// The same for a caller that waits for each reply with a limit.
     pub(crate) fn connect_with(
         &mut self,
         patience: Duration,

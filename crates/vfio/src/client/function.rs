@@ -75,7 +75,7 @@ impl VfioUserFunction {
     }
 }
 
-/// What a driver is told: the error itself is kept where the function is gone.
+/// The error for the driver; the original error is kept in the function, which is then unusable.
 fn told(_: ClientError) -> FunctionError {
     FunctionError::Gone
 }

@@ -22,7 +22,7 @@ use crate::message::{DESCRIPTORS_MAX, Inbox, Received, header, send};
 use crate::version::{MINOR, VersionData, our_version_data};
 use memory::Memory;
 
-/// A server that answers nothing for so long is gone, unless its client says otherwise.
+/// A server that does not reply for this time counts as gone, unless the client sets another limit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why there is no function, or why it is gone.
@@ -36,7 +36,7 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// What it serves is no PCI function.
+    /// The server does not serve a PCI function.
     #[error("the server serves no PCI function")]
     NotPci,
     /// The server has ended, or has cut the connection.
@@ -58,10 +58,10 @@ pub enum ClientError {
         /// A number of errno(3), or 0.
         error: i32,
     },
-    /// What it says makes no sense.
+    /// Its message is invalid.
     #[error("the server is not understood: {0}")]
     Protocol(#[from] ProtocolError),
-    /// An answer is not the one that was due, or is too short.
+    /// A reply is not the expected one, or is too short.
     #[error("the server's reply to command {command} is malformed")]
     Answer {
         /// Which.
@@ -118,7 +118,7 @@ impl VfioUserFunction {
     /// 5 s is given up.
     ///
     /// # Errors
-    /// Nobody is there, or not somebody who serves a PCI function.
+    /// There is no server, or it does not serve a PCI function.
     pub fn connect(path: &Path) -> Result<VfioUserFunction, ClientError> {
         VfioUserFunction::connect_with(path, PATIENCE)
     }
@@ -187,7 +187,7 @@ impl VfioUserFunction {
         }
         let came = vectors.len() > before;
         self.pin_masked |= came && self.mode == Some(InterruptMode::Pin);
-        // Nobody has asked the server for anything, so it has left, or talks nonsense.
+        // No request is pending, so the server has left or sends invalid data.
         if ready.last() == Some(&true) && self.unasked().is_err() && !came {
             return Waited::Gone;
         }

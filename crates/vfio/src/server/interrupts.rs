@@ -104,7 +104,7 @@ impl Interrupts {
         let (count, action) = (asked.count.get() as usize, flags & layout::SET_ACTION);
         let kind = match self.kinds.get_mut(asked.index.get() as usize) {
             Some(kind) => kind,
-            // Errors and requests: there are none of them.
+            // Errors and requests: this server has none of them.
             None if asked.index.get() < layout::INTERRUPTS && count == 0 => return Ok(()),
             None => return Err(Errno::INVAL),
         };

@@ -103,8 +103,8 @@ impl Maps {
         last.is_some_and(|(start, window)| start + window.bytes > address)
     }
 
-    /// Cuts an access at the ends of windows, and does `each`; nothing where a part of it is not
-    /// allowed. Windows that touch are as one.
+    /// Splits an access at the ends of windows, and calls `each`; does nothing if a part of it is
+    /// not allowed. Windows that touch are as one.
     fn access(
         &self,
         address: u64,

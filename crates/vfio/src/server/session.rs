@@ -1,4 +1,4 @@
-//! What the messages of a client ask for.
+//! The requests in the messages of a client.
 
 use std::os::unix::net::UnixStream;
 
@@ -32,7 +32,7 @@ pub(super) fn handle<D: PciDevice>(
     if flags & layout::FLAG_TYPE != 0 {
         return Err(ProtocolError::Flags { message_id: id, flags });
     }
-    // Who is refused hears of it before the connection ends.
+    // A refused client receives the reason before the connection ends.
     let mut end = Ok(());
     let reply = if *agreed {
         execute(slot, now, message)
@@ -73,7 +73,7 @@ fn agree(message: &Message) -> Result<Reply, ProtocolError> {
     if major != 0 {
         return Err(ProtocolError::Version { major, minor });
     }
-    // What the client says about itself matters to who sends descriptors or reads memory by message.
+    // The client's capabilities matter only to a side that sends descriptors or reads memory by message.
     let text = data.strip_suffix(&[0]).unwrap_or(data);
     if !text.is_empty() {
         let theirs = serde_json::from_slice::<VersionData>(text).map_err(|error| {

@@ -426,7 +426,7 @@ mod tests {
         assert!(rustix::io::read(&event, &mut [0; 8]).is_err());
     }
 
-    /// What the device still does when its client is gone hits nothing.
+    /// Accesses of the device after its client has left hit nothing.
     #[test]
     fn a_client_that_is_gone_is_out_of_reach() {
         let mut slot = Slot::new(Chain::default());

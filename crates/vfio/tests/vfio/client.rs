@@ -161,8 +161,8 @@ fn memory_is_checked_as_on_the_simulated_connector() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// After any number of right answers comes nonsense, or the end of what the server has to say: calls end,
-    /// registers read as ones, nothing panics.
+    /// After any number of right replies the server sends invalid data or closes the connection: calls end, registers
+    /// read as ones, and nothing panics.
     #[test]
     fn nonsense_of_a_server_is_a_function_that_is_gone(
         right in 0..CONNECTED + 3,

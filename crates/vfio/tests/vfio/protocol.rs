@@ -107,7 +107,8 @@ fn memory_comes_with_a_descriptor_or_without() {
     assert_eq!(raw.call(command::DMA_MAP, map(0x1000, 1).as_bytes()), exists);
     let two = [file(1), file(1)];
     assert_eq!(raw.call_with(command::DMA_MAP, map(0x8000, 1).as_bytes(), &two), INVALID);
-    // Shorter than it says, and one too many for who wants none.
+    // A message shorter than its stated length, and a descriptor too many for a request that needs
+    // none.
     assert_eq!(raw.call_with(command::DMA_MAP, map(0x8000, 2).as_bytes(), &[file(1)]), INVALID);
     assert_eq!(raw.call_with(command::DEVICE_RESET, &[], &[file(1)]), INVALID);
     let asked = DmaUnmap { bytes: 0x3000.into(), ..DmaUnmap::default() };
@@ -171,7 +172,7 @@ fn who_does_not_begin_with_a_version_is_sent_away() {
     let mut raw = server.agreed();
     raw.send(command::DEVICE_RESET, layout::FLAG_REPLY, &[], &[]);
     assert_eq!(raw.receive(), None);
-    // Who wants no reply gets none.
+    // A client that wants no reply gets none.
     let mut raw = server.connect();
     raw.send(command::VERSION, layout::FLAG_NO_REPLY, &[1, 0, 0, 0], &[]);
     assert_eq!(raw.receive(), None);
@@ -182,7 +183,7 @@ fn who_does_not_begin_with_a_version_is_sent_away() {
     assert!(matches!(ends[2], ClientEnd::Nonsense(ProtocolError::Flags { .. })), "{:?}", ends[2]);
 }
 
-/// A VERSION that cannot be read is no other version: the error says what is broken in it.
+/// A VERSION message that cannot be read is not another version: the error names the broken part.
 #[test]
 fn a_broken_version_message_is_told_as_such() {
     let server = Thread::start(7);
@@ -197,7 +198,7 @@ fn a_broken_version_message_is_told_as_such() {
         raw.send(command::VERSION, 0, body, &[]);
         refused(&mut raw, command::VERSION);
     }
-    // None at all is fine, and so is very little.
+    // No capabilities are valid, and so are very few.
     for body in [&[0, 0, 1, 0][..], b"\0\0\x01\0{\"capabilities\":{\"max_data_xfer_size\":1}}\0"] {
         let mut raw = server.connect();
         raw.send(command::VERSION, 0, body, &[]);
@@ -297,7 +298,8 @@ fn garbled() -> impl Strategy<Value = Garbled> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever a client says, the server neither panics nor hangs, and serves the next one.
+    /// For any messages of a client, the server neither panics nor hangs, and serves the next
+    /// client.
     #[test]
     fn garbled_messages_do_no_harm(messages in prop::collection::vec(garbled(), 1..24), polite in any::<bool>()) {
         let server = Thread::start(2);

@@ -81,7 +81,7 @@ impl Load {
         let function = self.ring.driver.function_mut();
         match request.op {
             Op::Write => {
-                // Each dword another one, and none like those of other requests.
+                // Each dword differs from the others, and from those of other requests.
                 let words = range.len() / 4;
                 let mut data = Vec::with_capacity(range.len());
                 let first = self.random.below(1 << 32) as u32;
@@ -126,7 +126,7 @@ impl Load {
             self.answered += 1;
             if completion.status != Status::Ok {
                 self.failed += 1;
-                // Nobody knows whether it was done.
+                // It is unknown whether it was done.
                 self.slots[slot].unsure |= request.op != Op::Read;
             } else if request.op == Op::Read && !self.slots[slot].unsure {
                 let inside = request.offset_bytes as usize % PART_BYTES;

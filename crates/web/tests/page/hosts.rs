@@ -64,7 +64,7 @@ fn exporter() -> String {
     format!("http://{address}/metrics")
 }
 
-/// What the page hears of a run until its end: events by name.
+/// The events of a run that the page receives until its end, by name.
 fn events_of(server: &Running, body: &Value) -> Vec<(String, Value)> {
     let events = server.events();
     let (status, started) = server.post("/api/runs", body);

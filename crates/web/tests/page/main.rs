@@ -332,7 +332,7 @@ fn a_task_is_one_of_the_runs_and_a_stop_keeps_its_samples() {
     assert!(result["partial"] == true && result["samples"].as_array().unwrap().len() >= 2);
 }
 
-/// What the page asks for adds nothing to what was allowed where the server was started.
+/// The page's requests add nothing to the permissions from the start of the server.
 #[cfg(target_os = "linux")]
 #[test]
 fn tasks_write_nowhere_without_permission() {

@@ -342,7 +342,7 @@ fn routed(route: &Route) -> RoutedOutput {
     }
 }
 
-/// What the thesis' code makes of it, and the right way beside.
+/// The result of the thesis' code, beside the right result.
 fn as_printed(
     machine: &MachineFacts,
     index: usize,

@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// What `-vv` says beside the bytes: the interrupt of a pin, but not that of a message.
+    /// The additional data of `-vv`: the interrupt of a pin, but not that of a message.
     #[test]
     fn text_of_a_dump_names_interrupts_and_drivers() {
         let plain = std::fs::read_to_string(format!("{DATA}qemu-pc-bridge.lspci")).unwrap();

@@ -30,7 +30,7 @@ const IDS: [&str; 3] =
 /// Lines of a dump that were left out and are told one by one.
 const LEFT_OUT_TOLD: usize = 10;
 
-/// A machine, and what is known of it beside configuration space.
+/// A machine, and the facts about it outside configuration space.
 pub(super) struct MachineFacts {
     pub(super) tree: Tree,
     pub(super) mp: Option<MpTable>,
@@ -38,7 +38,7 @@ pub(super) struct MachineFacts {
     pub(super) names: BTreeMap<PciAddress, String>,
     /// Who drives a function now.
     pub(super) drivers: BTreeMap<PciAddress, String>,
-    /// What the operating system says of pins.
+    /// The operating system's interrupts of pins.
     pub(super) interrupts: BTreeMap<PciAddress, u32>,
     /// What base address registers ask for, in bytes, by their number, where the source tells it.
     pub(super) bar_bytes: BTreeMap<(PciAddress, u8), u64>,
@@ -123,7 +123,7 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
     Ok(facts)
 }
 
-/// What the device says of itself on the bus, and its link.
+/// The device's description of itself on the bus, and its link.
 fn identity(device: &DeviceSpec) -> Result<(Identity, Link), ssdyno_block::ConfigError> {
     if let Some(config) = device.get::<RingConfig>() {
         let link =

@@ -147,7 +147,7 @@ fn bar_text(bar: &BarOutput) -> String {
     format!("BAR {} {}{bytes} {place}{kind}", bar.index, bar.space)
 }
 
-/// What the capabilities say; equal ones once, with their number.
+/// The capabilities in words; equal ones once, with their number.
 fn capabilities(function: &FunctionOutput) -> Vec<String> {
     let mut all: Vec<(String, usize)> = Vec::new();
     for text in function.capabilities.iter().filter_map(|capability| said(&capability.says)) {

@@ -145,7 +145,7 @@ fn a_lost_connection_is_told_and_costs_no_point() {
     for (name, figure) in told.as_object().unwrap() {
         assert_eq!(&shown[name], figure, "{name}");
     }
-    // What a page shows that was there all the time is what one shows that comes now.
+    // A page that stayed open shows the same as a page opened now.
     let points = browser.js(DRAWN);
     end_of(&points);
     browser.open(&format!("{}/", ui.origin()));

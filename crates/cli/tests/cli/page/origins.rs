@@ -16,7 +16,7 @@ fn elsewhere() -> String {
     // It ends with the tests.
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
-            // A browser opens connections in advance, on which it says nothing.
+            // A browser opens connections in advance and sends nothing on them.
             std::thread::spawn(move || {
                 let lines = BufReader::new(&stream).lines().map_while(Result::ok);
                 lines.take_while(|line| !line.is_empty()).for_each(drop);

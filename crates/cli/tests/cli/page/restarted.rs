@@ -8,7 +8,7 @@ use crate::common::Place;
 const LONG: &str = "target = \"null:\"\nfor = \"60s\"\nkeep = \"summary\"\n\
                     set = [\"workload.arrivals.kind=fixed\", \"workload.arrivals.rate=100\"]\n";
 
-/// What the page says of a run.
+/// The page's text on a run.
 const PHASE: &str = "document.querySelector('#run-phase').innerText";
 
 #[test]

@@ -1,5 +1,5 @@
-//! Every admin and I/O command, every value of CNS, every feature and log page against NVM Express base
-//! 2.0c and NVM command set 1.0c (*NVM*): what is sent, how it ends, and the clause that says so.
+//! Tests every admin and I/O command, every value of CNS, every feature and log page against NVM Express base 2.0c and
+//! NVM command set 1.0c (*NVM*): the command, its result, and the clause.
 //!
 //! Each row meets a controller of its own with these namespaces: 1 of 512-byte blocks and 2 of 4 KiB
 //! blocks are attached, 3 is allocated and not attached, 4 to 8 are free, 9 and above cannot be.

@@ -195,7 +195,7 @@ fn what_a_version_lacks_is_not_announced() {
         for (name, since, field) in CONTROLLER_FIELDS {
             assert_eq!(field(&id) != 0, version >= *since, "{name} in {version}");
         }
-        // What nobody announces is zero: no OACS, ONCS or LPA bit but those above.
+        // Unannounced bits are zero: OACS, ONCS and LPA have no other bits than those above.
         let rest = (id.admin_commands.get() & !0x0a, id.nvm_commands.get() & !0x9f);
         assert_eq!((rest, id.log_attributes & !0x26), ((0, 0), 0), "{version}");
         let namespace: IdentifyNamespace = read(&mut host, cns::NAMESPACE, 2);
