@@ -167,6 +167,9 @@ impl IoResult {
             IoResult::Completed(status) if status.is_success() => BlockStatus::Ok,
             IoResult::Completed(status) => match status.kind() {
                 NvmeStatus::WRITE_PROTECTED | NvmeStatus::READ_ONLY_RANGE => BlockStatus::ReadOnly,
+                // The driver aborts what it has waited for too long. How long the command would have
+                // taken is not known, as after a reset; an error would leave its wait out of all latencies.
+                NvmeStatus::ABORT_REQUESTED => BlockStatus::Abandoned,
                 _ => BlockStatus::Error,
             },
         }

@@ -68,10 +68,10 @@ pub struct NvmeConfig {
     pub features: Vec<Feature>,
     /// Asynchronous event requests to keep outstanding, at most.
     pub event_requests: u8,
-    /// After this a command is looked after: its queue is polled, then the command is aborted.
+    /// After this a command is looked after: its queue is polled, then the command is aborted. If the command
+    /// is still outstanding after the same time again, the controller is reset, as in Linux.
     pub io_timeout: Time,
-    /// After this an admin command has failed and the controller is reset. Also the time that an abort
-    /// is given to take effect.
+    /// After this an admin command, such as an abort, has failed and the controller is reset.
     pub admin_timeout: Time,
     /// Most time that a reset waits for the owners of queue pairs to take what completed. Commands of
     /// one that comes later are given up, also those that the controller had answered.

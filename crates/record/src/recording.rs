@@ -433,7 +433,7 @@ impl Recording {
         }
         if result.unanswered > 0 {
             result.notes.push(format!(
-                "{} never completed (given up, or outstanding at the end): latencies count each as \
+                "{} never completed (aborted, given up, or outstanding at the end): latencies count each as \
                  long as it was waited for, and those with ≥ are as long or longer",
                 match result.unanswered {
                     1 => "1 request was".to_owned(),

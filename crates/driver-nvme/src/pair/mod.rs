@@ -70,7 +70,6 @@ pub struct QueuePair {
     /// `None`: there are no interrupts.
     vector: Option<u16>,
     io_timeout: Time,
-    admin_timeout: Time,
     counters: NvmeCounters,
     /// No deadline of a command is earlier.
     watch_at: MonotonicTime,
@@ -105,7 +104,6 @@ impl QueuePair {
             nvm_commands: 0,
             vector: new.vector,
             io_timeout: new.config.io_timeout,
-            admin_timeout: new.config.admin_timeout,
             counters: NvmeCounters::default(),
             watch_at: MonotonicTime::MAX,
             wished: false,
@@ -275,7 +273,7 @@ impl QueuePair {
             self.obey(function, out);
         }
         if now >= self.watch_at && matches!(self.mode, Mode::Open | Mode::Draining) {
-            let (desk, until) = (self.desk.clone(), now.after(self.admin_timeout));
+            let (desk, until) = (self.desk.clone(), now.after(self.io_timeout));
             let abort = |_: &mut F, command| desk.request_abort(command);
             let lost = self.look_after(function, now, out, abort);
             self.wished = true;
@@ -343,13 +341,15 @@ impl QueuePair {
             // A late command may be among those that did not fit into `out`.
             return false;
         }
-        let until = now.after(self.admin_timeout);
+        let until = now.after(self.io_timeout);
         while let Some(overdue) = self.queue.overdue(now) {
             match overdue {
                 Overdue::Late(tag) => {
                     let asked = abort(f, self.queue.identifier(tag));
-                    // The command gets the time of an admin command, because the abort is one.
-                    // Without it the same command would be found overdue again at once.
+                    // The timer of the command starts again, as in Linux (`nvme_timeout` in
+                    // drivers/nvme/host/pci.c: BLK_EH_RESET_TIMER after the abort, reset when it
+                    // expires again). The abort has a timeout of its own, that of admin commands;
+                    // waiting for that one made the reset come after three timeouts.
                     self.queue.extend(tag, until, asked);
                 }
                 Overdue::Lost => return true,

@@ -38,7 +38,7 @@ fn nvme(keys: &str, options: &HostOptions, policy: QueuePolicy, load: &str, seed
     let driver = NvmeConfig {
         policy,
         io_timeout: Time::from_ms(10),
-        admin_timeout: Time::from_ms(20),
+        admin_timeout: Time::from_ms(40),
         ..NvmeConfig::default()
     };
     common::run(device, driver, ("server", options), load, seed)
@@ -209,6 +209,13 @@ fn a_dropped_command_costs_the_time_limit() {
     assert!(drops > 0 && is_share(drops, n, 0.002), "{drops}");
     assert_eq!((failing.errors, told(&failing).driver.aborts), (drops, drops));
     assert_eq!(told(&failing).driver.resets, 0);
+    // Nobody knows how long an aborted command would have taken: it counts as at least its wait.
+    let latency = failing.latency_ns.as_ref().unwrap().all;
+    let most = latency.at_most.unwrap();
+    assert_eq!(failing.unanswered, drops);
+    assert!((10.0e6..10.1e6).contains(&latency.max), "{} ns", latency.max);
+    assert!(latency.p99_9 > 9.9e6 && most.p99_9.is_none(), "{} ns", latency.p99_9);
+    assert_eq!(most.p99, Some(latency.p99), "less than 1 % is aborted");
     let quiet = figures(&nvme("", &one_core(), QueuePolicy::PerCore, &load, 1));
     let lost = failing.simulated_seconds - quiet.simulated_seconds;
     // Less the time that it would have taken, and an abort more.
@@ -302,6 +309,17 @@ fn a_device_that_stands_still_is_reset_and_the_run_goes_on() {
     let result = figures(&nvme(keys, &again, QueuePolicy::PerCore, &load, 1));
     assert_eq!((result.errors, result.requests), (0, 8_000));
     assert_eq!(told(&result).driver.abandoned, told(&result).driver.retries);
+}
+
+/// The timer of a command expires twice, as in Linux (`nvme_timeout`): the driver aborts the command, then resets the
+/// controller. So the command waits twice the timeout, whatever an admin command may take.
+#[test]
+fn a_reset_comes_after_twice_the_time_limit() {
+    let keys = "hang_at = \"5ms\"";
+    let result = figures(&nvme(keys, &one_core(), QueuePolicy::PerCore, &load(1, 0, 3_000), 1));
+    assert_eq!((told(&result).driver.aborts, told(&result).driver.resets), (1, 1));
+    let max = result.latency_ns.as_ref().unwrap().all.max;
+    assert!((20.0e6..20.2e6).contains(&max), "{max} ns");
 }
 
 /// After a removal nothing completes but with errors; the run ends there, and says why.
