@@ -44,7 +44,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Step> {
     steps
 }
 
-/// The steps of `cargo xtask test`: those of [`check`], with all tests in place of the quick ones.
+/// The steps of `cargo xtask test`: those of [`check`], with all tests instead of the quick ones.
 pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     let mut steps = rules(workspace);
     steps.push(Step::new("browser", |_| Ok(browser())));

@@ -106,7 +106,7 @@ fn kind(property: &Value) -> String {
     kinds(property).join(" | ")
 }
 
-/// The alias of a type that is no table. A class exists by then; other aliases may not, and have quotation marks.
+/// The alias of a type that is not a table. A class exists by then; other aliases may not, and have quotation marks.
 fn alias(def: &Value, classes: &[&str]) -> String {
     let kinds = kinds(def).into_iter().map(|kind| {
         let is_known = classes.contains(&kind.as_str())

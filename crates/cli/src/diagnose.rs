@@ -77,7 +77,7 @@ fn snippet(place: &FailurePlace) -> Snippet<'static, Annotation<'static>> {
         .annotation(annotation)
 }
 
-/// `text` with a character of the same length in place of each control character, so that places in
+/// `text` with a character of the same length instead of each control character, so that places in
 /// it stay. Lines and tabs stay, too.
 fn printable(text: &str) -> String {
     let shown = |c: char| match c {

@@ -29,7 +29,7 @@ impl JunitArgs {
         Ok(())
     }
 
-    /// Writes the report of `gates`, which are those of `suite`; gives why the verb is no success.
+    /// Writes the report of `gates`, which are those of `suite`; gives why the verb is not a success.
     pub(crate) fn conclude(&self, suite: &str, gates: &[Gate]) -> Option<Failure> {
         let written = self.junit.as_ref().map(|path| {
             let unwritable = |error: std::io::Error| {

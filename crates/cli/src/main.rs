@@ -139,7 +139,7 @@ fn refused(error: &clap::Error) -> ExitCode {
         let failure = Failure::usage(message).with_help(help);
         return report(&failure, Output { json });
     }
-    // A closed pipe is no reason to fail.
+    // A closed pipe is not a reason to fail.
     let _ = error.print();
     if is_help { ExitCode::SUCCESS } else { ExitCode::from(exit_code(FailureKind::Usage)) }
 }

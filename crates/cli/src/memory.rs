@@ -1,4 +1,4 @@
-//! When no memory is to be had (`ulimit -v`, a limit of the group): a message in place of an abort.
+//! When no memory is to be had (`ulimit -v`, a limit of the group): a message instead of an abort.
 
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait; ours hands everything on")]
 

@@ -106,7 +106,7 @@ pub(crate) fn is_key(key: &str) -> bool {
     IN_TABLES.contains(&key) || AT_TOP.contains(&key)
 }
 
-/// `failure` with options in place of the keys of a spec that its text names.
+/// `failure` with options instead of the keys of a spec that its text names.
 pub(crate) fn in_failure(failure: &Failure) -> Failure {
     if is_from_file(std::env::args_os()) {
         return failure.clone();
@@ -120,7 +120,7 @@ pub(crate) fn in_failure_of_task(failure: Failure) -> Failure {
     if is_of_file(&failure) { failure } else { replaced(failure, &of_task) }
 }
 
-/// `text`, which a library made of a result, with options in place of the keys of a spec.
+/// `text`, which a library made of a result, with options instead of the keys of a spec.
 pub(crate) fn in_text(text: &str) -> String {
     if is_from_file(std::env::args_os()) {
         return text.to_owned();
@@ -182,7 +182,7 @@ fn in_line(line: &str, option: &dyn Fn(&str) -> Option<String>) -> String {
     shown.collect::<Vec<_>>().join("`")
 }
 
-/// Whether `part` is what the user typed, such as the name of a target: it is no word of a library.
+/// Whether `part` is what the user typed, such as the name of a target: it is not a word of a library.
 fn is_typed(part: &str, args: impl Iterator<Item = OsString>) -> bool {
     args.map(|arg| arg.to_string_lossy().into_owned())
         .any(|arg| arg == part || arg.split_once('=').is_some_and(|(_, value)| value == part))

@@ -348,7 +348,7 @@ async fn compare_again(members: &mut [Member], outcomes: &mut [HostOutcome]) {
     let (connections, outcomes): (Vec<_>, Vec<_>) =
         present.map(|(member, outcome)| (&mut member.connection, outcome)).unzip();
     // A clock that cannot be compared again keeps its first bound. The recording is there, and a
-    // wider bound is no reason to drop what was measured.
+    // wider bound is not a reason to drop what was measured.
     let compared = compare_all(connections.into_iter()).await;
     for (outcome, later) in outcomes.into_iter().zip(compared) {
         if let Ok(later) = later {

@@ -357,7 +357,7 @@ impl Reader<'_> {
                 // test of all rates below refuses such values.
                 let step = (to / from).powf(1.0 / f64::from(points - 1));
                 // The last rate is exactly the one that the plan names. A power of the ratio could give
-                // 63999.99999999 in place of 64000 in tables and names.
+                // 63999.99999999 instead of 64000 in tables and names.
                 let rate = |n| if n + 1 == *points { *to } else { from * step.powi(n as i32) };
                 (0..*points).map(rate).collect()
             }

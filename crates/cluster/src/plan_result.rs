@@ -94,7 +94,7 @@ impl StepResult {
         let PlannedStep { number, name, repetition, clients, rate, .. } = step.clone();
         let result = measured.ok().map(|measured| &measured.result);
         // A measured step may have a failure, too, such as a lost host. It is shown next
-        // to the figures instead of in place of them.
+        // to the figures instead of instead of them.
         let error = measured.map_or_else(Some, |measured| measured.failure.as_ref());
         let hosts = result.map_or(&[][..], |result| &result.hosts).iter().map(|host| StepHost {
             name: host.name.clone(),

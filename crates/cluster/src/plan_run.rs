@@ -29,7 +29,7 @@ pub struct PlanRun {
 pub struct PlanOutcome {
     /// The steps that were carried out.
     pub result: PlanResult,
-    /// Why it is no success, if it is none.
+    /// Why it is not a success, if it is none.
     pub failure: Option<Failure>,
     /// Where its files are; `None` without steps or without a place.
     pub folder: Option<ResultFolder>,

@@ -26,8 +26,8 @@ use crate::protocol::{
 };
 use crate::rows::KeptRows;
 
-/// How often a run is looked at for a change of its phase: while it prepares, where others wait for it, and later. Of many
-/// workers on one machine each look wakes a thread up.
+/// How often a run is looked at for a change of its phase: while it prepares, where others wait for it, and later. Of
+/// many workers on one machine each look wakes a thread up.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOK_EVERY_UNDER_WAY: Duration = Duration::from_millis(30);
 
@@ -144,7 +144,8 @@ impl WorkerService {
         self.with_runner(None, Runner::stop);
     }
 
-    /// The run under way, for who only looks: it is no sign of life of its controller. With its number, target and load.
+    /// The run under way, for who only looks: it is not a sign of life of its controller. With its number, target and
+    /// load.
     pub(crate) fn run_under_way(&self) -> Option<(u64, RunSnapshot, String, String)> {
         let state = self.state();
         let run = state.run.as_ref()?;

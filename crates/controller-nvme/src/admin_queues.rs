@@ -96,7 +96,7 @@ impl<D: Device> NvmeController<D> {
         if queue.submissions > 0 {
             return Err(NvmeStatus::QUEUE_DELETION_INVALID.with_do_not_retry());
         }
-        // Entries that the host never took would keep the pin asserted for ever. They are gone
+        // Entries that the host never took would keep the pin asserted forever. They are gone
         // with the queue.
         if queue.interrupts {
             let (vector, unread) = (queue.vector, queue.waiting());

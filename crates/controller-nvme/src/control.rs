@@ -167,7 +167,7 @@ impl<D: Device> NvmeController<D> {
     /// A doorbell is written (base 2.0c, clauses 3.1.4.1 and 3.1.4.2).
     #[inline(always)]
     pub(super) fn doorbell(&mut self, now: Time, at: u32, value: u32) {
-        // A doorbell before CSTS.RDY belongs to no queue that the host may use. It is no error
+        // A doorbell before CSTS.RDY belongs to no queue that the host may use. It is not an error
         // that an event could report, because there is no admin queue to report it in.
         if !self.registers.is_ready() || self.faults.stuck.is_some() {
             return;

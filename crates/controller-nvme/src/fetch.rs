@@ -38,7 +38,7 @@ impl<D: Device> NvmeController<D> {
             let queue = grant.queue;
             let Some(submission) = self.queues.submission(queue) else {
                 // The queue was deleted after its doorbell had rung. Its bit is cleared here, or
-                // the arbiter would grant it again for ever.
+                // the arbiter would grant it again forever.
                 self.arbiter.unpend(queue);
                 continue;
             };

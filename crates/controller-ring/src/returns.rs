@@ -18,7 +18,7 @@ impl Block {
         if error != Some(ErrorKind::NotACommand) {
             return descriptor.number.get();
         }
-        // A descriptor that is no command may carry any number. Its place in the card tells the
+        // A descriptor that is not a command may carry any number. Its place in the card tells the
         // true one, because numbers follow one another in the local memory.
         let mask = self.local.len() as u32 - 1;
         self.first.wrapping_add((slot as u32).wrapping_sub(self.first) & mask)

@@ -85,7 +85,7 @@ macro_rules! common_tables {
     };
 }
 
-/// Why a text is no device file.
+/// Why a text is not a device file.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum DeviceFileError {
     /// Not TOML, or a key or value that the schema of its kind does not have.

@@ -203,7 +203,7 @@ pub struct NvmeSetup {
 }
 
 impl NvmeSetup {
-    /// I/O commands in a controller in front of a device that is no SSD: one full queue.
+    /// I/O commands in a controller in front of a device that is not an SSD: one full queue.
     const DEPTH: u32 = 1024;
 
     /// The setup of a controller in front of a device that is not an SSD.

@@ -217,7 +217,7 @@ pub struct DiskTable {
     /// The zones, from the outermost inwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneTable>,
-    /// Zones by rule, in place of `zones`.
+    /// Zones by rule, instead of `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones_by_rule: Option<ZonesByRule>,
     /// Seek times.

@@ -19,7 +19,7 @@ pub(crate) struct Access {
     pub(crate) end: Time,
 }
 
-/// The moving parts. The angle of the spindle follows from the time alone: it turns for ever.
+/// The moving parts. The angle of the spindle follows from the time alone: it turns forever.
 #[derive(Clone, Debug)]
 pub(crate) struct Mechanics {
     pub(crate) layout: Layout,

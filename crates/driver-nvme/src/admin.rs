@@ -134,7 +134,7 @@ impl AdminQueue {
         (self.submission.address(), self.completion.address())
     }
 
-    /// Sends `command` at once; `deadline` is [`MonotonicTime::MAX`] for one that may take for ever.
+    /// Sends `command` at once; `deadline` is [`MonotonicTime::MAX`] for one that may take forever.
     pub(crate) fn submit<F: PciFunction>(
         &mut self,
         f: &mut F,
@@ -227,7 +227,7 @@ impl AdminQueue {
     /// Somebody waits for a completion.
     pub(crate) fn is_busy(&self) -> bool {
         // Event requests wait for something that may never happen. Counting them would keep a
-        // shutdown waiting for ever.
+        // shutdown waiting forever.
         self.slots.iter().flatten().any(|slot| slot.owner != Owner::Event)
     }
 

@@ -114,7 +114,7 @@ impl<'a> AdminCommand<'a> {
         command.receiving(bytes)
     }
 
-    /// Sets `feature`, until the next reset or for ever (`save`).
+    /// Sets `feature`, until the next reset or forever (`save`).
     pub fn set_feature(feature: &Feature, save: bool) -> AdminCommand<'a> {
         let dword10 = u32::from(feature.identifier()) | if save { SAVE } else { 0 };
         let command = AdminCommand::new(admin::SET_FEATURES, 0, dword10, feature.dword11());

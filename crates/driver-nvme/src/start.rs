@@ -24,7 +24,7 @@ impl Controller {
     /// [`Ready`](crate::DriverState::Ready).
     ///
     /// # Errors
-    /// The function is no controller that this driver can use, or the driver is in use already.
+    /// The function is not a controller that this driver can use, or the driver is in use already.
     pub fn start<F: PciFunction>(
         &mut self,
         function: &mut F,

@@ -197,7 +197,7 @@ impl Controller {
                     let status = answer.status;
                     self.tell(DriverEvent::FeatureRefused { identifier, status });
                 }
-                // A feature that the controller refuses is told as an event and is no reason to
+                // A feature that the controller refuses is told as an event and is not a reason to
                 // give up the drive.
                 Step::Feature(index + 1)
             }

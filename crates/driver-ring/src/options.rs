@@ -63,7 +63,7 @@ pub struct RingDriverOptions {
     /// When a block is sent, and how large it is.
     pub block: BlockPolicy,
     /// With static blocks: what is pending goes as a smaller block when no request has come for so
-    /// long. `None`: never, as in the paper, whose driver waits for ever (S0-36).
+    /// long. `None`: never, as in the paper, whose driver waits forever (S0-36).
     pub partial_after: Option<Time>,
     /// Largest block; `None`: what the card says (S0-10).
     pub max_block: Option<u32>,

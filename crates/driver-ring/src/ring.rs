@@ -39,7 +39,7 @@ pub(crate) struct Block {
     pub(crate) since: MonotonicTime,
 }
 
-/// The ring. Numbers of descriptors count on for ever, modulo 2^32; the index is the number modulo
+/// The ring. Numbers of descriptors count on forever, modulo 2^32; the index is the number modulo
 /// the size. In the order of numbers:
 /// returned and not answered - with the card - of the next block - free.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ pub(crate) struct Shares {
     pub(crate) logical_blocks: u32,
     /// Most log blocks in a plane.
     pub(crate) log_blocks: u32,
-    /// Good blocks of the worst plane that are no data blocks.
+    /// Good blocks of the worst plane that are not data blocks.
     pub(crate) spare: u32,
     /// Pages in a block.
     pub(crate) pages_per_block: u32,

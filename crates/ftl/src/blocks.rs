@@ -29,7 +29,7 @@ pub struct Blocks {
     data_pages: u32,
     ranks: Ranks,
     erases: HugePageTable<u32>,
-    /// Erases that a block survives; empty where blocks last for ever.
+    /// Erases that a block survives; empty where blocks last forever.
     endures: Vec<u32>,
     free: Vec<Free>,
     /// Closed blocks in the order of closing; kept on demand.
@@ -268,7 +268,7 @@ impl Blocks {
         }
     }
 
-    /// Cleaning of `block` has begun: it is no victim any more, but keeps its count of valid pages.
+    /// Cleaning of `block` has begun: it is not a victim any more, but keeps its count of valid pages.
     pub(crate) fn take_out(&mut self, block: u32) {
         self.ranks.take_out(block);
     }

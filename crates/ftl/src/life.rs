@@ -24,7 +24,7 @@ impl Endurance {
         }
     }
 
-    /// Blocks that last for ever.
+    /// Blocks that last forever.
     pub(crate) fn endless(seed: u64) -> Endurance {
         let rng = Rng::new(seed, "flash endurance");
         Endurance { mean_cycles: None, spread: 0.0, factory_bad: 0.0, rng }

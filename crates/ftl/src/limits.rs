@@ -57,7 +57,7 @@ impl FtlConfig {
         let per_plane = |logical| with_table(logical).div_ceil(geometry.planes());
         // Strictly fewer valid pages than the closed blocks hold: at least one page of some
         // closed block is invalid then, and greedy cleaning always gains a page. With equality
-        // cleaning could move full blocks for ever.
+        // cleaning could move full blocks forever.
         let fits = |logical| u64::from(per_plane(logical)) < valid_most;
         if !fits(logical_pages) {
             let problem = format!(

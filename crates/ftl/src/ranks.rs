@@ -115,7 +115,7 @@ impl Ranks {
         *least = valid.min(*least);
     }
 
-    /// `block` is no victim any more, but keeps its count of valid pages.
+    /// `block` is not a victim any more, but keeps its count of valid pages.
     pub(crate) fn take_out(&mut self, block: u32) {
         self.ranks[block as usize] |= NOT_CLOSED;
         // The rank rises. The block may have been the least of its group, and only a search

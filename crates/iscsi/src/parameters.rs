@@ -101,7 +101,7 @@ fn digest(value: &str, on: &mut bool) -> Option<String> {
     Some(choice.to_owned())
 }
 
-/// The lesser of both numbers; below `low` it is no value.
+/// The lesser of both numbers; below `low` it is not a value.
 fn least(value: &str, low: u32, ours: u32, result: &mut u32) -> Option<String> {
     let theirs = number(value).filter(|theirs| (low..1 << 24).contains(theirs))?;
     *result = theirs.min(ours);

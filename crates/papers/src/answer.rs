@@ -73,7 +73,7 @@ impl Answer {
         }
     }
 
-    /// All of them: as good as the weakest; `None` where there is none, or one is not known.
+    /// All of them: as good as the weakest; `None` if there is none, or one is not known.
     pub(crate) fn all(answers: impl IntoIterator<Item = Option<Answer>>) -> Option<Answer> {
         let known: Option<Vec<Answer>> = answers.into_iter().collect();
         known?.into_iter().min()

@@ -102,7 +102,7 @@ impl AssumedValue {
         }
     }
 
-    /// A possible value between two; `None` where there is none worth a run.
+    /// A possible value between two; `None` if there is none worth a run.
     pub(crate) fn between(&self, one: f64, other: f64) -> Option<f64> {
         let (least, most) = (one.min(other), one.max(other));
         if !self.allowed.is_empty() {
@@ -188,7 +188,7 @@ pub(crate) fn entry<'t>(table: &'t mut toml::Table, path: &str) -> Option<&'t mu
     Some(at)
 }
 
-/// What stands in place of `old`.
+/// What stands instead of `old`.
 fn changed(old: &Value, level: &Level, unit: Option<&str>) -> Option<Value> {
     let number = match level {
         Level::Other(value) => return Some(value.clone()),

@@ -31,7 +31,7 @@ pub(crate) type Rerun<'a> = dyn FnMut(Step<'_>) -> Result<Answers, PaperError> +
 #[derive(Clone, Debug)]
 pub(crate) struct Varied {
     value: AssumedValue,
-    /// By rising value; what is no number comes first.
+    /// By rising value; what is not a number comes first.
     tried: Vec<(Level, Answer)>,
 }
 

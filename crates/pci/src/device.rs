@@ -158,7 +158,7 @@ pub trait PciDevice {
 /// It carries out what commands and interrupts meet; [`SimulatedPci::inject_due`](crate::SimulatedPci::inject_due),
 /// what happens to the whole.
 pub trait FaultyDevice: PciDevice {
-    /// From now on `plan` hits commands and interrupts, in place of any before.
+    /// From now on `plan` hits commands and interrupts, instead of any before.
     fn arm(&mut self, plan: FaultPlan);
     /// The plan that hits it; `None` where nothing is injected.
     fn fault_plan(&self) -> Option<&FaultPlan>;

@@ -9,7 +9,7 @@
 //!
 //! Errors: [`FunctionError`], [`DmaFault`]; [`MpError`], [`NoEntry`](routing::NoEntry),
 //! [`NoRoom`](assign::NoRoom), [`DumpError`](dump::DumpError).
-//! What is odd in configuration space is no error but a [`Note`](tree::Note): the rest of the machine
+//! What is odd in configuration space is not an error but a [`Note`](tree::Note): the rest of the machine
 //! is of use.
 //!
 //! Not modelled: I/O space BARs behind the connector, peer-to-peer DMA, ATS and PASID. Not set up

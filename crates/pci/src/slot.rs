@@ -138,7 +138,7 @@ impl SlotConfig {
     /// The dword at `offset`; ones beyond the end.
     ///
     /// # Panics
-    /// If `offset` is no multiple of 4.
+    /// If `offset` is not a multiple of 4.
     pub fn read(&self, offset: u16) -> u32 {
         assert!(offset.is_multiple_of(4), "configuration dword at {offset:#x}");
         self.values.get(usize::from(offset / 4)).copied().unwrap_or(!0)
@@ -147,7 +147,7 @@ impl SlotConfig {
     /// Sets what can be set of the dword at `offset`.
     ///
     /// # Panics
-    /// If `offset` is no multiple of 4.
+    /// If `offset` is not a multiple of 4.
     pub fn write(&mut self, offset: u16, value: u32) {
         assert!(offset.is_multiple_of(4), "configuration dword at {offset:#x}");
         let index = usize::from(offset / 4);

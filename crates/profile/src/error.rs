@@ -32,7 +32,7 @@ pub enum ProfileError {
 impl From<Failure> for ProfileError {
     fn from(failure: Failure) -> ProfileError {
         match failure.kind {
-            // A load that was interrupted before it began is no failure of the target. Tests
+            // A load that was interrupted before it began is not a failure of the target. Tests
             // before it may have measured something.
             FailureKind::Interrupted => ProfileError::Interrupted,
             _ => ProfileError::Target(failure),

@@ -5,7 +5,7 @@ use ssdyno_figures::SeriesPoint;
 use crate::measure::{Burst, Measurement, ProfileOp};
 use crate::strategy::Slice;
 
-/// A rate that drops by less is no burst.
+/// A rate that drops by less is not a burst.
 const SLOWDOWN_MIN: f64 = 1.02;
 
 /// A knee must rise above the course by so many standard deviations of the course around it.

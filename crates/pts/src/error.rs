@@ -32,7 +32,7 @@ pub enum PtsError {
 impl From<Failure> for PtsError {
     fn from(failure: Failure) -> PtsError {
         match failure.kind {
-            // A load that was interrupted before it began is no failure of the target. Rounds
+            // A load that was interrupted before it began is not a failure of the target. Rounds
             // before it may have measured something.
             FailureKind::Interrupted => PtsError::Interrupted,
             _ => PtsError::Target(failure),

@@ -178,7 +178,7 @@ impl Run<'_> {
                 flow
             })?;
             // The purge of a real target is a load of discards and has no cell. An interrupt
-            // ends the test here; a half purge is no step of it.
+            // ends the test here; a half purge is not a step of it.
             if interrupted {
                 return Err(PtsError::Interrupted);
             }

@@ -116,7 +116,7 @@ impl PtsPlan {
     ) -> Result<Vec<PartPlan>, PtsError> {
         self.check()?;
         let active = facts.capacity_bytes as f64 * self.active_range_percent / 100.0;
-        // A block that is no multiple of the sector cannot be requested directly: 0.5 KiB does
+        // A block that is not a multiple of the sector cannot be requested directly: 0.5 KiB does
         // not exist on a device with sectors of 4096 bytes. It is left out, and a note says so.
         let fits = |block: u64| {
             block.is_multiple_of(u64::from(facts.sector_bytes)) && block as f64 <= active

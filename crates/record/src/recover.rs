@@ -106,7 +106,7 @@ fn is_in_use(file: &File) -> bool {
     }
 }
 
-/// Where the rows are, and the start of the recorded window; `None` where there are none.
+/// Where the rows are, and the start of the recorded window; `None` if there are none.
 fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows, u64)>> {
     let mut found = Vec::new();
     let mut words = Vec::new();
@@ -129,7 +129,7 @@ fn index(path: PathBuf, mut file: File, mut at: u64) -> io::Result<Option<(Rows,
     Ok((!found.is_empty()).then(|| (Rows::in_file(Arc::new(shared), lengths), start_ns)))
 }
 
-/// When each job ended: what had not completed by then never did, and is no error.
+/// When each job ended: what had not completed by then never did, and is not an error.
 fn ends(rows: &Rows) -> io::Result<BTreeMap<u32, u64>> {
     let mut ends_ns = BTreeMap::new();
     rows.for_each(|job, row| {

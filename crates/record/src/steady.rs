@@ -85,7 +85,7 @@ impl Window {
 
 fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
     // The last point is shorter than the others, and the requests that were outstanding end in
-    // it. Its rate is no rate of the load, so it is left out.
+    // it. Its rate is not a rate of the load, so it is left out.
     let series = match series {
         [first, .., last] if last.length_seconds < 0.9 * first.length_seconds => {
             &series[..series.len() - 1]

@@ -128,7 +128,7 @@ impl Recording {
         moved
     }
 
-    /// What lies within `from` and `to` as whole stretches; `None` where there are none. How many requests were in the
+    /// What lies within `from` and `to` as whole stretches; `None` if there are none. How many requests were in the
     /// system then is not known, nor what part of their latency was inside the device.
     fn within(&mut self, from: Time, to: Time) -> Option<Recording> {
         let (mut series, start, end) = self.series.within(from, to)?;

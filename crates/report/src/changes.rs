@@ -11,7 +11,7 @@ const SAME_ALL_THE_SAME: [&str; 5] = ["version", "description", "keep", "interva
 /// Keys that set the length of a load, not its kind.
 const LENGTH: [&str; 3] = ["workload.requests", "workload.duration", "workload.ramp_up"];
 
-/// Keys with a name in place of values: what begins with the second follows from the first.
+/// Keys with a name instead of values: what begins with the second follows from the first.
 const NAMED: [(&str, &str); 7] = [
     ("workload", "workload."),
     ("workload", "files"),

@@ -29,7 +29,7 @@ impl RunDirectory {
     /// The directory of a run that ended without writing everything.
     ///
     /// # Errors
-    /// [`ResultError::Write`] where it is no directory.
+    /// [`ResultError::Write`] where it is not a directory.
     pub fn open(path: &Path) -> Result<RunDirectory, ResultError> {
         match fs::metadata(path) {
             Ok(found) if found.is_dir() => Ok(RunDirectory { path: path.to_owned() }),

@@ -97,7 +97,7 @@ impl NetworkFaultConfig {
         let shares = [("error", error), ("delay", delay), ("drop", drop), ("reset", reset)];
         check_faults(&times, &shares, (delay, self.delay_by))?;
         for (key, share) in shares {
-            // A message that never gets through is sent for ever.
+            // A message that never gets through is sent forever.
             if key != "delay" && share > 0.9 {
                 let problem = format!("with {share} hardly anything gets through");
                 let help = "write a share up to 0.9, such as 0.01";

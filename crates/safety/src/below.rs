@@ -10,7 +10,7 @@ use crate::device::{Device, Number, System, block_number, names, number, value};
 
 /// Something that a device lies on.
 enum Below {
-    /// The file behind a loop device, or the device that it was given in place of one: all of it.
+    /// The file behind a loop device, or the device that it was given instead of one: all of it.
     Whole(String),
     /// The disk of a partition, or a member of an array or a volume group, which others may lie on as
     /// well.

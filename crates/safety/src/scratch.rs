@@ -1,6 +1,6 @@
 //! A scratch file while a run writes to it: whether it may be marked anew at the end.
 //!
-//! The time of change is no help during a run, because our own writes change it. So inotify(7) watches other
+//! The time of change does not help during a run, because our own writes change it. So inotify(7) watches other
 //! programs that open and close the file. Reads and writes are not watched, so the watch adds no cost to a
 //! request. A program that opened the file for writing before the run is found in /proc when the target is
 //! inspected.

@@ -44,7 +44,7 @@ impl ScsiTarget {
             _ => return Err(Sense::illegal(AdditionalSense::SAVING_NOT_SUPPORTED).into()),
         };
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
-        // Page 0 of the current values is no page: header and block descriptor alone.
+        // Page 0 of the current values is not a page: header and block descriptor alone.
         let none = page == 0 && control == Control::Current;
         if page != mode::ALL_PAGES && !none && !PAGES.contains(&page) {
             return Err(Sense::cdb(2, 5).into());

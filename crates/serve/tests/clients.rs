@@ -97,7 +97,7 @@ fn settled_device_is_as_far_as_its_last_completion() {
     assert_eq!(done.try_recv().unwrap().completed, drive.now());
 }
 
-/// A completion comes though no client calls: the keeper wakes up for it, also where it was asleep for ever
+/// A completion comes though no client calls: the keeper wakes up for it, also where it was asleep forever
 /// when the request came.
 #[test]
 fn keeper_wakes_up_for_what_is_due() {

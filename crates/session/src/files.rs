@@ -20,7 +20,7 @@ pub fn read_text(path: &str) -> Result<String, Failure> {
 /// Latin-1, in which names of devices were once.
 ///
 /// # Errors
-/// It cannot be read, is larger than 16 MiB, or is no text.
+/// It cannot be read, is larger than 16 MiB, or is not text.
 pub fn read_printed_text(path: &str) -> Result<String, Failure> {
     printed_text(path, read_bytes(path)?)
 }

@@ -33,7 +33,7 @@ impl ResultFolder {
     /// The directory at `path`, which is there already.
     ///
     /// # Errors
-    /// [`FailureKind::Unwritable`] where it is no directory.
+    /// [`FailureKind::Unwritable`] where it is not a directory.
     pub fn open(path: &Path) -> Result<ResultFolder, Failure> {
         let run = RunDirectory::open(path).map_err(|e| unwritable(&e))?;
         Ok(ResultFolder { run, base: None })
@@ -100,7 +100,7 @@ impl ResultFolder {
     /// After a run that never started. Only what is empty goes.
     pub fn remove(&self) {
         let remove = |path: &Path| {
-            // It stays behind if somebody put something in; that is no error of ours.
+            // It stays behind if somebody put something in; that is not an error of ours.
             let _ = fs::remove_dir(path);
         };
         remove(self.run.path());

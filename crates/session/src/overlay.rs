@@ -31,7 +31,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Reads `KEY=VALUE`. The value is read as TOML; what is no TOML is a string.
+    /// Reads `KEY=VALUE`. The value is read as TOML; what is not TOML is a string.
     ///
     /// # Errors
     /// It is not KEY=VALUE.

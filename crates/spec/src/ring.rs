@@ -4,7 +4,7 @@
 //! Everything is little-endian. Clauses in brackets are the lines of the paper's requirements.
 //!
 //! *The ring* lies in host memory: a power of two of [`Descriptor`]s, used in a circle. Descriptor
-//! number n (numbers count on for ever, modulo 2^32) stands at index n modulo the size.
+//! number n (numbers count on forever, modulo 2^32) stands at index n modulo the size.
 //!
 //! *A block* is a run of descriptors, given to the card by [`NEXT_OFFSET`], then [`NEXT_SIZE`]. One
 //! block at a time is with the card (S0-14). Until a descriptor comes back as a response, the host
@@ -89,7 +89,7 @@ pub const PREFETCH: u32 = 0x58;
 /// Returned descriptors to an interrupt. 0: only a block's end interrupts. A block's end and an
 /// urgent descriptor interrupt always.
 pub const INTERRUPT_BATCH: u32 = 0x5c;
-/// Longest time from a return to its interrupt where the batch is not full, in ns; 0: for ever.
+/// Longest time from a return to its interrupt where the batch is not full, in ns; 0: forever.
 pub const INTERRUPT_TIMEOUT: u32 = 0x60;
 /// Bit 0: no interrupt is sent; one that falls due is sent when the bit is cleared.
 pub const INTERRUPT_MASK: u32 = 0x64;

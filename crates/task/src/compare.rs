@@ -27,7 +27,7 @@ pub struct CompareTask {
     pub sides: Vec<String>,
     /// How targets are run; `real` and `write` apply to real targets only.
     pub run: RunSpec,
-    /// A spec for each side, in the order of the sides, in place of `run`; `null` or no entry: `run`. A spec without a
+    /// A spec for each side, in the order of the sides, instead of `run`; `null` or no entry: `run`. A spec without a
     /// target loads the side's target. Differences between the specs count as asked for: loads that differ in nothing
     /// else are compared.
     #[serde(skip_serializing_if = "Vec::is_empty")]

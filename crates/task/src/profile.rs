@@ -295,7 +295,7 @@ impl ProfileTask {
 /// The profile in the directory or file `name`.
 ///
 /// # Errors
-/// It cannot be read, or is no profile.
+/// It cannot be read, or is not a profile.
 pub fn stored_profile(name: &str) -> Result<ProfileResult, Failure> {
     let path = Path::new(name);
     let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };

@@ -47,7 +47,7 @@ pub enum TaskResult {
 pub struct TaskOutcome {
     /// What was measured until the end, early or not.
     pub result: TaskResult,
-    /// Why the task is no success, if it is none.
+    /// Why the task is not a success, if it is none.
     pub failure: Option<Failure>,
 }
 

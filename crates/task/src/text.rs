@@ -85,7 +85,7 @@ fn read<T: DeserializeOwned + JsonSchema>(
     Document::parse_edited(name, text, |_| toml::from_str(rest))
 }
 
-/// `text` with blanks in place of the line of `value`: all else keeps its place for messages.
+/// `text` with blanks instead of the line of `value`: all else keeps its place for messages.
 fn without(text: &str, value: Range<usize>) -> String {
     let start = text[..value.start].rfind('\n').map_or(0, |newline| newline + 1);
     let blank = |(at, c): (usize, char)| match c {

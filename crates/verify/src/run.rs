@@ -22,7 +22,7 @@ use crate::{
 ///
 /// # Errors
 /// A plan that cannot be, a journal that cannot be written, a target that fails requests. Faults of
-/// the data are no errors: they are in the report.
+/// the data are not errors: they are in the report.
 pub fn verify(
     plan: &VerifyPlan,
     medium: &dyn Medium,
@@ -371,7 +371,7 @@ impl Run<'_> {
     fn meet(&self) -> bool {
         if self.barrier.wait().is_leader() {
             self.flush();
-            // Decided by one, for all: a thread that went on alone would wait for ever.
+            // Decided by one, for all: a thread that went on alone would wait forever.
             self.end.store(self.shared.stopped(), Ordering::Relaxed);
         }
         self.barrier.wait();

@@ -27,7 +27,7 @@ struct Sums {
 /// The snapshots of the simulation for the page.
 #[derive(Default, Debug)]
 struct Shared {
-    /// The only SSD of the device; `None` where there is none, or several.
+    /// The only SSD of the device; `None` if there is none, or several.
     flash: Option<FlashUnit>,
     sums: Sums,
 }

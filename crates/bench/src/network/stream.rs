@@ -147,7 +147,7 @@ fn left(deadline: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// A wait that ended without anything is no error: whether there is time left is asked next.
+/// A wait that ended without anything is not an error: whether there is time left is asked next.
 fn waited(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),

@@ -271,7 +271,7 @@ fn a_target_that_goes_silent_is_given_up() {
 struct Relay {
     streams: Mutex<Vec<TcpStream>>,
     silent: AtomicBool,
-    /// Each so many reads end with TASK SET FULL in place of their status.
+    /// Each so many reads end with TASK SET FULL instead of their status.
     full_each: Option<u32>,
 }
 

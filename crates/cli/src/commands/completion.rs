@@ -70,7 +70,7 @@ fn generated(shell: Shell, mut program: Command) -> String {
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// The script of `shell` with the name of its list in place of each list.
+/// The script of `shell` with the name of its list instead of each list.
 fn with_names(shell: Shell, program: Command, lists: &[List]) -> String {
     let stand_in = |id: &str| {
         let list = lists.iter().find(|list| list.ids.contains(&id));

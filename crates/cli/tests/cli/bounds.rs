@@ -76,7 +76,7 @@ fn wrong_bounds_are_refused_before_anything_runs() {
         place.fails(2, args);
     }
     assert!(!place.path().join("results").exists());
-    // A report that cannot be written is no success, and the result is there.
+    // A report that cannot be written is not a success, and the result is there.
     let args = ["--require", "iops>1", "--junit", "none/b.xml", "--name", "a"];
     place.fails(3, &[&RUN[..], &args].concat());
     assert!(place.path().join("results/a/result.json").exists());

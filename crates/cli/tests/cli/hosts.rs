@@ -211,7 +211,7 @@ fn a_host_that_ssh_does_not_reach_says_why() {
     let said = place.fails(1, &over_ssh(&missing, "no-such-program", "near"));
     assert!(said.contains("near has no `no-such-program`") && said.contains("scp"), "{said}");
 
-    // A program that is no worker, and talks.
+    // A program that is not a worker, and talks.
     let said = place.fails(1, &over_ssh(&missing, "echo", "near"));
     assert!(said.contains("near"), "{said}");
 

@@ -1,4 +1,4 @@
-//! The live view in a pseudo-terminal (script(1)), and plain lines where there is none.
+//! The live view in a pseudo-terminal (script(1)), and plain lines if there is none.
 
 use std::io::{Read, Write};
 use std::process::Stdio;

@@ -32,7 +32,7 @@ fn what_was_left_out_is_as_in_the_file() {
         assert_eq!(held[..], all["measurements"].as_array().unwrap()[..held.len()]);
         assert!(["done", "within_error"].contains(&all["stopped_because"].as_str().unwrap()));
         assert_eq!(all["read_ratio"].as_array().unwrap().len(), 8);
-        // Nothing is left: that is no error, and no new result.
+        // Nothing is left: that is not an error, and no new result.
         let finished = ["profile", "sim:delay-10us", "--resume", "results/all/result.json"];
         assert!(place.ok(&finished).contains("nothing was left to measure"));
         assert_eq!(place.json(&finished)["results_directory"], Value::Null);

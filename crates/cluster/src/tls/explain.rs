@@ -95,7 +95,7 @@ fn bad_worker(name: &str, error: &CertificateError) -> Failure {
             format!("this controller revoked the certificate of the worker at {name}"),
             "if the worker is to be trusted again, enrol it with a new invitation, and start it again",
         ),
-        // A foreign authority with the same name gives a bad signature in place of an
+        // A foreign authority with the same name gives a bad signature instead of an
         // unknown issuer. Both mean the same to the user.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => failed(
             format!("the certificate of the worker at {name} is of another authority"),

@@ -246,7 +246,7 @@ fn locales_and_encodings_are_read() {
             assert_eq!(read(&wide), Some(3_840_755_982_336), "{grouped}");
         }
     }
-    // No groups of three, or of several kinds, or what is no number of this kind.
+    // No groups of three, or of several kinds, or what is not a number of this kind.
     for wrong in
         ["3,84", "38,40,755", "3,840.755", "3,840,", ",840", "3840,755", "0x3,840", "1.5e9"]
     {

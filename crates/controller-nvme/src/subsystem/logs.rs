@@ -209,7 +209,7 @@ impl<D: Device> NvmeSubsystem<D> {
     pub fn log_error(&mut self, failed: FailedCommand, command: &NvmCommand) {
         self.logs.command_error(failed, command, &self.namespaces);
     }
-    /// The transport has refused something that is no command.
+    /// The transport has refused something that is not a command.
     pub fn log_refusal(&mut self, status: NvmeStatus) {
         self.logs.controller_error(status);
     }

@@ -222,7 +222,7 @@ impl Namespaces {
         let Some(namespace) = self.get_mut(id) else { return };
         let said = ranges.iter().filter(|range| range.attributes.get() != 0);
         namespace.hints.extend(said);
-        // A host may send hints for ever. The oldest are dropped, so memory stays bounded, and
+        // A host may send hints forever. The oldest are dropped, so memory stays bounded, and
         // no model acts on them (S1-44).
         let excess = namespace.hints.len().saturating_sub(HINTS_MAX);
         namespace.hints.drain(..excess);

@@ -2,7 +2,7 @@
 //! block storage.
 //!
 //! A request waits until the tokens that it takes are there, in order of arrival; then it costs the fixed latency
-//! and goes to the device. A limit lets through what its baseline allows for ever, and more, up to the rate of the
+//! and goes to the device. A limit lets through what its baseline allows forever, and more, up to the rate of the
 //! burst, while its bucket pays for it: `bucket / (burst - baseline)` seconds from a full one. With two limits a
 //! request waits for both. What goes more slowly than the limits takes the time of the device and the latency,
 //! exactly; the tests hold the model to all of that.

@@ -56,7 +56,7 @@ impl QueuePair {
         }
         if self.mode == Mode::Draining {
             // A command that was staged but never told could not complete, and the drain would
-            // wait for it for ever.
+            // wait for it forever.
             self.queue.ring(f, &mut self.counters);
         }
         if matches!(self.mode, Mode::Open | Mode::Draining) {

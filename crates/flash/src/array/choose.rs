@@ -58,7 +58,7 @@ impl FlashArray {
     pub(super) fn reads_have_turn(&self, die: u16) -> bool {
         let d = &self.dies[die as usize];
         let other_work = d.suspended.is_some() || d.waiting > 0;
-        // Without a limit an endless stream of reads would keep a program waiting for ever. An
+        // Without a limit an endless stream of reads would keep a program waiting forever. An
         // erase that would destroy what a read waits for must still come after that read,
         // whatever the limit says.
         let turn_over =

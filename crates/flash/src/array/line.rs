@@ -91,7 +91,7 @@ pub(super) struct Line {
 impl Line {
     /// Takes out the transfer that goes next.
     ///
-    /// Nothing waits for ever: with a `burst` of b the oldest goes after b others at most, so a
+    /// Nothing waits forever: with a `burst` of b the oldest goes after b others at most, so a
     /// transfer that found n before it goes as one of the next (n + 1) x (b + 1).
     pub(super) fn take(&mut self, order: ChannelOrder, burst: u32) -> Option<Transfer> {
         // `min_by_key` returns the first of equal ranks. Transfers of one class therefore go in

@@ -41,7 +41,7 @@ impl Shape {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     Free,
-    /// Being written; and for ever the last block of the initial fill.
+    /// Being written; and forever the last block of the initial fill.
     Open,
     Sealed,
     Bad,
@@ -76,7 +76,7 @@ pub(super) struct Package {
     ranks: Ranks,
     sequence: Vec<u64>,
     erases: Vec<u32>,
-    /// Erases that a block survives; empty where blocks last for ever.
+    /// Erases that a block survives; empty where blocks last forever.
     endures: Vec<u32>,
     last_sequence: u64,
     /// The last block of the initial fill, never sealed, and the pages in it.
@@ -439,7 +439,7 @@ impl Package {
             self.ranks.add(block, to - from);
             self.planes[plane as usize].valid += to - from;
             if number + 1 == blocks {
-                // The last block of the fill is partly written. It stays open for ever, as in
+                // The last block of the fill is partly written. It stays open forever, as in
                 // the simulator behind S3, and `has_room` keeps a block for it.
                 self.tail = (block, to - from);
             } else {

@@ -134,7 +134,7 @@ impl Blocks {
         if writing > 0 {
             return;
         }
-        // One page alone is no sequence.
+        // One page alone is not a sequence.
         let sequential = next == self.pages_per_block && next > 1;
         match sequential {
             true => self.list.push_oldest(&mut self.entries, at),

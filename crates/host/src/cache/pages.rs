@@ -96,7 +96,7 @@ impl Pages {
         if flags & FILLING != 0 { Found::Filling } else { Found::Here }
     }
 
-    /// True if `page` is there or on its way; this is no use of it.
+    /// True if `page` is there or on its way; this does not count as a use.
     pub(crate) fn has(&self, page: u64) -> bool {
         self.places.contains_key(&page)
     }

@@ -312,7 +312,7 @@ fn absent_units_are_told() {
     assert_eq!(initiator.finish(out, &[]).sense, Some((0x05, 0x0e03)));
 }
 
-/// Clause 11.17: what is no request is rejected, with its header.
+/// Clause 11.17: what is not a request is rejected, with its header.
 #[test]
 fn nonsense_is_rejected() {
     let mut initiator = Initiator::new(&target(), 1, &[]);

@@ -14,7 +14,7 @@ const SESSIONS: u64 = 4;
 const IMAGE_BYTES: usize = 8 << 20;
 
 /// The reads are short: QEMU 7.2 ends itself when at 4 KiB blocks one of 32 KiB or more meets blocks
-/// of which it does not know whether they are there (it asks for a length that is no multiple of the
+/// of which it does not know whether they are there (it asks for a length that is not a multiple of the
 /// block, against its own assertion in `iscsi_co_block_status`).
 const COMMANDS: &[&str] = &[
     "write -P 0xab 0 1M",

@@ -10,12 +10,12 @@ use crate::printed::PrintedNumber;
 
 paper_files!("s1": Printed in "printed.toml", Plan in "plan.toml"; assumptions in "assumptions.toml");
 
-/// A queue for each core, with request buffers of 128 KiB in place of 32 KiB (S1-52).
+/// A queue for each core, with request buffers of 128 KiB instead of 32 KiB (S1-52).
 pub(super) const LARGE_BUFFERS: &str = "per-core, 128 KiB";
 /// A queue for each core, without the SCSI resource: the direct NVMe resource (S1-51).
 pub(super) const DIRECT: &str = "per-core, no SCSI";
 
-/// The two disks behind their adapter, in place of the SSD behind NVMe (S1-68).
+/// The two disks behind their adapter, instead of the SSD behind NVMe (S1-68).
 pub(super) const DISKS: &str = "disks";
 
 /// The drive without a host.

@@ -28,7 +28,7 @@ impl Measured {
 
 const PLAN: &str = "papers/s4/plan.toml";
 
-/// What is simulated in place of the preset called `name`: a delay or a disk of the plan.
+/// What is simulated instead of the preset called `name`: a delay or a disk of the plan.
 fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>, PaperError> {
     if let Some(delay) = plan.devices.get(name) {
         let delay = Value::Table(delay.clone());

@@ -44,7 +44,7 @@ impl MpTable {
     /// Reads the table that `table` starts with; what follows it is not looked at.
     ///
     /// # Errors
-    /// It is no table, cut off or damaged.
+    /// It is not a table, cut off or damaged.
     pub fn parse(table: &[u8]) -> Result<MpTable, MpError> {
         let short = |needed| MpError::Short { needed, bytes: table.len() };
         let header = table.get(..HEADER_BYTES).ok_or(short(HEADER_BYTES))?;

@@ -48,7 +48,7 @@ pub struct Snippet35 {
     pub bridges: usize,
 }
 
-/// Snippet 3.5, with both mistakes of S1-19: the bridge's own device number is used in place of that
+/// Snippet 3.5, with both mistakes of S1-19: the bridge's own device number is used instead of that
 /// of the device below it, and 1 is subtracted from the pin at each bridge. The remainder is that of
 /// C, which may be negative. The entry's pin is taken 1-based for the device itself, as the register
 /// is, and 0-based above, as the variable then is: the reading that is kindest to the thesis.

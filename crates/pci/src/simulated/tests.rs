@@ -187,7 +187,7 @@ fn what_is_not_the_devices_is_recorded() {
     assert_eq!((fault.fault.address, fault.freed), (to.address, true));
     assert_eq!(fault.direction, DmaDirection::ToHost);
     assert_eq!(pci.memory_bytes(), 8192);
-    // A function that was shut out is no fault; one that was never let in is.
+    // A function that was shut out is not a fault; one that was never let in is.
     pci.config_write(spec::COMMAND, u32::from(spec::COMMAND_MEMORY));
     copy(&mut pci, Time::from_us(100), &from, &another, 64);
     run(&mut pci);

@@ -36,7 +36,7 @@ impl Decoded {
 pub enum DecodeFault {
     /// Two registers answer to one address.
     Overlap(Decoded, Decoded),
-    /// The address is no multiple of the size.
+    /// The address is not a multiple of the size.
     Misaligned(Decoded),
     /// A bridge above does not pass the addresses on.
     Unreachable(Decoded, FunctionId),

@@ -110,7 +110,7 @@ fn first_line(file: PathBuf) -> Option<String> {
 /// The number in a file; `None` if it is not there or may not be read.
 fn number(file: PathBuf) -> Result<Option<u64>, SourceError> {
     // A sensor may disappear between the search and the reading, for example with a
-    // hot-plugged card. That is no error of the other sensors.
+    // hot-plugged card. That is not an error of the other sensors.
     let Ok(source) = SourceText::read(file) else { return Ok(None) };
     let line = source.lines().next().ok_or_else(|| source.ends_before("a number"))?;
     line.number(Some(line.text.trim()), "the reading").map(Some)

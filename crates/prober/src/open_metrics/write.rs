@@ -84,7 +84,7 @@ impl OpenMetricsWriter {
         unit: &str,
         help: &str,
     ) -> Result<(), OpenMetricsError> {
-        // A unit alone is no name: `bytes` would pass the test for the suffix, so
+        // A unit alone is not a name: `bytes` would pass the test for the suffix, so
         // something must stand before the underscore.
         let ends = unit.is_empty()
             || name.strip_suffix(unit).is_some_and(|rest| rest.len() > 1 && rest.ends_with('_'));

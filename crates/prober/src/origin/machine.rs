@@ -51,7 +51,7 @@ impl MachineOrigin {
     pub fn read(root: &Path) -> MachineOrigin {
         let cpu = value(root.join("proc/cpuinfo")).unwrap_or_default();
         // The first processor stands for all: machines with processors of two models are rare.
-        // PowerPC kernels write `cpu` in place of `model name`.
+        // PowerPC kernels write `cpu` instead of `model name`.
         let field = |name: &str| {
             let mut lines = cpu.lines().filter_map(|line| line.split_once(':'));
             lines.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())

@@ -92,7 +92,7 @@ fn an_unreadable_source_leaves_the_others() {
     for file in ["proc/stat", "proc/net/dev", "proc/diskstats"] {
         std::fs::remove_file(machine.path(file)).unwrap();
     }
-    // A directory in place of a file.
+    // A directory instead of a file.
     std::fs::create_dir(machine.path("proc/diskstats")).unwrap();
     let after = machine.read();
     let lines: Vec<_> = after.errors().iter().map(|error| error.line).collect();

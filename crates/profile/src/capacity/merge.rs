@@ -102,7 +102,7 @@ fn checked(check: &CheckedLoad, all: &[&CapacityResult], merged: &CapacityResult
     };
     let known: Vec<Known> = all.iter().filter_map(known).collect();
     let Some(measured) = pooled(&known) else { return check.clone() };
-    // A checked load is no figure of the model. The agreement of its measurements is not evidence
+    // A checked load is not a figure of the model. The agreement of its measurements is not evidence
     // for that of the figures, so it has its own factor.
     let measured = measured.widened(birge([measured].into_iter()));
     let (iocost_iops, seastar_iops) = predicted(merged, check.read_share, check.size_bytes);

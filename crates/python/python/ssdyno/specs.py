@@ -26,7 +26,7 @@ class RunSpec:
     target: str | None = None
     #: A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
     workload: str | None = None
-    #: A job file of fio in place of a workload.
+    #: A job file of fio instead of a workload.
     fio: str | None = None
     #: Random seed. A simulated run with the same seed has the same figures.
     #: Default: 1.
@@ -986,7 +986,7 @@ class DiskTable:
     band: int | None = None
     #: The zones, from the outermost inwards.
     zones: list[ZoneTable] | None = None
-    #: Zones by rule, in place of `zones`.
+    #: Zones by rule, instead of `zones`.
     zones_by_rule: ZonesByRule | None = None
     #: Seek times.
     seek: SeekTable
@@ -1271,7 +1271,7 @@ class WorkloadConfig:
     trim_percent: float | None = None
     #: Size of every request, a multiple of the target's sector (default 4KiB).
     block_size: Bytes | None = None
-    #: Up to 64 sizes with weights (S4-8) in place of `block_size`.
+    #: Up to 64 sizes with weights (S4-8) instead of `block_size`.
     block_sizes: list[BlockSize] | None = None
     #: Every offset is a multiple of this (S4-14); default: the smallest block size.
     alignment: Bytes | None = None
@@ -1350,7 +1350,7 @@ class AddressPattern:
     start: Bytes | None = None
     #: Length of the range (default: up to the end of the target).
     length: Bytes | None = None
-    #: Length of the range as a share of the target's size, above 0 to 100; in place of `length`.
+    #: Length of the range as a share of the target's size, above 0 to 100; instead of `length`.
     length_percent: float | None = None
 
 
@@ -1777,7 +1777,7 @@ TraceOrigin = Literal["first", "absolute"]
 #: must be a size with its unit, such as "4KiB" or "512B"
 Bytes = str
 
-#: Addresses of the objects of a trace that has object names in place of addresses.
+#: Addresses of the objects of a trace that has object names instead of addresses.
 ObjectIds = Literal["sector", "byte", "hash"]
 
 #: How to handle a request that ends beyond the last byte of the target.

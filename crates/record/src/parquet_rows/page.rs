@@ -21,7 +21,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// Takes the rows of `batch` in place of what it has.
+    /// Takes the rows of `batch` instead of what it has.
     pub(super) fn fill(&mut self, batch: Batch<'_>, names: &RowNames) {
         self.clear();
         match batch {

@@ -23,7 +23,7 @@ const HEAD_MARK: [u8; 16] = *b"SSDYNO ROWS 1\n\0\0";
 const CHUNK_MARK: [u8; 8] = *b"CHUNK\n\0\0";
 const CHUNK_HEAD: usize = 48;
 
-/// Most bytes of the text of a head: more is no file of ours.
+/// Most bytes of the text of a head: more is not a file of ours.
 const HEAD_MOST: u64 = 1 << 26;
 /// Most words of a chunk, as an attempt to get memory for a damaged length is none of ours.
 const WORDS_MOST: u32 = 1 << 24;
@@ -119,7 +119,7 @@ pub(crate) fn read_words(file: &mut File, at: u64, words: &mut [u128]) -> io::Re
     Ok(())
 }
 
-/// Reads the head; says where the first chunk begins. `None` where this is no file of rows.
+/// Reads the head; says where the first chunk begins. `None` where this is not a file of rows.
 pub(crate) fn read_head(file: &mut File) -> io::Result<Option<(Head, u64)>> {
     file.seek(SeekFrom::Start(0))?;
     let mut mark = [0; 32];

@@ -139,7 +139,7 @@ impl Plot {
         }
     }
 
-    /// Ticks of the x axis with their labels, in place of the axis' own.
+    /// Ticks of the x axis with their labels, instead of the axis' own.
     pub fn set_x_ticks(&mut self, ticks: Vec<(f64, String)>) {
         self.x_ticks = Some(ticks);
     }

@@ -48,7 +48,7 @@ impl RingPort {
         host: &HostPlan,
         seed: u64,
     ) -> Result<RingPort, RunError> {
-        // It is no block driver of this system, but the module of one card: it reports no SCSI.
+        // It is not a block driver of this system, but the module of one card: it reports no SCSI.
         reported("ring", DriverFlags::BUS_MASTER, host.stack)?;
         let faults = card.faults;
         let card = RingCard::fresh(card, seed)?;
@@ -267,7 +267,7 @@ impl PathReport for RingPort {
         });
         let counters = self.driver.counters();
         if self.fault_plan().is_none() {
-            // That the timeout expires while the card is at work is no defect.
+            // That the timeout expires while the card is at work is not a defect.
             let what = "blocks that the timeout found although the card had nothing more to do";
             invariants.push(none_invariant("answers", self.silent, what));
         }

@@ -96,7 +96,7 @@ proptest! {
         (ftl.hot_cold, ftl.wear_threshold) = (hot_cold, 2);
         ftl.cleaning_window = if cleaning == Cleaning::Windowed { 50 } else { 0 };
         if summary_pages > 0 && pages >= 8 {
-            // An eighth of a block at most is no data.
+            // An eighth of a block at most is not data.
             (ftl.summary_pages, ftl.over_provisioning) = (1, over_provisioning + 0.3);
         }
         if device.flash.factory_bad > 0.0 {

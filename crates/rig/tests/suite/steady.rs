@@ -2,7 +2,7 @@
 //! percentile of latency. These figures also show facts that the count of programs does not
 //! (`crates/ftl/tests/suite/steady.rs`): when cleaning happens, and the state of the planes' queues.
 //!
-//! The write buffer is empty at first, as after idleness. That is no state of the flash, and is left out with a
+//! The write buffer is empty at first, as after idleness. That is not a state of the flash, and is left out with a
 //! ramp-up. Nothing is timed, and nothing is drawn but from fixed seeds.
 
 use ssdyno_figures::Keep;

@@ -1,5 +1,5 @@
 //! The driver's timeout expires although nobody asked for faults: the load, the requests or the flash are
-//! slower than it. That is no defect, and the run goes on.
+//! slower than it. That is not a defect, and the run goes on.
 
 use proptest::prelude::*;
 use ssdyno_block::Time;

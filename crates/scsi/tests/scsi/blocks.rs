@@ -66,7 +66,7 @@ fn reads_and_writes_of_all_lengths() {
     }
 }
 
-/// SBC-3: no blocks is no error; a range that ends behind the last block is.
+/// SBC-3: no blocks is not an error; a range that ends behind the last block is.
 #[test]
 fn ranges_are_checked() {
     for controller in controllers() {

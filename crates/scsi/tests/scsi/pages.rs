@@ -227,7 +227,7 @@ fn sense(host: &mut Host) -> (u8, u16) {
 }
 
 /// SPC-4, 7.5.11: MRIE 6 reports a predicted failure when it is asked for with REQUEST SENSE; a device
-/// that does not answer is no reason to refuse.
+/// that does not answer is not a reason to refuse.
 #[test]
 fn a_predicted_failure_is_reported_on_request() {
     let mut host = Host::small(able());

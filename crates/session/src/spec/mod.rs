@@ -51,7 +51,7 @@ pub struct RunSpec {
     /// A preset, `FILE.toml`, or a trace. Default: `mixed`; for a device or a file `randread`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// A job file of fio in place of a workload.
+    /// A job file of fio instead of a workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fio: Option<String>,
     /// Random seed. A simulated run with the same seed has the same figures.

@@ -31,7 +31,7 @@ pub mod feature {
     pub const ASYNCHRONOUS_EVENTS: u8 = 0x0b;
     /// Bit 0: on; the table is data: 32 entries of 8 bytes.
     pub const AUTONOMOUS_POWER: u8 = 0x0c;
-    /// Time without a Keep Alive command after which the host counts as gone, in milliseconds; 0: for ever.
+    /// Time without a Keep Alive command after which the host counts as gone, in milliseconds; 0: forever.
     pub const KEEP_ALIVE: u8 = 0x0f;
     /// What the host understands, 512 bytes of data: byte 0 (ACRE) delays of a retry.
     pub const HOST_BEHAVIOR: u8 = 0x16;

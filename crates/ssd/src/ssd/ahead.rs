@@ -7,7 +7,7 @@ use ssdyno_block::{Op, Request};
 use super::flash_side::FlashSide;
 use super::pages::Pages;
 
-/// Pages of a request that are looked up ahead: more than a processor fetches at a time are no use.
+/// Pages of a request that are looked up ahead: more than a processor fetches at a time are not use.
 const PAGES_FETCHED: u32 = 8;
 
 impl Pages {

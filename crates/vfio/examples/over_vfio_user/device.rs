@@ -52,7 +52,7 @@ pub(crate) fn end_with_parent() -> std::io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(signal))?)
 }
 
-/// One client after another, for ever.
+/// One client after another, forever.
 fn serve_all<D: PciDevice>(socket: &Path, device: D) -> Result<(), Box<dyn std::error::Error>> {
     let mut server = VfioUserServer::bind(socket, device)?;
     loop {

@@ -385,7 +385,7 @@ fn check_disksim(p: &DiskSimSynthetic, device: &TargetFacts) -> Result<(), Workl
             return fail(key, format!("a probability of {share}"), "give 0 to 1");
         }
     }
-    // Places and sizes are drawn until they fit: with less room that takes for ever.
+    // Places and sizes are drawn until they fit: with less room that takes forever.
     let least = 8 * (p.block.0 + p.mean_size.0);
     if p.space.0 < least {
         let help = format!("give at least \"{least}B\": eight blocks and mean sizes");

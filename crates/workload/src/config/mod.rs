@@ -64,7 +64,7 @@ pub struct WorkloadConfig {
     /// Size of every request, a multiple of the target's sector (default 4KiB).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_size: Option<Bytes>,
-    /// Up to 64 sizes with weights (S4-8) in place of `block_size`.
+    /// Up to 64 sizes with weights (S4-8) instead of `block_size`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub block_sizes: Vec<BlockSize>,
@@ -190,7 +190,7 @@ pub struct AddressPattern {
     /// Length of the range (default: up to the end of the target).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
-    /// Length of the range as a share of the target's size, above 0 to 100; in place of `length`.
+    /// Length of the range as a share of the target's size, above 0 to 100; instead of `length`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_percent: Option<f64>,
 }

@@ -10,7 +10,7 @@
 //! - Requests that are still outstanding from a greater depth are not judged while they drain; fio means
 //!   to, but judges them.
 //! - The range is halved from the first failure on. fio goes by whether the upper end of the range is the
-//!   `iodepth`, and so doubles for ever where the result is one less than that.
+//!   `iodepth`, and so doubles forever where the result is one less than that.
 //! - With a percentile below 100, three windows in a row that fail at depth 1 end the job. fio goes on without
 //!   a word.
 

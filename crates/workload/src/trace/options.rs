@@ -36,7 +36,7 @@ ssdyno_block::named! {
 }
 
 ssdyno_block::named! {
-    /// Addresses of the objects of a trace that has object names in place of addresses.
+    /// Addresses of the objects of a trace that has object names instead of addresses.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum ObjectIds: name {

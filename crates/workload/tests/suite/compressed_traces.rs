@@ -92,7 +92,7 @@ fn truncated_compression_is_an_error_after_what_was_read() {
     }
 }
 
-/// A skippable frame holds what is no data, such as the table of a seekable file.
+/// A skippable frame holds what is not data, such as the table of a seekable file.
 #[test]
 fn skippable_frames_of_zstd_are_passed_over() {
     let text = long_text(100);

@@ -11,7 +11,7 @@ const SECTOR: u64 = 512;
 const REQUESTS: u64 = 400;
 const DEVICE: TargetFacts = TargetFacts { capacity_bytes: 1 << 24, sector_bytes: 512 };
 
-/// A range of 1 to `most` blocks of `block` bytes and a rest that is no block, from a multiple of `block`.
+/// A range of 1 to `most` blocks of `block` bytes and a rest that is not a block, from a multiple of `block`.
 fn range(pattern: Pattern, most: u64) -> impl Strategy<Value = (Bytes, AddressPattern)> {
     (1..20_u64, 0..20_u64, 1..=most, 0..20_u64).prop_map(move |(sectors, start, blocks, rest)| {
         let block = sectors * SECTOR;

@@ -108,7 +108,7 @@ impl Parameters {
     /// In whole words: no message but the last of a burst is padded then.
     fn settled(self) -> Parameters {
         Parameters {
-            // A segment that is no multiple of 4 would need padding after each message of a
+            // A segment that is not a multiple of 4 would need padding after each message of a
             // burst. Cut to whole words only the last one can need it.
             segment_bytes: self.segment_bytes & !3,
             first_burst_bytes: self.first_burst_bytes.min(self.burst_bytes) & !3,

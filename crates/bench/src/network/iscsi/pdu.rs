@@ -5,7 +5,7 @@ use ssdyno_spec::iscsi::{BHS_BYTES, FINAL, IMMEDIATE, NO_TAG, STATUS, event, opc
 /// Most bytes of a data segment that is received: what is declared at login.
 pub(crate) const RECEIVE_MOST: u32 = 256 << 10;
 
-/// Most bytes of a data segment that is no data of a request: it must fit into what is received at once.
+/// Most bytes of a data segment that is not data of a request: it must fit into what is received at once.
 const TEXT_MOST: u32 = 32 << 10;
 
 /// A basic header segment.

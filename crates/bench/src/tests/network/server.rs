@@ -27,7 +27,7 @@ pub(super) struct Behaviour {
     pub(super) tls_only: bool,
     /// Knows no option but that for an export.
     pub(super) old: bool,
-    /// Sent in place of the handshake.
+    /// Sent instead of the handshake.
     pub(super) greeting: Option<&'static [u8]>,
     /// Least, preferred and most bytes of a request.
     pub(super) blocks: Option<(u32, u32, u32)>,

@@ -229,7 +229,7 @@ fn left_out(skipped: &[DumpError]) -> Vec<String> {
 }
 
 /// The names of `known`, and of other functions those that the first of the lists at `paths` has; and what to say
-/// where there is none.
+/// if there is none.
 fn names(
     tree: &Tree,
     mut known: BTreeMap<PciAddress, String>,

@@ -236,8 +236,8 @@ impl<D: Device> NvmePort<D> {
         })
     }
 
-    /// The invariants without configured faults. That the timeout expires is no defect; that an interrupt never comes,
-    /// or that the controller fails, is one.
+    /// The invariants without configured faults. That the timeout expires is not a defect; that an interrupt never
+    /// comes, or that the controller fails, is one.
     pub(super) fn unasked_invariants(&self, invariants: &mut Vec<Invariant>) {
         if self.recovery.asked {
             return;
