@@ -8,7 +8,7 @@ const REQUESTS_LEAST: u64 = 1_000;
 // p99 leaves a hundredth of the requests beyond it. Another program that delays that many
 // decides about it alone.
 const OTHERS_CPUS: f64 = 0.2;
-/// More than half of what lies beyond p99 would be enough to move it.
+/// More than half of the requests beyond p99 would be enough to move it.
 const STOLEN: f64 = 0.005;
 /// Part of p99 that may be ours: more is no measurement of the target.
 const OURS: f64 = 0.1;

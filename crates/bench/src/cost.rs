@@ -57,7 +57,7 @@ impl Sub for Usage {
 #[expect(unsafe_code, reason = "no safe wrapper of getrusage in the libraries that we use")]
 fn usage(who: libc::c_int) -> Usage {
     // SAFETY: `rusage` is a plain structure of integers, for which zero is a valid value, and
-    // getrusage(2) only writes into the one it is given. It fails for a wrong `who` alone.
+    // getrusage(2) only writes into the given structure. It fails for a wrong `who` alone.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(who, &raw mut usage);

@@ -32,8 +32,8 @@ impl Delays {
     }
 
     fn add_late(&mut self, late_ns: u64, was_full: bool) {
-        // The target was not fast enough to make room. That lateness says nothing about this
-        // program, so it does not go into its histogram.
+        // The target was not fast enough to make room. That lateness is not caused by this program,
+        // so it does not go into its histogram.
         if was_full {
             self.queued += 1;
             return;

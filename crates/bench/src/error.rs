@@ -207,8 +207,8 @@ impl BenchError {
             }
             BenchError::Option { .. } => "leave the option out",
             // Kernels before 5.12 count the rings against RLIMIT_MEMLOCK; the threads have no
-            // rings. The advice differs from that of an engine, whose registered buffers count
-            // on every kernel.
+            // rings. The advice differs from that for an engine, whose registered buffers count
+            // against the limit on every kernel.
             BenchError::Uring { source } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
                 "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
                  or use the engine `threads`"

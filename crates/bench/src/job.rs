@@ -84,7 +84,7 @@ impl Job {
 /// How a job ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// When the last request completed, or when it was known that there is none.
+    /// The time when the last request completed, or when it was known that there is none.
     pub(crate) end_ns: u64,
     pub(crate) issued: u64,
     pub(crate) faults: Faults,

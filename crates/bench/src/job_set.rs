@@ -24,7 +24,7 @@ use crate::start::{self, WATCH};
 use crate::target::RealTarget;
 use crate::worker::{Go, JobReport, Message, Worker};
 
-/// How long a run that was told to stop waits for what is outstanding, at most.
+/// The longest time that a stopped run waits for outstanding requests.
 // A user who interrupts a run wants it to end. Requests that take longer count as unanswered,
 // and the figures say how many they were.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -218,7 +218,7 @@ impl JobSet {
         self.members.iter().for_each(Member::stop);
     }
 
-    /// Ends those that the end of a job ends; who has not begun ends when it does.
+    /// Ends the jobs that the end of a job ends; a job that has not begun ends when it begins.
     fn end_with(&self, exit: FioExit) {
         let ended = |m: &&Member| exit.ends(m.exit, m.group <= self.group);
         self.members.iter().filter(ended).for_each(Member::stop);

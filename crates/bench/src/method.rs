@@ -1,8 +1,8 @@
 //! How requests go to the target and come back: fixed, named, and the same in every run.
 //!
-//! A method has three parts: how many completions a closed loop waits for, how many requests one call hands
-//! over, and whether the job sleeps or spins meanwhile. No part is found by trial unless that is asked
-//! for (see `tuning`): figures of two runs can be compared only if both went about it in the same way.
+//! A method has three parts: how many completions a closed loop waits for, how many requests one call hands over, and
+//! whether the job sleeps or spins meanwhile. No part is found by trial unless requested (see `tuning`): figures of two
+//! runs can be compared only if both used the same method.
 
 use std::str::FromStr;
 

@@ -55,7 +55,7 @@ pub enum SyncWrites {
     /// Nothing: that takes a flush.
     #[default]
     No,
-    /// Its data, and what is needed to find it (open(2), O_DSYNC).
+    /// Its data, and the metadata that is needed to find it (open(2), O_DSYNC).
     Data,
     /// Everything about the file (O_SYNC).
     Whole,

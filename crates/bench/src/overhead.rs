@@ -34,8 +34,8 @@ const REQUESTS: u64 = STRETCH * STRETCHES as u64;
 /// requests has a thousand of them: 8 of 27 ns, which a run pays only in its beginning.
 const LONG_RUN: u64 = 1 << 24;
 
-/// CPU time in ns of a request of `source` that costs nothing; `keep` decides what is kept of it; `written` says
-/// whether rows are handed to a writer meanwhile.
+/// CPU time in ns of a request of `source` that costs nothing; `keep` decides what is kept of it; `written`: whether
+/// rows are passed to a writer meanwhile.
 pub(crate) fn ns_by_request(source: &Source, keep: Keep, written: bool) -> Result<f64, BenchError> {
     let depth = match source {
         Source::Generator(config) if config.is_closed_loop() => config.outstanding_limit(),

@@ -1,4 +1,4 @@
-//! From what is asked to jobs that can start; everything that can be refused is refused here.
+//! Turns the request into jobs that can start; everything that can be refused is refused here.
 
 mod jobs;
 
@@ -22,8 +22,8 @@ use crate::run::BenchRun;
 use crate::share;
 use crate::target::{Kind, RealTarget};
 
-/// Places of an open loop or a trace without a bound of its own; who finds none waits, and its
-/// latency counts.
+/// Slots of an open loop or a trace without its own bound; a request that finds none waits, and the
+/// wait counts in its latency.
 const OPEN_SLOTS: u32 = 1_024;
 
 /// Most threads of the synchronous engine.

@@ -33,7 +33,7 @@ const MISSED: f64 = 0.1;
 /// Shares of fewer seconds are mostly the grain of the kernel's clock (10 ms).
 const MEANS_SOMETHING: f64 = 0.5;
 
-/// How `plan`, which is that of `run`, goes about it; where jobs stay is known only afterwards.
+/// The method of `plan`, which belongs to `run`; the cores of the jobs are known only afterwards.
 pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
     let strategies = || plan.jobs.iter().map(|job| job.strategy);
     let complete = strategies().map(|strategy| strategy.complete).max().unwrap_or(1);
@@ -165,7 +165,7 @@ impl Parts<'_> {
         if let Some(failure) = self.failure {
             result.notes.push(format!("The run ended early: {failure}"));
         }
-        // Nothing may be the limit of a target that is none.
+        // A `null:` target has no limit, so it gets no verdict.
         result.p99_believable = (self.means != Means::Null)
             .then(|| believable::verdict(&result, self.others()))
             .flatten();
@@ -235,7 +235,7 @@ impl Parts<'_> {
         let check = self.machine.as_ref().and_then(|machine| machine.device_check.as_ref());
         if let Some(check) = check.filter(|check| !check.agrees) {
             let (read, counted) = (check.run.read_bytes, check.device.read_bytes);
-            // Without any count, or with a page cache before it, the device says nothing of the reads.
+            // Without any count, or with a page cache before it, the device gives no information on the reads.
             let missing = read.saturating_sub(counted) as f64 / read.max(1) as f64;
             // The warnings about holes and about memory explain the difference already. A second
             // one about the same bytes would look like another fault.

@@ -1,8 +1,8 @@
 //! One workload for several jobs.
 //!
-//! A workload says what the target gets in all; how many threads of ours carry it is our affair.
-//! So jobs *share* outstanding requests, limits and rate, and the figures of a run mean the same
-//! for any number of jobs, and for a simulated target.
+//! A workload defines the total load of the target; the number of threads that carry it is an
+//! internal matter. So jobs *share* outstanding requests, limits and rate, and the figures of a run
+//! mean the same for any number of jobs, and for a simulated target.
 
 use ssdyno_block::units::{Bytes, Span};
 use ssdyno_workload::{
@@ -121,8 +121,8 @@ fn length_of(address: &AddressPattern, facts: &TargetFacts) -> u64 {
     }
 }
 
-/// The equal part of the range that each job of a sequential workload has for itself, as threads of a
-/// workload have, in whole alignments; `None` where all jobs have all of it.
+/// The equal part of the range that each job of a sequential workload has for itself, as threads of a workload have, in
+/// whole alignments; `None` if all jobs have the whole range.
 fn part_of_range(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Option<u64> {
     // Random jobs may share the whole range. Sequential ones would read the same blocks one
     // after the other, and a cache would serve all but the first.

@@ -157,7 +157,7 @@ mod tests {
         clock.wait_for_start();
         assert!(Instant::now() >= moment);
         let (window, _) = Began::new(start, clock).window(Time::from_ns(7), &[]);
-        // Two readings of the clock lie between what was asked for and what was done.
+        // Two readings of the clock lie between the requested start and the actual start.
         assert!(window.late_ns < 1_000_000_000, "{window:?}");
     }
 

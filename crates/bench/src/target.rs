@@ -380,7 +380,8 @@ impl RealTarget {
         }
     }
 
-    /// Drops what the page cache has of the target, if it is to be emptied; says how requests go.
+    /// Drops the target's pages from the page cache, if it is to be emptied; describes the path of
+    /// requests.
     fn empty_cache(&self, page_cache: PageCache) -> String {
         let dropped = self.file().filter(|_| page_cache == PageCache::Emptied).map(|file| {
             // Dirty pages stay: they belong to other programs, which may be asked to sync them.

@@ -184,8 +184,8 @@ impl Worker {
         if messages.send(Message::Ready(Ok(()))).is_err() {
             return;
         }
-        // The sender is gone if another job could not be made ready. There is no run then, and
-        // nobody waits for a report.
+        // The sender is gone if another job could not be made ready. There is no run then, and no
+        // report is expected.
         let Ok(Go { clock, start_ns }) = go.recv() else { return };
         clock.wait_for_start();
         // The lateness is taken before anything else is built. It tells how well several jobs,

@@ -227,7 +227,8 @@ pub enum Feature {
     VolatileWriteCache(bool),
     /// Which asynchronous events are reported: see [`feature::ASYNCHRONOUS_EVENTS`].
     AsynchronousEvents(u32),
-    /// For each power state where to go after which idleness; none: the host chooses (S1-45).
+    /// For each power state, the next state and the idle time before it; none: the host chooses
+    /// (S1-45).
     AutonomousPower(Vec<AutonomousTransition>),
 }
 

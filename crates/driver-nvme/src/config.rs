@@ -60,9 +60,9 @@ pub struct NvmeConfig {
     pub scsi: bool,
     /// When completion heads are told.
     pub head_doorbell: HeadDoorbell,
-    /// What happens where a list for completions has no room. With [`ListGrowth::Fixed`] no call for I/O asks
-    /// the heap, however short the list is: it takes what fits, and
-    /// [`has_more`](crate::QueuePair::has_more) says that completions are left.
+    /// The behaviour if a list for completions has no room. With [`ListGrowth::Fixed`] no call for I/O asks the heap,
+    /// however short the list is: it takes what fits, and [`has_more`](crate::QueuePair::has_more) says that
+    /// completions are left.
     pub completion_lists: ListGrowth,
     /// Features set at each start and after each reset.
     pub features: Vec<Feature>,
@@ -78,7 +78,7 @@ pub struct NvmeConfig {
     pub owner_timeout: Time,
     /// Most time for a shutdown (base 2.0c, clause 3.6.1 leaves it to RTD3E and the host).
     pub shutdown_timeout: Time,
-    /// What to do differently for this controller; `None`: what the [table](Quirks) says of its kind.
+    /// What to do differently for this controller; `None`: the quirks in the [table](Quirks) for its kind.
     pub quirks: Option<Quirks>,
     /// Resets in a row without any completion between, before the driver gives up.
     pub resets_max: u32,

@@ -24,7 +24,7 @@ const LIMIT_MIN: Time = Time::from_ns(1);
 /// Events that wait for somebody to take them; what comes when so many wait is counted and forgotten.
 pub(crate) const EVENTS_MAX: usize = 64;
 
-/// What the controller object keeps of a queue pair, which may be anywhere.
+/// The controller object's record of a queue pair, which may be anywhere.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) desk: Shared<PairMailbox>,
@@ -380,8 +380,8 @@ impl Controller {
         self.board.as_ref().map_or(Order::End, ControlLog::order)
     }
 
-    /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits
-    /// for them, or a timeout is over. Those for which `out` has no room come with the next call.
+    /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits for them, or a
+    /// timeout is over. Pairs that do not fit into `out` follow with the next call.
     pub fn calls(&mut self, out: &mut Vec<u16>) {
         // `Run` waits for nobody: a pair reads it with its next command. The other orders have a
         // waiter, and a sleeping owner must be woken for them.

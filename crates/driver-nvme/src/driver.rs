@@ -317,7 +317,7 @@ impl NvmeDriver {
         self.obey(function, out);
     }
 
-    /// Has the pairs obey what was ordered, and the controller object go on, until nothing is new.
+    /// Lets the pairs obey their orders, and the controller object continue, until nothing is new.
     #[inline]
     pub(crate) fn settle<F: PciFunction>(
         &mut self,

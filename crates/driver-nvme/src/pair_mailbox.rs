@@ -100,7 +100,7 @@ impl PairMailbox {
         for place in &self.aborts {
             let wish = place.load(Ordering::Relaxed);
             if wish != 0 && stale(wish as u16) {
-                // Where it was taken meanwhile, the controller gets an abort for nothing.
+                // If it was taken meanwhile, the controller gets a superfluous abort.
                 let _ = place.compare_exchange(wish, 0, Ordering::AcqRel, Ordering::Relaxed);
             }
         }

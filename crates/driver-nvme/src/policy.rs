@@ -79,8 +79,8 @@ pub enum QueuePolicy {
     },
 }
 
-/// Where a command goes, and what its core must hold meanwhile. What a lock costs is the host's
-/// business.
+/// The queue of a command, and the lock that its core must hold meanwhile. What a lock costs is the
+/// host's business.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueueChoice {
     /// The I/O queue, from 1.
@@ -273,8 +273,8 @@ fn turn(at: &mut u16, n: u16) -> u16 {
     taken
 }
 
-/// First queue and number of queues of each class: its own, and what it uses. A class without queues shares those of
-/// the next class that has some, or else of the previous class.
+/// First queue and number of queues of each class: its own, and those that it uses. A class without queues shares those
+/// of the next class that has some, or else of the previous class.
 fn share(wanted: [u16; 4], available: u16) -> (Shares, Shares) {
     let mut first = 1;
     let mut own = [(0, 0); 4];

@@ -48,7 +48,7 @@ pub(crate) struct NewQueue {
     pub(crate) growth: ListGrowth,
 }
 
-/// The rings of an I/O queue pair, and what is in them.
+/// The rings of an I/O queue pair, and their contents.
 #[derive(Debug)]
 pub(crate) struct IoQueue {
     pub(crate) id: u16,
@@ -369,8 +369,8 @@ impl IoQueue {
                 // completion; the counters show the difference (S1-31).
                 counters.completion_doorbells += u64::from(self.completion.ring(f));
             }
-            // Of a completion that nobody waits for nothing is believed, not even how far the controller
-            // has taken entries: it may be an old one.
+            // A completion that belongs to no command is not trusted at all, not even its position of the controller in
+            // the submission queue: it may be old.
             if !self.answer(entry.command_id, entry.status, out) {
                 counters.strays += 1;
                 self.stray = Some(entry.command_id);

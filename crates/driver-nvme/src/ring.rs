@@ -53,7 +53,7 @@ impl SubmissionRing {
     #[inline]
     pub(crate) fn push<F: PciFunction>(&mut self, f: &mut F, entry: &SubmissionEntry) {
         debug_assert!(self.room() > 0, "a full ring is pushed into");
-        // The entry is in memory before the doorbell tells of it. `PciFunction` promises that
+        // The entry is in memory before the doorbell announces it. `PciFunction` promises that
         // order between a write to memory and a later register write.
         f.dma_write(&self.region, self.tail * SUBMISSION_BYTES, entry.as_bytes());
         self.tail = if self.tail + 1 == self.entries { 0 } else { self.tail + 1 };

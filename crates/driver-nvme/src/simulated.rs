@@ -9,10 +9,10 @@ use crate::{DriverState, IoCommand, IoCompletion, IoError, NvmeConfig, NvmeDrive
 
 /// An [`NvmeDriver`], the controller that it drives, and the clock of both.
 ///
-/// It is passive, as all targets are: its owner brings it to the times that
-/// [`next_event`](SimulatedNvme::next_event) names. Nobody models the host here: an interrupt is handled
-/// at the moment at which it arrives, and a register read costs no CPU time. A runner that charges cores for
-/// these takes [both parts](SimulatedNvme::into_parts) once the driver is ready.
+/// It is passive, as all targets are: its owner brings it to the times that [`next_event`](SimulatedNvme::next_event)
+/// names. The host is not modelled here: an interrupt is handled at the moment of its arrival, and a register read
+/// costs no CPU time. A runner that charges cores for these takes [both parts](SimulatedNvme::into_parts) once the
+/// driver is ready.
 #[derive(Debug)]
 pub struct SimulatedNvme<D> {
     /// The controller in its slot, with its counters, faults and hooks.

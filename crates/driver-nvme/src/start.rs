@@ -221,7 +221,7 @@ impl Controller {
         }
     }
 
-    /// The controller is idle: it touches no memory any more, and what it was given can complete.
+    /// The controller is idle: it no longer accesses memory, and its commands can complete.
     fn idle<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
         if self.stopping {
             return self.end(f, Phase::Stopped);
@@ -376,7 +376,7 @@ impl Controller {
 
     /// Takes what the admin queue completed.
     pub(crate) fn poll_admin<F: PciFunction>(&mut self, f: &mut F, now: MonotonicTime) {
-        // A disabled controller has no doorbells; what it left in the queue counts for nothing.
+        // A disabled controller has no doorbells; entries that it left in the queue do not count.
         if self.phase.is_disabled() {
             return;
         }

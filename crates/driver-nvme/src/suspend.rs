@@ -110,7 +110,7 @@ impl Controller {
     /// is reset where it does not.
     ///
     /// # Errors
-    /// The driver is not suspended, or the controller does not answer; then it is as if
+    /// The driver is not suspended, or the controller does not respond; then it counts as
     /// [removed](Controller::removed).
     pub fn resume<F: PciFunction>(
         &mut self,

@@ -124,7 +124,8 @@ fn undersized(growth: ListGrowth, room: usize) -> (u64, Vec<u32>) {
     (allocations, found)
 }
 
-/// A list that is too short: it grows in the interrupt, or takes what fits, as it is told to.
+/// A list that is too short: it grows in the interrupt, or takes the completions that fit, as
+/// configured.
 #[test]
 fn an_undersized_list_need_not_grow_in_the_interrupt() {
     let (allocations, found) = undersized(ListGrowth::Grow, 8);

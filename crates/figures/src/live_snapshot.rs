@@ -62,7 +62,7 @@ impl LiveSnapshot {
         self.histogram.merge(&other.histogram);
     }
 
-    /// What was recorded after `earlier`, which is of the same run.
+    /// The recording since `earlier`, which belongs to the same run.
     pub fn since(&self, earlier: &LiveSnapshot) -> LiveSnapshot {
         LiveSnapshot {
             now: self.now.saturating_sub(earlier.now),

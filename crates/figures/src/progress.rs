@@ -94,7 +94,7 @@ pub enum KeepGoing {
     /// Continue, and report the figures so far when possible: with the next report or the one
     /// after. It costs some microseconds.
     LiveSnapshot,
-    /// Issue nothing more, wait for what is in flight, and end as a partial run.
+    /// Issue no more requests, wait for those in flight, and end as a partial run.
     Stop,
 }
 

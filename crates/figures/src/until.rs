@@ -40,7 +40,8 @@ const NAMES: [(&str, Metric); 7] = [
 ];
 
 impl Metric {
-    /// The share of requests below the percentile, 0 to 1; `None` of what is no percentile.
+    /// The share of requests below the percentile, 0 to 1; `None` for a goal that is not a
+    /// percentile.
     pub fn share(self) -> Option<f64> {
         match self {
             Metric::P50 => Some(0.5),

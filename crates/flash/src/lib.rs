@@ -12,10 +12,10 @@
 //! hundred nanoseconds waits behind the pages that were ready before it. That makes dies go in convoy and costs
 //! reads of many dies 10 to 30 %; [`ChannelOrder`] has other orders. A transfer that has begun is never interrupted.
 //!
-//! **What a die does at a time.** By default one thing: until the last page of a read is out, or the data of a
-//! program is in, its array does nothing. With `cache_read` and `cache_program` there is a cache register for each
-//! plane, and bus and array overlap (ONFI 31h, 3Fh and 15h). `docs/flash_channels.md` has the rules, and what
-//! they cost and bring.
+//! **What a die does at a time.** By default one thing: until the last page of a read is out, or the data of a program
+//! is in, its array does nothing. With `cache_read` and `cache_program` there is a cache register for each plane, and
+//! bus and array overlap (ONFI 31h, 3Fh and 15h). `docs/flash_channels.md` describes the rules, their cost and their
+//! gain.
 //!
 //! Not modelled: cycles on the channel for polling of status, for selecting a page that was read, for suspending and
 //! resuming; parts whose cache operations demand the same planes or block; cells that change between SLC and

@@ -38,7 +38,7 @@ pub struct Blocks {
     laggards: Option<Vec<Laggards>>,
     /// Erases of the most worn block of each plane.
     erases_most: Vec<u32>,
-    /// Blocks closed so far in each plane: the clock by which cleaning tells their age.
+    /// Blocks closed so far in each plane: the clock by which cleaning measures their age.
     closings: Vec<u64>,
     bad: Vec<u32>,
 }

@@ -1,5 +1,5 @@
-//! Closed forms of write amplification: what a page-mapping FTL must show under uniform random
-//! single-page writes, and a few patterns beyond.
+//! Closed forms of write amplification: the expected values of a page-mapping FTL under uniform
+//! random single-page writes, and under a few other patterns.
 //!
 //! Symbols: `alpha` = physical / logical pages in the steady state, the free reserve excluded;
 //! utilisation = 1 / `alpha`, see [`Ftl::effective_utilisation`](crate::Ftl::effective_utilisation);

@@ -53,14 +53,13 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
     /// The physical page that holds `page` now.
     fn locate(&self, page: u32) -> Option<u32>;
 
-    /// `page` will be asked for soon: may fetch ahead into the processor's caches what is needed
-    /// then, see [`ssdyno_engine::prefetch`]. Only the speed of the simulator depends on it.
+    /// `page` will be needed soon: may prefetch its data into the processor's caches, see
+    /// [`ssdyno_engine::prefetch`]. Only the speed of the simulator depends on it.
     fn prefetch(&self, page: u32) {
         let _ = page;
     }
 
-    /// As [`prefetch`](Ftl::prefetch), for what is known of the block of `physical`, whose data will
-    /// be overwritten soon.
+    /// Like [`prefetch`](Ftl::prefetch), for the data on the block of `physical`, whose page will be overwritten soon.
     fn prefetch_place(&self, physical: u32) {
         let _ = physical;
     }
@@ -76,9 +75,8 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
         let _ = out;
     }
 
-    /// Puts the FTL, fresh from [`build`](crate::build), into a used state at once, without operations. It tells
-    /// `watch` how much work to expect and when each part of it is done; an interrupted FTL can
-    /// only be thrown away.
+    /// Puts the FTL, fresh from [`build`](crate::build), into a used state at once, without operations. It reports to
+    /// `watch` the expected amount of work and the end of each part; an interrupted FTL can only be discarded.
     fn precondition(
         &mut self,
         how: &Precondition,

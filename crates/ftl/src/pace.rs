@@ -85,9 +85,9 @@ impl PageMap {
         if begun.victim == NONE {
             return;
         }
-        // The share is computed anew from what is left. Pages that the host overwrites meanwhile
-        // make the later steps smaller. Once the budget is used up, the division by 1 moves all
-        // the rest at once.
+        // The share is computed again from the remainder. Pages that the host overwrites meanwhile
+        // make the later steps smaller. Once the budget is used up, the division by 1 moves all the
+        // rest at once.
         let writes = begun.writes.max(1);
         begun.writes = writes - 1;
         let left = self.blocks.valid(begun.victim);

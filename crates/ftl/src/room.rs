@@ -44,7 +44,7 @@ impl PageMap {
     }
 
     /// Cleans while fewer than `enough` blocks of `plane` are free and cleaning gains something;
-    /// after more than `patience` victims in a row without gain the policy is not asked any more.
+    /// after more than `patience` victims in a row without gain, it stops asking the policy.
     pub(crate) fn clean_until(
         &mut self,
         plane: u32,

@@ -86,7 +86,7 @@ const POLICIES: [Cleaning; 3] = [Cleaning::Fifo, Cleaning::Windowed, Cleaning::C
 const WEAR: [WearLevelling; 3] =
     [WearLevelling::Off, WearLevelling::Dynamic, WearLevelling::Static];
 
-/// What is done to the blocks: which step, and a number that it may use.
+/// An operation on the blocks: the step, and a number that it may use.
 type Step = (u8, u32);
 
 /// Does `step` to both and compares what they find.

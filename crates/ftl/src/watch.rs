@@ -11,7 +11,7 @@ const CALL_EVERY_OPERATIONS: u64 = 1 << 16;
 /// Counts the steps of a preparation and calls a watcher now and then.
 ///
 /// The watcher gets the share of the work that is done, 0 to 1, never falling; false asks for an
-/// end. It decides about nothing else: what is prepared does not depend on being watched.
+/// end. It decides nothing else: the preparation does not depend on being watched.
 pub struct PrepareWatch<'a> {
     watcher: &'a mut dyn FnMut(f64) -> bool,
     done: u64,

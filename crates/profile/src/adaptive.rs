@@ -427,7 +427,7 @@ impl Adaptive {
         }
     }
 
-    /// The next cells; why there are none.
+    /// The next cells, or the reason why there are none.
     fn refill(&mut self, so_far: &Measurements) -> Option<StoppedBecause> {
         let begun = std::mem::replace(&mut self.begun, true);
         let mut cells = if begun { Vec::new() } else { self.first_pass() };

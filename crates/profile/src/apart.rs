@@ -48,7 +48,7 @@ impl Apart {
         Some(Apart { model, sizes })
     }
 
-    /// What is known about each of `sizes`; a size at which the curve is not above zero has no prediction.
+    /// The known values of each of `sizes`; a size at which the curve is not above zero has no prediction.
     pub(crate) fn predict(&self, sizes: &[u64]) -> Vec<Option<Prediction>> {
         let mut known = kriging::predict(&self.model, sizes);
         for one in self.model.points() {

@@ -177,7 +177,8 @@ impl Filling {
         self.known.contains_key(&cell)
     }
 
-    /// Bytes to write before there is no burst. A size that is no faster than the sustained rate of larger ones has none.
+    /// Bytes to write before there is no burst. A size that is no faster than the sustained rate of larger sizes has no
+    /// burst.
     fn look(&self, (test, _): Cell, one: &Measurement) -> f64 {
         let held = self.known.values().filter_map(|known| Some(known.burst?.held_bytes));
         let held = held.fold(0.0, f64::max);

@@ -27,7 +27,7 @@ pub struct Full {
     error: f64,
     /// The next to look at in this pass.
     at: usize,
-    /// Tests asked for so far, of which those may be counted that gave no measurement.
+    /// Tests requested so far, including those without a measurement.
     asked: Vec<usize>,
 }
 

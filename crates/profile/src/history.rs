@@ -1,4 +1,4 @@
-//! Writes whose time depends on what was written before them.
+//! Writes whose time depends on the writes before them.
 //!
 //! A flash drive cleans blocks, and sequential writes pay for the random ones before them; a cache that writes back holds
 //! what the last slices left. A short slice between others sees a mixture that no whole test has: with c400 two slices of
@@ -21,14 +21,14 @@ const CELLS_MIN: usize = 6;
 /// Sizes of the first long tests: the ends, and the middles of the halves between them.
 const SIZES_FIRST: usize = 5;
 
-/// Whether slices of a test of writes differ as if they depended on what was written before. `used` are those that count.
+/// Whether the slices of a test of writes differ as if they depended on earlier writes. `used` are those that count.
 pub(crate) fn decides<'a>(used: impl Iterator<Item = &'a Measurement>) -> bool {
     let mut times: BTreeMap<Cell, Vec<f64>> = BTreeMap::new();
     for one in used {
         times.entry((one.test, one.size_bytes)).or_default().push(one.access_time_ns());
     }
     [ProfileTest::SequentialWrite, ProfileTest::RandomWrite].into_iter().any(|test| {
-        // One slice says nothing about the spread of its cell. The median over cells ignores a
+        // One slice gives no information on the spread of its cell. The median over cells ignores a
         // single slice that met a pause of the device.
         let cells = times.range((test, 0)..=(test, u64::MAX)).filter(|(_, all)| all.len() > 1);
         let spread = |all: &Vec<f64>| {

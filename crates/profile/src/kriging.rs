@@ -1,8 +1,8 @@
 //! The curve beside the line: what a line does not describe is alike at sizes that are near each other.
 //!
-//! Relative deviations from the line are a Gaussian process over the logarithm of the size (universal kriging). How large
-//! they are, how far they reach and how much of them each size has for itself is not known: predictions are the mean over
-//! a grid of all three, weighted by the restricted likelihood.
+//! Relative deviations from the line are a Gaussian process over the logarithm of the size (universal kriging). Their
+//! size, their range and the independent part of each size are unknown: predictions are the mean over a grid of all
+//! three, weighted by the restricted likelihood.
 
 use std::collections::BTreeMap;
 
@@ -156,8 +156,8 @@ impl Process {
             }
             states.push(state);
         }
-        // So far a size knows only the sizes below it. The smoother goes back from the largest
-        // size and adds what the sizes above it say.
+        // So far a size knows only the sizes below it. The smoother goes back from the largest size
+        // and adds the information of the sizes above it.
         for at in (1..states.len()).rev() {
             let above = states[at];
             let state = &mut states[at - 1];

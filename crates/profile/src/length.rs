@@ -17,8 +17,8 @@ const REQUESTS_MAX: u64 = 1024;
 const SLOW_REQUESTS_MIN: u64 = 3;
 const SLICE_SECONDS_MAX: f64 = 1.0;
 
-/// Requests of a sequential slice at most. Small ones are served from what the device read ahead: 256 requests of 8 KiB
-/// lie in one or two stretches of that, and two slices of an array of disks differed by a factor of six.
+/// Requests of a sequential slice at most. Small requests are served from the device's read-ahead: 256 requests of 8
+/// KiB lie in one or two of its stretches, and two slices of an array of disks differed by a factor of six.
 const SEQUENTIAL_MAX: u64 = 8192;
 
 /// Requests of a sequential slice divided by those of its lead. With an eighth, two disks with stripes came out 2 % too

@@ -10,7 +10,7 @@
 //! the latency of reads over the rates of reads and writes ([`MapResult`]). [`text`] and [`html`] show a result;
 //! [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
-//! Errors: [`ProfileError`] says what is wrong and what to do. What ends a profile partway leaves everything
+//! Errors: [`ProfileError`] describes the problem and the remedy. What ends a profile partway leaves everything
 //! measured until then in its result.
 //!
 //! Not here: other access patterns than the paper's four; energy; the state of the device before the first test,

@@ -125,8 +125,8 @@ impl Loads<'_> {
         self.plan.seed.wrapping_mul(1_000_003).wrapping_add(self.done)
     }
 
-    /// Loads the target for `length` seconds, which count as `least` or more; nothing where the time limit comes first.
-    /// About `of` loads there will be.
+    /// Loads the target for `length` seconds, which count as `least` or more; does nothing if the time limit comes
+    /// first. About `of` loads there will be.
     pub(crate) fn carry(
         &mut self,
         what: String,

@@ -1,4 +1,4 @@
-//! The tests of a profile, and what they measured.
+//! The tests of a profile, and their measurements.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -153,7 +153,8 @@ pub struct Measurements {
 }
 
 impl Measurements {
-    /// Adds one. One without a completed request or without a time says nothing and is left out.
+    /// Adds one. A slice without a completed request or without a time gives no information and is
+    /// left out.
     pub fn add(&mut self, measurement: Measurement) {
         // Both numbers are divisors later. A test that ended before its first completion has no
         // request, and a device without any delay takes no time.

@@ -308,7 +308,7 @@ fn merge_curve(profiles: &[ProfileResult], sizes: &[u64], test: ProfileTest) -> 
     merged.into_iter().map(point).collect()
 }
 
-/// That of all where they agree.
+/// The value of all profiles if they agree.
 fn verdict(profiles: &[ProfileResult]) -> Verdict {
     let first = &profiles[0].verdict;
     if profiles.iter().all(|one| one.verdict.state == first.state) {

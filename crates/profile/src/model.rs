@@ -311,7 +311,7 @@ impl Model {
         row(size, self.scale, &self.breaks, None)
     }
 
-    /// The break that explains most, if it is no chance; none of `refused`.
+    /// The break that explains most, if it is not chance, and is not in `refused`.
     pub(crate) fn better(&self, refused: &[Break]) -> Option<(Break, Model)> {
         if self.breaks.len() >= BREAKS_MAX || self.spare < 3 {
             return None;

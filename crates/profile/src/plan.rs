@@ -70,8 +70,8 @@ impl ProfilePlan {
         self.resolve(spec, prompt)?.keep()
     }
 
-    /// Prepares the target of the plan. `spec` says what lies before it, how it is loaded and whether it may be
-    /// written to; its load does not matter. Without writes in the plan the target is opened read-only.
+    /// Prepares the target of the plan. `spec` sets the path before it, the way it is loaded and the permission to
+    /// write; its load does not matter. Without writes in the plan the target is opened read-only.
     ///
     /// # Errors
     /// The plan is impossible, there is no such target, an option does not go with it, or it may not be written to.

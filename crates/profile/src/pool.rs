@@ -33,7 +33,7 @@ impl Known {
         freedom: f64,
     ) -> Known {
         let half = low.zip(high).map(|(low, high)| (high - low) / 2.0 / estimate);
-        // An interval of width 0, as of a simulated device without noise, says nothing about
+        // An interval of width 0, as of a simulated device without noise, gives no information on
         // the others.
         let half = half.filter(|half| *half > 0.0 && half.is_finite());
         let freedom = freedom.max(1.0);

@@ -1,7 +1,7 @@
-//! Going on with a profile that ended early: what a result must hold for it, and what must be the same.
+//! Continues a profile that ended early: the required content of a result, and the parts that must be the same.
 //!
-//! Measurements are what counts; a method takes them over and asks for what is missing. Everything that decides what
-//! a measurement means is compared, so that figures of two different things never mix.
+//! Only measurements count; a method takes them over and requests the missing ones. Everything that decides what a
+//! measurement means is compared, so that figures of two different things never mix.
 
 use serde::Serialize;
 use ssdyno_block::units::Bytes;
@@ -172,7 +172,7 @@ impl ProfilePlan {
         Ok(())
     }
 
-    /// Whether nothing is left of the profile `before`: its method ended it, and no goal is nearer now.
+    /// Whether the profile `before` is complete: its method ended it, and no goal is nearer now.
     pub fn is_finished(&self, before: &ProfileResult) -> bool {
         let error = before.plan.as_ref().and_then(|plan| plan.error);
         let is_finished = |one: &&ProfileResult| match one.stopped_because {

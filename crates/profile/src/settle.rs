@@ -111,8 +111,8 @@ pub(crate) fn settled(
     }
     let (requests, seconds) = (after.max(1.0), end.0 - course[from].0);
     let burst = burst.map(|full| {
-        // The cache took what was written beyond the sustained rate. At the end of the slice
-        // the cache is full, so this difference is what it holds.
+        // The cache took the writes beyond the sustained rate. At the end of the slice the cache is
+        // full, so this difference is what it holds.
         let ahead = (end.1 - end.0 * requests / seconds).max(0.0);
         Burst {
             requests: course[full].1 as u64,

@@ -180,8 +180,8 @@ fn drift(trends: &[(ProfileTest, Trend)]) -> Verdict {
     let (state, text) = match (trend.change, trend.at) {
         (change, _) if change.abs() < CHANGE_MIN => {
             let points = trends.iter().map(|(_, trend)| trend.points);
-            // Fewer slices say nothing about a drift, so a test that has fewer is not in the
-            // number. The text says that other tests are left out.
+            // Fewer slices give no information on a drift, so a test with fewer slices does not
+            // count. The text says that other tests are left out.
             let known = points.clone().filter(|points| *points >= REFERENCES_MIN);
             let few = points.count() - known.clone().count();
             let least = known.min().unwrap_or(0);
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(verdict(&[], None).state, DeviceState::Unknown);
     }
 
-    /// Two slices of a test say nothing about its drift: the text gives the number of the test that is known.
+    /// Two slices of a test give no information on its drift: the text gives the number of the test that is known.
     #[test]
     fn a_test_with_few_slices_is_not_in_the_number() {
         let series = |slices: u32| -> Vec<(f64, f64)> {

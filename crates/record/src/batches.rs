@@ -92,7 +92,7 @@ impl Default for Batches {
 
 impl Batches {
     // A doubling leaves half of the batches. 512 of them are still sixteen for each of the 32
-    // groups, so groups differ by one batch in sixteen at most.
+    // groups, so groups differ by at most one batch in sixteen.
     pub(crate) const MOST: usize = 1024;
     /// Completions in a batch to begin with: five, as MSER-5 takes them.
     pub(crate) const FIRST: u64 = 5;

@@ -25,7 +25,7 @@ const DRIFT_LEAST: f64 = 0.02;
 const WARM_UP_LEAST: f64 = 0.02;
 /// A difference counts where noise explains it in one of two thousand runs: several are looked at in a run.
 const LEVEL: f64 = 0.999_5;
-/// By so much more a warm-up has to differ: its cut is chosen from many as that which looks most like one.
+/// The margin by which a warm-up must differ: its cut is the most suspicious of many.
 const WARM_UP_MARGIN: f64 = 1.25;
 /// Half the width of an interval of the rate, by the rate, above which nobody can call the rate steady.
 const LOOSE: f64 = 0.20;
@@ -414,7 +414,7 @@ mod tests {
             rare(&format!("correlated by {rho}, spread {spread}"), &correlated);
         }
         rare("exponential", &|draw, n| (0..n).map(|_| -draw.uniform().ln()).collect());
-        // Of one period in a run nobody can tell that it comes back.
+        // A single period in a run does not show that it repeats.
         for periods in [2.0, 3.5, 8.0, 30.0] {
             for noise in [0.0, 0.01, 0.1] {
                 let periodic = |draw: &mut Draw, n| draw.periodic(periods, 0.05, noise, n);

@@ -37,8 +37,8 @@ impl Hopeless {
         // requests alone and on no clock.
         self.next_at = completed + completed / 4;
         for (bound, looks) in &mut self.bounds {
-            // The interval and not the figure is compared with the bound. A figure beyond the
-            // bound proves nothing while the interval still reaches to the other side.
+            // The interval and not the figure is compared with the bound. A figure beyond the bound
+            // proves nothing while its interval still reaches to the other side.
             let interval = evidence.interval(bound.metric);
             let beyond = interval.filter(|interval| bound.is_broken_by(interval));
             *looks = if beyond.is_some() { *looks + 1 } else { 0 };

@@ -7,8 +7,8 @@ use ssdyno_figures::{Invariant, picoseconds};
 /// Integrates the number of requests in the system over time.
 ///
 /// Little's law says that it equals the sum of the times the requests spent there. The integral
-/// knows only when *some* request came or went, the sum only how long *each* one took; so a
-/// request counted twice, lost or given a wrong start makes them differ.
+/// depends only on when *some* request came or went, the sum only on how long *each* took; so a
+/// request that is counted twice, lost or given a wrong start makes them differ.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Little {
     #[serde(with = "picoseconds")]

@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Of 4000 runs below the limit none is told to be overloaded; near it (0.97) fewer than one in a hundred.
+    /// Of 4000 runs below the limit, none is reported as overloaded; near it (0.97), fewer than one in a hundred.
     #[test]
     fn a_queue_that_keeps_up_is_not_overloaded() {
         for (load, most) in [(0.3, 0), (0.8, 0), (0.9, 0), (0.97, 10)] {

@@ -73,8 +73,8 @@ impl Probe {
     /// Collects `count` latencies of a wide bucket, as long as they are few.
     #[cold]
     fn collect(&mut self, op: Op, latency_ns: u64, count: u64) {
-        // The rows of all operations pass here, whichever of them was asked for. Only their
-        // sum keeps memory bounded.
+        // The rows of all operations pass here, whichever operation was requested. Only their sum
+        // keeps memory bounded.
         self.collected = self.collected.saturating_add(count);
         if self.collected <= COLLECTED_MOST {
             self.values[op as usize].extend((0..count).map(|_| latency_ns));
@@ -121,7 +121,7 @@ impl Probe {
     }
 }
 
-/// Finds exact latencies, and remembers what a pass over the rows told.
+/// Finds exact latencies, and keeps the results of a pass over the rows.
 pub(crate) struct Exact<'a> {
     rows: &'a Rows,
     probes: Vec<Probe>,
@@ -134,7 +134,8 @@ impl<'a> Exact<'a> {
         Exact { rows, probes: Vec::new(), error: None }
     }
 
-    /// Why rows could not be read, if so: what was found is as the histograms tell it then.
+    /// The reason why rows could not be read, if any: the figures then have the resolution of the
+    /// histograms.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }

@@ -133,8 +133,7 @@ impl Recorder {
         self.ops.iter().map(|t| t.latency_ps).sum()
     }
 
-    /// Whether the run should end because there is no memory for more rows; what is outstanding can still
-    /// be recorded.
+    /// Whether the run should end because there is no memory for more rows; outstanding requests can still be recorded.
     pub fn must_end(&self) -> bool {
         self.rows.as_ref().is_some_and(Rows::must_end)
     }
@@ -250,8 +249,8 @@ impl Recorder {
         }
     }
 
-    /// Takes a request of job number `job` that was still outstanding at `end`, when the run ended and nothing
-    /// was to be expected any more: when it was meant to start, and when it was submitted.
+    /// Takes a request of job number `job` that was still outstanding at `end`, when the run ended and expected no more
+    /// completions: its intended start, and its submission.
     pub fn never_answered(
         &mut self,
         job: u32,

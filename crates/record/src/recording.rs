@@ -340,7 +340,7 @@ impl Recording {
         let mean = sum as f64 / count as f64;
         let most = match whole.at_most {
             None => [whole.p50, whole.p95, whole.p99, whole.p99_9],
-            // Those are of requests without a completion, too, which these are not.
+            // They include requests without a completion; these do not.
             Some(_) => [f64::INFINITY; 4],
         };
         let percentiles: Vec<f64> =

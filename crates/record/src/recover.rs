@@ -70,7 +70,7 @@ impl RecoverError {
 /// `RunDirectory::write_rows` has written them.
 ///
 /// # Errors
-/// There are none, the run goes on, or they cannot be read.
+/// There are no rows, the run is still active, or the rows cannot be read.
 pub fn recover(directory: &Path) -> Result<(RunResult, Recording), RecoverError> {
     let path = directory.join(ROWS_FILE);
     let failed = |source| RecoverError::Read { path: path.clone(), source };

@@ -9,10 +9,10 @@
 //! Batches have no times of their single completions. They are taken to be spread evenly from the end of the batch
 //! before. That moves amounts between neighbouring stretches only and leaves their sums, so what the variance of a
 //! stretch loses becomes correlation of neighbours, which intervals allow for
-//! ([`statistics::ratio`](crate::statistics::ratio)). Other jobs hide that correlation, so groups are no shorter than the
-//! batches of the slowest job ([`Batches::GROUPS_LEAST`] groups at least). A job with fewer than [`FEW`] batches does not show how it
-//! varies at all: it counts as independent completions, whose number has the variance of a Poisson process.
-//! The test `intervals_of_unlike_jobs_cover_the_truth` measures the coverage.
+//! ([`statistics::ratio`](crate::statistics::ratio)). Other jobs hide that correlation, so groups are no shorter than
+//! the batches of the slowest job ([`Batches::GROUPS_LEAST`] groups at least). A job with fewer than [`FEW`] batches
+//! does not show its variation: it counts as independent completions, whose number has the variance of a Poisson
+//! process. The test `intervals_of_unlike_jobs_cover_the_truth` measures the coverage.
 
 use ssdyno_block::Time;
 

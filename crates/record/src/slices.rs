@@ -127,8 +127,8 @@ pub(crate) struct Slices {
     before: [Before; LANES],
 }
 
-/// Squared latencies in ns² of jobs whose slices are too few to show how they vary: the variance of the sum of
-/// latencies, less the mean of all, if their completions were independent.
+/// Squared latencies in ns² of jobs with too few slices to show their variation: the variance of the sum of latencies,
+/// less the mean of all, if their completions were independent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Unseen {
     pub(crate) lanes: [f64; LANES],
@@ -181,7 +181,7 @@ impl Slices {
     const MOST: usize = 64;
     /// Fewer say too little of how much they vary.
     pub(crate) const LEAST: usize = 16;
-    /// Slices of several jobs, where each of them has as many; they are fewer, down to a quarter, where one has fewer.
+    /// Slices of several jobs if each of them has this number; fewer slices, down to a quarter, if one job has fewer.
     pub(crate) const OF_JOBS: usize = Slices::MOST / 2;
     /// Fewest completions of which there are intervals of latencies.
     pub(crate) const COMPLETIONS_LEAST: u64 = Slices::FIRST * Slices::LEAST as u64;
@@ -280,7 +280,7 @@ impl Slices {
     }
 }
 
-/// What came since `before`, which becomes the present state.
+/// The increase since `before`, which becomes the present state.
 fn difference(before: &mut Before, view: &View<'_>) -> Part {
     let mut part = Part { latency_ps: view.latency_ps - before.latency_ps, ..Part::default() };
     before.latency_ps = view.latency_ps;
@@ -305,8 +305,8 @@ fn difference(before: &mut Before, view: &View<'_>) -> Part {
     };
     let counts = &mut before.counts[first..=last];
     if let [histogram] = view.histograms[..] {
-        // Nearly always, and most of it is as it was: runs begin and end many slices, each over all latencies that
-        // there ever were.
+        // This is nearly always so, and most of the state is unchanged: runs begin and end many slices, each over all
+        // latencies so far.
         const TOGETHER: usize = 16;
         let now = &histogram.counts()[first..=last];
         for (group, (now, then)) in

@@ -216,7 +216,7 @@ impl Figure {
         None
     }
 
-    /// How the level went from `from` to `to`; there is no share of nothing.
+    /// The change of the level from `from` to `to`; a change from 0 has no percentage.
     fn change(&self, from: f64, to: f64) -> String {
         let word = if to > from { "rose" } else { "fell" };
         let (shown_from, shown_to) = ((self.show)(from), (self.show)(to));

@@ -102,8 +102,8 @@ impl Tape {
         }
     }
 
-    /// Gets memory ready for the first `rows` requests, or fewer: what a run takes from the system while
-    /// it goes on is time and CPU of the tool that is measured with the device.
+    /// Prepares memory for the first `rows` requests, or fewer: memory that a run takes from the system while it is
+    /// active costs time and CPU time of the tool, which would be measured with the device.
     pub fn prepare(&mut self, rows: usize) {
         if let Some(kept) = &mut self.rows {
             kept.prepare(rows);
@@ -160,8 +160,7 @@ impl Tape {
         self.rows.iter_mut().for_each(Strip::end);
     }
 
-    /// Whether the run should end because there is no memory for more rows; what is outstanding can still
-    /// be recorded.
+    /// Whether the run should end because there is no memory for more rows; outstanding requests can still be recorded.
     #[inline]
     pub fn must_end(&self) -> bool {
         self.rows.as_ref().is_some_and(Strip::must_end)
@@ -218,8 +217,8 @@ impl Tape {
             if accepted_ns == u64::MAX || self.ramping_up() {
                 continue;
             }
-            // The request would have taken longer than it has waited. What it has waited is a
-            // lower bound, which is better than to leave out the longest latencies.
+            // The request would have taken longer than it has waited. Its wait is a lower bound,
+            // which is better than to omit the longest latencies.
             let waited_ns = end_ns.max(self.last_ns).saturating_sub(intended_ns);
             self.ops[request.op as usize].add_unanswered(Time::from_ns(waited_ns));
             if let Some(rows) = &mut self.rows {
@@ -354,7 +353,7 @@ fn lanes<'a>(ops: &'a [Totals; 4], waited: Option<&'a Waited>) -> [View<'a>; LAN
     let latest = |op: usize| waited.map(|waited| &waited.ops[op]);
     let lane = |op: usize| ops[op].view(latest(op));
     let all = || ops.iter().chain(waited.iter().flat_map(|waited| &waited.ops));
-    // What did not wait was in the device for all of its time.
+    // A request that did not wait was in the device for all of its time.
     let mut inside = View {
         histograms: ops.iter().map(|totals| &totals.histogram).collect(),
         latency_ps: all().map(|totals| totals.latency_ps - totals.wait_ps).sum(),

@@ -161,7 +161,7 @@ pub(crate) fn is_data(op: Op) -> bool {
     matches!(op, Op::Read | Op::Write)
 }
 
-/// What was recorded so far by jobs with these totals.
+/// The recording so far of jobs with these totals.
 pub(crate) fn glance<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> LiveSnapshot {
     let mut glance = LiveSnapshot::default();
     for totals in all {

@@ -40,7 +40,7 @@ impl AskedKeys {
         AskedKeys(names.filter(|name| one.get(*name) != other.get(*name)).cloned().collect())
     }
 
-    /// Whether a difference in `key` follows from what was asked for.
+    /// Whether a difference in `key` follows from the requested ones.
     fn explain(&self, key: &str) -> bool {
         let follows = |pairs: &[(&str, &str)], is_this: fn(&str, &str) -> bool| {
             pairs.iter().any(|(from, to)| is_this(key, to) && self.0.contains(*from))
@@ -72,7 +72,7 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     names.sort();
     names.dedup();
     let same_device = first.target == second.target;
-    // A run without a host has none of its keys: that there is one, `host.driver` says.
+    // A run without a host has none of its keys: `host.driver` shows whether there is a host.
     let has_host = |keys: &BTreeMap<String, Value>| keys.keys().any(|key| key.starts_with(OF_HOST));
     let both_have_host = has_host(&one) && has_host(&other);
     let mut changes: Vec<Change> = names
@@ -123,7 +123,7 @@ pub(crate) fn obstacles(
     why
 }
 
-/// The latencies of an overloaded run grow with its length, so a ratio of them is a ratio of nothing that a target has.
+/// The latencies of an overloaded run grow with its length, so their ratio does not describe the target.
 fn overloaded(first: &RunResult, second: &RunResult) -> Option<String> {
     let which = match [first, second].map(|run| run.warns_of(WarningKind::Overloaded)) {
         [false, false] => return None,
@@ -171,7 +171,7 @@ fn keys_of(spec: Option<&Value>) -> BTreeMap<String, Value> {
         if name == "contents" {
             continue;
         }
-        // The name of a load says nothing that its keys do not say.
+        // The name of a load adds nothing to its keys.
         let has_contents = spec.get("contents").is_some_and(|c| c.get("workload").is_some());
         if !(name == "workload" && has_contents) {
             flatten(name, value, &mut all);

@@ -1,4 +1,4 @@
-//! What is shown of a result, and where it is written.
+//! The presentation of a result, and its files.
 //!
 //! From a [`RunResult`](ssdyno_figures::RunResult) alone come the text for the terminal ([`summary_text`]), the page
 //! ([`report_html`]), JSON that has no figure which is not finite ([`to_json`]), the series as CSV ([`series_csv`]) and

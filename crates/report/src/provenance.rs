@@ -1,4 +1,4 @@
-//! Where results come from: as a table, and what differs between two of them.
+//! The provenance of results: as a table, and the differences between two results.
 
 use serde_json::Value;
 use ssdyno_figures::{Change, Provenance, RunResult, significant};
@@ -27,8 +27,8 @@ impl OriginFact {
     }
 }
 
-/// What differs between the provenance of two runs, as far as both have it. Of simulated runs only the version matters: they
-/// are the same on each machine.
+/// The differences between the provenance of two runs, as far as both have it. Of simulated runs only the version
+/// matters: they are the same on each machine.
 pub(crate) fn provenance_changes(first: &RunResult, second: &RunResult) -> Vec<Change> {
     let mut changes = Vec::new();
     if let (Some(one), Some(other)) = (&first.provenance, &second.provenance) {
@@ -122,7 +122,7 @@ impl Facts {
     }
 
     fn machine(&mut self, machine: &MachineOrigin) {
-        // That nothing says so is an answer, too.
+        // A missing value is an answer, too.
         let or_no = |kind: &Option<String>| Some(kind.clone().unwrap_or_else(|| "no".to_owned()));
         self.add("cpu", machine.cpu_model.clone());
         self.add("cores", machine.cpu_cores.map(|cores| cores.to_string()));

@@ -25,7 +25,7 @@ pub(crate) fn repeated_tables(side: &RepeatedRuns) -> [Vec<Vec<String>>; 2] {
 fn row(figure: &FigureSpread) -> [String; 6] {
     let format = figure_format(&figure.figure);
     let interval = figure.interval.map(|i| match i.high - i.estimate > i.estimate.abs() {
-        // As beside the figures of a run: such bounds say nothing.
+        // Like the figures of a run: such bounds carry no information.
         true => "not within ± 100 %".to_owned(),
         false => format!("{} to {}", format(i.low), format(i.high)),
     });

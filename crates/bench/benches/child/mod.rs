@@ -1,4 +1,4 @@
-//! A program that is run to its end, and what it cost.
+//! A program that is run to its end, and its cost.
 
 use std::io::Read;
 use std::process::{Command, Stdio};

@@ -41,7 +41,7 @@ pub(super) fn entry(file: types::Fixed, start: u64, length: u64) -> Entry {
 
 /// Whether this kernel takes discards through a ring: since 6.12.
 pub(super) fn is_asynchronous() -> bool {
-    // What is not known is waited for, which every kernel can.
+    // If it is unknown, the code waits, which works on every kernel.
     is_since_6_12(&std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default())
 }
 

@@ -26,7 +26,7 @@ const STAGING_BYTES: usize = 128 << 10;
 /// Pieces of memory that one call sends.
 const PARTS_MOST: usize = 64;
 
-/// A wait without end is cut here: a job that was given up must come to know of it.
+/// An endless wait is cut here: a job that was given up must learn of it.
 const LOOK_UP: Duration = Duration::from_millis(500);
 
 /// Data that is being received.

@@ -94,9 +94,9 @@ pub(crate) fn outcome(result: i32, length_bytes: u32) -> Outcome {
     if result <= 0 {
         return if result == 0 { length_bytes as i32 } else { result };
     }
-    // Status code type and code; "do not retry" and "more" say nothing of what happened.
-    // Passthrough returns the status of the drive itself. It is translated as the block layer
-    // does it, so that errors look the same with every engine.
+    // Status code type and code; "do not retry" and "more" do not describe the error. Passthrough
+    // returns the status of the drive itself. It is translated as the block layer does it, so that
+    // errors look the same with every engine.
     -match result & 0x7FF {
         0x081 => libc::ENOSPC,
         // Invalid opcode, field or namespace; no access to the namespace's range.

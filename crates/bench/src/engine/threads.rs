@@ -1,6 +1,6 @@
 //! One request at a time, by pread(2) and pwrite(2): a job, which is a thread, is the unit of
-//! concurrency. What a file in memory needs, where io_uring would hand every request to a worker
-//! of the kernel.
+//! concurrency. The engine for a file in memory, where io_uring would pass every request to a
+//! kernel worker.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A network target for who reads and writes it by calls that wait: to look at what is on it, and to verify it.
+//! A network target for callers that read and write with blocking calls: to inspect its contents, and to verify it.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use super::remote::Remote;
 use crate::engine::network::Network;
 use crate::error::BenchError;
 
-/// How long a call waits for its answer before consent is given, when nobody watches it.
+/// The time that a call waits for its response before consent is given, when nobody watches it.
 const INSPECTION_MOST: Duration = Duration::from_secs(5);
 
 /// How long calls wait otherwise: whoever uses them watches them, and gives up earlier.
@@ -79,7 +79,7 @@ impl RemoteFile {
 }
 
 impl FileExt for RemoteFile {
-    /// Fewer bytes than asked for at the end, and in one call.
+    /// Fewer bytes than requested at the end, and in one call.
     fn read_at(&self, out: &mut [u8], offset: u64) -> io::Result<usize> {
         let end = self.size_bytes();
         let length = (out.len() as u64).min(end.saturating_sub(offset));

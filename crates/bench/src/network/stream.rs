@@ -80,8 +80,8 @@ impl Stream {
     pub(crate) fn read_until(&mut self, bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
         let mut at = 0;
         while at < bytes.len() {
-            // The timeout of a socket counts from each call. It is set anew to what is left, so
-            // that a server that sends one byte at a time cannot stretch the deadline.
+            // The timeout of a socket counts from each call. It is set again to the remaining time,
+            // so that a server that sends one byte at a time cannot stretch the deadline.
             self.set_timeouts(left(deadline)?)?;
             match self.read(&mut bytes[at..]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),

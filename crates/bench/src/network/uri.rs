@@ -66,7 +66,7 @@ pub(crate) struct UnitName {
 }
 
 impl Uri {
-    /// Takes `text` apart; the error says what is wrong with it.
+    /// Parses `text`; the error describes the problem.
     pub(crate) fn parse(text: &str) -> Result<Uri, String> {
         let (scheme, rest) = text.split_once("://").ok_or("it has no `://`")?;
         // The parts are taken off from the end (RFC 3986, clause 3): a query may have `/` and

@@ -118,8 +118,8 @@ impl Counts {
         let came: Vec<(usize, u64)> = later.0.iter().map(came).collect();
         let all: u64 = came.iter().map(|(_, count)| count).sum();
         let (core, most) = came.into_iter().max_by_key(|(_, count)| *count)?;
-        // Too few interrupts, or interrupts spread over cores, say nothing. No core is better
-        // than a wrong one.
+        // Too few interrupts, or interrupts spread over cores, give no information. No core is
+        // better than a wrong one.
         (all >= TELLING && most as f64 >= NEARLY_ALL * all as f64).then_some(core)
     }
 }

@@ -16,7 +16,7 @@ use crate::target::RealTarget;
 /// Most threads of a run.
 const JOBS_MAX: usize = 1_024;
 
-/// `options` with what the jobs themselves say about polling.
+/// `options` with the polling settings of the jobs.
 pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOptions, BenchError> {
     let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
     if options.jobs > 1 {
@@ -61,7 +61,7 @@ pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOp
     Ok(all)
 }
 
-/// How the target is opened, once for all jobs. `page_cache` is what the command line says.
+/// How the target is opened, once for all jobs. `page_cache` comes from the command line.
 pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening, BenchError> {
     let caches = |job: &FioJob| match (job.buffered, job.invalidate) {
         (false, _) => PageCache::Bypassed,
@@ -171,8 +171,8 @@ pub(super) fn plan(
     })
 }
 
-/// What the threads that carry `stream` do: one, or one for each request outstanding where a thread
-/// carries one at a time.
+/// The threads that carry `stream`: one, or one for each outstanding request if a thread carries
+/// one at a time.
 fn workloads(
     stream: &FioStream,
     facts: &TargetFacts,

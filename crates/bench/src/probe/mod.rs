@@ -72,7 +72,7 @@ impl RunProbe {
         let name = disks.first().cloned();
         let take = move || Snapshot::take(zero.elapsed(), &disks, &sensors);
         let watch = move || {
-            // What is measured goes first; where that is refused, samples are taken all the same.
+            // The measured process comes first; if that is refused, samples are still taken.
             let _ = rustix::process::nice(19);
             let mut snapshots = Snapshots { kept: vec![first], interval };
             let mut next = zero + interval;

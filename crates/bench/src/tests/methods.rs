@@ -67,7 +67,7 @@ fn options_take_the_place_of_parts_of_the_method() {
     assert_eq!(measure(&run).result.method.unwrap().name, "default");
 }
 
-/// Both directions of the load, and what is found is what the run then does.
+/// Tests both directions of the load; the run then uses the method that was found.
 #[test]
 fn a_search_tries_the_load_itself_and_pins_what_it_finds() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Jobs on several files, jobs that end others, and what is written.
+//! Jobs on several files, jobs that end others, and the written data.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! A controller that answers before the doorbell write returns: what is left is the driver.
+//! A controller that completes before the doorbell write returns: the remaining time is that of the
+//! driver.
 
 use ssdyno_block::Time;
 use ssdyno_driver_nvme::{NvmeConfig, NvmeDriver};

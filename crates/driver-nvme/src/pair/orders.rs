@@ -55,7 +55,7 @@ impl QueuePair {
             }
         }
         if self.mode == Mode::Draining {
-            // A command that was staged but never told could not complete, and the drain would
+            // A command that was staged but not reported could not complete, and the drain would
             // wait for it forever.
             self.queue.ring(f, &mut self.counters);
         }

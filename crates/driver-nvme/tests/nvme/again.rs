@@ -1,5 +1,5 @@
 //! A controller that answers twice: at once, late, and after the identifier's slot is in use again. The second
-//! answer ends nobody's command (base 2.0c, clause 3.3.3.2: one completion for a command).
+//! completion ends no other command (base 2.0c, clause 3.3.3.2: one completion for a command).
 
 use proptest::prelude::*;
 use ssdyno_block::{Time, Token};
@@ -59,7 +59,7 @@ fn a_late_second_answer_does_not_end_the_next_user_of_its_slot() {
                 assert!(rig.nvme.now > sent, "it was answered before the controller could have it");
             }
             pass(&mut rig, Time::from_ms(2));
-            // The second answer is an error: nobody got it.
+            // The second completion is an error: no command receives it.
             assert_eq!(rig.done.len(), 12);
             assert!(rig.done.iter().all(|done| done.is_success()), "{later_us} us, seed {seed}");
             assert_eq!(strays(&mut rig).0, 1, "{later_us} us, seed {seed}");
@@ -182,7 +182,7 @@ fn a_completion_of_many_uses_ago_ends_nobodys_command() {
     }
 }
 
-/// An identifier that nobody ever used, and one beyond the queue.
+/// An identifier that was never used, and one beyond the queue.
 #[test]
 fn answers_that_nobody_asked_for_are_dropped() {
     let mut rig = ready(Nature::default(), config());

@@ -95,7 +95,7 @@ impl Double {
         }
     }
 
-    /// An answer that nobody asked for.
+    /// An unrequested completion.
     pub(crate) fn answer_io(&mut self, now: Time, queue: u16, id: u16, status: NvmeStatus) {
         self.due.push((now, queue, id, status, 0));
     }

@@ -251,7 +251,7 @@ impl Control<'_> {
 enum End {
     Shutdown,
     Pulled,
-    /// Pulled, and nobody says so: the watchdog finds out.
+    /// Removed without a report: the watchdog detects it.
     FoundGone,
 }
 

@@ -58,9 +58,9 @@ impl FlashArray {
     pub(super) fn reads_have_turn(&self, die: u16) -> bool {
         let d = &self.dies[die as usize];
         let other_work = d.suspended.is_some() || d.waiting > 0;
-        // Without a limit an endless stream of reads would keep a program waiting forever. An
-        // erase that would destroy what a read waits for must still come after that read,
-        // whatever the limit says.
+        // Without a limit an endless stream of reads would keep a program waiting forever. An erase
+        // that would destroy the data of a waiting read must still come after that read, regardless
+        // of the limit.
         let turn_over =
             self.rules.read_burst > 0 && d.reads_in_row >= self.rules.read_burst && other_work;
         d.reads.head != NIL && (!turn_over || self.erase_would_hurt(die))

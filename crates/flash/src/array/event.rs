@@ -33,7 +33,7 @@ pub(super) enum Kind {
 pub(super) enum Other {
     /// The die has suspended and is free for reads.
     Suspended,
-    /// A channel falls free for which transfers wait; its number stands where others have a die.
+    /// A channel with waiting transfers becomes free; its number is in the place of the die.
     Free,
     /// All that became ready at this time is in the channel's line: choose.
     Choose,

@@ -164,7 +164,7 @@ impl FlashArray {
         !self.epochs.is_empty() || self.geometry.blocks() > MANY_BLOCKS
     }
 
-    /// `page` will be read or overwritten soon: fetches ahead what the array knows of its block.
+    /// `page` will be read or overwritten soon: prefetches the array's data on its block.
     #[inline]
     pub fn prefetch(&self, page: u32) {
         let block = self.geometry.block_of_page(page);

@@ -309,7 +309,7 @@ impl FlashArray {
         self.release(die, port);
     }
 
-    /// In tests: moves, or compares, what lies in the pages.
+    /// In tests: moves, or compares, the contents of the pages.
     #[inline]
     fn note_contents(&mut self, group: &Group) {
         if cfg!(debug_assertions)

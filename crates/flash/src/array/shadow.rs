@@ -12,7 +12,7 @@ const UNKNOWN: u64 = 0;
 #[derive(Clone, Debug)]
 pub(super) struct Shadow {
     content: Vec<u64>,
-    /// By place in the slab: what a program writes, and what a read must find.
+    /// By place in the slab: the data of a program, and the expected data of a read.
     tags: Vec<u64>,
     /// Tag of the operation that is queued next.
     next: u64,

@@ -126,7 +126,7 @@ fn programs_join_copies_that_pass_the_controller() {
         let ended = rig.run();
         let mut pages = Pages::default();
         rig.log.show_to(&mut pages);
-        // Whatever joins: two reads, two programs, and every page as often on the bus.
+        // For any joins, two reads or two programs: every page crosses the bus as often.
         (ended, pages.0)
     };
     // Read 50 + 10; read 50, out 10, in 2 x 10, program 500.

@@ -282,7 +282,7 @@ impl WriteBuffer {
         true
     }
 
-    /// The page that is likely to be handed out next, for fetching ahead what is known of it.
+    /// The page that is likely to be flushed next, so that its data can be prefetched.
     pub fn upcoming(&self) -> Option<u32> {
         let slot = self.ready.oldest();
         (slot != NO_SLOT).then(|| self.slots.get(slot).page)

@@ -79,8 +79,8 @@ impl Classes {
         }
     }
 
-    /// `class` has no block left to open in `plane`, for several went bad at once: the class that has
-    /// most above what it needs itself gives one, if there is such a class.
+    /// `class` has no block left to open in `plane`, because several went bad at once: the class with the largest
+    /// surplus above its own need gives one, if there is such a class.
     #[cold]
     pub(super) fn beg(&mut self, class: usize, plane: u32, out: &mut Vec<FlashOp>) -> bool {
         loop {

@@ -1,4 +1,4 @@
-//! Who gets which part of the logical space, and how many blocks of a plane.
+//! The distribution of the logical space, and of the blocks of a plane, among classes.
 
 use ssdyno_block::ConfigError;
 use ssdyno_flash::Geometry;
@@ -147,8 +147,8 @@ impl Sharing {
         Some(Sharing { parts: parts.collect(), bounds, data_pages })
     }
 
-    /// Shares out what is spare in a plane of `good` blocks: as asked for, or for the least write
-    /// amplification.
+    /// Distributes the spare blocks in a plane of `good` blocks: as configured, or for the least
+    /// write amplification.
     fn share_spare(&mut self, config: &FtlConfig, good: u32) {
         let given: Vec<f64> = config.page.classes.iter().filter_map(|class| class.spare).collect();
         let shares = if given.len() == self.parts.len() { given } else { self.best(config, good) };

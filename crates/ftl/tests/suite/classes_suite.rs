@@ -335,7 +335,8 @@ fn part_of_the_space_can_be_filled() {
     }
 }
 
-/// Preparing tells how far it is over all classes: rising, and in the middle about half-way.
+/// The preparation reports its progress over all classes: it rises, and is about half-way in the
+/// middle.
 #[test]
 fn progress_is_of_all_classes() {
     let mut shares = Vec::new();

@@ -186,7 +186,8 @@ fn dftl_pays_for_entries_that_cleaning_changed() {
         rewrites += count(&cleaning, OpKind::Program);
         data_cleanings += count(&cleaning, OpKind::Copy) / 16;
     }
-    // The survivors of a block are of many translation pages, nearly none of them cached.
+    // The survivors of a block belong to many translation pages, and nearly none of these is
+    // cached.
     assert!(data_cleanings > 100 && rewrites > data_cleanings, "{rewrites} of {data_cleanings}");
 }
 

@@ -67,8 +67,8 @@ fn wears_out_to_read_only_and_still_reads() {
     }
 }
 
-/// More free blocks are asked for than the data leaves: cleaning in the background must come to an
-/// end all the same, for a device is let finish after the last request.
+/// The test requests more free blocks than the data leaves: background cleaning must still end,
+/// because a device finishes its work after the last request.
 #[test]
 fn background_cleaning_comes_to_an_end() {
     for policy in POLICIES {

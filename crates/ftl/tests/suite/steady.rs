@@ -159,7 +159,7 @@ fn drift(
     (change.abs() > (5.0 * error).max(0.005)).then_some(line)
 }
 
-/// Every FTL with its policies, but for those of a DFTL whose writes cost dozens of programs.
+/// Every FTL with its policies, except the policies of a DFTL whose writes cost dozens of programs.
 #[test]
 fn first_writes_cost_what_later_ones_do() {
     let flash = small_flash(4, 2, 256, 32);

@@ -1,4 +1,4 @@
-//! Figures that cannot be right, and those that are unusual.
+//! Impossible figures, and unusual ones.
 
 use ssdyno_figures::{rate, significant};
 
@@ -227,7 +227,7 @@ mod tests {
         one.figures[1].estimate = 75_000.0;
         one.figures[1].high = Some(75_010.0);
         assert!(warnings(&one)[0].contains("slower than random"));
-        // Far apart, and not known well enough to tell.
+        // Far apart, but too uncertain to distinguish.
         one.figures[1].high = Some(80_500.0);
         assert!(warnings(&one).iter().all(|text| !text.contains("slower")), "{:?}", warnings(&one));
     }

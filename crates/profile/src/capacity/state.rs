@@ -1,4 +1,4 @@
-//! What is known of each load so far.
+//! The known values of each load so far.
 
 use crate::estimate::{Estimate, estimate_of};
 
@@ -162,9 +162,9 @@ impl TestState {
         self.burst.is_some()
     }
 
-    /// Whether rounds are in a burst that comes back while other loads run, and is longer than a round. The long stretch
-    /// may have none of it: a load before it filled the cache. A load that needs more outstanding requests than the
-    /// long stretch had is faster for that reason.
+    /// Whether rounds are in a burst that comes back while other loads run, and is longer than a round. The long
+    /// stretch may contain no burst: a load before it filled the cache. A load that needs more outstanding requests
+    /// than the long stretch had is faster for that reason.
     pub(crate) fn refills(&self) -> bool {
         let rates = self.rates();
         if rates.is_empty() || self.after_burst.is_empty() || self.depth > LONG_DEPTH {
@@ -285,7 +285,8 @@ mod tests {
         state.add_round(20e3, 1.0);
         assert!(state.refills());
         assert_eq!(state.sustained(), [1700.0, 1300.0].repeat(4));
-        // The next stretch begins in the burst, too; one that never leaves it says nothing.
+        // The next stretch begins in the burst, too; a stretch that never leaves the burst gives no
+        // information.
         state.add_stretch(&rates);
         assert_eq!(state.sustained().len(), 16);
         state.add_stretch(&[20e3; 40]);

@@ -124,8 +124,8 @@ impl Reached {
                 false => all as f64 / result.simulated_seconds.max(f64::MIN_POSITIVE),
             }
         };
-        // The recorded time reaches to the last completion. What exceeds `length` is the time
-        // in which the queue emptied after the last arrival.
+        // The recorded time reaches to the last completion. The time beyond `length` is the time in
+        // which the queue emptied after the last arrival.
         let drain = (result.simulated_seconds - length).max(0.0) / (lead + length);
         // A single slow request prolongs the drain as a queue does. Only a queue makes the
         // second half slower than the first.

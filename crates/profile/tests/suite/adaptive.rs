@@ -43,7 +43,7 @@ fn hidden_step(test: ProfileTest, size: u64) -> f64 {
     line(test, size) * more
 }
 
-/// Random reads of whole stripes of 1 MiB take a fifth longer than what a line says.
+/// Random reads of whole stripes of 1 MiB take a fifth longer than the prediction of a line.
 fn aligned(test: ProfileTest, size: u64) -> f64 {
     let more = if test.is_random() && size.is_multiple_of(KIB << 10) { 1.2 } else { 1.0 };
     line(test, size) * more

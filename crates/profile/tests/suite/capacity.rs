@@ -140,7 +140,8 @@ fn a_hard_disk_is_told_by_its_arm() {
     assert!(value(&capacity, Figure::Rseqiops) > 5.0 * value(&capacity, Figure::Rrandiops));
 }
 
-/// Requests of which only the bytes cost time: IOPS are bandwidth divided by size, and say nothing.
+/// Requests of which only the bytes cost time: IOPS equal bandwidth divided by size, and add no
+/// information.
 #[test]
 fn iops_that_are_bandwidth_give_no_file() {
     let dir = tempfile::tempdir().unwrap();

@@ -44,7 +44,7 @@ fn execute(plan: &ProfilePlan, loads: u64) -> (ProfileResult, MapResult, bool) {
     let page = ssdyno_profile::html(&result);
     roxmltree::Document::parse(&page.replacen("<!DOCTYPE html>\n", "", 1)).unwrap();
     let map = result.map.clone().unwrap();
-    // The intervals are those of the loads, whose level is not the 90 % of a profile.
+    // The intervals are those of the loads, whose level differs from the 90 % of a profile.
     assert!(map.measured() == 0 || page.contains("95 % interval"));
     assert!(!page.contains("90 % interval"));
     assert_eq!(ssdyno_figures::LEVEL, 0.95);

@@ -40,7 +40,7 @@ impl Page {
         self.indices().into_iter().for_each(Vec::clear);
     }
 
-    /// The columns of which one value stands for all where they are the same.
+    /// The columns in which one value represents all, if they are equal.
     fn indices(&mut self) -> [&mut Vec<u32>; 6] {
         [
             &mut self.op,

@@ -25,7 +25,7 @@ const CHUNK_HEAD: usize = 48;
 
 /// Most bytes of the text of a head: more is not a file of ours.
 const HEAD_MOST: u64 = 1 << 26;
-/// Most words of a chunk, as an attempt to get memory for a damaged length is none of ours.
+/// The largest number of words of a chunk: a damaged length must not cause a huge allocation.
 const WORDS_MOST: u32 = 1 << 24;
 const LENGTHS_MOST: u32 = 256;
 /// More jobs than any run has. The checksum covers the words alone, and tables by job are as long as the largest number.

@@ -12,7 +12,7 @@ use super::spool::Shared;
 use super::strip::Strip;
 use super::table::Rows;
 
-/// Rows that are read at a time: what is unpacked of them stays in a core's own cache until it is used.
+/// The number of rows that are read at a time: the unpacked rows stay in the core's cache until they are used.
 pub(crate) const BATCH_ROWS: usize = 1 << 13;
 
 /// Rows that follow one another in the order of completion, at most [`BATCH_ROWS`].

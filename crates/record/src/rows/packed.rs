@@ -67,7 +67,7 @@ impl Stamp {
     #[inline]
     pub(crate) fn word(self, request: &Request) -> Option<u128> {
         // The rotation moves the bits below a sector to the top. One comparison then refuses an
-        // offset that is too large and one that is no whole sector.
+        // offset that is too large and one that is not a whole sector.
         let sectors = request.offset_bytes.rotate_right(SECTOR_BYTES.trailing_zeros());
         (self.length_index() < LONG && sectors >> OFFSET_BITS == 0)
             .then(|| self.0 | (u128::from(sectors) << OFFSET_AT) | ((request.op as u128) << OP_AT))
@@ -233,8 +233,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The row that begins at word `at`, and where the next one does. Each word is prefetched well before it is used:
-    /// on small pages, which lie anywhere, the processor does not detect a stream beyond the end of a page.
+    /// The row that begins at word `at`, and the beginning of the next row. Each word is prefetched well before it is
+    /// used: on small pages, which lie anywhere, the processor does not detect a stream beyond the end of a page.
     #[inline]
     pub(crate) fn row_at(self, at: usize) -> Option<(Row, usize)> {
         const AHEAD: usize = 128;

@@ -15,7 +15,7 @@ pub struct Row {
     /// Error number of the system (errno(3)); 0 if the system gave none, and for a simulated
     /// target.
     pub errno: u16,
-    /// What it did, where and how much.
+    /// Its operation, place and length.
     pub request: Request,
     /// How it ended.
     pub status: Status,

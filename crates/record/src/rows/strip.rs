@@ -231,8 +231,8 @@ impl Strip {
         }
     }
 
-    /// Whether recording should end, because memory does: what is under way still finds room, half a
-    /// chunk of it.
+    /// Whether recording should end because memory is used up: outstanding requests still find room, half a chunk of
+    /// it.
     #[inline]
     pub(crate) fn must_end(&self) -> bool {
         match &self.full {

@@ -21,8 +21,8 @@ impl Sum {
         Sum { count: 0, bytes: 0, latency_ns: 0, latency_ns_min: u64::MAX, latency_ns_max: 0 };
 }
 
-/// Requests that follow one another in a [`Reaped`], were issued together, did not fail or wait, and
-/// are of one length: what is issued at once often completes at once.
+/// Requests that follow one another in a [`Reaped`], were issued together, did not fail or wait, and have the same
+/// length: requests issued at once often complete at once.
 #[derive(Clone, Copy, Debug)]
 struct Alike {
     length_bytes: u32,

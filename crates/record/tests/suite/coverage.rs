@@ -1,5 +1,5 @@
-//! Do intervals cover the truth as often as they say, where neighbouring requests are not
-//! independent? By simulation of processes whose truth is known.
+//! Tests whether intervals cover the truth as often as they claim if neighbouring requests are not
+//! independent. By simulation of processes whose truth is known.
 //!
 //! Of 200 seeds at 95 %, 190 +- 12 (4 standard deviations) would cover if intervals were exact. The
 //! borders are 180 and 200: no interval may be far too narrow; a few in a hundred too wide is the
@@ -65,7 +65,8 @@ fn coverage<P: Process>(requests: u64, keeps: &[Keep]) -> Vec<[u64; 5]> {
                     Keep::All => |i: &Interval, t: f64| i.low <= t && t <= i.high + 1.0,
                     _ => covers,
                 };
-                // No interval is no false one; but there must be one where so much was recorded.
+                // A missing interval is not a wrong interval; but there must be an interval after
+                // this many requests.
                 let interval = interval.unwrap_or_else(|| panic!("no interval, seed {seed}"));
                 *n += u64::from(covers_it(&interval, truth));
             }
@@ -223,7 +224,7 @@ fn stopping_when_precise_waits_for_start_up_to_lose_its_weight() {
         loop {
             let end = record(&mut recorder, &mut process);
             completed += 1;
-            // The start-up itself is steady, too; nobody can tell before it ends.
+            // The start-up itself is steady, too; this cannot be known before it ends.
             let due = completed > 4_000 && precise.due(completed);
             if due && precise.look(completed, &recorder.evidence()) {
                 let mut result = RunResult::default();

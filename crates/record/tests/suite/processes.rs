@@ -110,7 +110,7 @@ impl<const LOAD_PERCENT: u32> Process for Mm1<LOAD_PERCENT> {
     }
 
     fn next(&mut self) -> (f64, f64) {
-        // Lindley: who comes later waits for what is left of who came before.
+        // Lindley: a later request waits for the remaining work of earlier requests.
         let gap = SERVICE_NS / Self::LOAD * exponential(&mut self.state);
         let wait = (self.sojourn_ns - gap).max(0.0);
         self.arrival_ns += gap;

@@ -190,8 +190,8 @@ fn few_stalls_have_none() {
     }
 }
 
-/// Two stalls of 2048 requests each, of nearly the same length: the sample says p99.9 to 10 %, and
-/// nobody knows how long the next stall is.
+/// Two stalls of 2048 requests each, of nearly the same length: the sample gives p99.9 to 10 %, but
+/// the length of the next stall is unknown.
 #[test]
 fn a_run_until_it_is_precise_does_not_stop_at_two_stalls() {
     let mut run = Run::new();

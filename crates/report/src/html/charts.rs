@@ -240,8 +240,8 @@ pub(super) fn iops_over_time(r: &RunResult) -> String {
     lines_over_time(r, "Requests per second", "requests per second", rate_tick, named)
 }
 
-/// Each host of several in a line of its own, in the colours of a plot; of more hosts than that those with the most and the fewest
-/// requests, because they are looked for.
+/// Draws each of several hosts as a line, in the colours of a plot; with more hosts than colours, draws those with the
+/// most and the fewest requests, which are the interesting ones.
 pub(super) fn hosts_over_time(r: &RunResult) -> Vec<String> {
     let mut hosts: Vec<&HostRun> = r.hosts.iter().filter(|host| !host.series.is_empty()).collect();
     if hosts.len() < 2 {

@@ -9,8 +9,9 @@ const CAPTION_END: &str = "</figcaption>";
 /// The page with a button in the caption of each chart, which shows it over the whole page; Esc, a click elsewhere or the button
 /// closes it.
 ///
-/// Browsers do all of it (`popover`), so that the page needs no script: where it is served, scripts of its own are forbidden. What is
-/// shown is the same picture by reference, not a copy, which would double the size of the page.
+/// Browsers do all of it (`popover`), so that the page needs no script: where it is served, scripts of its own are
+/// forbidden. The enlarged picture refers to the same picture instead of a copy, which would double the size of the
+/// page.
 pub(super) fn with_zoom(page: &str) -> String {
     let mut figures = page.split("<figure");
     let mut html = figures.next().unwrap_or_default().to_owned();

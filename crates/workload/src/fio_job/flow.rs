@@ -1,4 +1,4 @@
-//! Jobs whose numbers of requests are kept in proportion (`flow`; fio's `flow.c`, read for what it does).
+//! Jobs whose numbers of requests are kept in proportion (`flow`; fio's `flow.c`, read for its behaviour).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,8 +52,8 @@ pub(super) fn flowing(
 }
 
 impl Flowing {
-    /// Whether it has issued more than its share. One of all is always at it or below. Counters that others
-    /// move meanwhile make the answer late by some requests, no more.
+    /// Whether it has issued more than its share. One of all is always at it or below. Counters that other threads
+    /// change meanwhile make the answer late by a few requests at most.
     fn is_ahead(&self) -> bool {
         let all = self.flow.issued.load(Ordering::Relaxed);
         let weights = self.flow.weights.load(Ordering::Relaxed);

@@ -24,7 +24,7 @@ pub enum FioSync {
     /// Nothing: that takes a flush.
     #[default]
     None,
-    /// Its data, and what is needed to find it (`sync=dsync`).
+    /// Its data, and the metadata that is needed to find it (`sync=dsync`).
     Data,
     /// Everything about the file (`sync=1`, `sync=sync`).
     Whole,

@@ -129,8 +129,8 @@ impl Load {
         mixed.then(|| self.asked_bytes(size).unwrap_or(once).min(once).max(1))
     }
 
-    /// What one pass over `range` bytes moves where holes are left; `None` if there are none, if sizes differ, or if
-    /// the pass continues until everything was moved (`wraps`).
+    /// The bytes that one pass over `range` bytes moves if holes are left; `None` if there are none, if sizes differ,
+    /// or if the pass continues until everything was moved (`wraps`).
     pub(super) fn bytes_between_holes(&self, range: u64, wraps: bool) -> Option<u64> {
         let (block, fixed) = (self.block_max(), self.block_min() == self.block_max());
         let gap = u64::try_from(self.modifier.gap).ok().filter(|gap| *gap > 0)?;
@@ -164,7 +164,7 @@ impl Load {
 }
 
 impl Reader<'_> {
-    /// Reads what the section asks of the target.
+    /// Reads the load of the section.
     pub(super) fn load(&mut self, engine: FioEngine, notes: &mut Vec<String>) -> Answer<Load> {
         let (mut mix, random, modifier) = self.directions()?;
         let sizes = self.sizes()?;
@@ -337,7 +337,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Shares of reads, writes and trims, whether places are random, and what follows the colon.
+    /// Shares of reads, writes and trims, whether places are random, and the text after the colon.
     fn directions(&mut self) -> Answer<([f64; 3], bool, Modifier)> {
         let read = self.value(&["rwmixread"], "0 to 100", percent)?;
         let write = self.value(&["rwmixwrite"], "0 to 100", percent)?;

@@ -1,8 +1,8 @@
 //! What each option of fio means here. Every option is in exactly one of three groups; what is in
 //! none is unknown and refused by name.
 
-/// Options without influence on what is asked of the target: how fio prints, measures, allocates.
-/// They are accepted, and a note says so once.
+/// Options without effect on the requests to the target: how fio prints, measures, allocates. They
+/// are accepted, and a note says so once.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "allow_file_create",
     "allow_mounted_write",
@@ -107,8 +107,8 @@ const VERIFY: &str = "`ssdyno verify TARGET --fio FILE --write` writes what the 
 const PRIORITY: &str = "requests carry no priority of their own: start the whole with `ionice -c CLASS -n LEVEL \
                         ssdyno run …`, and leave it out";
 
-/// Options that change what is asked of the target in a way that is not offered: ignoring one would
-/// measure something else. With what to do instead.
+/// Options that change the requests to the target in an unsupported way: ignoring one would measure
+/// something else. With what to do instead.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("verify", VERIFY),
     ("do_verify", VERIFY),

@@ -79,7 +79,7 @@ impl Places {
         self.strides.map_or(self.length, |strides| strides.range)
     }
 
-    /// Moves on to the next stride where enough was moved in this one.
+    /// Moves on to the next stride if enough was moved in this stride.
     fn enter_stride(&mut self) {
         let Some(strides) = self.strides else { return };
         if self.strode >= strides.size {

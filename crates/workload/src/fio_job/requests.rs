@@ -104,7 +104,7 @@ impl Files {
         places.take(way, fresh, rng)
     }
 
-    /// Begins all of them again; the only one, where time decides, for `way` alone.
+    /// Begins all of them again; only the direction `way` if time decides.
     fn restart(&mut self, way: usize, by_time: bool) {
         let way = (by_time && self.all.len() == 1).then_some(way);
         self.done.fill(false);

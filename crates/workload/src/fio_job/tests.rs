@@ -1,4 +1,4 @@
-//! Job files as people write them, and as nobody should.
+//! Job files as people write them, and invalid ones.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

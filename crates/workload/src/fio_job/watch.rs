@@ -88,7 +88,7 @@ struct Watched {
     lengths: VecDeque<u32>,
     /// Requests and bytes completed.
     moved: (u64, u64),
-    /// Begin of the present cycle of the floor, and what was moved until then.
+    /// The beginning of the present cycle of the minimum rate, and the bytes moved until then.
     cycle: Option<(Time, u64)>,
     /// The same for the samples of steadiness.
     sample: Option<(Time, u64)>,

@@ -104,7 +104,7 @@ impl DiskSim {
         self.arrival = self.arrival.saturating_add(Time::from_ps(gap));
     }
 
-    /// Place, size and direction, none of them from the request before.
+    /// Place, size and direction, all independent of the previous request.
     fn draw_anew(&mut self) {
         self.wait();
         self.source.unit(); // The device: there is one.

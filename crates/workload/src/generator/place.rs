@@ -22,7 +22,7 @@ pub(crate) fn happens(threshold: u64, rng: &mut Rng) -> bool {
     }
 }
 
-/// How a slot is chosen where a request does not continue the one before.
+/// The choice of a slot if a request does not continue the previous one.
 #[derive(Clone, Debug)]
 pub(crate) enum Choice {
     /// Never asked: everything is sequential.
@@ -90,8 +90,7 @@ impl Place {
         offset
     }
 
-    /// The slots of which every request of the one size there is takes any; `None` where places are
-    /// chosen in another way.
+    /// The slots of requests with a single size; `None` where places are chosen in another way.
     pub(crate) fn uniform(&self) -> Option<u64> {
         match (&self.choice, &self.slots[..]) {
             (Choice::Uniform, &[slots]) if self.sequential == 0 => Some(slots),

@@ -27,7 +27,7 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
     }
     let text = String::from_utf8_lossy(head);
     let text = text.trim_start_matches('\u{feff}');
-    // A line that may go on behind the head tells nothing.
+    // A line that may continue beyond the head gives no information.
     let end = if whole { text.len() } else { text.rfind('\n').unwrap_or(text.len()) };
     let lines = text[..end].lines().map(str::trim);
     if lines.clone().find(|line| !line.is_empty()).is_some_and(libcachesim_comment) {

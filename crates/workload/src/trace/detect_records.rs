@@ -4,7 +4,7 @@
 use super::Format;
 use super::formats::{ORACLE_BYTES, OracleAccess, VscsiCommand, VscsiVersion};
 
-/// Fewer whole records tell nothing.
+/// Fewer whole records give no information.
 const RECORDS_LEAST: usize = 8;
 
 /// Larger requests are not believed: 1 GiB.

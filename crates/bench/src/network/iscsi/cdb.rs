@@ -76,7 +76,7 @@ impl Shape {
     }
 }
 
-/// A command whose length of data stands in bytes 7 and 8.
+/// A command with its data length in bytes 7 and 8.
 fn sized(opcode: u8, page: u8, bytes: u16) -> Cdb {
     let mut cdb = [0; 16];
     (cdb[0], cdb[2]) = (opcode, page);

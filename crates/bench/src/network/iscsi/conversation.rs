@@ -1,4 +1,4 @@
-//! Question and answer on a socket that waits: what comes before the load.
+//! Request and response on a blocking socket: the messages before the load.
 
 use std::io;
 use std::time::Instant;
@@ -62,7 +62,8 @@ impl Conversation<'_> {
         Ok(Pdu { header, data: data[..header.data_bytes()].to_vec() })
     }
 
-    /// Asks the logical unit `lun`, and reads up to `bytes` bytes: how it ended, and what was read.
+    /// Sends a command to the logical unit `lun`, and reads up to `bytes` bytes: its status, and
+    /// the data read.
     pub(crate) fn ask(
         &mut self,
         lun: [u8; 8],

@@ -137,7 +137,7 @@ impl Ended {
             (0, status::GOOD) => Ended::Good,
             (0, status::CHECK_CONDITION) => {
                 // The data segment begins with the length of the sense data (RFC 7143, clause
-                // 11.4.7). A target may send less than it says, or nothing at all.
+                // 11.4.7). A target may send less data than it announces, or none.
                 let length = data.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes));
                 let sense = data.get(2..).unwrap_or(&[]);
                 Ended::Check(Sense::of(&sense[..sense.len().min(length.into())]))

@@ -122,7 +122,7 @@ impl Tasks {
     /// Sends the commands that the target takes by now.
     fn start(&mut self, out: &mut Outbox) {
         // A target says with each answer how many commands it takes (RFC 7143, clause 4.2.2). A
-        // command beyond the window would be dropped without an answer, and the request would
+        // command beyond the window would be dropped without a response, and the request would
         // hang.
         while self.numbers.window() > 0
             && let Some(slot) = self.waiting.pop_front()

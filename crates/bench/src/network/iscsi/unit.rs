@@ -40,7 +40,7 @@ struct Questions<'a, 'b> {
 }
 
 impl Questions<'_, '_> {
-    /// Asks until the unit has nothing else to say.
+    /// Repeats the command until the unit has no other condition to report.
     fn ask(&mut self, cdb: &Cdb, bytes: u32) -> Result<(Ended, Vec<u8>), Trouble> {
         let mut answer = self.conversation.ask(self.lun, cdb, bytes)?;
         for _ in 1..TRIES_MOST {

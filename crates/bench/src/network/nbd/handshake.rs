@@ -115,7 +115,7 @@ impl Handshake<'_> {
         Ok(OptionReply { kind, data })
     }
 
-    /// Asks for the export and what is to be known of it. `None`: the server does not know the option.
+    /// Requests the export and the information on it. `None`: the server does not know the option.
     fn go(&mut self, name: &str) -> Result<Option<Export>, Trouble> {
         self.send(&wire::option(wire::OPT_GO, &wire::go(name, &[wire::INFO_BLOCK_SIZE])))?;
         let mut found: Option<(u64, u16)> = None;

@@ -1,5 +1,5 @@
-//! A server of network block devices in this process, written from the specification and not with our own codec,
-//! that behaves as it is told.
+//! An NBD server in this process, written from the specification and without our own codec, with configurable
+//! behaviour.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! One channel with its dies, run through the array: what the tests of transfers stand on.
+//! One channel with its dies, run through the array: the base of the tests of transfers.
 
 use ssdyno_block::Time;
 use ssdyno_engine::events::{EventLog, FlashCause};

@@ -1,4 +1,4 @@
-//! What each step of an exchange owes, where another step that follows would hide its absence.
+//! The obligations of each step of an exchange that a later step would hide.
 
 use ssdyno_flash::OpKind;
 

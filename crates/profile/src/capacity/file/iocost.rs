@@ -13,7 +13,7 @@ const VRATE: (f64, f64) = (1.0, 10_000.0);
 /// `min` where the model does not promise too much; that of the solution `naive` of resctl-bench.
 const MIN_PERCENT: f64 = 75.0;
 
-/// `MAJ:MIN`, and what there is to say about it.
+/// `MAJ:MIN`, and the notes on it.
 fn number(disk: &DiskFacts) -> (String, Vec<String>) {
     let Some(number) = &disk.number else {
         let text = format!(

@@ -8,7 +8,7 @@ use super::{LineReader, Sink};
 
 const SHAPE: &str = "maj,min cpu sequence seconds pid action rwbs sector + sectors [process]";
 
-/// Why lines are passed over that ask for nothing.
+/// The reasons why lines without requests are skipped.
 const NO_DATA: &str = "commands without data";
 
 pub(super) struct Blkparse {

@@ -69,7 +69,7 @@ pub(crate) trait RecordReader: Send {
 pub(super) const WHOLE_SECONDS: &str = "the trace's times are whole seconds: all requests of a second start \
     together (`trace.timing=fast` starts each as another completes)";
 
-/// The trace does not say what was done.
+/// The trace does not contain the operation.
 pub(super) const NO_OPERATIONS: &str =
     "the trace has no operations: all requests were played as reads";
 

@@ -7,7 +7,7 @@ use ssdyno_block::{Op, counted};
 use super::super::number::Fault;
 use super::reader::Record;
 
-/// Where a reader puts what it found: requests, and what it passed over.
+/// The output of a reader: its requests, and the skipped lines.
 pub(crate) struct Sink {
     pub(crate) records: VecDeque<Record>,
     /// Reasons in the order of their first use, with how often.
@@ -141,7 +141,7 @@ impl Sink {
         self.records.push_back(record);
     }
 
-    /// What was passed over, and which devices there are; `unit` is what the trace is made of.
+    /// The skipped lines, and the devices of the trace. `unit` is what the trace is made of.
     pub(crate) fn notes(&self, unit: &str, out: &mut Vec<String>) {
         for (reason, count) in &self.skipped {
             let many = format!("trace {unit}s");

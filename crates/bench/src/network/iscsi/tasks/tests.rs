@@ -179,7 +179,7 @@ fn commands_wait_for_the_window_and_attentions_are_tried_again() {
     assert!(tasks.decode(&hole.0, &mut out).is_err());
 }
 
-/// An answer with `status` and nothing else.
+/// A response with `status` and nothing else.
 fn refusal(tag: u32, status: u8) -> Header {
     let mut refused = answer(opcode::SCSI_RESPONSE, tag, 50);
     refused.0[3] = status;
