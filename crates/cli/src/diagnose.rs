@@ -1,4 +1,5 @@
-//! How a failure is told: to people with its place, to programs as an object, and as an exit code.
+//! The report of a failure: for people with its place, for programs as an object, and as an exit
+//! code.
 
 use std::io::IsTerminal;
 

@@ -94,8 +94,8 @@ pub(crate) fn end(told: Result<(), Failure>, failure: Option<Failure>) -> Result
     }
 }
 
-/// Prints `text` on standard error. Where nobody reads that any more (`2>&1 | head`) there is
-/// nobody to tell, and the exit code still speaks.
+/// Prints `text` on standard error. If the reader has closed standard error (`2>&1 | head`), the
+/// message is lost, and the exit code still reports the failure.
 pub(crate) fn tell(text: &str) {
     let mut err = std::io::stderr().lock();
     let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());

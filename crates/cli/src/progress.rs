@@ -329,7 +329,7 @@ impl CountMeter {
         CountMeter { bar, started: Instant::now(), lines: 0 }
     }
 
-    /// `done` of `of`, and what is under way.
+    /// `done` of `of`, and the work in progress.
     pub(crate) fn update(&mut self, done: u64, of: u64, message: String) -> KeepGoing {
         if let Some(bar) = &self.bar {
             bar.set_length(of.max(1));

@@ -10,7 +10,7 @@ use ssdyno_session::{Failure, ResultFolder};
 /// Heading of the options about what is kept.
 pub(crate) const HEADING: &str = "Results";
 
-/// Where directories of runs lie if nobody says.
+/// The default place of the directories of runs.
 pub(crate) const DEFAULT: &str = "results";
 
 /// Where files go.

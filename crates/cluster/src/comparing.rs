@@ -16,9 +16,9 @@ const ALONE_FOR: Duration = Duration::from_secs(1);
 
 /// Compares the clocks of all `connections` with this one, in their order.
 ///
-/// Many are asked at once, so that far hosts take no longer than one of them. Then those that are near are asked again, one
-/// after the other: where 32 answers come together, each waits for the others to be read, and the bound of 32 hosts on one
-/// machine was 1.8 ms instead of 0.1 ms.
+/// Many hosts are asked at once, so that distant hosts take no longer than one of them. Then those that are near are
+/// asked again, one after the other: where 32 answers come together, each waits for the others to be read, and the
+/// bound of 32 hosts on one machine was 1.8 ms instead of 0.1 ms.
 pub(crate) async fn compare_all<'a>(
     connections: impl Iterator<Item = &'a mut Connection>,
 ) -> Vec<Result<ClockComparison, Failure>> {

@@ -183,7 +183,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What run `run`, which has ended, measured.
+    /// The measurements of run `run`, which has ended.
     pub(crate) async fn collect(&mut self, run: u64) -> Result<Fetched, Failure> {
         let Collected(record) =
             answer(&self.name, PREPARE_WITHIN, self.client.collect(OfRun { run })).await?;
@@ -337,7 +337,7 @@ async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
     })
 }
 
-/// The answer of `host`, or what is wrong.
+/// The reply of `host`, or its error.
 async fn answer<T>(
     host: &str,
     within: Duration,

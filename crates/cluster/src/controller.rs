@@ -124,7 +124,7 @@ impl ReachedHosts {
     }
 }
 
-/// A host, and what it will run.
+/// A host, and its load.
 struct Client {
     connection: Connection,
     spec: RunSpec,

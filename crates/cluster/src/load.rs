@@ -55,7 +55,7 @@ pub struct HostLoad {
     pub host: usize,
     /// What it is called in the result and in messages; `None`: by its address.
     pub name: Option<String>,
-    /// What it runs. `keep` of what the hosts have in common decides about rows, not that of this spec.
+    /// What it runs. The common `keep` of the hosts decides about rows, not that of this spec.
     pub spec: RunSpec,
 }
 

@@ -6,7 +6,7 @@ use hyper_util::rt::TokioIo;
 use ssdyno_session::Failure;
 use tokio::io::DuplexStream;
 
-/// The end of a controller: there is none.
+/// The controller's end: none without TLS.
 #[derive(Clone, Debug)]
 pub(crate) enum ClientTls {}
 

@@ -29,7 +29,7 @@ pub struct PlanRun {
 pub struct PlanOutcome {
     /// The steps that were carried out.
     pub result: PlanResult,
-    /// Why it is not a success, if it is none.
+    /// The reason why it is not a success, if it failed.
     pub failure: Option<Failure>,
     /// Where its files are; `None` without steps or without a place.
     pub folder: Option<ResultFolder>,

@@ -30,7 +30,7 @@ struct Kept {
     directory: RunDirectory,
     /// Held while the file is written: after a cut the controller asks again, and rows can be read once.
     writing: Mutex<()>,
-    /// How many write the file or wait for it. Above 0 the run is in use, although nobody asks for it.
+    /// How many write the file or wait for it. Above 0 the run is in use, although no controller asks for it.
     busy: AtomicUsize,
 }
 
@@ -104,7 +104,7 @@ impl KeptRows {
         hear: impl Fn(),
     ) {
         if let Err(failure) = self.try_send(recording, offset, parts, hear) {
-            // A controller that is gone does not hear of it.
+            // A controller that is gone does not learn of it.
             let _ = parts.blocking_send(Err(status_of(&failure)));
         }
     }

@@ -157,7 +157,7 @@ impl MetricsSource {
 /// A name and its labels.
 type Key = (String, Vec<(String, String)>);
 
-/// What was read so far.
+/// The readings so far.
 #[derive(Debug, Default)]
 struct Table {
     /// When, on the controller's monotonic clock.

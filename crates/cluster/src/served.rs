@@ -15,7 +15,7 @@ pub(crate) struct Served<S> {
 }
 
 impl<S> Served<S> {
-    /// `end` is dropped with the stream: who waits at its other end learns of it.
+    /// `end` is dropped with the stream: the waiter at its other end learns of it.
     pub(crate) fn new(stream: S, end: Option<oneshot::Sender<()>>) -> Served<S> {
         Served { stream, _end: end }
     }

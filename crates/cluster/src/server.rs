@@ -80,7 +80,7 @@ async fn say_farewell(worker: &WorkerService) {
     let _ = tokio::time::timeout(FAREWELL, fetched).await;
 }
 
-/// Ends runs that nobody asks for.
+/// Ends runs without a controller.
 async fn keep_house(worker: WorkerService) {
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;

@@ -47,8 +47,8 @@ pub(crate) async fn watch_systems(
         let clock = connection.compare_clocks().await?;
         Ok::<_, Failure>((connection, clock))
     };
-    // All probers are reached before the first probe starts. If one of them cannot be reached,
-    // no machine keeps a probe that nobody would end.
+    // All probers are reached before the first probe starts. If one of them cannot be reached, no
+    // machine keeps a probe that would never end.
     let probers = ask_all(machines.into_iter().map(open)).await;
     let probers = probers.into_iter().collect::<Result<Vec<_>, _>>()?;
     let all = workers.map(|one| (one, true)).chain(probers.into_iter().map(|one| (one, false)));

@@ -158,7 +158,8 @@ fn write_amplification(hosts: &[(&str, &RunResult)]) -> Option<f64> {
                 pages += of_host / factor;
                 bytes += written;
             }
-            // A factor of 0 says nothing of the pages. They follow from the bytes and the pages of the other hosts.
+            // A factor of 0 gives no information on the pages. They follow from the bytes and the pages of the other
+            // hosts.
             Some(_) => buffered += written,
             None => {}
         }

@@ -167,7 +167,7 @@ impl WorkerService {
         run.runner().map(act)
     }
 
-    /// Ends a run that nobody asks for any more.
+    /// Ends a run whose controller is gone.
     pub(crate) fn end_abandoned(&self) {
         self.probes.end_abandoned();
         let mut state = self.state();

@@ -180,7 +180,7 @@ fn garbage_and_slow_clients_hold_nobody_up() {
         let answer = prober.send(garbage);
         assert!(!answer.starts_with("HTTP/1.1 200"), "{answer}");
     }
-    // Fewer than there are places, and each says nothing or not all.
+    // Fewer connections than the limit, and each sends nothing or an incomplete request.
     let mut slow: Vec<TcpStream> = (0..12).map(|_| prober.connect()).collect();
     slow.iter_mut().skip(6).for_each(|stream| stream.write_all(b"GET /metr").unwrap());
     let begin = Instant::now();

@@ -27,7 +27,7 @@ pub struct BehindLink {
     to_host: FifoResource,
     /// Writes whose data are on the way, and when they are there.
     arriving: VecDeque<(Time, Request, Token)>,
-    /// What is there, and for which the device has had no room.
+    /// Commands that have arrived, and for which the device has had no room.
     waiting: VecDeque<(Request, Token)>,
     /// Bytes of the reads that the device works on, by token.
     reads: BTreeMap<u32, u32>,

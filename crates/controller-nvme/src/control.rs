@@ -33,7 +33,7 @@ impl<D: Device> NvmeController<D> {
         self.changed(now, change);
     }
 
-    /// Does what a write of a register asks for.
+    /// Executes a register write.
     pub(super) fn changed(&mut self, now: Time, change: Change) {
         match change {
             Change::Nothing => {}

@@ -179,7 +179,7 @@ impl<D: Device> NvmeController<D> {
         }
     }
 
-    /// The device has done what it was asked for.
+    /// The device has executed the request.
     #[inline(always)]
     pub(super) fn device_done(
         &mut self,

@@ -1,4 +1,4 @@
-//! What is on its way and arrives in the order in which it set out.
+//! Items on their way that arrive in the order in which they were sent.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ impl<T> Pipe<T> {
     /// The first, if it is there at `now`.
     #[inline]
     pub(super) fn take_due(&mut self, now: Time) -> Option<T> {
-        // The time at hand spares a look at the queue. The controller asks its pipes several
+        // The time at hand spares a look at the queue. The controller checks its pipes several
         // times for each command, and mostly nothing is due.
         if self.due > now {
             return None;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 /// Bytes of a page of the store.
 const PAGE: u64 = 4096;
 
-/// The data of a device, for whoever serves one to clients that read what they have written: a simulated
-/// device knows only how long things take.
+/// The data of a device, for servers whose clients read back what they have written: a simulated device models only
+/// times.
 ///
 /// Written data is kept page by page, so memory grows with the written data and not with the capacity; everything else
 /// reads as zero, or as the pattern of a sanitize operation. Ranges are the caller's to check: there is no end here.

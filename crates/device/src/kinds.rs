@@ -179,7 +179,7 @@ impl DeviceKinds {
         Ok(spec)
     }
 
-    /// The first step of [`parse`](DeviceKinds::parse), for one who tells errors of TOML at their place in the text:
+    /// The first step of [`parse`](DeviceKinds::parse), for callers that report TOML errors at their place in the text:
     /// [`DeviceSpec::resolve`] is still to come.
     ///
     /// # Errors
@@ -367,7 +367,7 @@ impl DeviceSpec {
         (again.resolve(kinds).is_ok() && again == *self).then_some(table)
     }
 
-    /// What is in it, where it is of the kind `T`.
+    /// Its content, if it is of the kind `T`.
     pub fn get<T: DeviceConfig>(&self) -> Option<&T> {
         self.0.any().downcast_ref()
     }

@@ -81,7 +81,7 @@ impl LatencyParts {
             Time::from_ps(scaled as u64)
         };
         let mut parts = LatencyParts(self.0.map(scaled));
-        // What rounding has left over goes to the largest part, where it is seen least.
+        // The rounding remainder goes to the largest part, where it is least visible.
         let rest = total.saturating_sub(parts.total());
         if let Some(largest) = parts.0.iter_mut().max() {
             *largest += rest;
@@ -90,7 +90,7 @@ impl LatencyParts {
     }
 }
 
-/// A request that a device has completed, and what it spent its time on.
+/// A request that a device has completed, and its time by part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExplainedRequest {
     /// The request, as the device got it.

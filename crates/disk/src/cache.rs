@@ -89,7 +89,7 @@ impl ReadCache {
         self.segments.iter().fold(false, |any, segment| any | segment.holds.contains(wanted))
     }
 
-    /// How far to read ahead behind `read`: the rest of the segment keeps what was asked for.
+    /// The length of the read-ahead after `read`: the rest of the segment keeps the requested data.
     fn limit(&self, read: &Extent, mechanics: &Mechanics) -> u64 {
         (read.end + self.distance).min(mechanics.layout.blocks)
     }

@@ -20,7 +20,7 @@ ssdyno_engine::event_kinds! {
     /// What happens inside, by slot of the command.
     #[derive(Clone, Copy, Debug)]
     enum Event << 29 {
-        /// The electronics know what the command wants.
+        /// The electronics have decoded the command.
         Ready(u32) = 0,
         /// The first data of a read are there for the bus.
         Media(u32) = 1,

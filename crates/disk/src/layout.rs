@@ -157,7 +157,7 @@ impl Layout {
             let help = "write sectors of the zone in rising order, each once";
             return wrong("slips", format!("do not rise, or leave the {whole} sectors"), help);
         }
-        // Every range gives up as many sectors as the one with the most defects, or its spares.
+        // Every range reserves as many sectors as the range with the most defects, or its spares.
         let worst = slips.chunk_by(|a, b| a / range == b / range).map(<[u64]>::len).max();
         let lost = u64::from(table.spares).max(worst.unwrap_or(0) as u64);
         let usable = range.saturating_sub(lost).saturating_sub(table.unused);

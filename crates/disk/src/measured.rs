@@ -24,7 +24,7 @@ pub struct MeasuredRequest {
     pub gap: Time,
 }
 
-/// A line of a trace that is none.
+/// An invalid line of a trace.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {problem}; a line is `R|W Hit|Miss sector sectors service_us gap_us`")]
 pub struct MeasuredError {

@@ -50,7 +50,7 @@ impl SeekCurve {
                         let share = f64::from(distance - low.0) / f64::from(high.0 - low.0);
                         (low.1 as f64 + share * (high.1 as f64 - low.1 as f64)) as u64
                     }
-                    // Nobody measured so short or so long a seek.
+                    // There is no measurement of such a short or long seek.
                     (None, Some(only)) | (Some(only), None) => only.1,
                     (None, None) => 0,
                 }

@@ -10,7 +10,8 @@ use crate::schedule::Job;
 /// Extents that wait, and what waits for them.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBack {
-    /// Blocks that may wait, and those that do, with those that the arm is writing.
+    /// The limit of waiting blocks, and the waiting blocks, including those that the arm is
+    /// writing.
     room: u64,
     held: u64,
     extents_most: u32,

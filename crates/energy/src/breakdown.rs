@@ -297,7 +297,7 @@ impl Breakdown {
         Ok(())
     }
 
-    /// Nothing lasts or takes less than nothing, and no part does more than there is time for.
+    /// No time or energy is negative, and no part is busy for longer than the elapsed time.
     fn each_is_possible(&self) -> Result<(), Imbalance> {
         let least_seconds = -TOLERANCE * self.seconds;
         let least_joules = -TOLERANCE * (self.total_joules.abs() + self.idle_watts * self.seconds);
@@ -368,8 +368,7 @@ impl Breakdown {
         (left_name, left): (&'static str, f64),
         (right_name, right): (&'static str, f64),
     ) -> Result<(), Imbalance> {
-        // Not `>`: NaN must fail.
-        // The idle floor counts too: savings may leave next to nothing of it.
+        // Not `>`: NaN must fail. The idle floor counts too: savings may leave almost none of it.
         let scale = self.total_joules.abs() + self.idle_watts * self.seconds;
         let near = (left - right).abs() <= TOLERANCE * scale;
         if near { Ok(()) } else { Err(Imbalance { left_name, left, right_name, right }) }

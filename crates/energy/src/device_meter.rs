@@ -18,11 +18,11 @@ enum UnitMeter {
 #[derive(Clone, Debug)]
 pub struct DeviceMeter {
     units: Vec<(String, UnitMeter)>,
-    /// Events of units that there are none of.
+    /// Events of units that do not exist.
     strays: u64,
 }
 
-/// What a device drew, and where.
+/// The energy of a device by place.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct DeviceEnergy {
     /// All units together. Where there are several, the names of parts are paths.

@@ -95,7 +95,7 @@ pub struct Meter {
     asleep: Vec<Cell>,
     /// One per core, or one for the CPU, as the rule says.
     idleness: Vec<Idleness>,
-    /// Which states the device would enter if nothing were asked of it, and when, in order.
+    /// The states that an idle device would enter, and their times, in order.
     idle_states: Vec<(u8, Time)>,
     series: Series,
     strays: u64,
@@ -104,7 +104,7 @@ pub struct Meter {
     held_most: usize,
     /// So many are held back when [`advance`](Meter::advance) looks which of them have settled.
     held_some: usize,
-    /// By [`line`](Meter::line): an event is held back, and what is reported after it has to wait for it.
+    /// By [`line`](Meter::line): an event is held back, and later reports must wait for it.
     waits: Vec<bool>,
     settled: Time,
     latest: Time,

@@ -85,8 +85,8 @@ impl Powers {
         }
     }
 
-    /// What the device draws in low-power state `state`, shared out in proportion to the idle
-    /// powers that it replaces; all to the CPU where those are zero.
+    /// The power of the device in low-power state `state`, distributed in proportion to the idle
+    /// powers that it replaces; all of it to the CPU if those are zero.
     pub(crate) fn asleep(&self, state: usize) -> Floor {
         let floor = self.floor();
         let watts = self.states[state];

@@ -1,4 +1,4 @@
-//! What devices report: which part was busy with what, from when to when.
+//! The reports of devices: which part was busy with which work, from when to when.
 //!
 //! Devices append to an [`EventLog`]; energy, statistics and timelines are [`EventReader`]s of it.
 //! So devices hold no joules and no counters for reports, and a new reader touches no device.
@@ -24,8 +24,8 @@ ssdyno_block::named! {
         HostLink = "host_link",
         /// A core of the host: for timelines; its time is in the account of the host.
         HostCore = "host_core",
-        /// A part that its device declares, with its name and what it draws: a spindle, say. The index is its number
-        /// among those.
+        /// A part that its device declares, with its name and its powers: a spindle, for example. The index is its
+        /// number among those.
         Declared = "part",
     }
 }
@@ -199,7 +199,7 @@ pub struct UnitNames {
     pub path: String,
     /// Its flash; `None` without channels and dies.
     pub flash: Option<FlashUnit>,
-    /// Its [declared](PartKind::Declared) parts: of each the name, and what it can do.
+    /// Its [declared](PartKind::Declared) parts: for each, its name and its activities.
     pub parts: Vec<(String, Vec<String>)>,
 }
 

@@ -1,4 +1,4 @@
-//! The time of a transfer as long as the one before.
+//! The time of a transfer with the same length as the previous one.
 
 use ssdyno_block::Time;
 

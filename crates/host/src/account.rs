@@ -83,7 +83,7 @@ pub struct Account {
     pub cpu: CpuTime,
     /// Requests that threads handed in.
     pub requests: u64,
-    /// Requests whose thread was told that they are done, by core of the thread.
+    /// Completed requests that their threads were informed of, by core of the thread.
     pub delivered_by_core: Vec<u64>,
     /// Bytes of them that were read or written, by core of the thread.
     pub bytes_by_core: Vec<u64>,

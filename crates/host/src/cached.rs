@@ -72,8 +72,7 @@ pub(crate) struct PageCache {
 }
 
 impl PageCache {
-    /// The cache that the host file asks for, over a device of `capacity_bytes` whose commands have at
-    /// most `command_bytes`.
+    /// The cache of the host file, over a device of `capacity_bytes` whose commands have at most `command_bytes`.
     pub(crate) fn new(config: &HostConfig, capacity_bytes: u64, command_bytes: u32) -> PageCache {
         let file_system = config.file_system.as_ref();
         let state = config.cache.as_ref().map(|cache| {
@@ -87,7 +86,7 @@ impl PageCache {
         self.state.is_some()
     }
 
-    /// True if the request of `token` goes through the cache: those of the kernel come out of it.
+    /// True if the request of `token` goes through the cache: requests of the kernel come from it.
     #[inline(always)]
     fn serves(&self, token: u32) -> bool {
         self.is_there() && token & INNER == 0
@@ -310,7 +309,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.write_back(at, None);
     }
 
-    /// Gives the flusher what it may write now; `on` is the core whose thread asks for it, and goes on.
+    /// Gives the flusher what it may write now; `on` is the core whose thread requests it, and continues.
     fn write_back(&mut self, at: Time, on: Option<u16>) {
         let Some(cache) = &mut self.cache.state else { return };
         cache.write_excess(at);

@@ -3,7 +3,7 @@
 use crate::config::LockConfig;
 use crate::lock::{Draw, SpinLock, Waiter};
 
-/// Locks, and those who wait for room in a queue or for a buffer.
+/// Locks, and the threads that wait for room in a queue or for a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Contention {
     locks: Vec<SpinLock>,
@@ -39,7 +39,7 @@ impl Contention {
         self.locks[lock as usize].acquire(waiter)
     }
 
-    /// Gives the lock up; the answer is who has it now. `away`: the core is inside an interrupt.
+    /// Releases the lock; returns its new owner. `away`: the core is inside an interrupt.
     #[inline]
     pub(crate) fn release(&mut self, lock: u16, away: impl Fn(u16) -> bool) -> Option<Waiter> {
         self.locks[lock as usize].release(&mut self.draw, away)

@@ -122,7 +122,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         log
     }
 
-    /// What the host did so far.
+    /// The work of the host so far.
     pub fn account(&self) -> &Account {
         &self.account
     }
@@ -214,7 +214,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         Some(self.now)
     }
 
-    /// Threads that were told something and asked for nothing more wait again.
+    /// Threads that were informed and have no further request wait again.
     #[inline]
     fn leave_users(&mut self) {
         while let Some(core) = self.threads.users.pop() {
@@ -224,7 +224,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
     }
 
-    /// The next thing that happens up to `limit`; false if there is none.
+    /// Processes the next event up to `limit`; false if there is none.
     #[inline(always)]
     fn step(&mut self, limit: Time) -> bool {
         let device = self.device.next(&self.port);

@@ -24,14 +24,14 @@ pub(crate) struct Job {
     /// When its first command went to the driver.
     pub(crate) accepted: Time,
     pub(crate) status: Status,
-    /// The page cache knows of it.
+    /// The page cache handles it.
     pub(crate) planned: bool,
     /// Pages of the cache that it writes, where the kernel made it.
     pub(crate) page: u64,
     pub(crate) pages: u32,
 }
 
-/// All requests, by token: those of processes, and those of the kernel.
+/// All requests, by token: of processes, and of the kernel.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Jobs {
     user: Vec<Job>,

@@ -69,8 +69,8 @@ impl SpinLock {
         true
     }
 
-    /// Gives it up; the answer is who has it now. A core inside an interrupt (`away`) cannot grab
-    /// a test-and-set lock; a fair one waits for it all the same.
+    /// Releases it; returns its new owner. A core inside an interrupt (`away`) cannot grab a
+    /// test-and-set lock; a fair one waits for it all the same.
     pub(crate) fn release(
         &mut self,
         draw: &mut Draw,

@@ -11,7 +11,7 @@ pub struct Registers {
     pub reads: u32,
 }
 
-/// Where a command goes, and what its core must hold meanwhile.
+/// The queue of a command, and the lock that its core must hold meanwhile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Choice {
     /// The queue.

@@ -69,7 +69,7 @@ impl Costs {
     }
 }
 
-/// How the host is used, what its steps cost, and what lies between a process and the driver.
+/// The use of the host, the cost of its steps, and the path between a process and the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) plan: HostUse,

@@ -20,7 +20,7 @@ pub(crate) struct Threads {
     classes: Vec<u8>,
     /// Each token has a thread of its own, which exists once it is asked for.
     one_each: bool,
-    /// Cores whose thread was just told something.
+    /// Cores whose thread has just received a completion.
     pub(crate) users: Vec<u16>,
     /// Their completions that are not reaped yet.
     pub(crate) out: Vec<Completion>,

@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// Appends what is answered to commands that have ended meanwhile; to be called after
+    /// Appends the responses to commands that have ended meanwhile; to be called after
     /// [`Transport::wake`].
     pub fn completed(&mut self, out: &mut Vec<Pdu>) {
         if let Phase::Full(full) = &mut self.phase {

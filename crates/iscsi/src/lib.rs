@@ -13,9 +13,9 @@
 //! of the nexus end pending commands: an SCSI command whose NVMe commands are at the controller ends with the last of
 //! them, and then the function completes.
 //!
-//! To serve a drive takes three steps: put it into a slot, [`NvmeUnits::start`],
-//! [`IscsiServer::start`]. A disk needs no slot: [`BlockUnits::over`]. To initiators behind an address
-//! translation, such as a virtual machine's, the address of our socket means nothing: [`Portal`] says what they are told instead.
+//! To serve a drive takes three steps: put it into a slot, [`NvmeUnits::start`], [`IscsiServer::start`]. A disk needs
+//! no slot: [`BlockUnits::over`]. To initiators behind an address translation, such as a virtual machine's, the address
+//! of our socket means nothing: [`Portal`] sets the address reported to them.
 //!
 //! Errors: [`StackError`] where the device cannot be served. Errors of an initiator are reported as RFC 7143 requires
 //! (a status of login, Reject, CHECK CONDITION, or the end of the connection), and never end more than its own

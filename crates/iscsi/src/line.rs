@@ -1,4 +1,5 @@
-//! One connection over a socket: a thread reads, another sends what has ended meanwhile.
+//! One connection over a socket: one thread reads, another sends the responses of commands that
+//! have ended.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,7 +18,7 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// An initiator that takes no answer for so long is gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The socket, and what its threads tell each other.
+/// The socket, and the messages between its threads.
 struct Line {
     stream: TcpStream,
     news: Mutex<News>,
@@ -120,7 +121,7 @@ pub(crate) fn serve(stream: &TcpStream, target: Arc<IscsiTarget>) -> io::Result<
     Ok(())
 }
 
-/// Takes requests, and answers what is answered at once.
+/// Accepts requests, and sends the immediate responses.
 fn requests(reader: &mut impl Read, talk: &Mutex<Talk<'_>>) -> io::Result<()> {
     loop {
         // It changes with what is received, here.
@@ -140,7 +141,7 @@ fn requests(reader: &mut impl Read, talk: &Mutex<Talk<'_>>) -> io::Result<()> {
     }
 }
 
-/// Sends the answers of what has ended, until the connection does.
+/// Sends the responses of ended commands, until the connection ends.
 fn answers_until_over(line: &Line, talk: &Mutex<Talk<'_>>) {
     while line.waits_for_mail() {
         let mut talk = lock(talk);

@@ -28,9 +28,9 @@ mod response {
 }
 
 impl Tasks {
-    /// A task management function; true where all connections are to end. It is answered when the last of
-    /// its tasks has ended (SAM-5, 7.2 to 7.7), which takes as long as what the drive is doing for them.
-    /// `waiting`: the task to abort had not had its turn.
+    /// A task management function; true where all connections are to end. It completes when the last of its tasks has
+    /// ended (SAM-5, 7.2 to 7.7), which takes as long as the drive's work for them. `waiting`: the task to abort had
+    /// not had its turn.
     pub(crate) fn manage(
         &mut self,
         t: &IscsiTarget,
@@ -72,7 +72,7 @@ impl Tasks {
         let cold = function == function::TARGET_COLD_RESET;
         match t.abort(aborts, &self.mailbox, tag, response::COMPLETE) {
             None => self.answer_function(tag, response::NO_UNIT, out),
-            // Of what has ended first, the answer goes first.
+            // Commands that ended first are answered first.
             Some(waits) => {
                 self.deliver(out);
                 if cold || !waits {

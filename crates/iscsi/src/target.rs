@@ -109,7 +109,7 @@ impl IscsiTarget {
         Ok(IscsiTarget { name: name.to_owned(), portal: Portal::default(), state })
     }
 
-    /// The same, with another answer to who asks for its address.
+    /// The same, with another reply to requests for its address.
     #[must_use]
     pub fn with_portal(self, portal: Portal) -> IscsiTarget {
         IscsiTarget { portal, ..self }

@@ -198,7 +198,7 @@ pub enum ListFault {
     },
 }
 
-/// Capabilities, in the order of the list, and what is wrong with the list.
+/// Capabilities in the order of the list, and the errors of the list.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct CapabilityList {
     /// Those below 0x100, then the extended ones.

@@ -108,7 +108,7 @@ fn blanks_before_function(line: &str) -> Option<&str> {
 /// without bytes, are [left out](Dump::skipped).
 ///
 /// # Errors
-/// The first line of bytes that cannot be, a function that comes twice, or that there is none.
+/// The first invalid line of bytes, a function that appears twice, or the absence of functions.
 pub fn parse(text: &str) -> Result<Dump, DumpError> {
     let mut dump = Dump::default();
     let mut open: Option<Open> = None;

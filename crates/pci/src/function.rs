@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 /// Memory that host and device share.
 ///
-/// `address` is what the device is told; the driver reads and writes through
+/// `address` is the address for the device; the driver reads and writes through
 /// [`PciFunction::dma_read`] and [`PciFunction::dma_write`] only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DmaRegion {
@@ -27,7 +27,7 @@ pub enum InterruptMode {
     MsiX,
 }
 
-/// Why a function did not do what it was asked.
+/// The reason why a function refused an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FunctionError {
     /// No memory for DMA is left.

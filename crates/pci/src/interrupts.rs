@@ -20,7 +20,7 @@ pub struct InterruptAbilities {
 }
 
 impl InterruptAbilities {
-    /// From what the header and the capabilities say.
+    /// From the header and the capabilities.
     pub fn of(header: &ConfigHeader, capabilities: &CapabilityList) -> InterruptAbilities {
         InterruptAbilities {
             msix_vectors: capabilities.msix_vectors(),

@@ -26,9 +26,9 @@ impl RootBus {
     pub const FIRST: RootBus = RootBus { segment: 0, bus: 0, bus_max: 255 };
 }
 
-/// All functions behind `roots`. Where the access knows its functions beforehand, those are read and
-/// nothing is written. Else buses are scanned, and bridges that firmware left without sound bus
-/// numbers get some (S1-9); sound ones keep theirs, as long as that leaves enough for the others.
+/// All functions behind `roots`. If the access knows its functions beforehand, those are read and nothing is written.
+/// Else buses are scanned, and bridges that firmware left without sound bus numbers get some (S1-9); sound ones keep
+/// theirs, as long as that leaves enough for the others.
 pub fn scan(access: &mut dyn ConfigAccess, roots: &[RootBus]) -> Tree {
     if let Some(known) = access.known() {
         return Tree::new(known.into_iter().map(|at| Function::read(access, at)).collect());

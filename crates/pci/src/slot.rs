@@ -24,8 +24,8 @@ const MSIX_FUNCTION_MASK: u32 = 1 << 30;
 /// A type 0 header with power management, MSI, MSI-X and PCI Express capabilities. Each bit is
 /// writable or not; writable bits start at 0, as after a reset.
 ///
-/// For who puts a [`PciDevice`](crate::PciDevice) into a slot: the simulated connector, and what
-/// shows a device to other programs.
+/// For code that puts a [`PciDevice`](crate::PciDevice) into a slot: the simulated connector, and
+/// the server that shows a device to other programs.
 #[derive(Debug)]
 pub struct SlotConfig {
     values: Box<[u32]>,

@@ -94,7 +94,7 @@ pub enum NoMpTable {
     /// Memory cannot be read: not root, or a kernel that does not show it.
     #[error("physical memory cannot be read ({0})")]
     Memory(#[from] io::Error),
-    /// There is none, or it is damaged.
+    /// There is no such file, or it is damaged.
     #[error(transparent)]
     Table(#[from] MpError),
 }

@@ -45,9 +45,9 @@ pub struct HostPlan {
 /// How a host is to be used, as far as it is said.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostOptions {
-    /// Cores that take part; none: all.
+    /// Number of cores used; none: all.
     pub cores: Option<u16>,
-    /// How threads issue; none: as the host file says.
+    /// How threads issue requests; none: as in the host file.
     pub mode: Option<ThreadMode>,
     /// How threads learn of completions.
     pub waiting: CompletionWait,
@@ -119,7 +119,7 @@ pub struct HostSide {
     pub path: DevicePath,
 }
 
-/// A device, and what lies between it and the workload.
+/// A device, and the path between it and the workload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attach {
     /// The device.

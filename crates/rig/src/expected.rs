@@ -89,13 +89,13 @@ pub(crate) fn fill(
 /// times the root of the host's pages: greedy, FIFO and windowed cleaning take blocks that are much alike.
 /// Over 40 seeds .40 to .55, with 8, 55 and 99 pages a block and over-provisioning .2, .51 and 1.3.
 const DEVIATION_BY_PAGES: f64 = 0.55;
-/// The same by the host's blocks where the victim is random: it has had a random time to lose its pages,
-/// all of which stand or fall together. In the same measurements .31 to .51.
+/// The same, per block of the host, if the victim is random: it has had a random time to lose its pages, so all its
+/// pages share the same age. In the same measurements .31 to .51.
 const DEVIATION_BY_BLOCKS: f64 = 0.51;
 /// Of a normal distribution 95 % are within so many standard deviations.
 const WITHIN_95: f64 = 1.96;
 
-/// How far chance takes the write amplification of a run as long as this one.
+/// The deviation by chance of the write amplification of a run of this length.
 fn chance(
     result: &RunResult,
     device: &ssdyno_ssd::Config,
@@ -269,7 +269,7 @@ fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Clas
     Some(pools.iter().zip(&ends).map(class).collect())
 }
 
-/// Says that the hot pages of the workload are not those of the classes, and what to type.
+/// Reports that the hot pages of the workload differ from those of the classes, with the remedy.
 fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: &[Pool]) {
     let address = &workload.address;
     let scattered = match address.pattern {

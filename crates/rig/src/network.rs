@@ -1,4 +1,5 @@
-//! A block device behind a network: link, target machine, and what the protocol costs both ends.
+//! A block device behind a network: link, target machine, and the cost of the protocol at both
+//! ends.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

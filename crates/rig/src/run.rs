@@ -27,7 +27,7 @@ use crate::streams::Streams;
 pub struct SimRun {
     /// Name of the target in results, such as `sim:nvme-tlc`.
     pub target: String,
-    /// The device, and what lies between it and the workload.
+    /// The device, and the path between it and the workload.
     pub device: Attach,
     /// Name of the workload in results.
     pub workload: String,

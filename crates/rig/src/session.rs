@@ -16,7 +16,7 @@ use crate::run;
 use crate::sim_target::SimTarget;
 
 /// A device that keeps its state from load to load: what was written stays written, what is worn
-/// stays worn. Each load begins where the device has settled from the one before.
+/// stays worn. Each load begins when the device has settled after the previous load.
 pub struct Session {
     target: Box<dyn SimTarget>,
     meter: DeviceMeter,

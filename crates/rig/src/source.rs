@@ -1,4 +1,4 @@
-//! From what a run asks of its device to a workload that is ready to run.
+//! Turns the requested load of a run into a workload that is ready to run.
 
 use ssdyno_block::Time;
 use ssdyno_workload::{

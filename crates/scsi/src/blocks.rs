@@ -58,7 +58,7 @@ impl Run {
     }
 }
 
-/// FUA of a CDB; those of 6 bytes have none.
+/// FUA of a CDB; 6-byte CDBs have none.
 fn force_unit_access(cdb: &[u8]) -> u32 {
     if cdb.len() > 6 && cdb[1] & 8 != 0 { FUA } else { 0 }
 }

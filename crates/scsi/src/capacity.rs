@@ -54,7 +54,7 @@ impl ScsiTarget {
     pub(crate) fn report_luns(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
         let units = match cdb[2] {
             0x00 | 0x02 => self.units.as_slice(),
-            // Only well known units: there are none.
+            // Only well known units: this target has none.
             0x01 => &[],
             // Administrative units and their subsidiaries (0x10 to 0x12) and the reserved values.
             _ => return Err(Sense::cdb(2, 7).into()),

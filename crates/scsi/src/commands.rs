@@ -1,5 +1,5 @@
-//! The commands that are translated: for each its length, the bits it knows, and who may send it
-//! while somebody else holds a reservation.
+//! The translated commands: for each its length, its supported bits, and the initiators that may
+//! send it while another one holds a reservation.
 //!
 //! One table serves the look-up of an operation code, the check of reserved bits, REPORT SUPPORTED
 //! OPERATION CODES and the rules of reservations, so they cannot disagree.

@@ -98,8 +98,8 @@ pub struct ControllerFacts {
     pub compare_write_blocks_max: u32,
     /// There is a volatile write cache (VWC bit 0).
     pub volatile_write_cache: bool,
-    /// Flush takes the identifier of all namespaces. VWC bits 2:1 say so; before version 1.4 they say
-    /// nothing, and it does.
+    /// Flush takes the identifier of all namespaces. VWC bits 2:1 report this; before version 1.4 they are undefined,
+    /// and the cache is flushed.
     pub flush_of_all: bool,
     /// What else it can do.
     pub optional: Optional,
@@ -134,7 +134,7 @@ impl ControllerFacts {
             serial: array(&data[4..24]),
             model: array(&data[24..64]),
             firmware: array(&data[64..72]),
-            // A limit that does not fit into 32 bits is none.
+            // A limit that does not fit into 32 bits counts as none.
             transfer_bytes_max: if mdts == 0 || mdts > 19 { 0 } else { PAGE_BYTES << mdts },
             power_state_max: data[263].min(31),
             compare_write_blocks_max: u32::from(u16::from_le_bytes([data[532], data[533]])) + 1,

@@ -187,7 +187,7 @@ pub(crate) enum After {
     ModeSense(ModeRequest),
     /// Switch the cache, where dword 0 says that it is otherwise; `save` it in any case.
     SelectCache { on: bool, save: bool },
-    /// The cache is switched: the others hear of it.
+    /// The cache is switched: the other initiators are informed.
     CacheSelected,
     /// Answer with a log page from what is in the scratch.
     Log(LogRequest),

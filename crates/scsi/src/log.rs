@@ -58,7 +58,7 @@ impl ScsiTarget {
         let request = LogRequest { page, first_parameter, allocation };
         let health_log = ScsiTarget::health_log(job);
         if self.disk.is_some() {
-            // A block device tells nothing of its health: the log is empty.
+            // A block device does not report its health: the log is empty.
             self.log_page(job, &request);
             return Ok(());
         }

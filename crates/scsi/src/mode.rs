@@ -247,7 +247,7 @@ impl ScsiTarget {
         while at < list.len() {
             let page = list[at] & 0x3f;
             let length = page_bytes(page);
-            // Bit 6: a subpage; there are none.
+            // Bit 6: a subpage; this target has none.
             if length == 0 || list[at] & 0x40 != 0 {
                 return Err(Sense::parameter(at).into());
             }

@@ -239,7 +239,7 @@ impl ScsiTarget {
         }
     }
 
-    /// What comes after the commands so far.
+    /// The next step after the commands so far.
     fn go_on(&mut self, job: &mut ScsiJob, after: After) -> Result<(), Refusal> {
         match after {
             After::Finish => {}

@@ -1,4 +1,4 @@
-//! What went wrong: one message, where, what to do.
+//! A failure: one message, its place, and the remedy.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -11,7 +11,7 @@ use crate::prepare::{Prepared, Target};
 /// The replacement for a secret.
 const SECRET: &str = "***";
 
-/// Words in the names of values that nobody else may know.
+/// Words in the names of values that are secret.
 const SECRET_NAMES: [&str; 7] =
     ["password", "passwd", "pass", "token", "secret", "apikey", "api_key"];
 
@@ -90,7 +90,7 @@ pub fn without_secrets(word: &str) -> String {
     text
 }
 
-/// Whether what is called `name` is nobody else's business.
+/// Whether the value called `name` is private.
 pub fn is_secret(name: &str) -> bool {
     let name = name.trim_start_matches('-').replace('-', "_").to_ascii_lowercase();
     let last = name.rsplit('.').next().unwrap_or_default();

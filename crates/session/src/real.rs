@@ -40,7 +40,7 @@ fn for_real_targets(key: &str, instead: &str) -> Failure {
 /// name for it.
 ///
 /// # Errors
-/// Something of it is asked for.
+/// At least one of them is set.
 pub fn refuse_real(real: &RealSpec, write: &WriteSpec, instead: &str) -> Result<(), Failure> {
     let all = given("real", real).into_iter().chain(given("write", write));
     all.into_iter().next().map_or(Ok(()), |(key, _)| Err(for_real_targets(&key, instead)))
@@ -241,7 +241,7 @@ impl RealRun {
                 return named::workload_failure(kind, error, self.workload.as_ref());
             }
             BenchError::Interrupted | BenchError::Unprepared => FailureKind::Interrupted,
-            // Nothing is wrong with what was asked for.
+            // The request is valid.
             BenchError::Silent { .. } => FailureKind::Failed,
             _ => kind,
         };
@@ -272,7 +272,8 @@ mod tests {
             ..RealSpec::default()
         };
         assert_eq!(with(&asked, &method), asked);
-        // Searched for: what was found is done again, and not searched for once more.
+        // If the method was searched for, the replay uses the method that was found, and does not
+        // search again.
         method.settings = MethodSettings {
             batch: Some("16".to_owned()),
             submit: Some("all".to_owned()),

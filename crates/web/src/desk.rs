@@ -232,7 +232,7 @@ impl Desk {
         news
     }
 
-    /// Looks whether what is asked for could start.
+    /// Checks whether the requested run could start.
     pub(crate) fn check(&self, request: &RunRequest) -> Result<Checked, Failure> {
         let (task, prepared) = self.prepare(request)?;
         let (target, load) = task.outline(&prepared);
@@ -287,7 +287,7 @@ impl Desk {
         Ok((task, prepared))
     }
 
-    /// Starts what is asked for; gives the number of the run.
+    /// Starts the requested run; returns its number.
     pub(crate) fn start(self: &Arc<Desk>, request: &RunRequest) -> Result<u64, Failure> {
         // The test comes before anything is opened: a target under load is locked, and the
         // message about the lock would hide the true reason.
@@ -425,7 +425,7 @@ impl Desk {
         self.changed();
     }
 
-    /// Writes what was measured and says how it ended.
+    /// Writes the results and reports how the run ended.
     fn conclude(
         &self,
         task: &Task,

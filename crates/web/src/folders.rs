@@ -153,7 +153,7 @@ pub(crate) struct FolderList {
 }
 
 impl FolderList {
-    /// The folders with a result in `base`, and those of runs that left none, newest first. `current` is that of the
+    /// The folders with a result in `base`, and those of runs without a result, newest first. `current` is that of the
     /// run that goes on here, which has no result yet.
     pub(crate) fn entries(&self, base: &Path, current: Option<&str>) -> Vec<FolderEntry> {
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);

@@ -24,7 +24,7 @@ struct PercentilesView {
 pub(crate) struct HostView {
     pub(crate) name: String,
     phase: RunPhase,
-    /// Since when nothing was heard of it.
+    /// The time since its last report.
     silent_s: Option<f64>,
     requests: u64,
     errors: u64,

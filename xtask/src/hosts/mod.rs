@@ -308,7 +308,7 @@ impl Tcpdump {
 
 impl Drop for Tcpdump {
     fn drop(&mut self) {
-        // What the kernel holds comes to the file when it is told to end.
+        // The kernel's buffered packets reach the file when it is told to end.
         sleep(Duration::from_millis(300));
         let _ = Cmd::new("kill").args([self.0.id().to_string()]).capture();
         let _ = self.0.wait();

@@ -248,7 +248,7 @@ fn spread(values: &[f64]) -> f64 {
     (high - low) / 2.0
 }
 
-/// Mean of `values` and half of its 95 % interval; of one value nobody knows.
+/// Mean of `values` and half of its 95 % interval; unknown for a single value.
 fn interval(values: &[f64]) -> (f64, f64) {
     /// Two-sided 95 % points of Student's t with 1, 2, ... degrees of freedom.
     const STUDENT: [f64; 20] = [
@@ -310,7 +310,7 @@ mod tests {
         assert!(verdict("", &theirs, &ours, Some(10.0)));
         assert!(!verdict("", &theirs, &ours, Some(12.0)));
         assert!(verdict("", &theirs, &ours, None));
-        // Of one round nobody can tell.
+        // A single round gives no interval.
         assert!(verdict("", &row(&[10.0]), &row(&[1.0]), Some(12.0)));
     }
 

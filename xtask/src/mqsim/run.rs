@@ -1,4 +1,4 @@
-//! One run of either simulator, and what it cost.
+//! One run of either simulator, and its cost.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -217,7 +217,7 @@ pub(crate) struct Shown {
     pub(crate) replay: Option<String>,
 }
 
-/// Runs the designs, and writes and tells what they gave.
+/// Runs the designs, and writes and prints their results.
 pub(crate) fn conclude(
     mut prepared: PreparedTask,
     folder: Option<ResultFolder>,

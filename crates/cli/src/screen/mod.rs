@@ -1,5 +1,5 @@
-//! The live view of a run: IOPS, throughput and percentiles, now and over time, and what the tool
-//! itself costs.
+//! The live view of a run: IOPS, throughput and percentiles, now and over time, and the cost of the
+//! tool itself.
 //!
 //! Figures are read four times a second from what the jobs count anyway; nothing is added to the way
 //! of a request. Drawing happens where progress is reported: for a real target on a thread that
@@ -25,7 +25,7 @@ use view::{Figure, View};
 /// How often figures are taken and drawn.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// What is called `now`: so many of those.
+/// The number of samples that count as `now`.
 const NOW: usize = 4;
 
 /// Points of a history: wider than terminals are.
@@ -38,7 +38,7 @@ pub(crate) struct Screen {
     figures: Figures,
     view: View,
     next: Instant,
-    /// When the load was first seen, and what the process had cost then.
+    /// The time when the load was first seen, and the CPU time of the process then.
     loaded: Option<(Instant, Option<ProcessTime>)>,
     real: bool,
 }

@@ -167,7 +167,7 @@ mod mode {
         }
     }
 
-    /// As before; what was typed meanwhile was for nobody.
+    /// As before; keys typed meanwhile are discarded.
     pub(super) fn give_back() {
         let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(before) = before {

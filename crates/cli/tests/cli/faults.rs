@@ -1,4 +1,4 @@
-//! Injected faults: what the program says, and its exit codes.
+//! Injected faults: the program's messages, and its exit codes.
 
 use crate::common::{Place, one_object};
 

@@ -1,4 +1,4 @@
-//! `--json`: always valid, one object, also on error; and it is what the schemas say.
+//! `--json`: always valid, one object, also on error; and it matches the schemas.
 
 use serde_json::Value;
 

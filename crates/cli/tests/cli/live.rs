@@ -47,7 +47,7 @@ fn on_a_terminal(place: &Place, command: &str, typed: &[u8]) -> Option<(String, 
     Some((String::from_utf8_lossy(&shown).into_owned(), code))
 }
 
-/// What was shown before, in and after the view; the terminal must be as it was.
+/// The output before, in and after the view; the terminal must be as it was.
 fn parts(shown: &str) -> (&str, &str, &str) {
     assert_eq!(shown.matches(ENTER).count(), 1, "{shown:?}");
     assert_eq!(shown.matches(LEAVE).count(), 1, "{shown:?}");
@@ -58,7 +58,7 @@ fn parts(shown: &str) -> (&str, &str, &str) {
     (before, view, after)
 }
 
-/// Whether the terminal shows what is typed, as `stty -a` tells.
+/// Whether the terminal echoes typed characters, according to `stty -a`.
 const ECHO: &str =
     "stty -a | grep -qE '[^-]echo ' && stty -a | grep -q 'susp = ^Z' && echo RESTORED";
 
@@ -111,7 +111,7 @@ fn other_signals_give_the_terminal_back() {
     }
 }
 
-/// The window is closed: nobody sees anything any more, and what was measured is kept.
+/// The window is closed: there is no viewer any more, and the results are kept.
 #[test]
 fn a_run_outlives_its_terminal() {
     let place = Place::new();

@@ -30,7 +30,7 @@ fn read(place: &Place, name: &str) -> Vec<u8> {
     std::fs::read(place.path().join("results").join(name)).unwrap()
 }
 
-/// Whether the front is what pairs of rows say, and the rows are what single runs give.
+/// Whether the front matches pairs of rows, and the rows match single runs.
 #[test]
 fn a_table_of_designs_with_its_front() {
     let place = Place::new();
@@ -305,7 +305,7 @@ fn a_search_on_one_core_is_that_on_all() {
     assert!(read(&place, "all/sweep.parquet") == read(&place, "one/sweep.parquet"));
 }
 
-/// A space that nobody can enumerate, most of it impossible, with a bound and one objective.
+/// A space that cannot be enumerated, most of it impossible, with a bound and one objective.
 #[test]
 fn a_search_in_a_huge_space_counts_impossible_designs() {
     let place = Place::new();

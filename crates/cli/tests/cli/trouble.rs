@@ -74,7 +74,7 @@ pub(crate) fn shell(place: &Place, needs: &[&str], command: &str) -> Option<Outp
 
 const READ: [&str; 6] = ["run", "./file", "--workload", "randread", "--batch", "4"];
 
-/// A signal that asks politely keeps what was measured, as Ctrl-C does.
+/// A signal that requests an end keeps the results so far, as Ctrl-C does.
 #[test]
 fn signals_stop_a_run_and_keep_its_result() {
     for (signal, name) in [(Signal::TERM, "term"), (Signal::HUP, "hup"), (Signal::INT, "int")] {
@@ -141,8 +141,8 @@ fn a_limit_of_file_sizes_keeps_the_figures() {
     assert!(object["rows_lost"].as_u64().unwrap() > 0);
 }
 
-/// 480 MB of rows in less address space: those that are kept go to the disk and the run ends as usual; of
-/// several jobs, too. Where no files are kept there are no rows, and the result says what percentiles are then.
+/// 480 MB of rows in less address space: those that are kept go to the disk and the run ends as usual; of several jobs,
+/// too. If no files are kept there are no rows, and the result states the resolution of percentiles.
 ///
 /// A slow disk under a target that completes at once loses rows, which is allowed: other tests of the machine
 /// write at the same time. The loss has to be counted, percentiles then are those of the histogram, and most
@@ -319,7 +319,7 @@ fn rows_of_a_simulated_run_that_outgrow_memory_are_kept_as_far_as_they_go() {
     assert!(rows.metadata().unwrap().len() > 1 << 18);
 }
 
-/// A device larger than the address space: told as every other error, and not by an abort.
+/// A device larger than the address space: reported like every other error, without an abort.
 #[test]
 fn a_limit_of_memory_ends_with_a_message() {
     let place = Place::new();

@@ -62,7 +62,7 @@ fn keep_decides_about_files() {
     assert!(!place.path().join("results/s/requests.parquet").exists());
 }
 
-/// what was recorded is a trace, whose requests come when they came, in their order.
+/// the recording is a trace whose requests arrive at their times, in their order.
 #[test]
 fn a_recorded_run_can_be_played() {
     let place = Place::new();

@@ -213,7 +213,7 @@ fn up_to(histogram: &Histogram) -> Vec<(f64, u64)> {
     [32, 64].into_iter().chain(quarters).map(bound).collect()
 }
 
-/// Keeps a text for a moment: whoever asks more often gets the same again, and costs nothing.
+/// Keeps a text for a moment: more frequent requests get the same text again, and cost nothing.
 #[derive(Debug, Default)]
 pub struct MetricsCache(Mutex<Option<(Instant, Arc<str>)>>);
 

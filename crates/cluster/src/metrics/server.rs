@@ -87,8 +87,8 @@ impl MetricsListener {
     }
 }
 
-/// Where the metrics of a worker come from. Nothing here is asked of the run or of the machine for a scrape: there is what
-/// they told last.
+/// Where the metrics of a worker come from. A scrape sends no request to the run or the machine: it returns their last
+/// reports.
 struct Source {
     worker: WorkerService,
     machine: String,

@@ -70,7 +70,7 @@ pub(super) fn remove(path: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Adds `line`, without its end, at the end of `path`, for its owner alone. After an error nothing of it is there.
+/// Adds `line`, without its end, at the end of `path`, for its owner alone. After an error no part of it exists.
 pub(super) fn append(path: &Path, line: &str) -> Result<(), Failure> {
     let appended = (|| {
         let mut options = OpenOptions::new();

@@ -190,7 +190,7 @@ impl Invitation {
         self.token.place()
     }
 
-    /// Waits for the worker. `refused` is told who was not enrolled and why, as one line without secrets.
+    /// Waits for the worker. `refused` receives the refused worker and the reason, as one line without secrets.
     ///
     /// # Errors
     /// No worker came in time, somebody tried too many tokens, or `ends` became true.

@@ -264,7 +264,7 @@ pub(super) fn server_config(
     Ok(config)
 }
 
-/// The client at the other end of `tcp`, or why it is none.
+/// The client at the other end of `tcp`, or the reason why it is not a client.
 pub(super) async fn accept(
     config: Arc<ServerConfig>,
     tcp: TcpStream,

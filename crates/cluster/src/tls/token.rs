@@ -27,7 +27,7 @@ impl Secret {
         Ok(Secret(bytes))
     }
 
-    /// In constant time: how long it takes says nothing about the secret.
+    /// In constant time: the duration does not depend on the secret.
     pub(super) fn is(&self, other: &[u8]) -> bool {
         self.0.ct_eq(other).into()
     }

@@ -94,7 +94,7 @@ impl Running {
         Running { address, refused, end, thread: Some(std::thread::spawn(serve)) }
     }
 
-    /// Waits for what it says about a client.
+    /// Waits for its report on a client.
     pub(crate) fn refusal(&self) -> String {
         for _ in 0..200 {
             if let Some(why) = self.refused.lock().unwrap().first() {
@@ -313,7 +313,7 @@ fn garbage_ends_no_invitation() {
         let _ = stream.shutdown(std::net::Shutdown::Write);
         let _ = stream.read_to_end(&mut Vec::new());
     }
-    // One that says nothing does not keep others from enrolling.
+    // A silent client does not keep others from enrolling.
     let silent = TcpStream::connect(&address).unwrap();
     enrol_worker(&token, &place.worker(), &[]).unwrap();
     let (done, refused) = waiting.join().unwrap();

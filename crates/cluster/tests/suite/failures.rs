@@ -27,7 +27,7 @@ const GIVEN_UP_WITHIN: Duration = Duration::from_secs(50);
 const REST_WITHIN: Duration = Duration::from_secs(40);
 
 pub(crate) const OPEN: u8 = 0;
-/// Nothing gets through, and nobody is told.
+/// No data passes, and no side is informed.
 const STALLED: u8 = 1;
 /// Connections are closed, and new ones too.
 pub(crate) const CUT: u8 = 2;

@@ -143,7 +143,7 @@ fn real_targets_begin_together() {
         assert!(host.start_skew_ns.unwrap() < 50_000_000, "{host:?}");
         let latency = host.latency_ns.as_ref().unwrap().all;
         assert!(host.lost.is_none());
-        // Of its own requests: around its own figures, and not those of all.
+        // For its own requests: around its own figures, and not around those of all.
         let confidence = host.confidence.as_ref().unwrap();
         for (figure, interval) in
             [(host.iops, confidence.iops), (latency.mean, confidence.latency_ns.all.mean)]

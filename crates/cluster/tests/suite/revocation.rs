@@ -102,7 +102,7 @@ fn a_damaged_list_lets_nobody_in() {
     };
     fs::write(&revoked, "garbage").unwrap();
     refused("is no list of revoked certificates");
-    // A list of another authority says nothing about this worker.
+    // A list of another authority does not concern this worker.
     fs::copy(other.controller().join("revoked.pem"), &revoked).unwrap();
     refused("did not sign it");
     fs::remove_file(&revoked).unwrap();

@@ -95,8 +95,8 @@ pub struct PowerStateFacts {
 }
 
 impl IdCtrl {
-    /// Reads what `nvme id-ctrl` printed: as text, with `-o json`, or with `-b` (4096 bytes). A text
-    /// may be cut; what it does not say stays open.
+    /// Reads what `nvme id-ctrl` printed: as text, with `-o json`, or with `-b` (4096 bytes). A text may be truncated;
+    /// missing fields keep their values.
     ///
     /// # Errors
     /// [`IdCtrlError`] names what is wrong, with the line.

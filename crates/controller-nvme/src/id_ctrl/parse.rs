@@ -17,7 +17,7 @@ pub enum IdCtrlError {
         /// Its length.
         bytes: usize,
     },
-    /// It begins like JSON, but is none.
+    /// It begins like JSON, but is not JSON.
     #[error("not the JSON of `nvme id-ctrl -o json`: {0}")]
     Json(String),
     /// A value is not of its kind.

@@ -184,7 +184,7 @@ fn what_is_no_dump_is_refused_with_its_place() {
     assert!(error(b"{\"mn\":\"x\",\"psds\":[{\"max_power\":70000}]}").contains("psds"));
 }
 
-/// A drive that does not answer reads as ones, a buffer that nobody filled as zeroes.
+/// A drive that does not respond reads as ones, and an unfilled buffer as zeroes.
 #[test]
 fn structures_that_nobody_filled_are_refused() {
     let text = |vid: &str, sign: &str| format!("vid : {vid}\nsn : {sign}\nmn : {sign}\nmdts : 0\n");
@@ -216,8 +216,8 @@ fn structures_that_nobody_filled_are_refused() {
     assert!(IdCtrl::parse(b"vid : 0\nmdts : 5\n").is_ok());
 }
 
-/// nvme-cli groups the digits of a capacity as the locale does, and what it explains with `-H` may be
-/// saved in other encodings.
+/// nvme-cli groups the digits of a capacity according to the locale, and the explanations of `-H` may be saved in other
+/// encodings.
 #[test]
 fn locales_and_encodings_are_read() {
     let text = |capacity: &str| {

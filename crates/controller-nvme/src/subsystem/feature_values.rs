@@ -1,4 +1,4 @@
-//! Values of the features of the controller, and what follows from them.
+//! Values of the features of the controller, and their consequences.
 
 use ssdyno_block::Time;
 use ssdyno_spec::nvme::AutonomousTransition;
@@ -27,7 +27,7 @@ pub(crate) struct HostBehavior {
 #[derive(Clone, Debug)]
 pub(crate) struct Features {
     pub(super) power_state: u8,
-    /// WH: what the host says of its load.
+    /// WH: the host's hint on its load.
     pub(super) workload: u8,
     /// The host has put the device into a non-operational state; the next I/O command wakes it.
     pub(super) forced: Option<u8>,
@@ -116,8 +116,8 @@ impl Features {
         table
     }
 
-    /// Whether each transition leads to a state that processes no commands (base 2.0c, clause 5.27.1.9). An
-    /// entry without a time is none.
+    /// Whether each transition leads to a state that processes no commands (base 2.0c, clause 5.27.1.9). An entry
+    /// without a time does not count.
     pub(super) fn takes(&self, table: &Transitions) -> bool {
         let entries = table[..usize::from(self.states)].iter();
         let mut real = entries.filter(|entry| entry.idle_ms() != 0);

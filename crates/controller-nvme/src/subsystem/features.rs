@@ -189,8 +189,8 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(())
     }
 
-    /// Tells of a temperature that is at or beyond a threshold, if the host wants to know (base 2.0c,
-    /// clause 5.27.1.3). The temperature never changes; thresholds do.
+    /// Reports a temperature that is at or beyond a threshold, if the host has enabled this (base 2.0c, clause
+    /// 5.27.1.3). The temperature never changes; thresholds do.
     fn tell_temperature(&mut self) {
         if self.features.is_beyond_threshold() && self.features.wants_health(SmartLog::TEMPERATURE)
         {
@@ -305,7 +305,7 @@ impl<D: Device> NvmeSubsystem<D> {
             default: of(&fresh),
             of_namespace: false,
         };
-        // One value is asked for: that of all namespaces there is not.
+        // The command requests one value: there is no value for all namespaces.
         let namespace = || match entry.namespace_id.get() {
             u32::MAX => Err(NvmeStatus::INVALID_NAMESPACE.with_do_not_retry()),
             id => self.namespaces.addressed(id),

@@ -211,7 +211,7 @@ impl<D: Device> NvmeSubsystem<D> {
             place.data_shift = shift;
             place.performance = u8::from(shift == 9);
         }
-        // The identifier of all namespaces asks for what they have in common.
+        // The identifier for all namespaces requests their common properties.
         if id != u32::MAX {
             if id == 0 || id > self.namespaces.count_max() {
                 return Err(invalid_namespace());

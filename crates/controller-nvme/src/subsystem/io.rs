@@ -278,7 +278,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(())
     }
 
-    /// The device has done what it was asked for.
+    /// The device has executed the request.
     #[inline(always)]
     pub fn device_done(&mut self, command: &mut NvmCommand) -> NvmStep {
         if command.force == Force::Flushing {
@@ -305,7 +305,7 @@ impl<D: Device> NvmeSubsystem<D> {
         self.logs.count(command.kind, command.bytes);
     }
 
-    /// The device has failed to do what it was asked for. An event may be due.
+    /// The device has failed to execute the request. An event may be due.
     pub fn device_failed(&mut self, command: &NvmCommand, status: DeviceStatus) -> NvmeStatus {
         if status == DeviceStatus::ReadOnly {
             self.worn_out();
@@ -320,7 +320,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Some(first..first + (command.bytes >> namespace.shift))
     }
 
-    /// The command is over: nothing of it is left here.
+    /// The command is over: this module keeps no state of it.
     #[inline(always)]
     pub fn release(&mut self, command: &NvmCommand) {
         if command.kind == Kind::Deallocate {

@@ -204,7 +204,7 @@ impl<D: Device> NvmeSubsystem<D> {
     pub fn io_ends(&mut self, at: Time) {
         self.logs.idle(at);
     }
-    /// A command has failed: the error log tells of it.
+    /// A command has failed: the error log reports it.
     #[cold]
     pub fn log_error(&mut self, failed: FailedCommand, command: &NvmCommand) {
         self.logs.command_error(failed, command, &self.namespaces);

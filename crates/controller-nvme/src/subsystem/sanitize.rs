@@ -20,12 +20,12 @@ use super::sanitizing::{Phase, SanitizeOrder, Sanitizing, passes};
 use super::versions::Field;
 use ssdyno_device::{Device, Sanitize, SanitizeMethod};
 
-/// Passes of the overwrite whose time the log page tells.
+/// Passes of the overwrite whose time is in the log page.
 const PASSES_TOLD: u8 = 16;
 /// Log pages that can be read while an operation is in progress or has failed (base 2.0c, clause 8.21.4).
 const PAGES_ALLOWED: [u8; 4] = [page::ERROR, page::SMART, page::CHANGED_NAMESPACES, page::SANITIZE];
 
-/// What the device is to do; `None` for an action that is none, or erases nothing.
+/// What the device is to do; `None` for an invalid action, or one that erases nothing.
 fn order(dword10: u32) -> Option<Sanitize> {
     let method = match dword10 & 7 {
         sanitize::BLOCK_ERASE => SanitizeMethod::BlockErase,

@@ -1,4 +1,4 @@
-//! What came with which version of NVM Express. A controller neither announces nor takes what its
+//! The features of each version of NVM Express. A controller neither announces nor takes what its
 //! version lacks.
 //!
 //! One table for commands, structures, features, log pages and fields. Its clauses are those of base
@@ -121,7 +121,7 @@ pub(crate) enum Field {
     CommandSets,
 }
 
-/// What there is, since which version, and the clause.
+/// The feature, its first version, and the clause.
 type Row = (Part, Version, &'static str);
 
 /// Everything that the controller does.

@@ -256,7 +256,7 @@ fn doorbells_that_cannot_be_are_reported() {
     assert_eq!(host.take(1).len(), 1, "the queue itself is unharmed");
 }
 
-/// Base 2.0c, clause 3.1.3: accesses to what is not there do nothing.
+/// Base 2.0c, clause 3.1.3: accesses to missing registers do nothing.
 #[test]
 fn other_registers_read_as_zero() {
     let mut host = host("");

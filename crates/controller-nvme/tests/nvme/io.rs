@@ -248,7 +248,7 @@ fn uncorrectable_blocks_fail_until_they_are_written() {
     }
 }
 
-/// Base 2.0c, figure 97, and NVM 1.0c, figure 23: what the host hears of a failing medium.
+/// Base 2.0c, figure 97, and NVM 1.0c, figure 23: the host's status for a failing medium.
 #[test]
 fn failures_of_the_device_have_their_status() {
     let mut host = ready("");

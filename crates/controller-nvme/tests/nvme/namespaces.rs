@@ -141,7 +141,7 @@ fn a_format_changes_the_block_size_and_drops_the_data() {
         (format(1, 1 << 4), NvmeStatus::FORMAT_INVALID),
         // LBAFU: format 16.
         (format(1, 1 << 12), NvmeStatus::FORMAT_INVALID),
-        // Erasing by keys, and a setting that is none.
+        // Erasing by keys, and an invalid setting.
         (format(1, 2 << 9), NvmeStatus::INVALID_FIELD),
         (format(1, 7 << 9), NvmeStatus::INVALID_FIELD),
         (format(9, 0), NvmeStatus::INVALID_FIELD),

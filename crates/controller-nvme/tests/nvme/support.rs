@@ -41,7 +41,7 @@ pub(crate) struct FixedTime {
     pub(crate) seen: Vec<Request>,
     pub(crate) status: Option<Status>,
     pub(crate) sleep: Vec<(u8, Time)>,
-    /// The latest limit of power, from when on, and what is refused.
+    /// The latest power limit, its start, and the refused operations.
     pub(crate) limit: Option<(Time, Option<f64>)>,
     pub(crate) least_watts: f64,
     pub(crate) under_way: VecDeque<Completion>,
@@ -141,7 +141,7 @@ impl PowerControl for FixedTime {
     }
 }
 
-/// Memory, and what the device did with it.
+/// Memory, and the device's accesses to it.
 #[derive(Debug)]
 pub(crate) struct Bus {
     pub(crate) memory: Vec<u8>,

@@ -17,8 +17,8 @@ struct Inside {
     submitted: Time,
 }
 
-/// A device whose answers are wrong, late, or end. A failing request takes its time, and fails in the end;
-/// a late one keeps nobody else waiting; once the device is removed (surprise removal) what is inside is
+/// A device whose completions are wrong or late, or stop. A failing request takes its time, and fails in the end; a
+/// late one keeps nobody else waiting; once the device is removed (surprise removal) what is inside is
 /// [abandoned](Status::Abandoned), and what comes later fails at once.
 ///
 /// Nobody here has a timeout or interrupts, so nothing may be dropped, lose its interrupt or stand

@@ -167,8 +167,8 @@ impl FaultConfig {
         }
     }
 
-    /// How long a second of the device is at `at`: 1 or more. A pure function of the seed and the time, so that it does
-    /// not depend on what is asked of the device.
+    /// How long a second of the device is at `at`: 1 or more. A pure function of the seed and the time, so it does not
+    /// depend on the load of the device.
     pub fn slowness(&self, seed: u64, at: Time) -> f64 {
         match self.slow_for {
             Some(Span(period)) if self.slow_by > 0.0 => {

@@ -248,7 +248,7 @@ impl Device for Slowed {
     }
 
     fn sanitize_time(&self, order: Sanitize) -> Option<Time> {
-        // The beginning is not known, so the mean slowness stands for that of its periods.
+        // The beginning is unknown, so the mean slowness represents that of its periods.
         let own = self.inner.sanitize_time(order)?;
         Some(Time::from_s_f64(own.as_s_f64() * (1.0 + self.clock.faults.slow_by)))
     }

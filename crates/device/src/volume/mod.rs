@@ -161,7 +161,7 @@ impl Volume {
         }
     }
 
-    /// When the next request reaches the device. One that is there already waits for an answer of it.
+    /// When the next request reaches the device. A request that is already there waits for a completion.
     fn arrival(&self) -> Option<Time> {
         self.waiting.front().map(|first| first.ready).filter(|ready| *ready > self.now)
     }

@@ -1,4 +1,4 @@
-//! Every block has a sector of its own, and runs are what they say.
+//! Every block has its own sector, and runs are consistent.
 
 use std::collections::BTreeSet;
 

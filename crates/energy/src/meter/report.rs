@@ -56,7 +56,7 @@ impl Meter {
 struct Rows {
     rows: Vec<BreakdownRow>,
     joules: [f64; Component::ALL.len()],
-    /// Less than this is what rounding leaves of a difference, and no time.
+    /// Smaller values are rounding residues of a difference, and not times.
     least_seconds: f64,
 }
 

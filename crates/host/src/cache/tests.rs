@@ -352,7 +352,7 @@ fn a_batch_waits_for_pages_that_others_bring() {
     let (tell, told) = std::sync::mpsc::channel();
     let running = std::thread::spawn(move || {
         (1..=5).for_each(batches_end);
-        // Nobody listens any more where it took too long.
+        // The receiver is gone if it took too long.
         let _ = tell.send(());
     });
     // A second as a rule. One that panicked has hung up: then its own words count.

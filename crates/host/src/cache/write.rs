@@ -144,7 +144,7 @@ impl CacheState {
         }
     }
 
-    /// What write-back writes next: upwards from where it is, then from the lowest page again.
+    /// The next pages of write-back: upwards from its position, then from the lowest page again.
     pub(crate) fn next_write(&mut self) -> Option<(Request, u64, u32)> {
         loop {
             let upwards = self.due.range(self.cursor..).next();

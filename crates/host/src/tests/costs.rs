@@ -1,8 +1,8 @@
-//! Each cost by itself: what it is charged for, and what it does to the rate (S0-34).
+//! Each cost by itself: its charges, and its effect on the rate (S0-34).
 
 use super::*;
 
-/// A run of `total` reads at `depth` over `port`: its end, and what was charged.
+/// A run of `total` reads at `depth` over `port`: its end, and its charges.
 fn run(
     config: &HostConfig,
     plan: HostUse,

@@ -7,8 +7,8 @@ use ssdyno_scsi::{JobProgress, ScsiData, ScsiJob, ScsiTarget};
 
 use super::Units;
 
-/// What carries out the commands that SCSI commands become, and which commands those are. It is passive:
-/// time goes on for it in [`go_to`](Backend::go_to).
+/// The executor of the commands that SCSI commands become, and the kind of these commands. It is passive: time goes on
+/// for it in [`go_to`](Backend::go_to).
 pub trait Backend: Sized {
     /// A command.
     type Command: Copy + Debug + Send;

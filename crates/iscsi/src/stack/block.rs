@@ -10,7 +10,8 @@ use ssdyno_scsi::{
 use super::backend::{Backend, Ended, Refused};
 use super::{COMMAND_BYTES_MAX, ISCSI, StackError, TRANSFER_BYTES_MAX, UnitOptions, Units};
 
-/// A simulated device as LUN 0: what it takes is its time, and what was written to it is kept here.
+/// A simulated device as LUN 0: the device provides the time, and this module keeps the written
+/// data.
 ///
 /// The device has no NVMe controller in front of it. Its time begins with the callers'.
 pub type BlockUnits<D> = Units<BlockBackend<D>>;
@@ -120,7 +121,7 @@ fn naa(serial: &str) -> [u8; 8] {
 }
 
 impl<D: Device> BlockBackend<D> {
-    /// The requests that a command becomes: the first, and what follows it.
+    /// The requests that a command becomes: the first, and the following ones.
     fn requests(&self, command: &BlockCommand) -> (Request, Option<Request>) {
         let (offset, length) = (command.offset_bytes, command.length_bytes);
         // A device has no force unit access: what is forced out of its cache is everything.
@@ -139,7 +140,7 @@ impl<D: Device> BlockBackend<D> {
         }
     }
 
-    /// Sends those that there was no room for.
+    /// Sends the requests that did not fit before.
     fn send_held(&mut self) {
         let held = std::mem::take(&mut self.held);
         for token in held {

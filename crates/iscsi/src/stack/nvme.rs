@@ -25,7 +25,7 @@ pub struct NvmeBackend<D> {
     device: Device<D>,
     translator: Translator,
     options: UnitOptions,
-    /// Namespaces that were identified again: for whom, how that ended, and what it said.
+    /// Namespaces that were identified again: for which command, with which status, and the data.
     looked: Vec<(usize, NvmeStatus, Vec<u8>)>,
 }
 

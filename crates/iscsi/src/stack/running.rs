@@ -235,7 +235,7 @@ impl<B: Backend> Units<B> {
         }
     }
 
-    /// An aborted task: nothing more is submitted of it.
+    /// An aborted task: nothing more of it is submitted.
     fn cancel(&mut self, place: usize) {
         let Some(running) = &mut self.running[place] else { return };
         match running.stage {

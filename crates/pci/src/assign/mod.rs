@@ -1,8 +1,8 @@
 //! Addresses for base address registers and bridge windows that firmware left without (S1-9).
 //!
-//! What firmware placed soundly stays where it is. Registers that it left out go into the gaps; a bridge's window
-//! moves, with all its contents, only if it is too small for the devices behind it. Expansion ROMs that firmware left
-//! enabled keep their addresses or get others; those that are off need none.
+//! Valid addresses from firmware are kept. Registers that it left out go into the gaps; a bridge's window moves, with
+//! all its contents, only if it is too small for the devices behind it. Expansion ROMs that firmware left enabled keep
+//! their addresses or get others; those that are off need none.
 
 mod node;
 mod place;

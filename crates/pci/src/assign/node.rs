@@ -182,8 +182,8 @@ fn window_nodes(
     nodes
 }
 
-/// Where the windows of a bridge end at the latest; `None` for those it does not have. To find out
-/// they are closed for a moment, so it passes nothing on meanwhile.
+/// Where the windows of a bridge end at the latest; `None` for those it does not have. To find out,
+/// they are closed for a moment, so the bridge forwards nothing meanwhile.
 fn end_of_windows(space: &mut dyn ConfigSpace) -> [Option<u64>; 3] {
     let decoding = space.read16(COMMAND) & (COMMAND_IO | COMMAND_MEMORY);
     space.change_command(decoding, 0);

@@ -190,7 +190,7 @@ pub enum MpError {
         /// Where the table ends.
         end: usize,
     },
-    /// An entry is of a kind that nobody knows the length of.
+    /// An entry is of an unknown kind, so its length is unknown.
     #[error("entry {entry} of the MP table, at offset {offset}, is of unknown type {kind}")]
     EntryType {
         /// Number of the entry, from 0.

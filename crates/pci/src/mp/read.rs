@@ -14,12 +14,12 @@ use ssdyno_spec::pci::mp::{
 use super::{IoApic, IoInterrupt, LocalInterrupt, MpBus, MpError, MpTable, Processor};
 
 impl MpTable {
-    /// Finds the table in `memory`, which starts at physical address `base`: in the first KiB of the
-    /// extended BIOS data area, the last KiB of base memory, or from 0xf0000 to 0xfffff (MP clause
-    /// 4). The caller says what to search by what it hands over.
+    /// Finds the table in `memory`, which starts at physical address `base`: in the first KiB of the extended BIOS data
+    /// area, the last KiB of base memory, or from 0xf0000 to 0xfffff (MP clause 4). The caller passes the memory to
+    /// search.
     ///
     /// # Errors
-    /// There is none, or it is elsewhere or damaged.
+    /// There is no table, or it is elsewhere or damaged.
     pub fn find(memory: &[u8], base: u64) -> Result<MpTable, MpError> {
         let floating = floating_pointer(memory).ok_or(MpError::Absent { bytes: memory.len() })?;
         if floating[FLOATING_FEATURE_1] != 0 {

@@ -89,7 +89,7 @@ pub struct Route {
 
 impl Route {
     /// Collects what there is about the pin of function `index`; `None` if it has none.
-    /// `operating_system` is what it says about this pin.
+    /// `operating_system` is its interrupt for this pin.
     pub fn find(
         tree: &Tree,
         index: usize,
@@ -139,7 +139,7 @@ impl Route {
         self.sources().first().copied()
     }
 
-    /// True if two of them say different numbers.
+    /// True if two of them contain different numbers.
     pub fn disagrees(&self) -> bool {
         let sources = self.sources();
         sources.iter().any(|(_, irq)| sources.first().is_some_and(|(_, first)| first != irq))

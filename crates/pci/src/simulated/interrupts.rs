@@ -154,7 +154,7 @@ impl Interrupts {
         self.next = self.on_their_way.front().map_or(Time::MAX, |(at, _)| *at);
     }
 
-    /// The pin is kept from the host, or let through: then what it asks for arrives.
+    /// The pin is masked from the host, or unmasked: then a pending interrupt arrives.
     pub(super) fn set_pin_off(&mut self, now: Time, off: bool) {
         let on_again = self.pin_off && !off;
         self.pin_off = off;

@@ -161,7 +161,7 @@ impl Memory {
         }
     }
 
-    /// Checks as `read` and `write` do. Regions never touch, so what one access covers lies in one.
+    /// Checks as `read` and `write` do. Regions never touch, so one access lies in one region.
     #[inline]
     pub(super) fn touch(
         &mut self,

@@ -83,7 +83,7 @@ pub struct SimulatedPci<D> {
     mmio_reads: u64,
     mmio_writes: u64,
     gone: bool,
-    /// A removal or a standstill was asked for: without, nobody looks whether it is time for one.
+    /// A removal or a standstill was requested: otherwise their times are not checked.
     faulty: bool,
     removal: Time,
     stuck: (Time, Time),
@@ -212,7 +212,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         &mut self.device
     }
 
-    /// What crossed the connector so far.
+    /// The transfers over the connector so far.
     pub fn counters(&self) -> PciCounters {
         PciCounters {
             mmio_reads: self.mmio_reads + (self.accesses >> 32),

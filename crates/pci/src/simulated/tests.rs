@@ -1,4 +1,4 @@
-//! A device that copies, and what the connector does to it.
+//! A device that copies, and the effects of the connector on it.
 
 use alloc::vec;
 use alloc::vec::Vec;

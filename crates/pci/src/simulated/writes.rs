@@ -45,7 +45,7 @@ impl Writes {
         self.due
     }
 
-    /// What sets out to arrive at `arrives` is not there before this time: nothing overtakes.
+    /// A write that arrives at `arrives` is not visible before this time: nothing overtakes.
     #[inline]
     pub(super) fn after_all(&self, arrives: Time) -> Time {
         arrives.max(self.last)

@@ -25,7 +25,7 @@ pub enum Firmware {
     /// As before, but it does not know this function and left it alone (S1-23): no addresses, no
     /// interrupt line.
     Overlooks(FunctionId),
-    /// It did nothing, and there is no MP table: all is as after power-on.
+    /// It did nothing, and there is no MP table: the state is that after power-on.
     None,
 }
 

@@ -117,7 +117,7 @@ fn windows_hold_what_is_behind_three_levels_of_bridges() {
         let middle = window("01:02.0", kind);
         let inner = window("02:03.0", kind);
         assert!(outer.contains(middle) && middle.contains(inner), "{kind:?}");
-        // The registers say what was decided.
+        // The registers contain the assigned values.
         let mut space = At::new(&mut topology, "02:03.0".parse().unwrap());
         assert_eq!(read_window(&mut space, kind), Some(inner));
     }

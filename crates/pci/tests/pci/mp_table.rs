@@ -50,7 +50,7 @@ fn a_table_written_by_hand() {
     assert_eq!(table.lookup(0, 3, Pin::A).map(|entry| (entry.io_apic, entry.input)), Some((2, 16)));
     assert_eq!(table.lookup(0, 0x1d, Pin::D).map(|entry| entry.input), Some(19));
     assert_eq!(table.lookup(0, 3, Pin::B), None);
-    // Line 4 of the ISA bus is packed like device 1 INTA, and is none.
+    // Line 4 of the ISA bus is encoded like device 1 INTA, but is not an entry of a PCI pin.
     assert_eq!(table.lookup(1, 1, Pin::A), None);
 }
 

@@ -34,7 +34,7 @@ fn memory(bytes: u64) -> Apertures {
     Apertures { memory: Range { start: 0xf000_0000, bytes }, prefetch: None, ..APERTURES }
 }
 
-/// Assigns, and checks that what is listed is what answers.
+/// Assigns, and checks that exactly the listed registers respond.
 fn assigned(topology: &mut Topology, apertures: &Apertures) -> Assignment {
     let mut tree = scan(topology, &[RootBus::FIRST]);
     let done = assign(topology, &mut tree, 0, apertures);

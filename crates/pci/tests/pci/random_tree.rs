@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ssdyno_pci::Pin;
 use ssdyno_pci::topology::{BarSpec, BridgeSpec, BusId, FunctionId, FunctionSpec, Topology};
 
-/// One function to add: to which bus, where on it, and what.
+/// One function to add: its bus, its place, and its kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Addition {
     bus: prop::sample::Index,

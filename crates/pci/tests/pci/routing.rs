@@ -33,7 +33,7 @@ fn table(entries: &[IoInterrupt]) -> MpTable {
     MpTable { io_interrupts: entries.to_vec(), ..MpTable::default() }
 }
 
-/// A machine with an NVMe drive, the drive's index, and what its firmware says.
+/// A machine with an NVMe drive, the drive's index, and the data of its firmware.
 fn machine(machine: PciMachine, firmware: bool) -> (Tree, usize, Option<MpTable>) {
     let (mut topology, function) = machine.with(&NVME, LINK);
     let mp = boot(&mut topology, if firmware { Firmware::Full } else { Firmware::None });

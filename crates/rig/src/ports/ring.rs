@@ -35,8 +35,8 @@ pub(crate) struct RingPort {
     asked: bool,
     /// What the driver completed, on its way to the host.
     answers: Vec<Completion<MonotonicTime>>,
-    /// Times that the driver's timeout found something while the card had nothing more to do: what was
-    /// lost was lost for good.
+    /// The number of times that the driver's timeout found a request while the card had no more work: the lost event
+    /// would never have come.
     silent: u64,
 }
 
@@ -86,7 +86,7 @@ impl RingPort {
         }
     }
 
-    /// What the driver did where no completion came.
+    /// The driver's action without a completion.
     fn recovery(&self) -> DriverRecovery {
         let counters = self.driver.counters();
         DriverRecovery {

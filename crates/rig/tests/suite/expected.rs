@@ -182,7 +182,7 @@ proptest! {
         for expected in &result.expected {
             prop_assert!(expected.form.contains("form 5"), "{:?}", expected);
             let ratio = result.write_amplification.unwrap() / expected.value;
-            // Of pools nothing is told; with greedy and FIFO cleaning one alone has this.
+            // Pools have no `chance`; with greedy and FIFO cleaning, a single pool has it.
             let tolerance = tolerance(1.96 * 0.55 / 60_000_f64.sqrt());
             prop_assert!((ratio - 1.0).abs() < tolerance, "{} {} {:?}", ratio, tolerance, expected);
         }

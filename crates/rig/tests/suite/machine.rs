@@ -247,7 +247,7 @@ fn early_reports_are_counted_from_the_start_of_the_window() {
     assert!(same(at_once.0, late.0) && same(at_once.1, late.1), "{at_once:?} {late:?}");
 }
 
-/// Polling answers earlier and costs more CPU; the rest stays as it is.
+/// Polling completes earlier and costs more CPU time; the rest does not change.
 #[test]
 fn polling_is_faster_and_dearer() {
     let one = load(1, 1, "4KiB", 0, 2_000);

@@ -116,7 +116,7 @@ fn network() -> NetworkConfig {
     NetworkConfig::parse(NETWORKS[0].text).unwrap()
 }
 
-/// The utilisation law: busy share = throughput x demand, and nothing beyond one.
+/// The utilisation law: busy share = throughput x demand, and at most one.
 #[test]
 fn a_network_target_obeys_the_utilisation_law() {
     for (cores, depth, size, write_percent) in

@@ -1,4 +1,4 @@
-//! Whole runs against closed forms, and what a run promises about itself.
+//! Whole runs compared with closed forms, and the guarantees of a run.
 
 use ssdyno_block::Time;
 use ssdyno_figures::{Keep, RunResult};
@@ -122,7 +122,7 @@ fn what_cannot_be_is_told() {
     assert!(said(config(&[]), late, "No request was issued"));
 }
 
-/// A few blocks cleaned by chance say nothing about a closed form: the result says so instead.
+/// A few blocks cleaned by chance are not enough for a closed form: the result says so instead.
 #[test]
 fn a_closed_form_waits_for_enough_cleaning() {
     for requests in [1, 100, 1_000] {

@@ -1,5 +1,5 @@
-//! The driver's timeout expires although nobody asked for faults: the load, the requests or the flash are
-//! slower than it. That is not a defect, and the run goes on.
+//! The driver's timeout expires without configured faults: the load, the requests or the flash are slower than it. That
+//! is not a defect, and the run goes on.
 
 use proptest::prelude::*;
 use ssdyno_block::Time;
@@ -69,7 +69,7 @@ fn a_load_slower_than_the_time_limit_is_aborted_and_goes_on() {
     let notes = told(&result);
     assert!(notes.contains("time limit of 2 ms expired"), "{notes}");
     assert!(notes.contains("raise `host.time_limit`"), "{notes}");
-    // With time enough nothing is told.
+    // With enough time there is no report.
     let calm =
         common::run(drive("nvme-tlc"), NvmeConfig::default(), ("server", &options), &load, 1);
     let SimMeasured { result, .. } = whole(&calm, 6_000);

@@ -1,4 +1,4 @@
-//! Which nexus hears of what another did, and what two kinds of reservation do to one another.
+//! The reports of one nexus' actions to others, and the interaction of two kinds of reservation.
 
 use ssdyno_scsi::{Nexus, TranslatorConfig, lun_field};
 
@@ -10,7 +10,7 @@ const RELEASE: &[u8] = &[0x17, 0, 0, 0, 0, 0];
 const RESERVE_10: &[u8] = &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const RELEASE_10: &[u8] = &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Three initiators that have nothing to hear of.
+/// Three initiators without pending reports.
 fn three() -> (Host, [Nexus; 3]) {
     let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
     let mut facts = namespace(1024, 512);

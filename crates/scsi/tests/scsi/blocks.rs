@@ -450,7 +450,7 @@ fn fused_pairs() {
     assert_eq!(host.device.seen[1].entry().flags, 2);
 }
 
-/// S1-47, S1-51, S1-52: the way of a block request, and what is counted on it.
+/// S1-47, S1-51, S1-52: the path of a block request, and its counters.
 #[test]
 fn block_requests_pass_through() {
     for (blocks, cdbs) in [(8, 4), (32, 1)] {

@@ -1,4 +1,4 @@
-//! A little device that does what the NVMe commands say, and a host that sends CDBs to it.
+//! A small device that executes the NVMe commands, and a host that sends CDBs to it.
 
 use std::collections::VecDeque;
 
@@ -329,7 +329,7 @@ impl Host {
         Host { translator, device, job: ScsiJob::new() }
     }
 
-    /// 1024 blocks of 512 bytes; nothing to be told at power on.
+    /// 1024 blocks of 512 bytes; without a pending report at power on.
     pub(crate) fn small(controller: ControllerFacts) -> Host {
         let config = TranslatorConfig { power_on_attention: false, ..TranslatorConfig::default() };
         Host::new(controller, namespace(1024, 512), config)

@@ -247,7 +247,7 @@ fn every_range_ends_within_the_capacity() {
     }
 }
 
-/// SAM-5, 5.11: a LUN without unit takes three commands; nothing else of it is looked at.
+/// SAM-5, 5.11: a LUN without unit accepts three commands; their other fields are ignored.
 #[test]
 fn a_wrong_unit_answers_three_commands() {
     let mut host = host(able());

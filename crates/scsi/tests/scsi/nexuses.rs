@@ -299,7 +299,7 @@ fn registrations_survive_the_loss_of_the_nexus() {
     write(&mut host, again).good();
 }
 
-/// SAM-5, 7: what is aborted ends without an answer, and frees what it held.
+/// SAM-5, 7: an aborted command ends without a response, and frees its resources.
 #[test]
 fn aborted_commands_get_no_answer() {
     let (mut host, first, second) = two();

@@ -1,5 +1,5 @@
-//! SANITIZE (SBC-4, 4.11 and 5.30): what becomes of its CDBs and parameters, how it ends, and what others
-//! meet meanwhile.
+//! SANITIZE (SBC-4, 4.11 and 5.30): the translation of its CDBs and parameters, its end, and the effect on other
+//! commands meanwhile.
 
 use ssdyno_scsi::{JobProgress, NamespaceFacts, ScsiJob, ScsiRequest, Translator, cdb};
 use ssdyno_spec::nvme::{admin, sanitize};
@@ -139,7 +139,7 @@ fn bad_parameters_are_refused() {
     host.send(&sanitize_cdb(OVERWRITE, 8), &[1, 0, 0, 4, 1]).check(5, 0x1a00);
 }
 
-/// IMMED: it ends when the operation has begun; who asks hears how far it is.
+/// IMMED: it ends when the operation has begun; REQUEST SENSE reports the progress.
 #[test]
 fn others_hear_how_far_it_is() {
     let mut host = Host::small(able());

@@ -61,7 +61,7 @@ impl FromStr for Batch {
     fn from_str(text: &str) -> Result<Batch, String> {
         let count = || text.parse().map(BatchForm::Count);
         let form = if text == "all" { Ok(BatchForm::Word(AllWord::All)) } else { count() };
-        // A number that is none is none above zero.
+        // A value that is not a number is not above zero either.
         Batch::try_from(form.unwrap_or(BatchForm::Count(0)))
     }
 }

@@ -1,4 +1,4 @@
-//! Every device that is no card stands behind the NVMe driver: disks, arrays, volumes, delays, as SSDs do.
+//! Every device except cards works behind the NVMe driver: disks, arrays, volumes and delays, like SSDs.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 

@@ -35,7 +35,7 @@ fn refused(spec: &RunSpec) -> Failure {
     resolve(spec, &mut Unattended).map(|_| ()).unwrap_err()
 }
 
-/// Everything but what the wall's clock says.
+/// Everything except wall-clock times.
 fn figures(result: &RunResult) -> RunResult {
     RunResult {
         wall_seconds: 0.0,

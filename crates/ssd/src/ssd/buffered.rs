@@ -62,7 +62,7 @@ impl Buffer {
         }
     }
 
-    /// Fills the batch with what is to be written back next, as the policy wants it or all (`force`); false if
+    /// Fills the batch with the next pages to write back, as the policy selects them, or with all (`force`); false if
     /// there is nothing.
     fn next_write_back(&mut self, force: bool, batch: &mut Vec<WriteBack>) -> bool {
         self.pages.as_mut().is_some_and(|pages| pages.next_write_back(force, batch))

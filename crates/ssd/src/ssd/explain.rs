@@ -2,7 +2,7 @@
 //!
 //! Nothing is measured for it that the device does not report anyway: the log of events says what each die did when. A
 //! request is followed along its critical path, that is the page that comes last. So the parts of a request sum to its
-//! latency, and a device that nobody asks pays a comparison.
+//! latency, and a device without this request pays one comparison.
 //!
 //! A write that waits for room in the buffer waits for no die of its own. The time that it waits is split as that of the die
 //! that gave room in the end: [`Explain::room`] follows those dies while writes wait.

@@ -301,7 +301,7 @@ impl Ssd {
                     self.flash.contents.at(page);
                     self.enqueue_op(now, op, then);
                 }
-                // Trimmed meanwhile: there is nothing to read.
+                // The page was trimmed meanwhile: there is nothing to read.
                 None => match Owner::unpack(then) {
                     Owner::Request(slot) => self.operation_done(now, slot),
                     Owner::Task(task) => {

@@ -18,7 +18,7 @@ struct Segment {
     broken_off: bool,
 }
 
-/// What one die did, as far back as somebody still waits.
+/// The past operations of one die, as far back as a request still waits.
 #[derive(Debug)]
 pub(super) struct DieHistory {
     segments: VecDeque<Segment>,
@@ -78,7 +78,7 @@ impl DieHistory {
     /// What the time from `from` to `to` went to for an operation that ended at `to`. The last `own` of its array was
     /// for the operation itself.
     ///
-    /// Where nothing is noted, the die has begun an operation whose command and data wait for the channel.
+    /// If nothing is recorded, the die has begun an operation whose command and data wait for the channel.
     pub(super) fn split(&self, from: Time, to: Time, own: Option<Activity>) -> LatencyParts {
         let mut parts = LatencyParts::default();
         let (mut cursor, mut before, mut found) = (to, LatencyPart::Channel, own.is_none());

@@ -94,7 +94,7 @@ impl Requests {
         self.inside == 0
     }
 
-    /// When the first answer that nobody has reaped was there.
+    /// The time of the first completion that was not reaped yet.
     #[inline]
     pub(super) fn answered(&self) -> Option<Time> {
         self.completions.first().map(|completion| completion.completed)

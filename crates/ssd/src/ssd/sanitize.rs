@@ -1,5 +1,5 @@
-//! Sanitize: nothing of what the SSD ever held is left, spare and retired blocks included (NVM Express
-//! base 2.0c, clause 8.21).
+//! Sanitize: destroys all data that the SSD ever held, in spare and retired blocks, too (NVM Express base 2.0c, clause
+//! 8.21).
 //!
 //! **How long it takes.** All channels work at the same time and alike. The dies of a channel go on
 //! together: the bus serves one after another, and none is a step ahead of the others. With `D` dies on a
@@ -154,7 +154,8 @@ impl Ssd {
         Sanitized { ends, failed: emptied.is_err() }
     }
 
-    /// Lets all that is under way end; when the last of it has, or `from` where that is later.
+    /// Lets all operations in progress end; returns the end of the last, or `from` if that is
+    /// later.
     fn drain(&mut self, from: Time) -> Time {
         let mut at = from;
         while let Some(reached) = self.step(Time::MAX) {
@@ -174,8 +175,7 @@ impl Ssd {
         }
     }
 
-    /// All blocks are erased, as often as `order` asks for; then the logical pages are written, where
-    /// they stay allocated.
+    /// All blocks are erased, as often as `order` requires; then the logical pages are written, if they stay allocated.
     ///
     /// # Errors
     /// Too few blocks are left for that.

@@ -7,7 +7,7 @@ use ssdyno_ssd::{Config, Ssd};
 
 use super::ssd::small;
 
-/// Keeps `depth` of `requests` outstanding; gives the latencies in order of completion, and what they consist of.
+/// Keeps `depth` of `requests` outstanding; returns the latencies in order of completion, and their parts.
 fn run(
     config: &Config,
     requests: &[Request],

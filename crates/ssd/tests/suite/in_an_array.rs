@@ -31,7 +31,7 @@ fn an_array_with_an_ssd_keeps_the_contract_of_targets() {
     check_target(|| array(&[&ssd(), DELAY]));
 }
 
-/// The flash is that of the member: the whole has none.
+/// The flash belongs to the member: the whole has none.
 #[test]
 fn the_report_of_an_array_has_the_flash_of_its_member() {
     let report = DeviceReport::of(&array(&[DELAY, &ssd()]));

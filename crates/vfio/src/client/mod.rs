@@ -114,7 +114,7 @@ pub struct VfioUserFunction {
 }
 
 impl VfioUserFunction {
-    /// Connects to the server at `path`, and resets the function. A server that answers nothing for
+    /// Connects to the server at `path`, and resets the function. A server that does not reply for
     /// 5 s is given up.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl VfioUserFunction {
         }
     }
 
-    /// Something came that nobody asked for.
+    /// An unrequested message arrived.
     fn unasked(&mut self) -> Result<(), ()> {
         let error = match self.inbox.receive(&self.socket) {
             Ok(Received::NotYet) => return Ok(()),
@@ -287,7 +287,7 @@ impl VfioUserFunction {
         Ok(())
     }
 
-    /// A command whose answer begins with a `T`.
+    /// A command whose reply begins with a `T`.
     fn ask<T: FromBytes>(&mut self, code: u16, body: &[u8]) -> Result<T, ClientError> {
         let answer = self.call(code, body, &[], &[])?;
         let parsed = T::read_from_prefix(&answer);

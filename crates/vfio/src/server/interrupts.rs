@@ -210,7 +210,7 @@ impl Interrupts {
         self.due.clear();
     }
 
-    /// The device was reset: it asks for nothing. Eventfds stay.
+    /// The device was reset: it requests no interrupt. Eventfds stay.
     pub(super) fn silence(&mut self) {
         self.due.clear();
         self.asserted = false;

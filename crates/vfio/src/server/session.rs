@@ -148,7 +148,7 @@ fn execute<D: PciDevice>(slot: &mut Slot<D>, now: Time, message: Message) -> Res
             slot.show_interrupts();
             only(&[])
         }
-        // Some are known and not there: who asks lives without.
+        // Some are known but not supported: the client works without them.
         _ => Err(Errno::NOTSUP),
     }
 }

@@ -14,7 +14,7 @@ use super::maps::Maps;
 /// Events of the device in a row before somebody looks at the socket.
 const STEPS: u32 = 256;
 
-/// What the server did so far.
+/// The work of the server so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ServerCounters {
     /// Dwords of registers read by clients.
@@ -214,7 +214,7 @@ impl<D: PciDevice> Slot<D> {
         self.config.enable_messages(msi, msix);
     }
 
-    /// As after power-on. What is mapped and where interrupts go is the client's affair and stays.
+    /// As after power-on. Mappings and interrupt targets belong to the client and stay.
     pub(super) fn reset(&mut self, now: Time) {
         self.run(now);
         self.device.reset(self.reached);
@@ -225,7 +225,7 @@ impl<D: PciDevice> Slot<D> {
         self.bus.interrupts.set_pin_off(false);
     }
 
-    /// The client is gone: nothing of it can be reached any more.
+    /// The client is gone: its memory can no longer be reached.
     pub(super) fn forget_client(&mut self) {
         self.bus.maps.clear();
         self.bus.interrupts.forget_client();

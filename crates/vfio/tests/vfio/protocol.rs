@@ -1,4 +1,4 @@
-//! The server, message by message: what other clients do, and what nobody should.
+//! The server, message by message: the messages of other clients, and invalid ones.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

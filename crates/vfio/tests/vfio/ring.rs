@@ -310,7 +310,7 @@ fn a_card_that_hangs_is_reset() {
     let counters = *load.ring.driver.counters();
     assert_eq!(counters.resets, 1);
     assert!(load.failed > 0 && load.failed <= SLOTS as u32, "{} failed", load.failed);
-    // A write that was given up may have been done or not: what the card holds is set anew.
+    // A write that was given up may have been executed or not: the content of the card is reset.
     let failed = load.failed;
     load.fill();
     load.run(100);

@@ -115,7 +115,7 @@ fn probers_are_series_beside_those_of_the_hosts() {
     let result: Value = serde_json::from_str(&server.get("/runs/watched/result.json").1).unwrap();
     assert_eq!(result["systems"].as_array().unwrap().len(), 3);
     assert_eq!(result["metrics"][0]["source"], source);
-    // Without hosts nobody would watch them; nothing is not watched either.
+    // Without hosts, the probers have no controller; an empty list is refused, too.
     let none = "target = \"null:\"\n[real]\nno_probes = true\n";
     for (toml, hosts) in [(spec, &[][..]), (none, &hosts)] {
         let asked = json!({ "toml": toml, "hosts": hosts, "probers": [source] });

@@ -1,4 +1,4 @@
-//! The page's addresses over real connections: a run from its start to its files, and what is refused.
+//! The page's addresses over real connections: a run from its start to its files, and refused requests.
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it must be")]
 

@@ -22,7 +22,7 @@ const OPERATED: [&str; 11] = [
     "switch",
 ];
 
-/// Roles that say nothing without a name.
+/// Roles that mean nothing without a name.
 const NAMED: [&str; 6] = ["table", "progressbar", "image", "navigation", "figure", "heading"];
 
 #[test]

@@ -53,7 +53,7 @@ const LISTED: &[Row] = &[
     get(0x01, 4, 0, FIELD, "5.15"),
     get(0x01, 7, 0, FIELD, "5.15"),
     save(0x01, 0, NOT_SAVEABLE),
-    // Power: states 0 and 1 process commands, 2 and 3 do not; WH says what the host is about to do.
+    // Power: states 0 and 1 process commands, 2 and 3 do not; WH announces the host's next load.
     set(0x02, 1, 0, OK, "5.27.1.2"),
     set(0x02, 3, 0, OK, "5.27.1.2"),
     set(0x02, 1 << 5, 0, OK, "5.27.1.2"),

@@ -126,7 +126,7 @@ fn identify_ends_as_specified() {
     check(LISTED, 92);
 }
 
-/// Base 2.0c, clauses 5.17.2.7 and 5.17.2.8, figure 280: what the structures say.
+/// Base 2.0c, clauses 5.17.2.7 and 5.17.2.8, figure 280: the content of the structures.
 #[test]
 fn structures_of_version_2_0() {
     let mut host = controller("2.0");

@@ -126,7 +126,7 @@ const LISTED: &[Row] = &[
     io(nvm::DATASET_MANAGEMENT, 3, FIELD, "figure 87"),
     io(nvm::DATASET_MANAGEMENT, 0, NAMESPACE, "figure 87"),
     io(nvm::DATASET_MANAGEMENT, EVERY, FIELD, "figure 87"),
-    // Reservations, Copy, and what is reserved or a vendor's.
+    // Reservations, Copy, and reserved or vendor specific commands.
     io(0x0d, 1, OPCODE, "NVM figure 18"),
     io(0x0e, 1, OPCODE, "NVM figure 18"),
     io(0x11, 1, OPCODE, "NVM figure 18"),

@@ -27,7 +27,7 @@ const fn set(id: u32, value: u32, nsid: u32) -> Row {
     command(admin::SET_FEATURES, nsid).dword(10, id).dword(11, value)
 }
 
-/// What is sent, the version with which it came, and how earlier ones refuse it.
+/// The command, its first version, and the refusal by earlier versions.
 const CAME: &[(Row, &str, NvmeStatus)] = &[
     (Row::io(nvm::READ, 1, OK, "NVM 3.2.4"), "1.0", OPCODE),
     (Row::io(nvm::FLUSH, 1, OK, "7.1"), "1.0", OPCODE),

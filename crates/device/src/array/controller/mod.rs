@@ -441,7 +441,7 @@ impl Controller {
         self.parts.work(self.now, goes_on);
     }
 
-    /// Whether a flush does nothing, since what was written is durable.
+    /// Whether a flush does nothing, because all written data is durable.
     pub(super) fn is_durable(&self) -> bool {
         self.table.flush() == FlushPolicy::Complete
     }

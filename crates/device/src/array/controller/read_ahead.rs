@@ -36,7 +36,7 @@ struct Stream {
 #[derive(Clone, Debug)]
 struct Fetch {
     bytes: u64,
-    /// Reads of the host that wait for it: the place of the command, and what it needs.
+    /// Reads of the host that wait for it: the place of the command, and the range that it needs.
     waiting: Vec<(u32, Extent)>,
     /// Its stream has no more use for it.
     dropped: bool,
@@ -183,7 +183,7 @@ impl ReadAhead {
         fetch.waiting
     }
 
-    /// The bytes of `written` are changing: what was read ahead of streams that have some of them is not used.
+    /// The bytes of `written` are changing: prefetched data of streams that contain some of them is not used.
     pub(super) fn invalidate(&mut self, written: &Extent) {
         for index in 0..self.streams.len() {
             let stream = &self.streams[index];

@@ -38,7 +38,7 @@ pub(super) struct ErrorRecovery {
     sent: Vec<Option<Sent>>,
     /// Commands that the driver does not take now; they count as outstanding.
     parked: VecDeque<Sent>,
-    /// A handler is on its way to the answers that nobody interrupted for.
+    /// A handler is on its way to completions without an interrupt.
     pub(super) called: bool,
     /// Commands that the driver gave up.
     pub(super) abandoned: u64,

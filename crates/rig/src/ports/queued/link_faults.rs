@@ -16,7 +16,7 @@ pub(super) enum Delivery {
     Breaks,
 }
 
-/// What messages meet, and which sessions are down.
+/// The faults of messages, and the sessions that are down.
 #[derive(Debug)]
 pub(super) struct LinkFaults {
     config: NetworkFaultConfig,
@@ -67,7 +67,7 @@ impl LinkFaults {
         self.plan.take_due(now).map(|_| at)
     }
 
-    /// What was done so far.
+    /// The work done so far.
     pub(super) fn counts(&self) -> NetworkFaults {
         let Injected { delays, drops, corrupted, .. } = self.plan.injected;
         NetworkFaults { delays, drops, errors: corrupted, ..self.counts }

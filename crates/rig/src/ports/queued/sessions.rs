@@ -92,7 +92,7 @@ impl QueuedPort {
         }
     }
 
-    /// When all sessions break; while nothing is on its way that hits nobody.
+    /// The time when all sessions break; while nothing is on its way, this affects nothing.
     pub(super) fn break_at(&self) -> Time {
         match &self.way {
             Way::Network(remote) if self.taken > self.answered => {
