@@ -12,7 +12,7 @@ const LAYERS: &[&[&str]] = &[
     // Everything that a front end can start.
     &["ssdyno-task"],
     &["ssdyno-papers", "ssdyno-pts", "ssdyno-sweep"],
-    // Under the papers: one of them is about profiles.
+    // Below the papers: one of them is about profiles.
     &["ssdyno-cluster", "ssdyno-profile"],
     &["ssdyno-session"],
     // The two runners know nothing of each other.

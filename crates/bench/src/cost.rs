@@ -2,8 +2,8 @@
 
 use std::ops::Sub;
 
-/// CPU time from which on its parts are told. The kernel usually parts it by what its ticks meet, 100 to 1000 a
-/// second, where only the sum is exact. With 250 these are 25 ticks, which leave a share off by at most a tenth
+/// The smallest CPU time for which its parts are reported. The kernel usually parts it by what its ticks meet, 100 to
+/// 1000 a second, where only the sum is exact. With 250 these are 25 ticks, which leave a share off by at most a tenth
 /// (one standard deviation).
 const PARTS_NS_LEAST: u64 = 100_000_000;
 
@@ -57,7 +57,7 @@ impl Sub for Usage {
 #[expect(unsafe_code, reason = "no safe wrapper of getrusage in the libraries that we use")]
 fn usage(who: libc::c_int) -> Usage {
     // SAFETY: `rusage` is a plain structure of integers, for which zero is a valid value, and
-    // getrusage(2) only writes into the given structure. It fails for a wrong `who` alone.
+    // getrusage(2) only writes into the given structure. It fails only for a wrong `who`.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(who, &raw mut usage);

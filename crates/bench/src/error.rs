@@ -23,7 +23,7 @@ pub enum BenchError {
         /// What the system said.
         source: io::Error,
     },
-    /// Another run, or somebody else who locks devices, is at work on it.
+    /// Another run, or another program that locks devices, is using it.
     #[error("{target} is locked by another program, such as another run")]
     Busy {
         /// The target, as it was named.
@@ -144,7 +144,7 @@ pub enum BenchError {
         /// How long was waited.
         waited: Duration,
     },
-    /// The run was told to stop before the load began.
+    /// The run was stopped before the load began.
     #[error("interrupted before the load began")]
     Unprepared,
     /// A job of ours ended without a word.
@@ -156,7 +156,7 @@ pub enum BenchError {
     /// There is no memory for the rows of more requests.
     #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
     Memory,
-    /// The run was told to stop.
+    /// The run was stopped.
     #[error("interrupted")]
     Interrupted,
     /// Real targets need Linux.

@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Holes and unwritten extents, here beside data, are told with their share; a file of data is not.
+    /// Holes and unwritten extents, here beside data, are reported with their share; a file of data is not.
     #[test]
     fn parts_without_data_are_told_with_their_share() {
         // Beside the program: tmpfs has no unwritten extents.

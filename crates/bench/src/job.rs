@@ -21,8 +21,8 @@ use crate::ramp::Ramp;
 /// How long a job waits for a moment, or for the rest of a batch, before it looks up.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A job that spins sleeps after so long: being woken is little then. And it looks so often before it
-/// looks at the clock.
+/// A spinning job sleeps after this time: the wake-up is then a small part. And it looks so often before it looks at
+/// the clock.
 const SPIN_NS: u64 = 1_000_000;
 const LOOKS_BY_CLOCK: u32 = 16;
 
@@ -54,8 +54,8 @@ impl Job {
         self.shared.ramp.start_ns().map(|start_ns| start_ns.max(found.as_ns()))
     }
 
-    /// A job by itself, without limits, that only reads: nobody watches it or waits for it, and all is
-    /// recorded on `tape` from the start.
+    /// A job by itself, without limits, that only reads: it has no supervisor, and everything is recorded on `tape`
+    /// from the start.
     pub(crate) fn alone(
         workload: Box<dyn Workload + Send>,
         slots: u32,
@@ -193,7 +193,7 @@ struct State {
     /// As many as one call hands over are pushed, and there are more to issue at this time.
     more: bool,
     ramping_up: bool,
-    /// The workload is told of each request.
+    /// The workload learns of each request.
     heeds_latency: bool,
     failing: bool,
     done: bool,
@@ -259,7 +259,8 @@ impl State {
         }
     }
 
-    /// Nobody waits for us any more. Our memory must stay until the last request completes.
+    /// No other job waits for this one any more. Our memory must stay until the last request
+    /// completes.
     #[cold]
     fn abandoned<E: Engine>(mut self, engine: &mut E) -> Ended {
         engine.give_up();

@@ -56,7 +56,7 @@ fn tape(keep: Keep, written: bool) -> Tape {
     let mut tape = Tape::new(keep, None, false);
     tape.grow_to(LONG_RUN);
     // Rows that stay in memory cost a page fault for each 256. Without fresh memory the overhead
-    // was told as 20.6 ns where a run paid 31.
+    // was reported as 20.6 ns when a run paid 31.
     tape.take_fresh_memory();
     if written {
         // As the chunks that a writer gives back: used before.

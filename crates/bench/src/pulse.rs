@@ -15,7 +15,7 @@ pub(crate) struct Pulse {
     pub(crate) completed: AtomicU64,
     /// Sum over completed requests.
     pub(crate) latency_ns: AtomicU64,
-    /// Whoever watches would like a new `glance`.
+    /// The supervisor wants a new `glance`.
     pub(crate) asked: AtomicBool,
     /// The recording at the last request for it.
     pub(crate) glance: Mutex<LiveSnapshot>,

@@ -182,7 +182,7 @@ mod tests {
         assert!(start + length <= FACTS.capacity_bytes && ranges[0].0 == 3072);
     }
 
-    /// A depth that needs a thread for each request, in a range that is too short for so many.
+    /// A depth that needs a thread for each request, in a range that is too short for that many.
     #[test]
     fn what_does_not_fit_in_the_range_is_told_with_what_would() {
         let whole = config(

@@ -15,7 +15,7 @@ use crate::worker::{JobReport, Message};
 /// How often progress is reported.
 pub(crate) const WATCH: Duration = Duration::from_millis(50);
 
-/// Jobs are woken so long before the moment; each then waits for it by itself. An idle core takes less to wake up.
+/// Jobs are woken this long before the moment; each then waits for it by itself. An idle core takes less to wake up.
 const LEAD: Duration = Duration::from_millis(5);
 
 /// A run that began later than this after the moment that was given did not begin with the others.
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use ssdyno_safety::Access;
 
-    /// Says when to begin, and counts how often it was told how far the run is.
+    /// Sets the start, and counts the progress reports.
     struct At(RunStart, u32, KeepGoing);
 
     impl Supervisor for At {

@@ -147,7 +147,7 @@ impl RealTarget {
             }
         } else {
             target.capacity_bytes = status.st_size as u64;
-            // Not every file system tells (some of FUSE do not); those in memory do.
+            // Not every file system reports it (some FUSE file systems do not); those in memory do.
             target.in_memory =
                 rustix::fs::fstatfs(&file).is_ok_and(|found| file_system::is_in_memory(&found));
             if direct && !target.in_memory {
@@ -219,7 +219,7 @@ impl RealTarget {
         Ok(self)
     }
 
-    /// A network target for who reads and writes it otherwise; `None` for others.
+    /// A network target for callers that read and write it in another way; `None` for others.
     pub fn to_remote_file(&self) -> Option<RemoteFile> {
         match &self.kind {
             Kind::Network(remote) => Some(RemoteFile::of(remote)),

@@ -38,11 +38,12 @@ use crate::plan::{LoadPlan, Means};
 use crate::run::BenchRun;
 use crate::target::RealTarget;
 
-/// One method is tried for so long at a time.
+/// The time of one trial of a method.
 const ROUND: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
 /// The first load, with which device and machine settle.
 const WARM_UP: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 1_000 });
-/// Below so many requests a second our part of each is far below a hundredth of it.
+/// The rate in requests per second below which our part of each request is far below a hundredth of
+/// it.
 const SLOW_IOPS: f64 = if cfg!(test) { 0.0 } else { 2_000.0 };
 
 /// What the search found.
@@ -72,7 +73,7 @@ pub(crate) fn search(
             .to_owned();
         return Err(BenchError::Option { option: "tune", why });
     }
-    // A core for each job that spins: nobody said that they are free. Polling, the kernel spins.
+    // A core for each spinning job: it is unknown whether they are free. Polling, the kernel spins.
     let ladder = ladder(depth, alone && plan.means.may_spin());
     drop(plan);
     let mut trials = Trials { run, target, progress, done: 0.0, of: ladder.len() };
@@ -168,7 +169,7 @@ struct Trials<'a> {
     run: &'a BenchRun,
     target: &'a Arc<RealTarget>,
     progress: &'a mut dyn FnMut(&RunProgress) -> KeepGoing,
-    /// Rounds so far, for whoever watches.
+    /// Rounds so far, for the viewer.
     done: f64,
     of: usize,
 }

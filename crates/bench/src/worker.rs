@@ -80,8 +80,8 @@ pub(crate) struct JobReport {
 }
 
 impl Worker {
-    /// Runs the job; `go` gives the clock that all jobs start with. Nobody may be listening any
-    /// more: then it ends quietly.
+    /// Runs the job; `go` gives the clock that all jobs start with. The receiver may be gone: then
+    /// it ends quietly.
     pub(crate) fn run(self, messages: &Sender<Message>, go: &Receiver<Go>) {
         let failed = |error| {
             let _ = messages.send(Message::Ready(Err(error)));
@@ -188,8 +188,8 @@ impl Worker {
         // report is expected.
         let Ok(Go { clock, start_ns }) = go.recv() else { return };
         clock.wait_for_start();
-        // The lateness is taken before anything else is built. It tells how well several jobs,
-        // or several hosts, begin together (S4).
+        // The lateness is taken before anything else is built. It shows how well several jobs, or
+        // several hosts, begin together (S4).
         let late_ns = clock.now_ns() - start_ns;
         let start_ns = start_ns + self.plan.delay_ns;
         let mut shared = self.shared;

@@ -14,7 +14,7 @@ pub(crate) fn report(failure: &Failure, output: Output) -> ExitCode {
     if !output.json {
         tell(&render(failure));
     } else if !is_told() {
-        // If not even this can be printed, the exit code still tells.
+        // If not even this can be printed, the exit code still reports the failure.
         let _ = output.object(&ErrorObject { error: body(failure) });
     }
     ExitCode::from(exit_code(failure.kind))
@@ -56,7 +56,7 @@ impl Output {
         BEGUN.store(true, Ordering::SeqCst);
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Ok(()) => Ok(()),
-            // Whoever reads has seen enough, as with `| head`.
+            // The reader has seen enough, as with `| head`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) => {
                 let message = format!("cannot write to standard output: {error}");
@@ -67,7 +67,7 @@ impl Output {
     }
 }
 
-/// Whether an object on standard output tells of what went wrong already.
+/// Whether an object on standard output already reports the failure.
 fn is_told() -> bool {
     TOLD.load(Ordering::SeqCst)
 }
@@ -79,7 +79,7 @@ pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
     // Held to the end, so that nothing follows. Who prints at this moment may wait for a reader.
     let mut out = (output.json && !begun()).then(|| std::io::stdout().lock());
     if let (Some(out), Ok(text), false) = (&mut out, text, begun()) {
-        // If not even this can be printed, the exit code still tells.
+        // If not even this can be printed, the exit code still reports the failure.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
     std::process::exit(i32::from(exit_code(failure.kind)))

@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Options that make or destroy contents: nobody is to type them because a program offered them.
+/// Options that create or destroy contents: the program must never suggest them.
 pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
 
 /// What other tools call something that is called otherwise here.

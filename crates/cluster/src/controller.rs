@@ -24,13 +24,13 @@ use crate::rows::places;
 use crate::scraped::{ProberAddress, Scraped};
 use crate::watched::{Watched, watch_systems};
 
-/// How often who watches is called.
+/// The interval of the calls of the watcher.
 const WATCH_EVERY: Duration = Duration::from_millis(25);
 
 /// From the command to begin to the first request at least: a few answers of a slow host.
 const BEGIN_AFTER: Duration = Duration::from_millis(60);
 
-/// How long records may take to come after everybody was told to stop.
+/// The time limit of records after all hosts were told to stop.
 const FETCH_AFTER_STOP: Duration = Duration::from_secs(5);
 
 /// Runs `spec` on all `hosts` at once, each on a target of its own by that name and with a seed of its own, and joins
@@ -324,8 +324,8 @@ async fn wait_until_over(
     while !members.iter().all(Member::is_over) {
         stopped |= watch(&progress(members)) == KeepGoing::Stop;
         if stopped {
-            // A host that did not answer is told again. Its connection may be back before the host counts as cut off, and
-            // its run would otherwise go on to its end.
+            // A host that did not reply is told again. Its connection may be back before the host counts as cut off,
+            // and its run would otherwise go on to its end.
             if told.is_none_or(|told| told.elapsed() >= TRY_EVERY) {
                 join_all(members.iter_mut().map(Member::stop)).await;
                 told = Some(Instant::now());

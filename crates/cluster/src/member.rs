@@ -13,14 +13,15 @@ use crate::join::{HostIdentity, HostOutcome};
 use crate::protocol::{GONE_AFTER, NO_ANSWER, NO_RUN, TRY_EVERY};
 use crate::rows::fetch_rows;
 
-/// How often each worker tells how far it is, where they are few.
+/// The interval of each worker's progress reports, if there are few workers.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 /// The number of workers that may report this often: a report takes a fifth of a millisecond of the controller's time,
 /// so 1000 of them would exceed its thread.
 const FEW: u32 = 64;
 
-/// How often each of `members` workers tells how far it is. Another phase is told at once.
+/// The interval of the progress reports of each of `members` workers. A new phase is reported at
+/// once.
 pub(crate) fn tell_every(members: usize) -> Duration {
     // The controller needs 0.2 ms for each report. Up to 64 workers report ten times a second; for more workers the
     // interval grows in steps, so that the load of the one thread stays constant.

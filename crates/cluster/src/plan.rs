@@ -436,7 +436,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `spec` as an open loop with so many requests per second.
+    /// `spec` as an open loop with this number of requests per second.
     fn at_rate(&self, spec: &RunSpec, rate: f64) -> Result<RunSpec, Failure> {
         let spec = spec.with("workload.arrivals.kind", &json!(self.plan.arrivals))?;
         spec.with("workload.arrivals.rate", &json!(rate))

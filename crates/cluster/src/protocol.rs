@@ -75,7 +75,7 @@ pub struct ReadClock {}
 /// The clocks of a worker, in nanoseconds, at one moment between question and answer.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ClockReading {
-    /// The monotonic clock, which nobody sets.
+    /// The monotonic clock, which cannot be set.
     pub monotonic_ns: u64,
     /// Since 1970, as the machine believes.
     pub unix_ns: u64,

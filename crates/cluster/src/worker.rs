@@ -144,7 +144,7 @@ impl WorkerService {
         self.with_runner(None, Runner::stop);
     }
 
-    /// The run under way, for who only looks: it is not a sign of life of its controller. With its number, target and
+    /// The run in progress, for a viewer: the call is not a sign of life of its controller. With its number, target and
     /// load.
     pub(crate) fn run_under_way(&self) -> Option<(u64, RunSnapshot, String, String)> {
         let state = self.state();

@@ -67,7 +67,7 @@ impl Ring {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Grant {
     pub(super) queue: u16,
-    /// At most so many, 1 at least.
+    /// At most this number, and at least 1.
     pub(super) limit: u32,
     class: Class,
 }
@@ -183,7 +183,7 @@ impl Arbiter {
         let weighted = [Class::High, Class::Medium, Class::Low];
         let has_credit = |at: &usize| ready(weighted[*at]) && self.credits[*at] > 0;
         let at = (0..3).find(has_credit).or_else(|| {
-            // Everybody who has entries has had its share: the next round.
+            // Every queue with entries has had its share: the next round begins.
             let any = (0..3).find(|at| ready(weighted[*at]))?;
             self.credits = self.weights;
             Some(any)
@@ -266,7 +266,7 @@ mod tests {
             }
             assert_eq!(take(&mut arbiter, 8), expected, "burst 2^{burst}");
         }
-        // Without limit nobody else has a turn until the queue is empty.
+        // Without a limit no other queue has a turn until the queue is empty.
         arbiter.reset(false);
         arbiter.set_feature(7);
         for queue in [1, 2] {

@@ -12,7 +12,7 @@ use ssdyno_block::Time;
 pub(super) enum Wait {
     /// Go on as it does.
     Unchanged,
-    /// Start: the message is due after so long.
+    /// Start: the message is due after this time.
     Start(Time),
     /// Stop: the message is due now.
     Stop,

@@ -86,7 +86,7 @@ impl<D: Device> NvmeController<D> {
                 self.counters.list_reads += u64::from(reads);
                 let command = self.commands.get_mut(slot);
                 command.state = State::List;
-                // As long on the wire as so many entries of a queue.
+                // As long on the wire as this number of entries of a queue.
                 let wire = self.wire.times.list_time(entries);
                 let (_, read) = self.wire.to_controller.reserve(at, wire);
                 let latency = self.subsystem.config().fetch_latency.0 * u64::from(reads);
@@ -234,7 +234,7 @@ impl<D: Device> NvmeController<D> {
         self.finish(at, slot, status);
     }
 
-    /// The device has done what nobody waits for, or what shall fail.
+    /// The device has done work that no command waits for, or that must fail.
     #[cold]
     fn device_done_for_nothing(&mut self, at: Time, slot: u32, status: DeviceStatus) {
         let command = self.commands.get(slot);

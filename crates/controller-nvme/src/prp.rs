@@ -12,7 +12,7 @@ pub(super) enum Rest {
     Nothing,
     /// The second entry names the one page.
     Second,
-    /// The second entry points to a list of so many.
+    /// The second entry points to a list of this number of entries.
     List(u32),
 }
 

@@ -198,7 +198,7 @@ impl HostLink {
 /// 5, 242/256 (FLIT) for 6 (PCIe base specification 6.0, clauses 4.2.1 to 4.2.3).
 ///
 /// # Errors
-/// There is no such generation, or a link has not so many lanes.
+/// The generation does not exist, or a link cannot have this number of lanes.
 pub fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigError> {
     let transfers = match generation {
         1 => 2.5e9,

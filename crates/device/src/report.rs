@@ -215,7 +215,7 @@ impl DeviceReport {
 /// The facts about the flash of a device with these powers that readers of events need.
 fn flash_unit(config: &EnergyConfig, facts: &Facts) -> Option<FlashUnit> {
     let Facts { channels, dies, .. } = *facts;
-    // Powers that do not fit are told of by the meter.
+    // The meter reports powers that do not fit.
     let draw = Draw::new(config, facts).ok()?;
     let (activity_watts, idle_watts) = (draw.activity_watts(), draw.base_watts());
     let flash = FlashUnit { channels, dies, activity_watts, idle_watts };

@@ -18,7 +18,7 @@ const HELP: &str =
     "write points = [[1, \"1.1ms\"], [100, \"2.9ms\"], ...], or single, average and full";
 
 impl SeekCurve {
-    /// The curve of a drive with so many cylinders.
+    /// The curve of a drive with this number of cylinders.
     pub(crate) fn new(disk: &DiskTable, cylinders: u32) -> Result<SeekCurve, ConfigError> {
         let SeekTable { points, single, average, full } = &disk.seek;
         match (&points[..], single, average, full) {

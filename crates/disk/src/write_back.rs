@@ -16,7 +16,7 @@ pub(crate) struct WriteBack {
     held: u64,
     extents_most: u32,
     extents: u32,
-    /// A write that continues an extent joins it up to so many blocks.
+    /// A write that continues an extent joins it up to this number of blocks.
     join_most: u64,
     jobs: Vec<Job>,
     /// What the arm is writing.

@@ -181,7 +181,7 @@ impl AdminQueue {
         Ok(())
     }
 
-    /// The next answer; `Err` is the identifier of one that nobody waits for.
+    /// The next answer; `Err` is the identifier of a command that is not outstanding.
     pub(crate) fn take<F: PciFunction>(&mut self, f: &mut F) -> Option<Result<AdminAnswer, u16>> {
         let Some(found) = self.completion.peek(f) else {
             // The doorbell is rung once, when no entry is left. Admin entries are few, but a
@@ -242,7 +242,7 @@ impl AdminQueue {
         self.slots.iter().flatten().filter(is_callers).count()
     }
 
-    /// Gives up everything; `told` hears of each caller's command.
+    /// Gives up everything; `told` receives the command of each caller.
     pub(crate) fn abandon(&mut self, mut told: impl FnMut(Token)) {
         for slot in &mut self.slots {
             if let Some(Slot { owner: Owner::Caller(token), .. }) = slot.take() {

@@ -214,7 +214,7 @@ impl<'a> AdminCommand<'a> {
 pub enum Feature {
     /// What the arbitration gives to each class.
     Arbitration(Weights),
-    /// Interrupts are held back until so many entries wait, or so much time has passed.
+    /// Interrupts are held back until this number of entries wait, or this time has passed.
     InterruptCoalescing {
         /// Entries, 1 to 256.
         entries: u16,

@@ -14,11 +14,11 @@ pub enum InterruptChoice {
     Best,
     /// This kind and no other.
     Only(InterruptMode),
-    /// None: whoever uses the driver polls it.
+    /// None: the user of the driver polls it.
     Polling,
 }
 
-/// When the head of a completion queue is told to the controller (S1-31).
+/// The time when the head of a completion queue is reported to the controller (S1-31).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HeadDoorbell {
     /// Once for all completions that one call finds.
@@ -58,7 +58,7 @@ pub struct NvmeConfig {
     /// The driver reports that its requests come through the SCSI resource
     /// ([`DriverFlags::SCSI`](ssdyno_pci::driver::DriverFlags::SCSI), S1-47).
     pub scsi: bool,
-    /// When completion heads are told.
+    /// The time when completion heads are reported.
     pub head_doorbell: HeadDoorbell,
     /// The behaviour if a list for completions has no room. With [`ListGrowth::Fixed`] no call for I/O asks the heap,
     /// however short the list is: it takes what fits, and [`has_more`](crate::QueuePair::has_more) says that

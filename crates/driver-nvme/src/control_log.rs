@@ -1,11 +1,10 @@
 //! The messages of a controller object to its queue pairs, whoever owns them: the last order, and
 //! lists of namespaces.
 //!
-//! There is one writer, the controller object; each pair reads at its own pace. Looking whether there is news is one
-//! load of a word, and nobody ever waits. Only the last order counts, because an order is issued only after all pairs
-//! have obeyed the orders before it. An order therefore takes no memory, and a necessary order (stop access, give up,
-//! end) can always be issued. Namespaces are a chain that grows at its end; a list goes when the last pair has read
-//! past it.
+//! There is one writer, the controller object; each pair reads at its own pace. A check for news is one load of a word,
+//! and no core ever waits. Only the last order counts, because an order is issued only after all pairs have obeyed the
+//! orders before it. An order therefore takes no memory, and a necessary order (stop access, give up, end) can always
+//! be issued. Namespaces are a chain that grows at its end; a list goes when the last pair has read past it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -113,7 +112,7 @@ impl ControlLog {
         // The number makes two orders of the same kind different words. A pair that missed
         // nothing but the second still sees that there is news.
         let notice = ControlMessage::new(self.number() + 1, order, nvm_commands);
-        // Whoever sees the order sees the namespaces.
+        // A core that sees the order sees the namespaces.
         self.word.store(notice.0, Ordering::Release);
     }
 
@@ -145,7 +144,7 @@ impl Reader {
     /// There is an order that was not read.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
-        // Relaxed suffices for the question. Whoever finds news loads again with `Acquire`
+        // Relaxed suffices for the question. A pair that finds news loads again with `Acquire`
         // before using it, in `coming`.
         self.word.load(Ordering::Relaxed) != self.read.0
     }

@@ -21,7 +21,7 @@ use crate::{
 
 /// The least timeout and polling interval.
 const LIMIT_MIN: Time = Time::from_ns(1);
-/// Events that wait for somebody to take them; what comes when so many wait is counted and forgotten.
+/// The limit of waiting events; further events are counted and dropped.
 pub(crate) const EVENTS_MAX: usize = 64;
 
 /// The controller object's record of a queue pair, which may be anywhere.
@@ -96,7 +96,7 @@ pub struct Controller {
     pub(crate) admin: Option<AdminQueue>,
     /// The queues, in order, from 1.
     pub(crate) records: Vec<Record>,
-    /// Pairs that nobody has taken.
+    /// Pairs without an owner.
     pub(crate) pairs: Vec<QueuePair>,
     /// From the first start on.
     pub(crate) board: Option<ControlLog>,
@@ -251,8 +251,8 @@ impl Controller {
         self.counters
     }
 
-    /// Takes the queue pairs that nobody has, by number. They come with a start, not with a reset: after
-    /// that the old ones go on. One that nobody takes obeys on its own.
+    /// Takes the queue pairs without an owner, by number. They come with a start, not with a reset: after that the old
+    /// ones go on. A pair without an owner obeys on its own.
     pub fn take_pairs(&mut self) -> Vec<QueuePair> {
         self.pairs.sort_unstable_by_key(QueuePair::id);
         core::mem::take(&mut self.pairs)
@@ -268,8 +268,7 @@ impl Controller {
     pub fn give_back(&mut self, pair: QueuePair) -> Result<(), QueuePair> {
         let own = |record: &Record| record.desk.is_same(pair.desk());
         let known = self.records.iter().any(own);
-        // Tokens that are outstanding belong to the old owner. Nobody would take their
-        // completions here.
+        // Tokens that are outstanding belong to the old owner. Its completions would be lost here.
         if pair.outstanding() > 0 || pair.is_over() || !known || !has_room(&mut self.pairs) {
             return Err(pair);
         }
@@ -336,11 +335,11 @@ impl Controller {
         hand_out(&mut self.events, out);
     }
 
-    /// Keeps `event` for who takes it.
+    /// Keeps `event` until it is taken.
     pub(crate) fn tell(&mut self, event: DriverEvent) {
-        // The start has made room for so many.
-        // Events may come faster than they are taken, and the list must not grow without bound.
-        // Lost ones are counted, so that the caller knows that the list has a gap.
+        // The start has reserved room for this number. Events may come faster than they are taken,
+        // and the list must not grow without bound. Lost ones are counted, so that the caller knows
+        // that the list has a gap.
         if self.events.len() < EVENTS_MAX.min(self.events.capacity()) {
             self.events.push(event);
         } else {
@@ -359,7 +358,7 @@ impl Controller {
         self.ordered = true;
     }
 
-    /// All pairs have obeyed the last order. Those that nobody has taken do so now: nothing is
+    /// All pairs have obeyed the last order. Pairs without an owner do so now: nothing is
     /// outstanding there.
     pub(crate) fn all_obeyed<F: PciFunction>(&mut self, f: &mut F) -> bool {
         for pair in &mut self.pairs {
@@ -383,7 +382,7 @@ impl Controller {
     /// Appends the queues whose owners are to [`attend`](QueuePair::attend) to them now: an order waits for them, or a
     /// timeout is over. Pairs that do not fit into `out` follow with the next call.
     pub fn calls(&mut self, out: &mut Vec<u16>) {
-        // `Run` waits for nobody: a pair reads it with its next command. The other orders have a
+        // `Run` waits for no pair: a pair reads it with its next command. The other orders have a
         // waiter, and a sleeping owner must be woken for them.
         let (number, waits) = (self.number(), self.last_order() != Order::Run);
         for (queue, record) in (1..).zip(&mut self.records) {

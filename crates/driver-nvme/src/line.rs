@@ -84,7 +84,7 @@ impl Line {
         self.tail = to;
     }
 
-    /// Nobody is in the line any more.
+    /// The line is empty.
     pub(crate) fn clear(&mut self) {
         self.tail = self.head;
     }

@@ -19,7 +19,7 @@ pub(crate) struct PairMailbox {
     completions: AtomicU64,
     /// No command's deadline is earlier by a nanosecond; `u64::MAX`: there is none.
     watch_at: AtomicU64,
-    /// The pair was dropped: nobody waits for it.
+    /// The pair was dropped: nothing waits for it.
     dropped: AtomicBool,
     /// Aborts did not help.
     reset: AtomicBool,
@@ -42,11 +42,10 @@ impl PairMailbox {
         }
     }
 
-    /// The pair's side: notice `number` is obeyed. What the pair did before it is visible to whoever
-    /// sees that.
+    /// The pair's side: notice `number` is obeyed. Earlier actions of the pair are visible to a reader of this value.
     pub(crate) fn obey(&self, number: u64, completions: u64) {
-        // The count is stored before the release store of the number. Whoever sees the number
-        // with `Acquire` sees this count, too.
+        // The count is stored before the release store of the number. A reader of the number with
+        // `Acquire` sees this count, too.
         self.completions.store(completions, Ordering::Relaxed);
         self.obeyed.store(number, Ordering::Release);
     }
@@ -56,7 +55,7 @@ impl PairMailbox {
         self.obeyed.load(Ordering::Acquire)
     }
 
-    /// Notice `number` is obeyed, or there is nobody to obey it.
+    /// Notice `number` is obeyed, or there is no owner to obey it.
     pub(crate) fn has_obeyed(&self, number: u64) -> bool {
         // Equality and not "at least": no pair is ahead of the log, and one that has obeyed an
         // older order has not obeyed this one.
@@ -95,7 +94,7 @@ impl PairMailbox {
         self.aborts.iter().any(put)
     }
 
-    /// The pair's side: takes back the wishes that `stale` tells of.
+    /// The pair's side: takes back the wishes that are in `stale`.
     pub(crate) fn withdraw_aborts(&self, stale: impl Fn(u16) -> bool) {
         for place in &self.aborts {
             let wish = place.load(Ordering::Relaxed);

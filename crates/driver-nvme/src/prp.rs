@@ -8,7 +8,7 @@ use zerocopy::IntoBytes;
 use crate::shared::NoHeap;
 use crate::{DataBuffer, IoCommand, IoError, IoOperation, Namespace};
 
-/// No command of so many bytes needs a list.
+/// A command of this number of bytes needs no list.
 pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
 /// Entries of a page of a list.
 const PAGE_ENTRIES: u32 = PAGE_BYTES / 8;

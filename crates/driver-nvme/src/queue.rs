@@ -60,7 +60,8 @@ pub(crate) struct IoQueue {
     free: VecDeque<u16>,
     lists: Lists,
     transfer_bytes: u32,
-    /// So many bits of an identifier say which slot it is, the others how often that was used.
+    /// The number of bits of an identifier that give its slot; the other bits count the uses of the
+    /// slot.
     tag_bits: u32,
     /// As many generations as those bits and a byte have; 0 for identifiers without one.
     generation_mask: u8,

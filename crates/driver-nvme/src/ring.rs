@@ -17,7 +17,7 @@ pub(crate) struct SubmissionRing {
     tail: u32,
     /// How far the controller is known to have taken entries.
     head: u32,
-    /// The tail that the controller was told.
+    /// The tail reported to the controller.
     rung: u32,
     doorbell: u32,
 }
@@ -112,7 +112,7 @@ pub(crate) struct CompletionRing {
     region: DmaRegion,
     entries: u32,
     head: u32,
-    /// The head that the controller was told.
+    /// The head reported to the controller.
     rung: u32,
     /// The phase tag of a new entry: 1 in the first round, inverted with every wrap (S1-31).
     phase: bool,
@@ -145,8 +145,8 @@ impl CompletionRing {
         let at = self.head * COMPLETION_BYTES;
         // The dword with the phase tag first: what is read after it was written before it.
         let last = f.dma_load32(&self.region, at + CompletionEntry::PHASE_DWORD as u32);
-        // An old tag means that the entry is of the last round. Its other dwords are not read:
-        // the phase tag alone tells new entries from old ones (base 2.0c, clause 3.3.3.2).
+        // An old tag means that the entry is of the last round. Its other dwords are not read: the
+        // phase tag alone distinguishes new entries from old ones (base 2.0c, clause 3.3.3.2).
         if (last >> 16 & 1 == 1) != self.phase {
             return None;
         }

@@ -57,9 +57,8 @@ pub(crate) struct Shared<T> {
 mod proven {
     use super::*;
 
-    // What makes this sound: `inner` comes from `Shared::try_new`, is valid and initialised until the
-    // owner that takes the count to 0 frees it, and each `Shared` is counted once. So whoever has a
-    // `Shared` has a valid `inner`.
+    // What makes this sound: `inner` comes from `Shared::try_new`, is valid and initialised until the owner that takes
+    // the count to 0 frees it, and each `Shared` is counted once. So every owner of a `Shared` has a valid `inner`.
 
     // SAFETY: as for `Arc`: owners on several threads share a `&T` (`Sync`), and any may drop it (`Send`).
     unsafe impl<T: Send + Sync> Send for Shared<T> {}
@@ -118,8 +117,8 @@ mod proven {
                 return;
             }
             fence(Ordering::Acquire);
-            // SAFETY: this was the last owner, so nobody else reaches `inner`; it was initialised by
-            // `try_new`, is dropped once, and its memory came from `alloc` with this layout.
+            // SAFETY: this was the last owner, so nothing else reaches `inner`; it was initialised by `try_new`, is
+            // dropped once, and its memory came from `alloc` with this layout.
             unsafe {
                 self.inner.drop_in_place();
                 dealloc(self.inner.as_ptr().cast(), Layout::new::<Inner<T>>());

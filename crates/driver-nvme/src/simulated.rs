@@ -112,7 +112,7 @@ impl<D: PciDevice> SimulatedNvme<D> {
         if self.deadline().is_some_and(|deadline| deadline <= now) {
             self.driver.poll(&mut self.pci, driver_now, out);
         }
-        // Nobody models the core that waits for a register.
+        // The core that waits for a register is not modelled.
         self.pci.take_stall();
         self.pci.set_now(now);
     }

@@ -16,7 +16,7 @@ const BLOCKS_MAX: u32 = 1 << 16;
 pub(crate) struct Parts {
     /// Into so many commands.
     pub(crate) parts: u32,
-    /// Each of so many blocks or ranges at most.
+    /// Each has at most this number of blocks or ranges.
     pub(crate) step: u32,
 }
 

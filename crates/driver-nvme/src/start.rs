@@ -345,7 +345,7 @@ impl Controller {
         now: impl Into<MonotonicTime>,
     ) -> Result<(), NvmeError> {
         if let Phase::Suspended { off: true } = self.phase {
-            // It was told already, and is off.
+            // It was notified already, and is off.
             self.end(function, Phase::Stopped);
             return Ok(());
         }

@@ -61,9 +61,9 @@ pub enum DriverEvent {
         /// Its identifier.
         identifier: u8,
     },
-    /// The controller answered a command that was not outstanding: one that it had completed before, whose identifier
-    /// may be in use again, or one that nobody sent. The completion was dropped. If a queue has several, the last one
-    /// is reported; [all are counted](NvmeCounters::strays).
+    /// The controller completed a command that was not outstanding: one that it had completed before, whose identifier
+    /// may be in use again, or one that was never sent. The completion was dropped. If a queue has several, the last
+    /// one is reported; [all are counted](NvmeCounters::strays).
     StrayCompletion {
         /// The queue; 0 is the admin queue.
         queue: u16,
@@ -95,8 +95,7 @@ pub struct NvmeCounters {
     pub aborts: u64,
     /// Resets.
     pub resets: u64,
-    /// Completions that nobody waits for, which are dropped, or with a head that cannot be: faults of the
-    /// controller.
+    /// Completions of no outstanding command, which are dropped, or with an impossible head: faults of the controller.
     pub strays: u64,
     /// Events that were never taken and did not fit.
     pub events_lost: u64,

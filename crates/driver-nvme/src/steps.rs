@@ -197,8 +197,8 @@ impl Controller {
                     let status = answer.status;
                     self.tell(DriverEvent::FeatureRefused { identifier, status });
                 }
-                // A feature that the controller refuses is told as an event and is not a reason to
-                // give up the drive.
+                // A feature that the controller refuses is reported as an event and is not a reason
+                // to give up the drive.
                 Step::Feature(index + 1)
             }
             Step::CompletionQueue(queue) if good => Step::SubmissionQueue(queue),
@@ -447,7 +447,7 @@ impl Controller {
 
     pub(crate) fn request_event<F: PciFunction>(&mut self, f: &mut F) {
         if let Some(queue) = self.admin.as_mut() {
-            // Without room there is one request less: events are told later, none is lost.
+            // Without room there is one request less: events are reported later, and none is lost.
             let _ = queue.submit(
                 f,
                 &AdminCommand::asynchronous_event(),

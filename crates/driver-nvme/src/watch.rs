@@ -37,7 +37,7 @@ impl Controller {
     }
 
     /// The first look of a watchdog: is the controller there, is it well, does it answer admin
-    /// commands? `io` tells that I/O commands are late. False: all that can be done was begun.
+    /// commands? `io` means that I/O commands are late. False: all that can be done was begun.
     #[cold]
     pub(crate) fn check<F: PciFunction>(
         &mut self,
@@ -47,8 +47,8 @@ impl Controller {
     ) -> bool {
         let admin = self.admin_deadline().filter(|(at, _)| *at <= now);
         if io || admin.is_some() {
-            // A register read costs a round trip over the link. It is worth it only now that
-            // something is late: it tells a removed or broken controller from a slow one.
+            // A register read costs a round trip over the link. It is worth it only now that a
+            // command is late: it distinguishes a removed or broken controller from a slow one.
             let status = f.bar_read32(0, registers::CSTS);
             if status == !0 {
                 self.fail(f, FunctionError::Gone.into());
@@ -61,7 +61,7 @@ impl Controller {
         }
         let Some((_, opcode)) = admin else { return true };
         match self.phase {
-            // A first start that hangs is an error for the caller, who knows best whether to try
+            // A first start that hangs is an error for the caller, which can decide whether to try
             // again. After a reset the driver tries again by itself.
             Phase::Configuring if !self.recovering => {
                 self.fail(f, NvmeError::AdminTimeout { opcode });

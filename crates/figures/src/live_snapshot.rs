@@ -8,7 +8,7 @@ use crate::histogram::{Histogram, rank};
 use crate::picoseconds;
 use crate::result::ByOp;
 
-/// Percentiles that a glance tells: p50, p99, p99.9.
+/// Percentiles in a glance: p50, p99, p99.9.
 const SHARES: [f64; 3] = [0.50, 0.99, 0.999];
 
 /// The state of a recording during the run. The difference between two snapshots is the activity between them.

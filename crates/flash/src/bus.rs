@@ -12,7 +12,8 @@ use ssdyno_block::units::{Bandwidth, Span, UnitError};
 pub struct OnfiMode {
     interface: &'static str,
     number: usize,
-    /// Time of two bytes: of fast modes one takes half a picosecond more than so many.
+    /// The time of two bytes: in fast modes, the time of one byte is not a whole number of
+    /// picoseconds.
     two_bytes_ps: u64,
 }
 

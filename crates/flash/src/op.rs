@@ -2,7 +2,7 @@
 
 use ssdyno_engine::events::FlashCause;
 
-/// Nobody waits for this operation.
+/// No request waits for this operation.
 pub const NO_OWNER: u32 = u32::MAX;
 
 /// A flash command.

@@ -37,8 +37,8 @@ impl FlashTiming {
     /// Array read of page `page_in_block`.
     #[inline]
     pub fn read(&self, page_in_block: u32) -> Time {
-        // The mask changes no valid index: a block has at most four page types. It tells the
-        // compiler so, and the access needs no bounds check.
+        // The mask changes no valid index: a block has at most four page types. It informs the
+        // compiler, so the access needs no bounds check.
         self.read[(self.levels.remainder(page_in_block) & 3) as usize]
     }
     /// Array program of page `page_in_block`.

@@ -11,7 +11,8 @@ use ssdyno_engine::Health;
 /// What will be looked for among the blocks, and is kept at hand therefore.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Searches {
-    /// Cleaning chooses among so many of a plane's oldest closed blocks; 0 = without regard to age.
+    /// Cleaning chooses among this number of a plane's oldest closed blocks; 0 = without regard to
+    /// age.
     pub(crate) window: u32,
     /// Which block is opened, and whether laggards are looked for.
     pub(crate) wear: WearLevelling,

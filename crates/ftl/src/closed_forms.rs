@@ -196,8 +196,8 @@ pub fn best_pools(
     if !least[PIECES].is_finite() {
         return None;
     }
-    // The choice of the last class is known for all pieces. Each choice tells how many pieces
-    // are left for the classes before it, so the way back runs from the last class to the first.
+    // The choice of the last class is known for all pieces. Each choice gives the number of pieces
+    // left for the classes before it, so the way back runs from the last class to the first.
     let mut left = PIECES;
     let last_first = classes.iter().zip(chosen).rev();
     let mut alphas: Vec<f64> = last_first

@@ -141,10 +141,10 @@ impl FtlConfig {
         };
         // More over-provisioning means fewer logical pages, down to one a plane.
         let most = f64::from(geometry.pages() / geometry.planes()) * 1e4;
-        // More over-provisioning leaves fewer logical pages, so `fits` changes once from false
-        // to true and bisection finds the place. Above it there may be too few logical pages for
-        // the planes; `is_none_or` counts this as enough, and the test below tells the two cases
-        // apart.
+        // More over-provisioning leaves fewer logical pages, so `fits` changes once from false to
+        // true and bisection finds the place. Above it there may be too few logical pages for the
+        // planes; `is_none_or` counts this as enough, and the test below distinguishes the two
+        // cases.
         let (mut too_few, mut enough) = (0u64, most as u64);
         while enough - too_few > 1 {
             let middle = u64::midpoint(too_few, enough);

@@ -215,7 +215,7 @@ impl<P: Policy> Ftl for BlockFtl<P> {
 
     fn trim(&mut self, page: u32, out: &mut Vec<FlashOp>) {
         let Some(at) = self.locate(page) else { return };
-        // The map changes before the policy is told. `trimmed` looks for logs and data blocks
+        // The map changes before the policy is informed. `trimmed` looks for logs and data blocks
         // without a valid page and must not count this one.
         self.store.map[page as usize] = NONE;
         self.store.blocks.invalidate(self.store.geometry.block_of_page(at));

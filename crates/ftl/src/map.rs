@@ -364,7 +364,7 @@ mod tests {
             let mut owners = Vec::new();
             map.owners(2 * pages - 2, 2, &mut owners);
             assert_eq!(owners.last(), Some(&(2 * pages - 1, 2 * pages - 1)));
-            // Without strips the pages of all planes are told apart.
+            // Without strips the pages of all planes are distinguished.
             let one = Map::new(2 * pages, &geometry(pages), None);
             assert_eq!(bytes(&one), if 2 * pages < 1 << 24 { 3 } else { 4 });
         }

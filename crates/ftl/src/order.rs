@@ -18,7 +18,8 @@ use crate::ranks::Ranks;
 /// A block and its place in the order; the smaller place is older.
 type Entry = (u64, u32);
 
-/// Blocks that lost pages are sorted in when so many were noted, if no search comes before.
+/// The number of recorded blocks with lost pages at which they are sorted in, if no search comes
+/// first.
 // The limit bounds the memory of notes while nothing is cleaned, such as while a host overwrites
 // a device that still has many free blocks.
 const NOTED_MOST: usize = 1 << 10;
@@ -26,7 +27,7 @@ const NOTED_MOST: usize = 1 << 10;
 /// The closed blocks of all planes, each plane in the order of closing.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// Only so many of the oldest blocks of a plane can be chosen.
+    /// Only this number of the oldest blocks of a plane can be chosen.
     window: u32,
     blocks_per_plane: u32,
     /// Place of each block; 0 where it is not in the order.

@@ -101,7 +101,8 @@ impl PageMap {
         }
     }
 
-    /// Moves `count` pages of the begun victim, if it has so many, and erases it when it is empty.
+    /// Moves `count` pages of the current victim, if it has that many, and erases it when it is
+    /// empty.
     fn clean_pages(&mut self, plane: u32, count: u32, out: &mut Vec<FlashOp>) {
         let Begun { victim, mut next, .. } = self.begun[plane as usize];
         let first = self.geometry.first_page(victim);

@@ -120,9 +120,10 @@ pub(crate) fn empty_plane(whole: &PageMap, pages: u32, table_pages: u32, seed: u
 pub(crate) struct Written {
     /// To pages below this one.
     pub(crate) pages: u32,
-    /// With the first so many pages of the mapping table, where one is kept in flash.
+    /// With this number of the first pages of the mapping table, if one is kept in flash.
     pub(crate) table_pages: u32,
-    /// To so many pages at a time, see [`Precondition::together`](crate::Precondition::together).
+    /// To this number of pages at a time, see
+    /// [`Precondition::together`](crate::Precondition::together).
     pub(crate) together: u32,
 }
 

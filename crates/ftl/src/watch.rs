@@ -23,7 +23,7 @@ pub struct PrepareWatch<'a> {
 }
 
 impl<'a> PrepareWatch<'a> {
-    /// Steps that `watcher` hears of.
+    /// The steps reported to `watcher`.
     pub fn new(watcher: &'a mut dyn FnMut(f64) -> bool) -> PrepareWatch<'a> {
         PrepareWatch {
             watcher,

@@ -88,7 +88,8 @@ pub(crate) struct Laggards {
 }
 
 impl Laggards {
-    /// `block`, erased `erases` times, was closed; `is_live` tells whether an entry still holds.
+    /// `block`, erased `erases` times, was closed; `is_live` returns whether an entry is still
+    /// valid.
     pub(crate) fn push(
         &mut self,
         block: u32,

@@ -36,7 +36,7 @@ pub(crate) struct Next {
 /// How far a thread is with its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prepared {
-    /// After so much work its next command can be issued.
+    /// After this amount of work its next command can be issued.
     Command(Time),
     /// After this amount of work nothing is left to issue.
     Served(Time),

@@ -20,7 +20,7 @@ pub(crate) struct DeviceView {
     pub(crate) bytes: u64,
     /// Mean time of a command, for [`Waiting::Hybrid`](crate::CompletionWait::Hybrid).
     pub(crate) mean: Time,
-    /// Commands that nobody waited for and that failed.
+    /// Failed commands that no request waited for.
     pub(crate) late_errors: u64,
 }
 

@@ -124,7 +124,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.pay_resent(at);
     }
 
-    /// One command is done, known to the kernel from `at` on; `by` wakes who waits for it.
+    /// One command is done, known to the kernel from `at` on; `by` wakes the waiting thread.
     #[inline(always)]
     fn arrived(&mut self, completion: &Completion, at: Time, by: u16) {
         let slot = completion.token.0;

@@ -56,7 +56,7 @@ impl Threads {
         self.kernel + token
     }
 
-    /// Makes sure that there are so many threads.
+    /// Ensures that this number of threads exist.
     fn grow(&mut self, threads: u32) {
         for n in self.all.len()..threads as usize {
             let n = n.saturating_sub(self.kernel as usize);

@@ -67,7 +67,7 @@ impl Connection {
         }
     }
 
-    /// Nobody has logged in yet.
+    /// No initiator has logged in yet.
     pub fn is_logging_in(&self) -> bool {
         matches!(self.phase, Phase::Login(_))
     }

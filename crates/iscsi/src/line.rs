@@ -15,7 +15,7 @@ use crate::wire;
 
 /// How long a login may take between its PDUs.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(15);
-/// An initiator that takes no answer for so long is gone.
+/// An initiator that takes no response for this time is gone.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The socket, and the messages between its threads.
@@ -149,7 +149,7 @@ fn answers_until_over(line: &Line, talk: &Mutex<Talk<'_>>) {
         let Talk { connection, out, .. } = &mut *talk;
         connection.completed(out);
         if talk.send(framing).is_err() {
-            // Nobody is there: the reader ends the session.
+            // The peer is gone: the reader ends the session.
             let _closed = line.stream.shutdown(Shutdown::Both);
             return;
         }

@@ -9,7 +9,7 @@ use crate::config::{At, ConfigAccess};
 use crate::header::ConfigHeader;
 use crate::{DeviceClass, PciAddress};
 
-/// One function, as its configuration space tells it.
+/// One function, as in its configuration space.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Function {
     /// Where it is.

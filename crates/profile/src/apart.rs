@@ -17,7 +17,7 @@ const NEIGHBOUR_SHARE_MAX: f64 = 0.5;
 /// A measured size that is off the curve with less than this probability by chance is not as well known as the curve says.
 const DOUBT_CHANCE: f64 = 0.05;
 
-/// Of so many sizes one is apart at most. More would be no exceptions.
+/// Of this number of sizes, at most one is apart. More would be no exceptions.
 const OF_MANY: usize = 5;
 
 /// A curve, and the sizes beside it.

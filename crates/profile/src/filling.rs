@@ -1,9 +1,9 @@
 //! How much a test of writes must write before a slice counts.
 //!
-//! A write cache absorbs the first writes of a slice. How many depends on the size of a request: a cache has room for
-//! so many bytes or so many extents, and the medium empties it meanwhile. So the first slice of some sizes of the first
-//! pass becomes longer until it shows the end of the burst, from the largest size down. The large sizes show how long
-//! the search with the other sizes must be.
+//! A write cache absorbs the first writes of a slice. Their number depends on the size of a request: a cache has room
+//! for a number of bytes or of extents, and the medium empties it meanwhile. So the first slice of some sizes of the
+//! first pass becomes longer until it shows the end of the burst, from the largest size down. The large sizes show how
+//! long the search with the other sizes must be.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -247,7 +247,8 @@ impl Filling {
         self.known.values().any(|known| known.burst.is_some())
     }
 
-    /// Whether the lead of a cell writes so much of the span that its slice is worth as much as several others.
+    /// Whether the lead of a cell writes such a large part of the span that its slice is worth as much as several
+    /// others.
     pub(crate) fn is_costly(&self, cell: Cell) -> bool {
         self.burst_requests(cell) * cell.1 as f64 > self.span * COSTLY_SHARE
     }

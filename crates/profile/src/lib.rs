@@ -1,14 +1,13 @@
 //! The ratio of sequential to random throughput of a target, by request size, for reads and for writes
 //! (paper S2, *Towards fast profiling of storage devices regarding access sequentiality*).
 //!
-//! Key types: [`ProfilePlan`] (which target, sizes and method) [opens](ProfilePlan::open) its target, simulated
-//! or real, [measures](ProfilePlan::execute) it, tells an [`Observer`] how far it is, and gives a
-//! [`ProfileResult`]. A [`Strategy`] decides which test is next and estimates the sizes that were not tested:
-//! [`Adaptive`] measures slices where they narrow the
-//! ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile. [`Method::Capacity`] measures rates at
-//! saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes configuration files, and [`Method::Map`]
-//! the latency of reads over the rates of reads and writes ([`MapResult`]). [`text`] and [`html`] show a result;
-//! [`pays_from`] is the break-even of an optimisation (S2-18).
+//! Key types: [`ProfilePlan`] (which target, sizes and method) [opens](ProfilePlan::open) its target, simulated or
+//! real, [measures](ProfilePlan::execute) it, reports its progress to an [`Observer`], and returns a [`ProfileResult`].
+//! A [`Strategy`] decides which test is next and estimates the sizes that were not tested: [`Adaptive`] measures slices
+//! where they narrow the ratios most, [`Serra`] is the paper's tool, [`Full`] its complete profile.
+//! [`Method::Capacity`] measures rates at saturation instead ([`CapacityResult`]), of which [`scheduler_file`] makes
+//! configuration files, and [`Method::Map`] the latency of reads over the rates of reads and writes ([`MapResult`]).
+//! [`text`] and [`html`] show a result; [`pays_from`] is the break-even of an optimisation (S2-18).
 //!
 //! Errors: [`ProfileError`] describes the problem and the remedy. What ends a profile partway leaves everything
 //! measured until then in its result.

@@ -20,7 +20,6 @@ pub trait Observer {
     /// Called many times a second; says whether to go on.
     fn under_way(&mut self, stage: &Stage, progress: &RunProgress) -> KeepGoing;
 
-    /// Called every few seconds with all that has been measured, for whoever wants to keep it in case the machine
-    /// goes down.
+    /// Called every few seconds with all measurements, for callers that store them in case the machine fails.
     fn checkpoint(&mut self, result: &ProfileResult);
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use ssdyno_block::{Request, Time};
 use ssdyno_workload::{Finished, Pattern, TargetFacts, WorkloadConfig, WorkloadStep};
 
-/// Parts of the span that are told apart. A sequential slice of a disk covers about 2 % of the usual span.
+/// The number of distinguished parts of the span. A sequential slice of a disk covers about 2 % of the usual span.
 const PARTS: u64 = 4096;
 
 /// Places that are compared for each slice. A random slice of 30 records, of which one in ten would be in a cache, hits
@@ -54,7 +54,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// `None` where a load cannot be built; whoever carries it out says why.
+    /// `None` if a load cannot be built; its execution reports the reason.
     pub(crate) fn new(load: WorkloadConfig, seed: u64, facts: &TargetFacts) -> Option<Place> {
         let mut workload = load.build(facts, seed).ok()?;
         if let Some(access) = range(&load) {
@@ -83,7 +83,7 @@ fn range(load: &WorkloadConfig) -> Option<Access> {
 }
 
 impl Recency {
-    /// Of a span of `span` bytes that nobody has accessed.
+    /// For a span of `span` bytes that was never accessed.
     pub(crate) fn new(span: u64) -> Recency {
         let part = span.div_ceil(PARTS).max(1);
         Recency { span, part, now: 0, last: vec![None; span.div_ceil(part) as usize] }

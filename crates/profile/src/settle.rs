@@ -8,7 +8,7 @@ use crate::strategy::Slice;
 /// A rate that drops by less is not a burst.
 const SLOWDOWN_MIN: f64 = 1.02;
 
-/// A knee must rise above the course by so many standard deviations of the course around it.
+/// The number of standard deviations by which a knee must rise above the course around it.
 const DEVIATIONS_MIN: f64 = 5.0;
 
 /// Requests that a knee rises above the course at least: one request can be split between two points.

@@ -27,9 +27,10 @@ const WARM_UP_LEAST: f64 = 0.02;
 const LEVEL: f64 = 0.999_5;
 /// The margin by which a warm-up must differ: its cut is the most suspicious of many.
 const WARM_UP_MARGIN: f64 = 1.25;
-/// Half the width of an interval of the rate, by the rate, above which nobody can call the rate steady.
+/// Half the relative width of an interval of the rate, above which the rate cannot be called steady.
 const LOOSE: f64 = 0.20;
-/// Correlation of neighbouring stretches that a note tells: independent ones reach it in 0.4 % of runs.
+/// Correlation of neighbouring stretches above which a note reports it: independent stretches reach it in 0.4 % of
+/// runs.
 const CORRELATION_TOLD: f64 = 0.42;
 /// A stronger correlation is not believed.
 const CORRELATION_MOST: f64 = 0.95;
@@ -243,7 +244,7 @@ struct Noise {
 }
 
 impl Noise {
-    /// Of `count` values around a form of so many parameters, whose neighbours were seen to be correlated so.
+    /// For `count` values around a form with this number of parameters, whose neighbours have this correlation.
     fn new(seen: f64, count: usize, parameters: f64) -> Noise {
         let n = count as f64;
         // A fitted form follows the values, which lowers the correlation of what is left.
@@ -309,7 +310,7 @@ mod tests {
         assert!(around(150.0).unwrap().message.contains("not known within ± 100 %"));
     }
 
-    /// The warning of a warm-up tells the rate without it: its requests are in the headline.
+    /// The warning of a warm-up gives the rate without it: its requests are in the headline.
     #[test]
     fn a_warm_up_is_told_with_the_rate_without_it() {
         let slow = |at: usize| at >= 60;
@@ -423,8 +424,8 @@ mod tests {
         }
     }
 
-    /// True changes are seen in at least 95 of 100 runs: lines of 3 % and more, exponentials, steps near the
-    /// end; with noise of 2 % and 10 % a batch. And a warm-up is told as such.
+    /// True changes are seen in at least 95 of 100 runs: lines of 3 % and more, exponentials, steps near the end; with
+    /// noise of 2 % and 10 % a batch. A warm-up is reported as such.
     #[test]
     fn true_drifts_are_seen() {
         let n = 600;
@@ -457,7 +458,7 @@ mod tests {
         }
     }
 
-    /// The note tells the change with its sign.
+    /// The note gives the change with its sign.
     #[test]
     fn a_drift_is_told_in_per_cent() {
         let falls: Vec<f64> = (0..640).map(|at| 110.0 - 20.0 * at as f64 / 640.0).collect();

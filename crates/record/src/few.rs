@@ -15,7 +15,8 @@ fn needed(share: f64) -> u64 {
     (BEYOND / (1.0 - share)).round() as u64
 }
 
-/// That the run has too few requests for percentiles that it tells: of all operations or, where those suffice, of single ones.
+/// The warning that the run has too few requests for some of its percentiles: of all operations or, if those suffice,
+/// of single ones.
 pub(crate) fn warnings(result: &RunResult) -> Vec<Warning> {
     // Requests that never completed are in the latencies, too.
     let all = result.requests + result.unanswered;
@@ -33,8 +34,8 @@ pub(crate) fn warnings(result: &RunResult) -> Vec<Warning> {
     }
 }
 
-/// A closed loop needs so many requests for each that is outstanding: below this the queue fills and empties for more than half
-/// of the run.
+/// The number of requests that a closed loop needs per outstanding request: below this the queue fills and empties for
+/// more than half of the run.
 const ROUNDS: u64 = 4;
 
 /// Warns if a closed loop with `depth` requests outstanding has so few of them that the queue mostly fills and empties. In the

@@ -33,7 +33,7 @@ const REST_BYTES: u64 = 64 << 20;
 /// are joined; doubled, because jobs do not check at the same time.
 const JOB_BYTES: u64 = 64 << 20;
 
-/// Whether more rows of so many jobs would leave too little for the end of the run.
+/// Whether more rows of this number of jobs would leave too little memory for the end of the run.
 pub(crate) fn is_scarce(jobs: u32) -> bool {
     let kept = REST_BYTES + u64::from(jobs) * JOB_BYTES;
     // Two limits exist: what the machine and its control groups still have, and the

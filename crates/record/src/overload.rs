@@ -7,14 +7,14 @@ use crate::statistics::mean;
 
 /// Parts of the run whose backlogs are compared; the second half of them must rise.
 const PARTS: usize = 8;
-/// By so much the arrivals must exceed the completions.
+/// The relative amount by which arrivals must exceed completions.
 const LEAST: f64 = 1.01;
-/// By so many standard deviations of a Poisson process the backlog must grow: a queue near its limit wanders.
+/// The growth of the backlog, in standard deviations of a Poisson process, that counts: a queue near its limit wanders.
 const DEVIATIONS: f64 = 4.0;
 /// The backlog at the end by its smallest: a queue that only wanders about its level grows less.
 const GROWTH: f64 = 1.5;
 
-/// At the limit the backlog of the last part is so many times that of the first.
+/// The ratio of the backlog of the last part to that of the first, at the limit.
 const AT_LIMIT: f64 = 2.0;
 
 /// An open loop that the target does not keep up with.

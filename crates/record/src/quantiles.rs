@@ -20,7 +20,7 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Wanted<'_> {
-    /// The latencies as the histogram tells them.
+    /// The latencies from the histogram.
     pub(crate) fn estimated(&self) -> Vec<f64> {
         self.ranks.iter().map(|rank| self.histogram.value_at(*rank).unwrap_or(0.0)).collect()
     }

@@ -523,7 +523,7 @@ fn bins(histogram: &Histogram) -> Vec<LatencyBin> {
     histogram.bins(BINS_PER_OCTAVE).into_iter().map(bin).collect()
 }
 
-/// The stretch of the run in which there were errors, as exactly as the series tells.
+/// The stretch of the run with errors, at the resolution of the series.
 fn when_errors(series: &[SeriesPoint]) -> Option<String> {
     let with = || series.iter().filter(|point| point.errors > 0);
     let (first, last) = (with().next()?, with().next_back()?);

@@ -110,8 +110,8 @@ impl Series {
         }
     }
 
-    /// Counts the latencies of requests that completed together, whose sums
-    /// [`add_many`](Series::add_many) is told of.
+    /// Counts the latencies of requests that completed together; [`add_many`](Series::add_many)
+    /// receives their sums.
     #[inline]
     pub(crate) fn add_latencies(&mut self, op: Op, latency_ns: u64, count: u64, completed: Time) {
         self.stretch(completed);
@@ -222,8 +222,8 @@ impl Series {
         let grid = self.track.grid();
         let mut seen = LiveSnapshot::default();
         for (i, stretch) in stretches.iter().enumerate() {
-            // The figures are cumulative, as a live view has them. Whoever looks makes rates out
-            // of the difference of two looks.
+            // The figures are cumulative, as a live view has them. A viewer computes rates from the
+            // difference of two snapshots.
             seen.now = grid.start(i + 1).min(end);
             for (op, part) in Op::ALL.into_iter().zip(&stretch.ops) {
                 seen.completed += part.sums.count + part.errors;

@@ -119,7 +119,7 @@ fn places(from: Time, to: Time, stretches: usize) -> impl Fn(Time) -> f64 {
     move |at| (at.as_ps() as f64 - from.as_ps() as f64) / length
 }
 
-/// The end of stretch number `at` of so many, which are `length_ps` long in all.
+/// The end of stretch number `at` of this number of stretches, which are `length_ps` long in total.
 fn end_of(at: usize, stretches: usize, from: Time, length_ps: u64) -> Time {
     let past = u128::from(length_ps) * (at as u128 + 1) / stretches as u128;
     from.saturating_add(Time::from_ps(past as u64))

@@ -19,9 +19,9 @@ const CLUSTERS_LEAST: f64 = 4.0;
 /// So many are enough to go by; fewer are looked at twice.
 const CLUSTERS_ENOUGH: f64 = 12.0;
 
-/// Few clusters are counted again beyond a latency that so many times as many requests exceed. A
-/// run without the long busy periods looks calm beyond its far percentiles; a little further down
-/// there are more of them, and therefore more evidence.
+/// If there are few clusters, they are counted again beyond a latency that a multiple of these
+/// requests exceeds. A run without the long busy periods looks calm beyond its far percentiles; a
+/// little further down there are more of them, and therefore more evidence.
 const NEARER: f64 = 5.0;
 
 /// Shares of the sample, 0 to 1, between which the true percentile lies.

@@ -117,7 +117,7 @@ impl Tape {
     }
 
     /// Records as if this number of requests were already recorded: work that is done in ever longer steps is then as
-    /// rare as in a run of that length. For one who measures what recording costs.
+    /// rare as in a run of that length. For measurements of the cost of recording.
     pub fn grow_to(&mut self, requests: u64) {
         self.slices.grow_to(requests);
     }
@@ -127,7 +127,7 @@ impl Tape {
         self.slices.count()
     }
 
-    /// Of job number `job` of so many whose tapes grow beside one another.
+    /// For job number `job` of this number of jobs, whose tapes grow at the same time.
     #[must_use]
     pub fn of_job(mut self, job: u32, jobs: u32) -> Tape {
         if let Some(rows) = &mut self.rows {
@@ -198,7 +198,7 @@ impl Tape {
         self.little.arrived(Time::from_ns(intended_ns), Time::from_ns(start));
     }
 
-    /// Gets places ready for so many requests that are outstanding at once.
+    /// Prepares slots for this number of outstanding requests.
     pub fn make_places(&mut self, places: u32) {
         self.sent.resize(places as usize, Sent::NONE);
     }

@@ -167,8 +167,8 @@ pub(crate) fn glance<'a>(all: impl IntoIterator<Item = &'a [Totals; 4]>) -> Live
     for totals in all {
         for (op, totals) in Op::ALL.into_iter().zip(totals) {
             glance.errors += totals.errors;
-            // The sum over all operations is a throughput, to which trimmed bytes do not belong.
-            // By operation they are told as they are.
+            // The sum over all operations is a throughput, to which trimmed bytes do not belong. By
+            // operation they are reported unchanged.
             glance.bytes += if is_data(op) { totals.bytes } else { 0 };
             glance.requests_by_op.add(op, totals.histogram.total());
             glance.bytes_by_op.add(op, totals.bytes);

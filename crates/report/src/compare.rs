@@ -206,7 +206,7 @@ const UNKNOWN: (f64, f64) = (0.0, f64::INFINITY);
 /// about the fewest that our intervals are made with.
 const WIDER: f64 = 2.947 / 2.131;
 
-/// A percentile may be off by so much where it is the middle of a bin.
+/// The possible error of a percentile that is the middle of a bin.
 const BIN: f64 = 0.004;
 
 /// Bounds of `above / below`; `None` where one of them has none. Where one reaches down to 0, or has

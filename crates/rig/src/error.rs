@@ -75,10 +75,10 @@ pub enum RunError {
     /// There is no memory for the rows of more requests.
     #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
     Memory,
-    /// The run was told to stop.
+    /// The run was stopped.
     #[error("interrupted")]
     Interrupted,
-    /// The run was told to stop before it began.
+    /// The run was stopped before it began.
     #[error("interrupted while the device was being prepared")]
     Unprepared,
 }

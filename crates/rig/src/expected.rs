@@ -92,7 +92,7 @@ const DEVIATION_BY_PAGES: f64 = 0.55;
 /// The same, per block of the host, if the victim is random: it has had a random time to lose its pages, so all its
 /// pages share the same age. In the same measurements .31 to .51.
 const DEVIATION_BY_BLOCKS: f64 = 0.51;
-/// Of a normal distribution 95 % are within so many standard deviations.
+/// The number of standard deviations within which 95 % of a normal distribution lie.
 const WITHIN_95: f64 = 1.96;
 
 /// The deviation by chance of the write amplification of a run of this length.

@@ -18,7 +18,7 @@ const PARTS: usize = LatencyPart::ALL.len();
 /// Buckets of an octave are 2 to this power.
 const BUCKET_BITS: u32 = 5;
 
-/// From so many requests on 1 % of them is worth a mean.
+/// The smallest number of requests of which 1 % is worth a mean.
 const REQUESTS_WITH_A_TAIL: u64 = 1000;
 
 /// Joins the device's records of its requests with the requests of the run, which a driver may have split, and adds

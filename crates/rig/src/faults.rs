@@ -116,7 +116,7 @@ impl NetworkFaultConfig {
     }
 }
 
-/// Refuses faults that nobody on this way to the device could notice, or get over.
+/// Refuses faults that no component on this path to the device could detect or recover from.
 pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
     let faults = attach.device.faults();
     match &attach.host {

@@ -180,7 +180,7 @@ fn failure(
     ended.stopped.then_some(RunError::Interrupted)
 }
 
-/// From `at` on requests to `target` found nobody.
+/// From `at` on requests to `target` found no device.
 pub(crate) fn gone(target: &dyn SimTarget, at: Time) -> RunError {
     let mut path = PathFigures::default();
     target.path(at, &mut path);

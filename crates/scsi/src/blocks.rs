@@ -258,7 +258,7 @@ impl ScsiTarget {
         Ok(())
     }
 
-    /// Checks that blocks can be read: Verify, or a read whose data nobody looks at.
+    /// Checks that blocks can be read: Verify, or a read whose data is not used.
     fn plain_verify(&self, job: &mut ScsiJob, unit: usize, extent: Extent) -> Run {
         if self.controller.optional.verify {
             return self.run(unit, nvm::VERIFY, extent, Placing::Nothing).forced();

@@ -330,7 +330,7 @@ mod tests {
         let key = |c: &Command| (c.opcode, c.service_action);
         assert!(COMMANDS.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
         for command in COMMANDS {
-            // SPC-4, 4.2.5.1: the group code tells the length.
+            // SPC-4, 4.2.5.1: the group code gives the length.
             let length = match command.opcode >> 5 {
                 0 => 6,
                 1 | 2 => 10,

@@ -60,7 +60,7 @@ pub struct NvmeCommand {
     pub dwords: [u32; 6],
     /// Data.
     pub data: ScsiData,
-    /// It is to be submitted so many milliseconds later, not at once.
+    /// It is to be submitted this number of milliseconds later, not at once.
     pub wait_ms: u32,
 }
 
@@ -210,7 +210,7 @@ pub(crate) enum Holds {
     Nothing,
     /// It writes.
     Writer,
-    /// It reads and writes as one: nobody else may write.
+    /// It reads and writes as one: no other command may write.
     Exclusive,
 }
 

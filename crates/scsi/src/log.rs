@@ -181,7 +181,7 @@ pub(crate) fn predicts_failure(smart: &[u8]) -> bool {
     smart.first().is_some_and(|warning| warning & 0b1_1101 != 0)
 }
 
-/// From kelvin, as far as a byte goes; SMART tells 0 where it does not know.
+/// From kelvin, as far as a byte goes; SMART reports 0 for an unknown value.
 fn celsius(kelvin: u16) -> u8 {
     if kelvin == 0 { UNKNOWN_CELSIUS } else { kelvin.saturating_sub(273).min(0xfe) as u8 }
 }

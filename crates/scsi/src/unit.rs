@@ -52,7 +52,7 @@ impl Attention {
         }
     }
 
-    /// It is told even where the command meets a reservation conflict (SAM-5, 5.3.3).
+    /// It is reported even if the command meets a reservation conflict (SAM-5, 5.3.3).
     fn precedes_conflict(self) -> bool {
         self <= Attention::NexusLoss
     }

@@ -14,7 +14,7 @@ use crate::prompt::Prompt;
 use crate::runner::{RunControl, RunPhase, RunSnapshot};
 use crate::spec::RunSpec;
 
-/// How often who watches is called.
+/// The interval of the calls of the watcher.
 const WATCH_EVERY: Duration = Duration::from_millis(5);
 
 /// Whether runs that go on side by side are to end.
@@ -126,7 +126,7 @@ impl RunList {
         Ok(RunList::new(runs))
     }
 
-    /// With so many simulations at a time; `None`: one for each core.
+    /// With this number of simulations at a time; `None`: one for each core.
     #[must_use]
     pub fn over(self, threads: Option<usize>) -> RunList {
         RunList { threads, ..self }

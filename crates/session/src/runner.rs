@@ -25,7 +25,7 @@ pub enum BeginAt {
     /// At this moment by the wall's clock as it is now: several runs, in several processes, begin together. A
     /// simulation, whose time is its own, begins as soon as it is ready.
     Moment(SystemTime),
-    /// The same by the monotonic clock, which nobody sets.
+    /// The same by the monotonic clock, which cannot be set.
     Instant(Instant),
 }
 

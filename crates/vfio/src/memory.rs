@@ -118,8 +118,8 @@ impl Shared {
 impl Drop for Shared {
     #[expect(unsafe_code, reason = "what was mapped by address is unmapped by address")]
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody can reach it after this. That it cannot be unmapped is
-        // no reason to panic.
+        // SAFETY: the mapping is ours, and nothing can reach it after this. That it cannot be unmapped is no reason to
+        // panic.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

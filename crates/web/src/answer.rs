@@ -1,4 +1,4 @@
-//! Failures as HTTP tells them.
+//! Failures as HTTP responses.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;

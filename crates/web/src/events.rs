@@ -15,11 +15,11 @@ use crate::desk::{Desk, SeenBeside};
 use crate::series::Seen;
 use crate::view::RunView;
 
-/// How often the state is told at most, and the series.
+/// The shortest interval of state updates, and of series updates.
 const STATE_EVERY: Duration = Duration::from_millis(250);
 const SERIES_EVERY: Duration = Duration::from_millis(100);
 
-/// A viewer is told the state at least so often, so that both sides notice a dead connection. The page takes a
+/// A viewer receives the state at least this often, so that both sides notice a dead connection. The page takes a
 /// connection for dead after four times as long (`SILENT_MS` in `app.js`).
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
 
@@ -41,7 +41,7 @@ struct Viewer {
     seen_systems: SeenBeside,
     seen_sources: SeenBeside,
     seen_flash: Option<(u64, u64)>,
-    /// When the state is told next.
+    /// The time of the next state update.
     state_due: Option<Instant>,
     is_first: bool,
 }

@@ -9,7 +9,7 @@ use ssdyno_engine::events::{
     Activity, Busy, EventReader, FlashCause, FlashUnit, PartKind, UnitNames,
 };
 
-/// How often the page is told at most: as often as the state of the run.
+/// The shortest interval of updates of the page: that of the state of the run.
 const TELL_EVERY: Duration = Duration::from_millis(250);
 
 /// Sums since the start of the run.
@@ -149,7 +149,7 @@ impl LiveFlash {
         (self.before, self.told) = (sums, Some(now));
     }
 
-    /// The last view, for one who has seen the view number `seen`.
+    /// The last view, for a viewer that has seen view number `seen`.
     pub(crate) fn news(&self, seen: &mut u64) -> Option<FlashView> {
         let (number, view) = &self.latest;
         (std::mem::replace(seen, *number) != *number).then(|| view.clone()).flatten()

@@ -158,7 +158,7 @@ mod tests {
         let mut count = 0;
         for sequence in 1..=KEPT as u64 + 50 {
             let sample = SystemSample { sequence, ..SystemSample::default() };
-            // The same sample is told again until there is a newer one.
+            // The same sample is sent again until there is a newer one.
             for _ in 0..3 {
                 systems.add([("a", &sample)].into_iter(), Some(sequence as f64));
             }

@@ -45,7 +45,7 @@ const SYSTEMS: [System; 2] = [
     System { target: "aarch64-unknown-linux-musl", debian: "arm64", processor: "aarch64" },
 ];
 
-/// Largest sizes in MiB. A package that outgrows its limit has taken something in that nobody decided on.
+/// Largest sizes in MiB. A package that outgrows its limit has gained something by accident.
 const PROGRAM_MIB: u64 = 48;
 const PACKAGE_MIB: u64 = 20;
 

@@ -79,7 +79,7 @@ pub(crate) fn compare(ours: &Path, theirs: &Path, directory: &Path, plan: &Plan)
     Ok(met)
 }
 
-/// A row of a table: who, its CPU time for a request in each round, and its last run.
+/// A row of a table: the program, its CPU time per request in each round, and its last run.
 struct Row {
     name: &'static str,
     cpu_us: Vec<f64>,

@@ -28,7 +28,7 @@ pub(crate) fn run(mut command: Command) -> Option<Ended> {
     let mut output = Vec::new();
     let read = child.stdout.take()?.read_to_end(&mut output);
     // SAFETY: `rusage` is a plain structure of integers, for which zero is a valid value; wait4(2)
-    // writes into it and the status alone. The child is ours and nobody else waits for it.
+    // writes into it and the status alone. The child is ours and no other code waits for it.
     let usage = unsafe {
         let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
         libc::wait4(child.id() as libc::pid_t, &raw mut status, 0, &raw mut usage);

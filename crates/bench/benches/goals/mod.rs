@@ -183,7 +183,8 @@ fn each(table: &Compared, peer: &str, pick: impl Fn(&Figures) -> Option<f64>) ->
     runs(table, peer)?.iter().map(pick).collect()
 }
 
-/// A figure of one peer by that of another, round by round: neighbours and drift meet both.
+/// A figure of one peer divided by that of another, round by round: neighbours and drift affect
+/// both.
 fn ratios(
     table: &Compared,
     (ours, theirs): (&str, &str),

@@ -2,8 +2,8 @@
 //! (io_uring_enter(2), IORING_OP_URING_CMD; linux/nvme_ioctl.h). The block layer, its splitting and its
 //! scheduler are not in between.
 //!
-//! A generic device is claimed by nobody. So its block device, `/dev/nvmeXnY`, is opened beside it as every other
-//! is: with the same consent, the same checks and, where it is written to, exclusively.
+//! A generic device has no claims. So its block device, `/dev/nvmeXnY`, is opened beside it as every other is: with the
+//! same consent, the same checks and, where it is written to, exclusively.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -73,7 +73,7 @@ impl Generic {
         let nsid = namespace_id(&file).map_err(failed)?;
         let refuse = |why: String| Err(BenchError::Option { option: "passthrough", why });
         // The checks before a run looked at the block device. If the generic device were another
-        // namespace, commands would destroy data that nobody checked.
+        // namespace, commands would destroy data that was not checked.
         if namespace_id(&block).map_err(failed)? != nsid {
             return refuse(format!("{name} and its block device are different namespaces"));
         }

@@ -261,10 +261,10 @@ impl Engine for Uring {
             return;
         }
         let entry = self.entry(request, slot).user_data(u64::from(slot));
-        // SAFETY: the entry names a registered file, which stays open until the ring is
-        // dropped, and memory of `buffers`, which is neither moved nor given back before that
-        // and is long enough for the request. Nobody reads or writes it before the completion:
-        // a slot is not used again until then, and shared places are never looked at.
+        // SAFETY: the entry names a registered file, which stays open until the ring is dropped,
+        // and memory of `buffers`, which is neither moved nor given back before that and is long
+        // enough for the request. It is not accessed before the completion: a slot is not used
+        // again until then, and shared buffers are never read.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         // A ring has an entry for each slot, and `turn` empties it.
         debug_assert!(pushed.is_ok(), "more requests than slots");

@@ -20,8 +20,8 @@ impl Facts {
         let number = |name: &str| fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok();
         let parsed = |name| number(name).and_then(|text| text.trim().parse::<i64>().ok());
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        // Mode 2 is a filter, whose rules nobody can read from here. In mode 1 (strict) this
-        // process could not even have opened the file.
+        // Mode 2 is a filter, whose rules cannot be read from here. In mode 1 (strict) this process
+        // could not even have opened the file.
         let mode = status.lines().find_map(|line| line.strip_prefix("Seccomp:"));
         Facts {
             disabled: parsed("io_uring_disabled").and_then(|value| u32::try_from(value).ok()),

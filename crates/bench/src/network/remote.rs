@@ -10,7 +10,7 @@ use super::uri::{Address, Offer, UnitName, Uri};
 use super::{iscsi, nbd};
 use crate::error::BenchError;
 
-/// How long connecting and the handshake may take together: no longer than a run that was told to stop waits.
+/// The time limit of connecting and the handshake together: no longer than the wait of a stopped run.
 const HANDSHAKE_MOST: Duration = Duration::from_secs(5);
 
 /// A connection that was idle for less is not asked whether the server is still there: calls that follow one another
@@ -33,9 +33,8 @@ pub(crate) struct Remote {
     name: String,
     uri: Uri,
     facts: Facts,
-    /// Connections past the handshake that nobody uses. The first is that by which the target was looked at: a server
-    /// for one client would let a second one wait.
-    /// With when that began.
+    /// Unused connections past the handshake. The first is that by which the target was looked at: a server for one
+    /// client would let a second one wait. With when that began.
     idle: Mutex<Vec<(Instant, Link)>>,
 }
 
@@ -103,14 +102,14 @@ impl Drop for Remote {
     fn drop(&mut self) {
         let idle = self.idle.get_mut().unwrap_or_else(PoisonError::into_inner);
         for (_, Link { mut stream, mut protocol }) in idle.drain(..) {
-            // Nobody waits for it: a socket that takes no 48 bytes is closed without.
+            // The code does not wait for it: a socket that takes no 48 bytes is closed without.
             let _ = stream.set_nonblocking(true);
             let _ = stream.write_vectored(&[io::IoSlice::new(&protocol.goodbye())]);
         }
     }
 }
 
-/// Whether `link`, which was idle for so long, can be used.
+/// Whether `link`, which was idle for this time, can be used.
 fn is_alive(link: &mut Link, idle: Duration) -> bool {
     let Link { stream, protocol } = link;
     // Nothing is outstanding, so nothing should arrive. The received bytes are a ping, or the end

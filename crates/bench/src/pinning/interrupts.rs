@@ -46,7 +46,7 @@ impl Interrupts {
         Some(Interrupts { numbers })
     }
 
-    /// How often each core was interrupted so far.
+    /// The number of interrupts of each core so far.
     pub(crate) fn counts(&self) -> Counts {
         // Without them nothing is known of any core.
         let text = fs::read_to_string(COUNTS).unwrap_or_default();

@@ -24,7 +24,7 @@ pub use ssdyno_figures::probe::{CpuShares, Disk, Memory, Moved, Network, Sample,
 /// The shortest default interval: ten samples per second.
 const INTERVAL_LEAST: Duration = Duration::from_millis(100);
 
-/// Where no interval is asked for, samples take one part in so many of one processor's time.
+/// Without a requested interval, samples take this fraction of one processor's time.
 const COST_SHARE: u32 = 1_000;
 
 /// Most snapshots that are kept. Then every other one goes and the interval doubles, so that a run

@@ -16,7 +16,7 @@ const ROUNDS: usize = 15;
 pub(super) const ROUNDS_LEAST: usize = 5;
 /// What costs more is worth it where it is faster by more than this share.
 const EQUAL: f64 = 0.01;
-/// A core is worth so much of the rate.
+/// The share of the rate that justifies a core.
 pub(super) const CORE: f64 = 0.05;
 /// What falls behind by so many standard errors, and by more than its [`tolerance`], is tried no more. More
 /// than in a single look: it is looked at after every round.
@@ -107,7 +107,7 @@ impl Race {
         self.running().into_iter().find(alike).unwrap_or(fastest)
     }
 
-    /// Whoever is clearly behind the fastest leaves the race.
+    /// A method that is clearly behind the fastest leaves the race.
     fn drop_out(&mut self) {
         let fastest = self.fastest();
         for at in self.running() {

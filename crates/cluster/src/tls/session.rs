@@ -193,7 +193,7 @@ impl ServerTls {
         revoked::learn(&self.directory, list, &self.identity)
     }
 
-    /// Connections of controllers to `listener`. `refused` is told about others.
+    /// Connections of controllers to `listener`. `refused` receives the others.
     pub(crate) fn incoming(
         self,
         listener: TcpListener,

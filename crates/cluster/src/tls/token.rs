@@ -11,7 +11,8 @@ use super::pinned::Fingerprint;
 
 const SCHEME: &str = "ssdyno-invitation://";
 
-/// A random number that nobody guesses: who has it may enrol. It is never printed but in its token.
+/// A random number that cannot be guessed: its holder may enrol. It is never printed but in its
+/// token.
 #[derive(Clone)]
 pub(super) struct Secret([u8; 16]);
 

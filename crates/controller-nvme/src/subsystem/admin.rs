@@ -65,7 +65,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(AdminOutcome::Done(0))
     }
 
-    /// The host hears of `event` when it next asks (base 2.0c, clause 5.2).
+    /// The host receives `event` with its next request (base 2.0c, clause 5.2).
     pub fn raise(&mut self, event: AsynchronousEvent) {
         self.events.push(event);
     }

@@ -24,7 +24,8 @@ const TRANSPORT_FEATURES: [u8; 4] = [
     feature::INTERRUPT_VECTOR,
 ];
 
-/// Ranges lie within a namespace of so many blocks and do not overlap (NVM 1.0c, clause 4.1.3.1).
+/// Ranges lie within a namespace of this number of blocks and do not overlap (NVM 1.0c, clause
+/// 4.1.3.1).
 fn check_ranges(bytes: &[u8], blocks: u64) -> Result<(), NvmeStatus> {
     let mut ranges = Vec::new();
     for bytes in bytes.chunks_exact(size_of::<RangeType>()) {

@@ -276,7 +276,7 @@ impl<D: Device> NvmeSubsystem<D> {
         Ok(structure.as_bytes().to_vec())
     }
 
-    /// Locally administered, as nobody has assigned it: serial number and namespace.
+    /// Locally administered, because no authority has assigned it: serial number and namespace.
     fn eui64(&self, namespace: &Namespace) -> [u8; 8] {
         let sum = self
             .config

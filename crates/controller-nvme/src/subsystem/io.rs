@@ -142,7 +142,7 @@ impl<D: Device> NvmeSubsystem<D> {
                 command.force = self.force(entry, Kind::Deallocate);
                 command.dataset = NO_DATASET;
                 self.media.forget(command.offset_bytes, command.bytes);
-                // The log page tells whether the storage was written to (GDE, base 2.0c, figure
+                // The log page shows whether the storage was written to (GDE, base 2.0c, figure
                 // 267). Writing zeroes is that, however it is done; a mere deallocation is not.
                 self.sanitizing.written();
                 Ok(NvmStep::Begin)

@@ -151,8 +151,8 @@ impl<D: Device> NvmeSubsystem<D> {
         self.namespaces.get(namespace).map_or(&[], |ns| &ns.hints)
     }
 
-    /// A controller level reset (base 2.0c, clause 3.7.2): features are those after power-on, and nobody waits for
-    /// events any more. Namespaces, logs and a sanitize operation stay.
+    /// A controller level reset (base 2.0c, clause 3.7.2): features are those after power-on, and event requests are
+    /// dropped. Namespaces, logs and a sanitize operation stay.
     pub fn reset(&mut self, now: Time) {
         self.events.reset();
         self.features = self.fresh_features();

@@ -19,7 +19,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SanitizeOrder {
     pub(super) device: Sanitize,
-    /// Of the command; the log page tells it.
+    /// From the command; the log page contains it.
     pub(super) dword10: u32,
     /// What an overwrite leaves (dword 11).
     pub(super) pattern: u32,
@@ -84,7 +84,7 @@ impl Sanitizing {
     pub(super) fn told(&self, at: Time) -> u16 {
         let (passes, all) = (u32::from(passes(self.dword10)), u32::from(SanitizeLog::NO_PROGRESS));
         let overwrites = self.dword10 & 7 == sanitize::OVERWRITE;
-        // Completed passes, of which 5 bits are told.
+        // Completed passes, of which 5 bits are reported.
         let completed = match self.status & SanitizeLog::STATUS {
             SanitizeLog::IN_PROGRESS => u32::from(self.progress(at)) * passes / all,
             SanitizeLog::SANITIZED => passes,

@@ -51,7 +51,7 @@ impl Version {
     }
 }
 
-/// Something that a host can ask for or that the controller tells.
+/// Something that a host can request or that the controller reports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
     /// An admin command, by opcode.

@@ -27,7 +27,7 @@ const HELP: &str = "write a name in quotes, or a table with what its file would 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum MemberSpec {
-    /// As it is written: a name or a table, which nobody has read yet.
+    /// As written: a name or a table, not yet read.
     Written(Value),
     /// Its file.
     Device(DeviceSpec),

@@ -22,7 +22,7 @@ pub(super) fn whole(at: Fine) -> Time {
     Time::from_ps(u64::try_from(ps).unwrap_or(u64::MAX).min(u64::MAX / 2))
 }
 
-/// How long `tokens` take at so many `a_second`.
+/// The time that `tokens` take at `a_second` per second.
 fn span(tokens: f64, a_second: f64) -> Fine {
     (tokens / a_second * 1e12 * (1u64 << PART_BITS) as f64).round() as Fine
 }

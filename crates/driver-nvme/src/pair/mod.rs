@@ -30,8 +30,8 @@ enum Mode {
     Ended,
 }
 
-/// One I/O submission queue and its completion queue, as an object of its own: owned by whoever uses
-/// them, [`Send`], and without a lock.
+/// One I/O submission queue and its completion queue, as a separate object: owned by its user, [`Send`], and without a
+/// lock.
 ///
 /// A [`Controller`](crate::Controller) makes them and hands them out once
 /// ([`take_pairs`](crate::Controller::take_pairs)); an [`NvmeDriver`](crate::NvmeDriver) keeps them. Every method
@@ -77,7 +77,7 @@ pub struct QueuePair {
     wished: bool,
 }
 
-/// Everything that a new pair is told.
+/// The parameters of a new pair.
 pub(crate) struct NewPair<'a> {
     pub(crate) queue: NewQueue,
     pub(crate) vector: Option<u16>,
@@ -86,7 +86,8 @@ pub(crate) struct NewPair<'a> {
 }
 
 impl QueuePair {
-    /// A pair with all the memory that it will ever need, but for page lists. It takes no command until it is told.
+    /// A pair with all the memory that it will ever need, but for page lists. It accepts no command until it gets the
+    /// order.
     pub(crate) fn new<F: PciFunction>(
         f: &mut F,
         new: &NewPair<'_>,
@@ -159,8 +160,8 @@ impl QueuePair {
         (self.queue.submission_address(), self.queue.completion_address())
     }
 
-    /// Puts `command` in and tells the controller. `token` comes back once, with the completion; it
-    /// should be unique among the outstanding ones of this pair.
+    /// Enters `command` and notifies the controller. `token` comes back once, with the completion;
+    /// it should be unique among the outstanding ones of this pair.
     ///
     /// # Errors
     /// The command was not taken.
@@ -225,10 +226,9 @@ impl QueuePair {
     /// Takes what completed, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
     ///
-    /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room
-    /// for as many as are outstanding nothing is allocated, with
-    /// [`ListGrowth::Fixed`](ssdyno_block::ListGrowth::Fixed) never:
-    /// [`has_more`](QueuePair::has_more) tells whether something stayed.
+    /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room for as many
+    /// as are outstanding nothing is allocated, with [`ListGrowth::Fixed`](ssdyno_block::ListGrowth::Fixed) never:
+    /// [`has_more`](QueuePair::has_more) returns whether something stayed.
     #[inline(always)]
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
         if self.orders.has_news() || self.mode != Mode::Open {
@@ -266,8 +266,8 @@ impl QueuePair {
         now: impl Into<MonotonicTime>,
         out: &mut Vec<IoCompletion>,
     ) -> bool {
-        // The comparison at the end tells whether an order was obeyed in this call. The
-        // controller object waits for that and must then be polled.
+        // The comparison at the end shows whether an order was obeyed in this call. The controller
+        // object waits for that and must then be polled.
         let (now, before) = (now.into(), self.desk.obeyed());
         if self.orders.has_news() || self.mode != Mode::Open {
             self.obey(function, out);

@@ -69,7 +69,7 @@ impl QueuePair {
             // The queue is to be deleted, or to rest.
             self.mode = Mode::Held;
         }
-        // This comes last. Whoever sees the number may assume that rings and doorbells are left
+        // This comes last. A reader of the number may assume that rings and doorbells are left
         // alone.
         self.desk.obey(self.orders.number(), self.counters.completions);
         found

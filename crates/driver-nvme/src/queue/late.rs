@@ -87,7 +87,7 @@ impl IoQueue {
 /// The entry of `tag` at place `at` of the line of `state` counts: it is not that of an earlier use.
 fn is_in(slots: &[Slot], tag: u16, at: u16, state: SlotState) -> bool {
     let slot = &slots[usize::from(tag)];
-    // The place tells uses of the slot apart. A command that ended and a new one in the same
+    // The place distinguishes the uses of the slot. A command that ended and a new one in the same
     // slot have different places.
     slot.state == state && slot.place == at
 }

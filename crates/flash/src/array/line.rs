@@ -30,7 +30,7 @@ pub(super) enum Step {
     Load,
 }
 
-/// The kinds of transfer that an order tells apart.
+/// The kinds of transfer that an order distinguishes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Class {
     Command,

@@ -32,8 +32,8 @@ use crate::{
     OpKind,
 };
 
-/// A block's contents are told apart by the erases before them. An FTL may give out a block again as
-/// soon as its erase is queued; a read that overtakes must not find what lies there until then.
+/// The number of erases of a block distinguishes its contents. An FTL may give out a block again as soon as its erase
+/// is queued; a read that overtakes must not find what lies there until then.
 ///
 /// Counted modulo 2^16: so many erases of one block never wait at a time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -198,8 +198,8 @@ impl FlashArray {
         // from the newest are compared.
         self.sequence = self.sequence.wrapping_add(1);
         let die = self.die_of_plane[op.plane as usize];
-        // Reads of cleaning stay in the queue of their plane. They are part of a sequence with
-        // the erase of their block, and nobody waits for them.
+        // Reads of cleaning stay in the queue of their plane. They are part of a sequence with the
+        // erase of their block, and no request waits for them.
         let overtakes =
             self.rules.read_priority && op.kind == OpKind::Read && op.cause != FlashCause::Cleaning;
         let (mut page, mut epoch, mut to_epoch) = (op.page, 0, 0);
@@ -237,7 +237,7 @@ impl FlashArray {
         }
     }
 
-    /// Queues `ops`, which are all of one plane and for which nobody waits: a block that is cleaned.
+    /// Queues `ops`, all in one plane, for which no request waits: a block that is cleaned.
     pub fn enqueue_all<E: From<FlashEvent> + Event>(
         &mut self,
         ops: &[FlashOp],

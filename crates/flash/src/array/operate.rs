@@ -234,8 +234,8 @@ impl FlashArray {
             return self.enter_array(die, to, length, port);
         }
         let d = &mut self.dies[die as usize];
-        // The phase tells the two halves of a copy apart when the array is done: `Busy` after
-        // the read, `Array` after the program.
+        // The phase distinguishes the two halves of a copy when the array is done: `Busy` after the
+        // read, `Array` after the program.
         d.phase = Phase::Busy;
         d.array_to = to;
         self.schedule_array_done(die, port);

@@ -22,7 +22,7 @@ pub(super) struct Shape {
     pub(super) pages_per_block: Divisor,
     /// Pages of a block that hold data; the others hold its summary.
     pub(super) data_pages: u32,
-    /// A plane with so few free blocks is cleaned.
+    /// The number of free blocks at which a plane is cleaned.
     pub(super) free_low: u32,
 }
 
@@ -482,7 +482,7 @@ pub(super) struct Overwriter {
     out: Vec<FlashOp>,
 }
 
-/// Steps of [`Overwriter::advance`] with so many `pages`.
+/// Steps of [`Overwriter::advance`] with this number of `pages`.
 pub(super) fn advance_steps(pages: u32) -> u64 {
     (u64::from(pages) / 10).max(1)
 }

@@ -81,9 +81,10 @@ impl Default for BufferConfig {
 pub(super) struct Marks {
     /// Pages in the buffer.
     pub(super) capacity: u32,
-    /// Write-back starts at so many dirty pages; at least 1, so that a dirty buffer never sticks.
+    /// Write-back starts at this number of dirty pages; at least 1, so that a dirty buffer never
+    /// gets stuck.
     pub(super) high: u32,
-    /// And goes on above so many.
+    /// It continues above this number.
     pub(super) low: u32,
 }
 

@@ -43,7 +43,7 @@ struct Member {
 /// Where a block of the device is.
 #[derive(Clone, Copy, Debug)]
 struct Holder {
-    /// The class; [`NONE`] for a block that is bad from the factory and nobody's.
+    /// The class; [`NONE`] for a block that is bad from the factory and belongs to no class.
     class: u32,
     /// Its number there.
     number: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Classes {
     holders: Vec<Holder>,
     /// Blocks that each class should have, plane by plane: fewer as blocks go bad.
     targets: Vec<u32>,
-    /// Blocks bad from the factory that are nobody's.
+    /// Blocks bad from the factory that belong to no class.
     bad_of_nobody: u32,
     /// Blocks can go bad.
     mortal: bool,

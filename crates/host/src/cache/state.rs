@@ -11,7 +11,7 @@ use crate::account::CacheAccount;
 /// Pages from this number on are metadata: one for each extent.
 pub(super) const METADATA: u64 = 1 << 52;
 
-/// Sequential readers that are told apart.
+/// The number of sequential readers that are distinguished.
 const STREAMS: usize = 64;
 
 /// A step of a request.

@@ -283,7 +283,7 @@ impl<D: Device> Backend for BlockBackend<D> {
     fn go_to(&mut self, now: Time) {
         self.now = self.now.max(now);
         self.device.reap(self.now, &mut self.done);
-        // Nobody reads them here, and a target may serve for days.
+        // They are not read here, and a target may serve for days.
         self.device.events().clear();
         self.send_held();
     }

@@ -135,8 +135,8 @@ impl CapacityTest {
         }
     }
 
-    /// Requests outstanding at most. A target without asynchronous requests carries a sequential load as so many streams,
-    /// and half of the span may be all that a load has.
+    /// Requests outstanding at most. A target without asynchronous requests carries a sequential load as this number of
+    /// streams, and half of the span may be all that a load has.
     pub(crate) fn depth_most(self, sizes: &LoadSizes) -> u32 {
         match self {
             CapacityTest::Figure(figure) if !figure.is_random() => {
@@ -192,7 +192,7 @@ mod tests {
         let sizes = LoadSizes { small: 4096, large: 1 << 20, middle: 65_536, span: 64 << 20 };
         let facts = ssdyno_workload::TargetFacts { capacity_bytes: 64 << 20, sector_bytes: 4096 };
         for test in all {
-            // Each of so many streams has a request of its own.
+            // Each of these streams has its own request.
             let most = test.config(&sizes, 256, 1).depth.unwrap();
             assert_eq!(most, if test.size(&sizes) == sizes.large { 32 } else { 256 }, "{test:?}");
             for seed in 0..20 {

@@ -15,7 +15,7 @@ use crate::estimate::LEVEL;
 use crate::result::ProfileResult;
 use crate::stopped::StoppedBecause;
 
-/// Everything that was found so far.
+/// All findings so far.
 pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) -> ProfileResult {
     let sizes = &run.sizes;
     let mut capacity = CapacityResult {
@@ -113,7 +113,7 @@ fn check(
 fn disk(run: &CapacityRun<'_>) -> DiskFacts {
     let first = |figure| {
         let state = run.states.iter().find(|s| s.test == CapacityTest::Figure(figure))?;
-        // The first depth is 1. There each request waits for the medium, which tells a disk
+        // The first depth is 1. There each request waits for the medium, which distinguishes a disk
         // from an SSD; at saturation the queue hides the difference.
         state.depths.first().map(|one| one.iops)
     };

@@ -2,7 +2,7 @@
 
 use ssdyno_figures::{RunResult, SeriesPoint};
 
-/// Stretches of a load at least: with fewer no level is told from another.
+/// The smallest number of stretches of a load: with fewer, levels cannot be distinguished.
 const BINS_MIN: usize = 6;
 
 /// CPU time of a load on a real target that did not spin.

@@ -17,7 +17,8 @@ const ENDLESS: u64 = 1 << 40;
 const DRAIN: f64 = 0.03;
 /// The same if latency does not show that a queue grows: a queue cannot drain in such a short time.
 const DRAIN_MOST: f64 = 0.25;
-/// The rates are not reached where so much of all arrivals is missing, or so many standard deviations of their number.
+/// The rates are not reached if this share of all arrivals is missing, or this number of standard deviations of their
+/// number.
 const SHORT: f64 = 0.03;
 const SHORT_DEVIATIONS: f64 = 3.0;
 /// A queue grows where latency in the second half is that of the first, times this or more.
@@ -51,7 +52,8 @@ impl MapLoad {
         }
     }
 
-    /// Requests outstanding at most: a target without asynchronous requests carries sequential writes as so many streams.
+    /// The largest number of outstanding requests: a target without asynchronous requests carries sequential writes as
+    /// this number of streams.
     pub(crate) fn depth_most(&self, writes: bool, most: u32) -> u32 {
         let records = self.span / self.write_bytes / 2;
         if writes { records.clamp(1, u64::from(most)) as u32 } else { most }
@@ -71,8 +73,8 @@ impl MapLoad {
         }
     }
 
-    /// Reads and writes that arrive at random, so many of each per second. What completes first, in `lead` seconds, is
-    /// not recorded.
+    /// Reads and writes that arrive at random, at the given rates per second. What completes first, in `lead` seconds,
+    /// is not recorded.
     pub(crate) fn open(&self, reads: f64, writes: f64, lead: f64, seed: u64) -> WorkloadConfig {
         let all = reads + writes;
         let writes_apart =

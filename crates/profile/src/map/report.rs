@@ -21,7 +21,7 @@ const ISOLINE: f64 = 2.0;
 /// More isolines cannot be told apart.
 const ISOLINES_MAX: usize = 6;
 
-/// Everything that was found so far.
+/// All findings so far.
 pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> ProfileResult {
     let mut map = MapResult {
         error: run.mesh.error(),

@@ -20,7 +20,8 @@ use crate::stopped::StoppedBecause;
 
 /// The end of the axis of reads that is not 0: without reads there is no latency.
 const READS_LEAST: f64 = 0.02;
-/// Reads of a point at least, where they fit: the 95th percentile of so many is within 2 % or so.
+/// The smallest number of reads of a point, if they fit: the 95th percentile of this number is
+/// within about 2 %.
 const READS_MIN: f64 = 4000.0;
 /// Units of time of a point at least and at most, and before it counts, as a share of its length.
 const POINT: (f64, f64) = (0.5, 8.0);
@@ -32,7 +33,7 @@ const BINS: usize = 40;
 const CHECKS: usize = 8;
 /// Draws for one of them: most of the square may be overloaded.
 const DRAWS_MAX: u32 = 1000;
-/// About so many points does a map have, for a reader who waits.
+/// The approximate number of points of a map, for a waiting reader.
 const POINTS_USUAL: u64 = 80;
 
 /// Everything of a map that is under way.
@@ -134,8 +135,8 @@ impl MapRun<'_> {
             let rate = LoadSlice::new(length, &result).rate(length / 4.0);
             next = search.take(depth, rate).filter(|next| *next <= most);
             let at = usize::from(writes);
-            // The rates are kept after every load. A map that is interrupted during the search
-            // then has what was found so far.
+            // The rates are kept after every load. A map that is interrupted during the search then
+            // contains the findings so far.
             (self.depths[at], self.most[at]) = (search.depths.clone(), search.best());
         }
         if !writes {

@@ -33,7 +33,7 @@ pub(super) struct Indexed {
 }
 
 impl Indexed {
-    /// Adds a page of so many rows: a value for each, or one where all are the same.
+    /// Adds a page of this number of rows: a value for each, or one if all are equal.
     pub(super) fn add(&mut self, rows: usize, values: &[u32]) {
         // Neighbours are mostly alike: most loads have one length or a few. The value before
         // saves the look into the table for them.
@@ -144,7 +144,8 @@ impl Column {
         Encoded { page: page.into(), length }
     }
 
-    /// Appends a page of so many values, of this column or of one that is encoded and compressed alike.
+    /// Appends a page of this number of values, from this column or from another one that is encoded and compressed in
+    /// the same way.
     pub(super) fn add_encoded(
         &mut self,
         values: usize,
@@ -164,7 +165,7 @@ impl Column {
         self.write(page, encoded.length)
     }
 
-    /// Appends a page of so many indices into a dictionary of `entries`: one where all are the same.
+    /// Appends a page of this number of indices into a dictionary of `entries`: one if all are equal.
     pub(super) fn add_indices(
         &mut self,
         indices: &[u32],

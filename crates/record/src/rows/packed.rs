@@ -300,7 +300,7 @@ impl<'a> Block<'a> {
         Block { words, rows: words.len(), ..self }
     }
 
-    /// The block in parts of so many rows, the last of which may be shorter.
+    /// The block in parts of this number of rows, the last of which may be shorter.
     pub(crate) fn parts(self, rows: usize) -> impl Iterator<Item = Block<'a>> {
         let mut rest = self;
         std::iter::from_fn(move || {

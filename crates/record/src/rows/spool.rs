@@ -130,8 +130,8 @@ impl Shared {
         self.make_ready(CHUNK_WORDS)
     }
 
-    /// One more chunk of so many words, if there may be more, and the system gives memory for it: what is left was
-    /// looked at.
+    /// One more chunk of this number of words, if more chunks are allowed and the system gives memory for it: the free
+    /// memory was checked.
     fn make_ready(&self, words: usize) -> Option<Vec<u128>> {
         // Several jobs may be here at once. Each adds before it looks, so the limit holds
         // without a lock; one that was too late takes its part back.
@@ -165,7 +165,7 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Line {
     shared: Arc<Shared>,
-    /// `None` for one who only reads.
+    /// `None` for a reader.
     sender: Option<SyncSender<Message>>,
 }
 
@@ -226,15 +226,15 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Begins the file `requests.rows` in `directory`, for the rows of so many jobs.
+    /// Begins the file `requests.rows` in `directory`, for the rows of this number of jobs.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn create(directory: &Path, head: &Head, jobs: u32) -> io::Result<Spool> {
         let path = directory.join(ROWS_FILE);
         let mut file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        // The lock tells `recover` that the run goes on. Some file systems of networks have no
-        // locks, and the run works without.
+        // The lock shows `recover` that the run is still active. Some file systems of networks have
+        // no locks, and the run works without.
         let _ = file.try_lock();
         let room = directory.join(ROOM_FILE);
         let begun = keep_room(&room).and_then(|()| file::write_head(&mut file, head));

@@ -188,8 +188,8 @@ impl Reaped<'_> {
         self.stays += count;
         self.latency_ns += count * latency_ns;
         self.stay_ns += count * self.now_ns.saturating_sub(intended_ns.max(self.tape.start_ns));
-        // From here on histogram, series, batches and sums are told once for all requests that
-        // were alike. A request thus costs little if many come back together.
+        // From here on histogram, series, batches and sums receive all equal requests at once. A
+        // request thus costs little if many come back together.
         let bytes = u64::from(length_bytes);
         let moved = if data { bytes } else { 0 };
         self.tape.batches.add(latency_ns * PS_PER_NS, moved, count, self.completed);

@@ -75,7 +75,7 @@ impl TraceSpec {
     }
 }
 
-/// Whether an NVMe driver may wait so long for a completion: 1 ms to 1 h.
+/// Whether an NVMe driver may wait this long for a completion: 1 ms to 1 h.
 pub fn is_time_limit(limit: Time) -> bool {
     (Time::from_ms(1)..=Time::from_s(3600)).contains(&limit)
 }

@@ -413,7 +413,7 @@ pub(crate) fn series_interval(spec: &RunSpec) -> Option<Time> {
     Some(if interval == Time::ZERO { WHOLE_RUN } else { interval })
 }
 
-/// Whether writing to `target` harms nobody.
+/// Whether writing to `target` is harmless.
 fn is_written_to(target: &str) -> bool {
     !named::is_real(target) || target == ssdyno_bench::NULL
 }

@@ -8,7 +8,7 @@ use ssdyno_ftl::buffer::{Admit, WriteBack, WriteBuffer};
 use super::Ssd;
 use crate::task::{Goal, Owner};
 
-/// The write buffer, if there is one, and who waits for it.
+/// The write buffer, if there is one, and the requests that wait for it.
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) pages: Option<WriteBuffer>,

@@ -1,6 +1,6 @@
 //! What reads must find, for tests.
 
-/// How often each logical page was written; empty while nobody checks.
+/// The number of writes of each logical page; empty without a check.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     /// By the host.
@@ -52,7 +52,7 @@ impl Contents {
         }
     }
 
-    /// Page and generation as one number; 0 while nobody checks.
+    /// Page and generation as one number; 0 without a check.
     pub(super) fn tag(&self) -> u64 {
         let generation = self.stored.get(self.page as usize).copied().unwrap_or(0);
         if generation == 0 { 0 } else { u64::from(self.page) << 32 | u64::from(generation) }

@@ -119,7 +119,7 @@ impl FlashSide {
         }
     }
 
-    /// Queues `ops` of one plane, for which nobody waits.
+    /// Queues `ops` of one plane, for which no request waits.
     fn enqueue_cleaning(
         &mut self,
         now: Time,

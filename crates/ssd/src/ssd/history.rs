@@ -55,7 +55,7 @@ impl DieHistory {
             return false;
         }
         let broken_off = activity == Activity::Program && event.operations == 0;
-        // Cleaning comes in thousands of operations, of which nobody wants the ends.
+        // Cleaning comes in thousands of operations, whose ends are not needed.
         if let Some(last) = self.segments.back_mut()
             && (last.to, last.part) == (from, part)
             && matches!(part, LatencyPart::Cleaning | LatencyPart::Channel)
@@ -67,7 +67,7 @@ impl DieHistory {
         self.segments.len() > self.room
     }
 
-    /// Nobody waits since before `oldest`.
+    /// No request has waited since before `oldest`.
     pub(super) fn forget(&mut self, oldest: Time) {
         while self.segments.front().is_some_and(|segment| segment.to <= oldest) {
             self.segments.pop_front();

@@ -263,7 +263,7 @@ impl Ssd {
             return self.use_bus(now);
         }
         let at = self.requests.get(slot).ready.max(now);
-        // Nothing left to wait for, nobody to let in: no event needed.
+        // There is nothing to wait for and no request to admit: no event is needed.
         if at == now && self.requests.nobody_waits() {
             return self.complete(now, slot);
         }

@@ -47,7 +47,7 @@ impl Power {
         log: &mut EventLog,
     ) {
         if idle && self.last_activity <= now {
-            // The idleness so far counts under the policy so far.
+            // The idle time so far counts under the present policy.
             self.sleep.wake(self.last_activity, now, log);
             self.last_activity = now;
         }

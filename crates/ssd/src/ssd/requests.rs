@@ -30,7 +30,7 @@ pub(super) struct Requests {
     inside: u32,
     /// Since when there is always one inside.
     pub(super) busy_since: Time,
-    /// Answers that nobody has reaped.
+    /// Completions that were not reaped yet.
     pub(super) completions: Vec<Completion>,
 }
 

@@ -14,7 +14,7 @@ const PAGE_BYTES: u64 = 4096;
 /// 4 GiB, so that a lost upper half is found out too.
 const BASE: u64 = 0x1_2000_0000;
 
-/// Regions at addresses that are never used twice, with a page of nobody behind each.
+/// Regions at addresses that are never used twice, with an unmapped page behind each.
 #[derive(Debug)]
 pub(super) struct Memory {
     next_address: u64,

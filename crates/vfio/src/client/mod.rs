@@ -363,7 +363,7 @@ impl VfioUserFunction {
         }
     }
 
-    /// Sends a command that nobody waits for.
+    /// Sends a command without waiting for a reply.
     fn post(&mut self, code: u16, body: &[u8], data: &[u8]) {
         if self.gone.is_none()
             && let Err(error) = self.send(code, layout::FLAG_NO_REPLY, [body, data], &[])

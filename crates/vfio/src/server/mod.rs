@@ -21,7 +21,7 @@ use crate::message::{Inbox, Received};
 pub use slot::ServerCounters;
 use slot::Slot;
 
-/// A client that takes no replies for so long has left.
+/// A client that takes no replies for this time has left.
 const REPLY_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why a device cannot be served.
@@ -169,7 +169,7 @@ fn sleep(socket: &UnixStream, left: Option<Duration>) -> Result<(), Errno> {
     }
 }
 
-/// A socket that nobody listens at. Connections to a file of another kind are refused, too.
+/// A socket without a listener. Connections to a file of another kind are refused, too.
 fn is_left_over(path: &Path) -> bool {
     let is_socket = |facts: std::fs::Metadata| facts.file_type().is_socket();
     if !std::fs::symlink_metadata(path).is_ok_and(is_socket) {

@@ -25,7 +25,7 @@ pub struct ServerCounters {
     pub dma_bytes_from_host: u64,
     /// Bytes that the device wrote to clients' memory.
     pub dma_bytes_to_host: u64,
-    /// Accesses of the device to memory that nobody gave it, or that it could not reach.
+    /// Accesses of the device to memory outside its mappings, or that it could not reach.
     pub dma_faults: u64,
     /// Interrupts sent.
     pub interrupts: u64,

@@ -216,8 +216,8 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("numa_mem_policy", "leave it out"),
 ];
 
-/// Options that a job may have that is written and checked by `ssdyno verify`: how fio goes about it. Every block
-/// has a stamp of its own there, is read back, and every fault is told.
+/// Options that a job may have that is written and checked by `ssdyno verify`: how fio goes about it. There every block
+/// has its own stamp, is read back, and every fault is reported.
 pub(super) const VERIFIED: &[&str] = &[
     "do_verify",
     "experimental_verify",

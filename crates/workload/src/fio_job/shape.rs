@@ -4,7 +4,7 @@ use ssdyno_block::{Op, Request, Time};
 
 use crate::{Finished, Workload, WorkloadStep};
 
-/// A pause after every so many requests (`thinktime`, `thinktime_blocks`).
+/// A pause after this number of requests (`thinktime`, `thinktime_blocks`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Think {
     /// Length of the pause; it begins when everything outstanding has completed.

@@ -11,7 +11,7 @@ use crate::{DepthSearch, Finished, Workload, WorkloadError, WorkloadStep};
 const AGAIN: Time = Time::from_us(50);
 const AGAIN_MOST: Time = Time::from_us(3_200);
 
-/// One of several who draw from the same workload.
+/// One of several jobs that draw from the same workload.
 struct Part {
     whole: Arc<Mutex<Box<dyn Workload + Send>>>,
     outstanding: u64,

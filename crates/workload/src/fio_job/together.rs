@@ -74,7 +74,7 @@ impl Together {
         let exit = stream.exit;
         for part in &mut self.parts {
             if !part.done && exit.ends(part.stream.exit, part.stream.group <= group) {
-                // Nobody keeps in proportion with it any more.
+                // No other job keeps in proportion with it any more.
                 (part.done, part.workload) = (true, None);
             }
         }

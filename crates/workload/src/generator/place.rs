@@ -68,7 +68,7 @@ impl Place {
     /// The offset of a request with the size number `index`, which is `size` bytes.
     #[inline]
     pub(crate) fn draw(&mut self, index: usize, size: u64, rng: &mut Rng) -> u64 {
-        // Without sequential requests nobody needs a cursor.
+        // Without sequential requests no cursor is needed.
         if self.sequential == 0 {
             return self.start + self.slot(index, rng) * self.alignment;
         }

@@ -104,7 +104,7 @@ pub struct TraceOptions {
     pub event: Option<BlkEvent>,
     /// Which time of the trace is the run's 0; the same rule for every format.
     pub origin: TraceOrigin,
-    /// At most so many requests, 1 or more (pieces of a split one count).
+    /// At most this number of requests, 1 or more (pieces of a split request count).
     pub requests: Option<u64>,
     /// Nothing is issued that was meant to start at this time (of the run) or later.
     pub duration: Option<Time>,

@@ -10,7 +10,7 @@ use super::sense::Ended;
 use super::tasks::Unit;
 use crate::network::protocol::{Facts, Trouble};
 
-/// Longest request to a unit that tells no limit.
+/// Longest request to a unit that reports no limit.
 const MOST_BYTES_UNTOLD: u64 = 32 << 20;
 
 /// Most blocks of commands with addresses of 32 bits.
@@ -121,8 +121,8 @@ impl Questions<'_, '_> {
 
     /// Blocks, their size, whether commands are long, and whether it is thin.
     fn capacity(&mut self) -> Result<(u64, Shape, bool), Trouble> {
-        // The long form comes first: the short one cannot name more than 2^32 blocks, and only
-        // the long one tells whether the unit is thin.
+        // The long form comes first: the short one cannot name more than 2^32 blocks, and only the
+        // long one shows whether the unit is thin.
         let (ended, data) = self.ask(&cdb::read_capacity_16(32), 32)?;
         if ended.is_good() && data.len() >= 12 {
             let last = word(&data, 0) << 32 | word(&data, 4);

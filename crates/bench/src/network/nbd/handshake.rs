@@ -25,8 +25,8 @@ pub(crate) fn negotiate(
 ) -> Result<Export, Trouble> {
     let mut handshake = Handshake { stream, deadline };
     let flags = handshake.greet()?;
-    // NBD_OPT_GO tells the block sizes and gives a reason for a refusal. Servers before the
-    // fixed handshake know only the name of the export and close the connection if it is wrong.
+    // NBD_OPT_GO returns the block sizes and gives a reason for a refusal. Servers before the fixed
+    // handshake know only the name of the export and close the connection if it is wrong.
     if flags & wire::FIXED_NEWSTYLE != 0
         && let Some(export) = handshake.go(name)?
     {
@@ -163,7 +163,7 @@ impl Handshake<'_> {
             }
             None => "check the name; the server does not list its exports".to_owned(),
         };
-        // Said to be polite; who does not read it has gone already.
+        // Sent to be polite; a server that does not read it has gone already.
         let _ = self.send(&wire::option(wire::OPT_ABORT, &[]));
         Trouble { what, help }
     }

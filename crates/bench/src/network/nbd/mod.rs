@@ -23,7 +23,7 @@ pub(crate) fn connect(
     Ok((Box::new(Nbd::new(export)), export.facts(name)))
 }
 
-/// Longest request to a server that tells no limit.
+/// Longest request to a server that reports no limit.
 const MOST_BYTES_UNTOLD: u32 = 32 << 20;
 
 /// Sizes of requests that a server takes.
@@ -178,8 +178,8 @@ impl Protocol for Nbd {
             return Err(-libc::EINVAL);
         }
         self.count = self.count.wrapping_add(1);
-        // The slot finds the request without a search. The count tells two requests of one slot
-        // apart, so that a second answer to the first is noticed.
+        // The slot finds the request without a search. The count distinguishes two requests of one
+        // slot, so that a second reply to the first is noticed.
         let cookie = u64::from(self.count) << 32 | u64::from(slot);
         let kind = match request.op {
             Op::Read => wire::CMD_READ,

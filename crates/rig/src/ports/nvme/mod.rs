@@ -36,7 +36,7 @@ pub(crate) struct NvmePort<D> {
     namespaces: Vec<Namespace>,
     /// The part of the addresses of this port that each of them has; all of them if there is one.
     span: u64,
-    /// All commands share it: nobody looks at their data.
+    /// All commands share it: their data is not used.
     buffer: DmaRegion,
     epoch: Time,
     polled: bool,

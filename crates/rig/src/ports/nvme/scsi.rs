@@ -79,7 +79,7 @@ impl ScsiLayer {
         let mut command = ssdyno_scsi::ScsiRequest::local(self.luns[unit], cdb.as_bytes());
         match request.op {
             Op::Trim => command = command.with_data(&list),
-            // Nobody looks at the data, but a WRITE without any is refused.
+            // The data is not used, but a WRITE without any is refused.
             Op::Write => command.data_out_bytes = request.length_bytes.into(),
             Op::Read | Op::Flush => {}
         }

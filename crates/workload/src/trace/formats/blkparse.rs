@@ -33,7 +33,7 @@ pub(crate) fn opens_summary(line: &str) -> bool {
     ["CPU", "Total", "Throughput", "Events", "Skips"].iter().any(|word| line.starts_with(word))
 }
 
-/// Whether a line tells of an input file, as `blkparse -i` does before the first event.
+/// Whether a line names an input file, as `blkparse -i` prints before the first event.
 pub(crate) fn names_input(line: &str) -> bool {
     line.starts_with("Input file ")
 }

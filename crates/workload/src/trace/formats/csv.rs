@@ -8,7 +8,7 @@ use super::objects::Objects;
 use super::reader::{LineReader, NO_OPERATIONS, ReaderOptions, WHOLE_SECONDS};
 use super::sink::Sink;
 
-/// Where the columns are told.
+/// The source of the columns' names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Told {
     /// In the first line.
@@ -22,7 +22,7 @@ enum Told {
 pub(super) struct Csv {
     told: Told,
     header: Option<Header>,
-    /// Lines have exactly so many columns.
+    /// Lines have exactly this number of columns.
     columns: Option<usize>,
     /// Where objects lie; `None` if there are none.
     objects: Option<Objects>,

@@ -87,7 +87,7 @@ pub(super) struct Vscsi {
 }
 
 impl Vscsi {
-    /// The version is told by the first records.
+    /// The first records show the version.
     pub(super) fn new(head: &[u8]) -> Result<Vscsi, Fault> {
         let of = |version: Version| {
             let records = head.chunks_exact(version.record_bytes()).take(2);
