@@ -161,7 +161,7 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
     best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 
-/// What to write instead of `wanted`, which is none of the keys `known`: what was probably meant, or
+/// What to write in place of `wanted`, which is none of the keys `known`: what was probably meant, or
 /// where it is where the table of the key was divided (`ftl.mapping_cache`: `ftl.dftl.mapping_cache`).
 pub(crate) fn in_place_of(wanted: &str, known: &BTreeSet<String>) -> Option<String> {
     let below = |key: &&String| {
