@@ -1,4 +1,4 @@
-//! What a request costs the tool itself: `null:` with everything recorded, in ns of CPU time of
+//! The cost of a request in the tool itself: `null:` with everything recorded, in ns of CPU time of
 //! the whole process (user and system), and of user mode alone, by depth.
 //!
 //! The target completes at once, so a batch is as large as the depth. Each figure is the median

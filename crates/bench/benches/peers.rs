@@ -42,7 +42,7 @@ struct Figures {
     system_ns: f64,
     switches: f64,
     calls: Option<f64>,
-    /// What the run itself takes to be the overhead of the tool.
+    /// The run's own measurement of the tool overhead.
     overhead_ns: Option<f64>,
 }
 
@@ -248,7 +248,7 @@ fn attach(file: &Path) -> Option<String> {
     output.status.success().then_some(name)
 }
 
-/// What all runs on one target gave.
+/// The results of all runs on one target.
 struct Compared {
     title: &'static str,
     depth: u32,
@@ -340,7 +340,7 @@ fn run(peer: &Peer, target: &str, depth: u32, plan: &Plan, seed: u64) -> Option<
     }
 }
 
-/// What a process cost, for each of its requests.
+/// The cost of a process per request.
 fn costs(ended: &Ended, requests: f64, iops: f64) -> Figures {
     Figures {
         iops,

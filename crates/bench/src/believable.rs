@@ -16,7 +16,7 @@ const OURS: f64 = 0.1;
 /// Other programs that take more than this share of the processors are felt.
 const CROWDED: f64 = 0.1;
 
-/// What other programs took of the processors.
+/// The use of the processors by other programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Others {
     /// Of all processors, 0 to 1.

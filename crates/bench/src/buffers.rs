@@ -4,7 +4,7 @@ use ssdyno_block::{Op, Request};
 
 use crate::content::Content;
 
-/// What O_DIRECT needs at most.
+/// The largest alignment that O_DIRECT needs.
 const ALIGNMENT: usize = 4096;
 
 /// Memory of the slots in all, at most. Requests that do not fit their slot share one place.

@@ -143,7 +143,7 @@ mod tests {
         all
     }
 
-    /// What deflate leaves of `bytes`, as a share.
+    /// The share of `bytes` that remains after deflate.
     fn compressed(bytes: &[u8]) -> f64 {
         let mut encoder =
             flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,4 +1,4 @@
-//! What the tool itself costs (S4-21, S4-45).
+//! The cost of the tool itself (S4-21, S4-45).
 
 use std::ops::Sub;
 

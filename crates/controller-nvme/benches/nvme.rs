@@ -1,5 +1,5 @@
-//! What the NVMe controller costs the simulator for a 4-KiB read: doorbell, fetch, decode, completion
-//! entry and interrupt, in front of a device that takes a fixed time. Aim: 200 ns (issue B).
+//! The simulator's cost of the NVMe controller for a 4-KiB read: doorbell, fetch, decode, completion entry and
+//! interrupt, in front of a device that takes a fixed time. Aim: 200 ns (issue B).
 
 #![allow(missing_docs, reason = "made by criterion's macros")]
 

@@ -13,7 +13,7 @@ use super::subsystem::{ABORTS_MAX, AdminOutcome, Kind, SanitizeOrder};
 use super::timers::Timer;
 use ssdyno_device::Device;
 
-/// What becomes of an admin command.
+/// The outcome of an admin command.
 pub(super) enum Outcome {
     /// It ends after its time, with this dword 0.
     Done(u32),

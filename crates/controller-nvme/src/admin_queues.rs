@@ -11,8 +11,8 @@ use super::queues::{CompletionQueue, SubmissionQueue};
 use ssdyno_device::Device;
 
 impl<D: Device> NvmeController<D> {
-    /// What both kinds of queue have in common: identifier and number of entries. `sized` means that the host has set
-    /// the size of its entries.
+    /// The common properties of both kinds of queue: identifier and number of entries. `sized` means that the host has
+    /// set the size of its entries.
     fn queue_of(
         &self,
         entry: &SubmissionEntry,

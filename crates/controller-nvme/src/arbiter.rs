@@ -29,7 +29,7 @@ struct Ring {
     count: u32,
     /// The queue that was served last.
     last: u16,
-    /// What is left of its burst.
+    /// The rest of its burst.
     left: u32,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Arbiter {
     burst: u32,
     /// Commands of a round for high, medium, low.
     weights: [u32; 3],
-    /// What is left of the round.
+    /// The rest of the round.
     credits: [u32; 3],
     classes: [Ring; 5],
     /// Queues that have entries.

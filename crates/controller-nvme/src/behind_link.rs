@@ -104,7 +104,7 @@ impl BehindLink {
         }
     }
 
-    /// What the device has done by now.
+    /// The device's completions by now.
     fn take(&mut self, out: &mut Vec<Completion>) {
         let mut batch = std::mem::take(&mut self.batch);
         self.device.reap(self.now, &mut batch);

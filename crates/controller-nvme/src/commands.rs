@@ -42,7 +42,7 @@ pub(super) struct Command {
     pub(super) prp1: u64,
     /// The second, where there is no list.
     pub(super) prp2: u64,
-    /// What the subsystem does for it.
+    /// The subsystem's part of it.
     pub(super) nvm: NvmCommand,
     /// Result for the completion.
     pub(super) dword0: u32,

@@ -240,7 +240,7 @@ impl<D: Device> NvmeController<D> {
             && self.faults.stuck.is_none()
     }
 
-    /// What register writes have left to do now that there is a bus.
+    /// The remaining effects of register writes, now that there is a bus.
     #[inline(always)]
     pub(super) fn after_writes(&mut self, now: Time, bus: &mut dyn BusMaster) {
         while let Some(queue) = self.interrupts.has_room.pop() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use ssdyno_block::{Fault, FaultPlan, FaultSite, FaultTrigger};
 use ssdyno_spec::nvme::NvmeStatus;
 
-/// What happens to a command that a fault hits.
+/// The effect of a fault on a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// It ends with this status, and the medium is not touched.
@@ -84,8 +84,7 @@ impl Faults {
     pub(super) fn clear(&mut self) {
         *self = Faults::default();
     }
-    /// What a command on `blocks` of `namespace` meets: the first fault that fits. No blocks: it has
-    /// no range, or many.
+    /// The fault of a command on `blocks` of `namespace`: the first that fits. No blocks: it has no range, or many.
     pub(super) fn hit(&mut self, opcode: u8, namespace: u32, blocks: Range<u64>) -> Option<Effect> {
         let fits = |fault: &ControllerFault| {
             let named = fault.opcode == Some(opcode);
@@ -100,7 +99,7 @@ impl Faults {
             None => self.plan.as_mut()?.meets(FaultSite::Command, 0).map(Effect::Meet),
         }
     }
-    /// What an admin command meets that is for the whole subsystem. The plan is for I/O commands.
+    /// The fault of an admin command for the whole subsystem. The plan is for I/O commands.
     pub(super) fn hit_admin(&mut self, opcode: u8) -> Option<Effect> {
         let fits = |fault: &ControllerFault| fault.opcode == Some(opcode) && fault.namespace == 0;
         self.list.iter().position(fits).map(|at| self.take(at))

@@ -74,7 +74,7 @@ impl<D: Device> NvmeController<D> {
     #[inline]
     pub(super) fn arrive(&mut self, at: Time, fetch: Fetch, bus: &mut dyn BusMaster) {
         let Fetch { queue, count, .. } = fetch;
-        // Nothing is left of a read whose queue was deleted.
+        // A read whose queue was deleted leaves nothing.
         let Some(submission) = self.queues.submission(queue).filter(|_| count > 0) else { return };
         let (base, entries, head) = (submission.base, submission.entries, submission.head);
         // The head moves when the entries have arrived. A completion reports it, and the host

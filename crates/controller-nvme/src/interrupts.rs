@@ -7,7 +7,7 @@
 
 use ssdyno_block::Time;
 
-/// What the timer of a vector must do.
+/// The task of a vector's timer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wait {
     /// Go on as it does.

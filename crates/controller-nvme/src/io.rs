@@ -1,5 +1,5 @@
-//! I/O commands as the PCI transport carries them out: PRP lists, data in host memory, injected faults. What the commands
-//! mean is the subsystem's affair.
+//! I/O commands as the PCI transport carries them out: PRP lists, data in host memory, injected faults. The meaning of
+//! commands belongs to the subsystem.
 
 use ssdyno_block::{Completion, Fault, Request, Status as DeviceStatus, Time, Token};
 use ssdyno_pci::{BusMaster, DmaDirection, DmaFault};

@@ -81,7 +81,7 @@ use registers::Registers;
 use timers::Timers;
 use wire::Wire;
 
-/// What the controller has done since it was built.
+/// The work of the controller since it was built.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ControllerCounters {
     /// Reads of submission queues over the bus.
@@ -162,7 +162,7 @@ impl<D: Device> NvmeController<D> {
     pub fn interrupt_is_due(&self, vector: u16) -> bool {
         self.interrupts.is_due(vector)
     }
-    /// What the controller has done since it was built.
+    /// The work of the controller since it was built.
     pub fn counters(&self) -> ControllerCounters {
         self.counters
     }
@@ -272,7 +272,7 @@ impl<D: Device> NvmeController<D> {
         (at, answered)
     }
 
-    /// What the device has answered goes on its way to the host.
+    /// Completions of the device go on their way to the host.
     #[inline(always)]
     fn take_answers(&mut self, at: Time, bus: &mut dyn BusMaster) {
         for place in 0..self.pipes.answers.len() {

@@ -79,7 +79,7 @@ pub(super) struct Fetch {
     pub(super) count: u32,
 }
 
-/// What is on its way between host, controller and device.
+/// The items on their way between host, controller and device.
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub(super) fetches: Pipe<Fetch>,
@@ -87,7 +87,7 @@ pub(super) struct Pipes {
     pub(super) lists: Pipe<u32>,
     /// Completions on the way to the host.
     pub(super) posts: Pipe<u32>,
-    /// What the device has answered, within one step.
+    /// The device's completions within one step.
     pub(super) answers: Vec<Completion>,
 }
 

@@ -16,7 +16,7 @@ pub(super) enum Rest {
     List(u32),
 }
 
-/// What PRP1 and PRP2 mean for `bytes` of data.
+/// The meaning of PRP1 and PRP2 for `bytes` of data.
 ///
 /// # Errors
 /// An offset that is not whole dwords, or an offset where none may be.

@@ -37,7 +37,7 @@ pub(super) struct CompletionQueue {
     pub(super) held: Option<(u32, u32)>,
 }
 
-/// What is wrong with a doorbell write (base 2.0c, clause 5.2.1, figure 147).
+/// The error of a doorbell write (base 2.0c, clause 5.2.1, figure 147).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum BadDoorbell {
     /// There is no such queue.

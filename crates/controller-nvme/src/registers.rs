@@ -27,7 +27,7 @@ const CC_READY_INDEPENDENT: u32 = 1 << 24;
 /// In CC: what shall not change while the controller is enabled (base 2.0c, figure 46): AMS, MPS, CSS.
 const CC_FIXED: u32 = 0x3ff0;
 
-/// What the host wants after a write of CC.
+/// The host's request after a write of CC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Change {
     Nothing,
@@ -142,7 +142,7 @@ impl Registers {
     fn has_subsystem_reset(&self) -> bool {
         self.capabilities & CAP_SUBSYSTEM_RESET != 0
     }
-    /// What of CC may be written.
+    /// The writable bits of CC.
     fn writable(&self) -> u32 {
         let modes = self.capabilities & CAP_READY_WITH_MEDIA != 0;
         CC_WRITABLE | if modes { CC_READY_INDEPENDENT } else { 0 }
@@ -227,7 +227,7 @@ impl Registers {
     pub(super) fn set_shutdown(&mut self, bits: u32) {
         self.status = self.status & !(3 << 2) | bits;
     }
-    /// What a reset does (base 2.0c, clause 3.7.2): the admin queue registers stay.
+    /// The effects of a reset (base 2.0c, clause 3.7.2): the admin queue registers stay.
     pub(super) fn reset(&mut self) {
         self.configuration &= !offset::CC_ENABLE;
         // Only NSSRO outlives a reset: the host clears it by writing a 1 after it has learnt

@@ -1,4 +1,4 @@
-//! What the controller does at a later time, other than in the steady flow of commands.
+//! The controller's actions at a later time, outside the steady flow of commands.
 
 use ssdyno_block::Time;
 

@@ -32,9 +32,9 @@ impl WireTimes {
 #[derive(Debug)]
 pub(super) struct Wire {
     pub(super) times: WireTimes,
-    /// What the controller reads: entries of submission queues, PRP lists.
+    /// The controller's reads: entries of submission queues, PRP lists.
     pub(super) to_controller: FifoResource,
-    /// What it writes: completions and messages.
+    /// Its writes: completions and messages.
     pub(super) to_host: FifoResource,
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Owner {
     Event,
 }
 
-/// What the admin queue completed.
+/// The completions of the admin queue.
 #[derive(Debug)]
 pub(crate) struct AdminAnswer {
     pub(crate) owner: Owner,

@@ -25,7 +25,7 @@ pub struct AdminCommand<'a> {
     pub(crate) receive_bytes: u32,
 }
 
-/// What goes with a command to the controller.
+/// The data that goes with a command to the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[expect(clippy::large_enum_variant, reason = "a table of 256 bytes, so that nothing is allocated")]
 pub(crate) enum Payload<'a> {
@@ -212,7 +212,7 @@ impl<'a> AdminCommand<'a> {
 /// A feature with its value (base 2.0c, clause 5.27.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Feature {
-    /// What the arbitration gives to each class.
+    /// The shares of the arbitration for each class.
     Arbitration(Weights),
     /// Interrupts are held back until this number of entries wait, or this time has passed.
     InterruptCoalescing {

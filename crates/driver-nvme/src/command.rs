@@ -159,7 +159,7 @@ pub enum IoResult {
 }
 
 impl IoResult {
-    /// What it means for the request.
+    /// Its meaning for the request.
     #[inline]
     pub fn block_status(self) -> BlockStatus {
         match self {

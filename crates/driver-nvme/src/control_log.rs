@@ -15,7 +15,7 @@ use once_cell::race::OnceBox;
 use crate::Namespace;
 use crate::shared::{NoHeap, Shared, try_box};
 
-/// What pairs are to do.
+/// The orders to pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Order {

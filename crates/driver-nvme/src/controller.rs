@@ -102,7 +102,7 @@ pub struct Controller {
     pub(crate) board: Option<ControlLog>,
     /// Something was ordered since this was cleared.
     pub(crate) ordered: bool,
-    /// What the controller object itself did.
+    /// The work of the controller object itself.
     pub(crate) counters: NvmeCounters,
     pub(crate) admin_done: Vec<AdminCompletion>,
     pub(crate) events: Vec<DriverEvent>,
@@ -156,7 +156,7 @@ impl Controller {
         }
     }
 
-    /// What the driver is doing.
+    /// The state of the driver.
     pub fn state(&self) -> DriverState {
         match self.phase {
             Phase::Stopped => DriverState::Stopped,

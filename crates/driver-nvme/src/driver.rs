@@ -22,7 +22,7 @@ pub struct NvmeDriver {
     pub(crate) controller: Controller,
     /// In order, from queue 1.
     pairs: Vec<QueuePair>,
-    /// What pairs did that are no more.
+    /// The counters of pairs that no longer exist.
     counters: NvmeCounters,
     /// No deadline of an I/O command is earlier.
     watch_at: MonotonicTime,
@@ -165,7 +165,7 @@ impl NvmeDriver {
     }
 
     /// Interrupt `vector` came: takes the completions of its queues, and gives how many commands
-    /// they were. One that finds nothing does no harm.
+    /// they were. A call that finds nothing does no harm.
     #[inline]
     pub fn on_interrupt<F: PciFunction>(
         &mut self,
@@ -281,8 +281,8 @@ impl NvmeDriver {
         self.controller.deadline_with(self.watch_at)
     }
 
-    /// See [`Controller::reset`]. What is given up is appended to `out`, now or by a later
-    /// [`poll`](NvmeDriver::poll).
+    /// See [`Controller::reset`]. Commands that are given up are appended to `out`, now or by a
+    /// later [`poll`](NvmeDriver::poll).
     ///
     /// # Errors
     /// The same.

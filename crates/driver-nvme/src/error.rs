@@ -22,7 +22,7 @@ pub enum NvmeError {
     RegistersMissing {
         /// What it has.
         bytes: u64,
-        /// What the registers and doorbells take.
+        /// The size of the registers and doorbells.
         needed: u64,
     },
     /// The controller cannot do the NVM command set.
@@ -53,7 +53,7 @@ pub enum NvmeError {
     /// CSTS.RDY did not become what it should.
     #[error("the controller did not become {} within {limit}", if *.ready { "ready" } else { "idle" })]
     ReadyTimeout {
-        /// What RDY should have become.
+        /// The expected value of RDY.
         ready: bool,
         /// What CAP.TO allows.
         limit: Time,

@@ -35,7 +35,7 @@ impl PriorityClass {
         [PriorityClass::Urgent, PriorityClass::High, PriorityClass::Medium, PriorityClass::Low];
 }
 
-/// What the controller serves of each class in a turn (base 2.0c, clause 3.4.4.2).
+/// The commands of each class that the controller serves in a turn (base 2.0c, clause 3.4.4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Weights {
     /// Commands of a queue in a row, as 2^n; 7 is no limit (base 2.0c, figure 318; S1-40).
@@ -79,8 +79,8 @@ pub enum QueuePolicy {
     },
 }
 
-/// The queue of a command, and the lock that its core must hold meanwhile. What a lock costs is the
-/// host's business.
+/// The queue of a command, and the lock that its core must hold meanwhile. The cost of a lock
+/// belongs to the host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct QueueChoice {
     /// The I/O queue, from 1.
@@ -419,7 +419,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the numbers are, every choice is a queue that exists.
+        /// For any numbers, every choice is an existing queue.
         #[test]
         fn choices_exist(
             kind in 0..6_u8,

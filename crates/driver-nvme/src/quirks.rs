@@ -16,7 +16,7 @@ use ssdyno_spec::nvme::IdentifyController;
 /// `NVME_QUIRK_DELAY_AMOUNT`, 2300 ms, found empirically).
 pub(crate) const READY_DELAY: Time = Time::from_ms(2300);
 
-/// What the driver does differently for a controller.
+/// The driver's special behaviour for a controller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Quirks(u16);
 

@@ -112,7 +112,7 @@ mod proven {
 
     impl<T> Drop for Shared<T> {
         fn drop(&mut self) {
-            // What any owner did to the value comes before its end.
+            // Every owner's actions on the value come before its end.
             if self.inner().owners.fetch_sub(1, Ordering::Release) != 1 {
                 return;
             }

@@ -5,7 +5,7 @@ use ssdyno_spec::nvme::{AsynchronousEvent, NvmeStatus};
 
 use crate::NvmeError;
 
-/// What the driver is doing.
+/// The state of the driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriverState {
     /// It was not started, or was stopped.

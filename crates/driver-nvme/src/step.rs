@@ -22,7 +22,7 @@ pub(crate) enum Step {
     Wake,
 }
 
-/// What a suspend is to do, and has to remember.
+/// The task of a suspend, and its state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Suspension {
     /// The power state that it goes to; `None`: it is shut down.

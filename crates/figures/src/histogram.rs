@@ -48,7 +48,7 @@ impl From<Histogram> for LatencyCounts {
 impl TryFrom<LatencyCounts> for Histogram {
     type Error = String;
 
-    /// What comes over a network may be anything: buckets that do not exist and sums that overflow are refused.
+    /// Data from a network may be anything: invalid buckets and sums that overflow are refused.
     fn try_from(sparse: LatencyCounts) -> Result<Histogram, String> {
         let LatencyCounts { from_ns, counts } = sparse;
         if from_ns.len() != counts.len() {
@@ -144,7 +144,7 @@ impl Histogram {
         self.total += other.total;
     }
 
-    /// What was counted after `earlier`, a former state of the same histogram.
+    /// The counts since `earlier`, a former state of the same histogram.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let pairs = self.counts.iter().zip(&earlier.counts);
         // Counts only grow, so a difference cannot be negative. Saturating keeps a histogram

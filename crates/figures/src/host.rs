@@ -1,4 +1,4 @@
-//! What the simulated host did for a run.
+//! The work of the simulated host in a run.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What hosts, other machines and other programs did in a run on several hosts.
+//! The figures of hosts, other machines and other programs in a run on several hosts.
 
 use std::collections::BTreeMap;
 

@@ -43,7 +43,7 @@ mod unbounded {
 
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     pub(super) fn serialize<S: Serializer>(high: &f64, to: S) -> Result<S::Ok, S::Error> {
-        // What is not a number stays an error.
+        // A value that is not a number stays an error.
         (*high != f64::INFINITY).then_some(*high).serialize(to)
     }
 

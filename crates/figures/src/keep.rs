@@ -1,4 +1,4 @@
-//! What of a run is kept.
+//! The parts of a run to keep.
 
 use std::str::FromStr;
 

@@ -43,7 +43,7 @@ fn merge(by_op: &mut ByOp<u64>, other: &ByOp<u64>) {
     }
 }
 
-/// What was counted in `now` and not in `then`.
+/// The counts in `now` less those in `then`.
 fn less(now: &ByOp<u64>, then: &ByOp<u64>) -> ByOp<u64> {
     let mut pairs = now.iter().zip(then.iter()).map(|((_, now), (_, then))| (*now, *then));
     ByOp::from_fn(|_| pairs.next().map_or(0, |(now, then)| now.saturating_sub(then)))

@@ -1,4 +1,4 @@
-//! What the machine did while a target was loaded (S4-18 … S4-20), as results hold it.
+//! The samples of the machine while a target was loaded (S4-18 … S4-20), as in results.
 
 use std::collections::BTreeMap;
 

@@ -47,7 +47,7 @@ impl Group {
     }
 }
 
-/// What a die does now.
+/// The present work of a die.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// Nothing.

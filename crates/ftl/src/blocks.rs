@@ -8,7 +8,7 @@ use crate::wear::{Free, Laggards};
 use crate::{Endurance, WearLevelling};
 use ssdyno_engine::Health;
 
-/// What will be looked for among the blocks, and is kept at hand therefore.
+/// The searches among the blocks for which an index is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Searches {
     /// Cleaning chooses among this number of a plane's oldest closed blocks; 0 = without regard to

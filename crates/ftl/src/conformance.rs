@@ -28,7 +28,7 @@ pub struct StrictFlash {
     written: Vec<u32>,
     /// Pages that hold each content.
     copies: BTreeMap<Data, u32>,
-    /// What the latest erases destroyed the last copy of.
+    /// The pages whose last copy the latest erases destroyed.
     lost: Vec<Data>,
     /// Operations executed: reads, programs, copies, erases.
     pub counts: [u64; 4],

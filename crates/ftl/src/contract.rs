@@ -100,8 +100,8 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
     }
 
     /// Tells an FTL fresh from [`build`](crate::build) how often each block has been erased already: the device it
-    /// stands for is used, and was erased as a whole. A block that does not survive as many is bad. What
-    /// counts no wear may ignore it.
+    /// stands for is used, and was erased as a whole. A block that does not survive as many is bad. An FTL without wear
+    /// counts may ignore it.
     fn start_worn(&mut self, erases: &[u32]) {
         let _ = erases;
     }
@@ -131,7 +131,7 @@ pub trait Ftl: Debug + Send + Sync + DynClone {
     }
 }
 
-/// What an FTL is made from.
+/// The parameters from which an FTL is made.
 #[derive(Debug)]
 pub struct FtlFacts<'a> {
     /// Sizes and addresses of the flash.

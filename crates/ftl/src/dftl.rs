@@ -447,7 +447,7 @@ impl Ftl for Dftl {
                 watch.expect(u64::from(pages) + u64::from(self.cache.groups(pages)));
                 sample::fill_in_order(&mut self.inner, pages, watch)?;
                 self.complete_table(pages, watch)?;
-                // What was written last is still there.
+                // The entries written last are still there.
                 let cached = self.cache.capacity().min(pages);
                 (pages - cached..pages).for_each(|page| self.cache.insert(page));
             }

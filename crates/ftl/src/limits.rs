@@ -104,7 +104,7 @@ impl FtlConfig {
         Ok(())
     }
 
-    /// What a page map looks for in planes of `blocks`.
+    /// The searches of a page map in planes of `blocks`.
     pub(crate) fn searches(&self, blocks: u32) -> Searches {
         let window = self.cleaning.oldest_looked_at(self.cleaning_window, blocks);
         Searches { window, wear: self.wear_levelling }

@@ -1,4 +1,4 @@
-//! What FTLs that map whole blocks have in common: [`Block`](crate::block_map),
+//! The common part of FTLs that map whole blocks: [`Block`](crate::block_map),
 //! [`BAST`](crate::bast) and [`FAST`](crate::fast) differ only in their [`Policy`].
 //!
 //! Logical pages are dealt out to the planes in turn, in the static order of the page map, so that

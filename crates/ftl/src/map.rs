@@ -264,7 +264,7 @@ mod tests {
                     false => page % planes,
                 };
                 let physical = plane * 35 + place % 35;
-                // Nothing is written where valid data lies.
+                // Valid data is never overwritten.
                 if owner[physical as usize] != NONE && forward[owner[physical as usize] as usize] == physical {
                     map.remove(owner[physical as usize]);
                     forward[owner[physical as usize] as usize] = NONE;
@@ -370,7 +370,7 @@ mod tests {
         }
     }
 
-    /// What has other entries than the sample is left alone.
+    /// A plane with other entries than the sample is left alone.
     #[test]
     fn a_narrower_sample_is_not_stamped() {
         let geometry = Geometry {

@@ -128,7 +128,7 @@ impl PageMap {
         let begun = &mut self.begun[plane as usize];
         (begun.next, begun.moved) = (next, begun.moved + moved);
         if self.blocks.valid(victim) == 0 {
-            // What the host overwrote since it was begun cost no copy.
+            // Pages that the host overwrote since then cost no copy.
             self.victims.count(begun.moved, self.limits.data_pages);
             self.begun[plane as usize] = Begun::NOTHING;
             self.blocks.erased(victim);

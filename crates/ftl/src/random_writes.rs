@@ -15,7 +15,7 @@ pub(crate) struct RandomWrites {
     one_in: u32,
     /// Pages of the device that are written together, beginning with a multiple of that.
     together: u32,
-    /// What is left of the pages that are written together now.
+    /// The rest of the pages that are written together now.
     next: u32,
     end: u32,
 }

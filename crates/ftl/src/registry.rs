@@ -16,7 +16,7 @@ use crate::{Ftl, FtlFacts, HotCold};
 struct Entry {
     /// What `ftl.name` calls it.
     name: &'static str,
-    /// What it is, in a few words.
+    /// A short description.
     description: &'static str,
     /// Makes a fresh one.
     make: fn(&FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError>,

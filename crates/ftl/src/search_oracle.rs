@@ -1,4 +1,4 @@
-//! What [`Blocks`] finds against a search of all blocks, one after another.
+//! Compares the results of [`Blocks`] with a search of all blocks, one after another.
 
 use proptest::prelude::*;
 use ssdyno_engine::Rng;

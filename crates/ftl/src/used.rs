@@ -73,7 +73,7 @@ fn state_bytes(facts: &FtlFacts<'_>) -> u64 {
     16 * u64::from(facts.geometry.pages())
 }
 
-/// What is known of a key.
+/// The known facts about a key.
 enum Met {
     First,
     Again,

@@ -193,8 +193,8 @@ impl Adaptive {
         }
         self.long_writes = true;
         let is_read = |test: ProfileTest| test.op() == ProfileOp::Read;
-        // What short slices of writes showed does not hold for long tests. Their cells, lengths
-        // and breakpoints are forgotten; those of reads stay.
+        // Findings from short slices of writes do not hold for long tests. Their cells, lengths and
+        // breakpoints are forgotten; those of reads stay.
         self.queue.retain(|(test, _)| is_read(*test));
         self.requests.retain(|(test, _), _| is_read(*test));
         self.asked.retain(|(test, _), _| is_read(*test));
@@ -238,8 +238,8 @@ impl Adaptive {
         Some(Course { trend: Trend::of(&series), slices, model })
     }
 
-    /// What is known about every size of the sequential and the random test of `op`. A drift that is certain is taken out
-    /// of the slices first.
+    /// The known values of every size of the sequential and the random test of `op`. A drift that is certain is taken
+    /// out of the slices first.
     fn learn(&self, op: ProfileOp, so_far: &Measurements) -> [(ProfileTest, Option<Learned>); 2] {
         let (first, second) = ProfileTest::pair(op);
         let courses = [first, second].map(|test| (test, self.course(test, so_far)));

@@ -42,7 +42,7 @@ const LEAD_MARGIN: f64 = 1.15;
 /// Faster than the medium by less than this fills no cache within a span.
 const FASTER_MIN: f64 = 1.02;
 
-/// What is known about the burst of each cell.
+/// The known values of the burst of each cell.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filling {
     span: f64,
@@ -50,7 +50,7 @@ pub(crate) struct Filling {
     /// Requests of the slice of the first open cell that was asked for, and how many measurements there were before.
     asked: Option<(u64, usize)>,
     known: BTreeMap<Cell, Known>,
-    /// What a later session looks at again: a cache may have emptied before it.
+    /// The values that a later session checks again: a cache may have emptied before it.
     again: Vec<Cell>,
 }
 
@@ -81,8 +81,8 @@ impl Filling {
         let count = SIZES_MAX.min(sizes.len());
         let some = (0..count).map(|at| sizes[at * (sizes.len() - 1) / (count - 1).max(1)]);
         let some: Vec<u64> = some.collect();
-        // The largest size comes first: it fills a cache with the fewest requests. What it
-        // shows bounds the search with all other sizes (`look`).
+        // The largest size comes first: it fills a cache with the fewest requests. Its result
+        // bounds the search with all other sizes (`look`).
         let open = some.iter().rev().flat_map(|size| writes().map(|test| (*test, *size)));
         let open: VecDeque<Cell> = open.collect();
         let again = open.iter().copied().take(writes().count()).collect();

@@ -56,7 +56,7 @@ pub struct LackOfFit {
     pub p_value: f64,
 }
 
-/// What a strategy found besides curves.
+/// The findings of a strategy besides curves.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Findings {
     /// The state of the device.

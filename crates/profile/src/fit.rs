@@ -23,7 +23,7 @@ impl Line {
         (squares > 0.0).then_some(Line { sizes, times, mean_size, squares })
     }
 
-    /// What each point contributes to the prediction at `size`, in the order of the points. They sum to 1.
+    /// The contribution of each point to the prediction at `size`, in the order of the points. They sum to 1.
     pub fn weights(&self, size: u64) -> Vec<f64> {
         let share = 1.0 / self.sizes.len() as f64;
         let lever = (size as f64 - self.mean_size) / self.squares;

@@ -98,7 +98,7 @@ pub(crate) struct Lane {
 pub(crate) struct Shared<'a> {
     pub(crate) target: &'a mut KeptTarget,
     pub(crate) observer: &'a mut dyn Observer,
-    /// What all depths accessed: they share the span.
+    /// The accesses of all depths: they share the span.
     pub(crate) recency: Recency,
     /// Tests begun in this session.
     pub(crate) tests: u64,

@@ -61,7 +61,7 @@ pub(crate) fn means<'a>(slices: impl Iterator<Item = (u64, &'a [f64])>) -> (Vec<
     (all.iter().map(shrunk).collect(), freedom)
 }
 
-/// What happens at a breakpoint.
+/// The change at a breakpoint.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     /// Another line holds: the access time jumps, and its slope may change. A step that moved the line without turning

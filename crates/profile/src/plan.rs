@@ -1,4 +1,4 @@
-//! What is to be profiled, and how.
+//! The plan of a profile.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Bytes;
@@ -284,7 +284,8 @@ impl ProfilePlan {
         }
     }
 
-    /// The load of a test: every record of the span once (S2-7). What of the span is less than a record stays out.
+    /// The load of a test: every record of the span once (S2-7). A rest of the span that is less than a record is left
+    /// out.
     pub(crate) fn load(&self, test: ProfileTest, size: u64, span: u64) -> WorkloadConfig {
         // A rest of the span below one record is left out. A shorter last request would mix two
         // sizes in one access time.

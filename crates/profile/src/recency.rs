@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// What a load of more than [`LOOKED_AT`] requests accesses; `None` of a shorter one.
+/// The accesses of a load of more than [`LOOKED_AT`] requests; `None` of a shorter one.
 fn range(load: &WorkloadConfig) -> Option<Access> {
     let requests = load.requests.filter(|requests| *requests > LOOKED_AT)?;
     let (size, start) = (load.block_size?.0, load.address.start.0);

@@ -24,7 +24,7 @@ const TESTS_MAX: u64 = 1 << 40;
 const SECONDS_MAX: f64 = 1e10;
 const SECONDS_MIN: f64 = 1e-12;
 
-/// What goes with a session besides its plan.
+/// The data of a session besides its plan.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct SessionStart<'a> {
     /// How the target was set up.
@@ -192,7 +192,7 @@ impl ProfilePlan {
         before.of_depths().iter().all(is_finished)
     }
 
-    /// What is stored of the plan.
+    /// The stored part of the plan.
     pub(crate) fn record(&self, target: &KeptTarget, setup: &Setup) -> PlanRecord {
         let (points, repeat) = match self.method {
             Method::Serra { points, repeat } => (Some(points), Some(repeat)),

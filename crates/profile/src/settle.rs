@@ -72,7 +72,7 @@ fn knee(course: &[Point]) -> Option<usize> {
     (slower && rise >= RISE_MIN + DEVIATIONS_MIN * around.sqrt()).then_some(at)
 }
 
-/// What of the slice counts. `all` are all its requests, `records` those of a whole test.
+/// The part of the slice that counts. `all` are all its requests, `records` those of a whole test.
 pub(crate) fn settled(
     all: &Measurement,
     slice: Slice,

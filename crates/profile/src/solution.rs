@@ -8,7 +8,7 @@ use crate::error::ProfileError;
 /// The solution of a profile without a name.
 pub(crate) const UNNAMED: &str = "ssdyno";
 
-/// What ends the keys of a solution in systemd's hardware database.
+/// The suffixes of the keys of a solution in systemd's hardware database.
 pub(crate) fn key(name: &str) -> String {
     name.to_ascii_uppercase().replace('-', "_")
 }

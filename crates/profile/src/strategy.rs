@@ -1,4 +1,4 @@
-//! What a method decides: the next test, and the curves.
+//! The decisions of a method: the next test, and the curves.
 
 use crate::estimate::CurvePoint;
 use crate::findings::Findings;

@@ -96,7 +96,7 @@ pub(crate) fn why(result: &ProfileResult) -> String {
     all.join("; ")
 }
 
-/// What `of` gives at each depth, with the depth if there are several.
+/// The results of `of` at each depth, with the depth if there are several.
 fn by_depth(result: &ProfileResult, of: impl Fn(&ProfileResult) -> Vec<String>) -> Vec<String> {
     if result.more_depths.is_empty() {
         return of(result);

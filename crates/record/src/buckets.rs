@@ -33,7 +33,7 @@ struct SentGrid {
 impl TryFrom<SentGrid> for Grid {
     type Error = &'static str;
 
-    /// What comes over a network may be anything: an interval of zero would be divided by, and doubled without end.
+    /// Data from a network may be anything: an interval of zero would be divided by, and doubled without end.
     fn try_from(sent: SentGrid) -> Result<Grid, &'static str> {
         let SentGrid { origin, interval, most } = sent;
         if interval == Time::ZERO || most == 0 {
@@ -104,7 +104,7 @@ impl Grid {
     }
 }
 
-/// What a bucket must be able to do.
+/// The operations that a bucket needs.
 pub(crate) trait Merge: Default {
     /// Takes the amounts of the bucket that follows it in time, or of the same one of another job.
     fn merge(&mut self, other: &Self);

@@ -18,9 +18,9 @@ const LATE_MOST: usize = 1 << 14;
 
 /// Writes `rows` into `file`.
 ///
-/// Rows lie in the order of completion. One that completes at `t` was issued no earlier than `t` less the
-/// longest latency; what was issued before that is complete and can be written. The 16384 longest are known
-/// beforehand and do not count for that: a single request that is as long as the run would keep all rows in memory.
+/// Rows lie in the order of completion. A request that completes at `t` was issued no earlier than `t` less the longest
+/// latency; requests issued before that are complete and can be written. The 16384 longest are known beforehand and do
+/// not count for that: a single request that is as long as the run would keep all rows in memory.
 ///
 /// # Errors
 /// Errors of the file, and of reading rows from a file.

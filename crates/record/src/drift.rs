@@ -37,7 +37,7 @@ const CORRELATION_MOST: f64 = 0.95;
 /// Degrees of freedom that are left however strongly stretches are correlated.
 const FREEDOM_LEAST: f64 = 3.0;
 
-/// What was found in the latencies of a run.
+/// The findings on the latencies of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) warnings: Vec<Warning>,

@@ -26,7 +26,7 @@ pub(crate) fn reserve<T>(list: &mut Vec<T>, count: usize) -> bool {
     done
 }
 
-/// What the rest of a run, its figures and its files may take.
+/// The memory for the rest of a run, its figures and its files.
 const REST_BYTES: u64 = 64 << 20;
 
 /// The memory that the rows of a job may take after its check: its chunk, and another chunk when the rows of all jobs

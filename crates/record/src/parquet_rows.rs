@@ -68,7 +68,7 @@ fn of_system(error: ParquetError) -> io::Error {
     }
 }
 
-/// What the dictionaries have that are known before the first row.
+/// The dictionary entries that are known before the first row.
 struct Names {
     jobs: Vec<String>,
     devices: Vec<String>,

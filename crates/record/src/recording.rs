@@ -65,7 +65,8 @@ pub struct Recording {
     pub(crate) start: Time,
     #[serde(with = "picoseconds")]
     pub(crate) end: Time,
-    /// Interval of the series that was asked for. What is joined from several hosts is noted apart.
+    /// Interval of the series that was asked for. Recordings joined from several hosts are recorded
+    /// separately.
     #[serde(skip)]
     pub(crate) interval: Option<Time>,
     pub(crate) skipped: u64,

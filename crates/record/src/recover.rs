@@ -90,7 +90,7 @@ pub fn recover(directory: &Path) -> Result<(RunResult, Recording), RecoverError>
     figures(head, rows, start_ns).map_err(failed)
 }
 
-/// Whether somebody writes to `file`. What a program that was killed had locked is let go a moment later.
+/// Whether somebody writes to `file`. Locks of a killed program are released a moment later.
 fn is_in_use(file: &File) -> bool {
     let began = Instant::now();
     loop {

@@ -9,7 +9,7 @@ use crate::latency_map::latency_map;
 use crate::sparse::{Gathered, SparseHistogram};
 use crate::totals::{Totals, is_data};
 
-/// What requests of one operation did that completed together or in one stretch of time, errors apart.
+/// The figures of the requests of one operation that completed together or in one stretch of time, without errors.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct OpSums {
     pub(crate) count: u64,
@@ -44,7 +44,7 @@ struct OpStretch {
     errors: u64,
 }
 
-/// What completed in one stretch of time, by operation.
+/// The completions in one stretch of time, by operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stretch {
     ops: [OpStretch; 4],
@@ -173,7 +173,7 @@ impl Series {
         Some((part, start, end))
     }
 
-    /// What all stretches hold, by operation. Times inside the device are not among it.
+    /// The contents of all stretches, by operation. Times inside the device are not among it.
     pub(crate) fn totals(&mut self) -> [Totals; 4] {
         self.settle();
         let mut all = Stretch::default();

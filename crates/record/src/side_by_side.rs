@@ -26,7 +26,8 @@ const MOST: usize = Batches::MOST / 2;
 // From four batches on, the correlation of the groups makes the interval wide enough.
 const FEW: usize = 4;
 
-/// The batches of `jobs`, each with the start of its window, in equal stretches from `from` to `to`. What lies outside is cut off.
+/// The batches of `jobs`, each with the start of its window, in equal stretches from `from` to `to`. The part outside
+/// is cut off.
 pub(crate) fn batches(jobs: &[(Time, &Batches)], from: Time, to: Time) -> Batches {
     let inside = |start: Time, batches: &Batches| {
         let mut sum = [Batch::default()];
@@ -69,7 +70,8 @@ pub(crate) fn batches(jobs: &[(Time, &Batches)], from: Time, to: Time) -> Batche
     Batches::of_stretches(done, groups.max(Batches::GROUPS_LEAST), unseen)
 }
 
-/// The slices of `jobs`, each with the start of its window, in equal stretches from `from` to `to`. What lies outside is cut off.
+/// The slices of `jobs`, each with the start of its window, in equal stretches from `from` to `to`. The part outside is
+/// cut off.
 pub(crate) fn slices(jobs: &[(Time, &Slices)], from: Time, to: Time) -> Slices {
     let mut sum = vec![Slice::default()];
     jobs.iter().for_each(|(start, job)| spread_slices(&mut sum, (from, to), *start, job));

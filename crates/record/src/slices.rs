@@ -26,7 +26,7 @@ pub(crate) struct View<'a> {
     pub(crate) latency_ps_max: u64,
 }
 
-/// What one slice holds of one lane.
+/// The contents of one slice for one lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) count: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Slices {
     size: u64,
     next_at: u64,
     done: Vec<Slice>,
-    /// What came after the last slice. It counts where jobs are put side by side.
+    /// The completions after the last slice. It counts where jobs are put side by side.
     rest: Option<Slice>,
     unseen: Unseen,
     /// They are stretches of time of several jobs.
@@ -227,7 +227,7 @@ impl Slices {
         self.before = Default::default();
     }
 
-    /// What came since the last slice.
+    /// The completions since the last slice.
     fn open(&mut self, end: Time, lanes: &[View<'_>; LANES]) -> Slice {
         let mut slice = Slice { end, ..Slice::default() };
         for ((part, before), view) in slice.parts.iter_mut().zip(&mut self.before).zip(lanes) {

@@ -27,7 +27,7 @@ impl From<SparseHistogram> for Entries {
 impl TryFrom<Entries> for SparseHistogram {
     type Error = &'static str;
 
-    /// What comes over a network may be anything: a bucket that does not exist would be an index out of bounds.
+    /// Data from a network may be anything: an invalid bucket would be an index out of bounds.
     fn try_from(Entries(entries): Entries) -> Result<SparseHistogram, &'static str> {
         let bucket = |entry: &u64| (entry >> COUNT_BITS) as usize;
         let ascends = entries.is_sorted_by(|a, b| bucket(a) < bucket(b));

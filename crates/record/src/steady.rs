@@ -132,7 +132,7 @@ fn period(windows: &[Window], left_because: Option<String>) -> SteadyPeriod {
     }
 }
 
-/// What ended a steady state.
+/// The cause that ended a steady state.
 struct Exit {
     at: usize,
     why: String,

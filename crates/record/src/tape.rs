@@ -210,7 +210,7 @@ impl Tape {
         self.sent[place as usize] = sent;
     }
 
-    /// Nothing completes any more at `end_ns`: what is still in its place never did.
+    /// There are no completions at `end_ns` any more: a request still in its slot never completed.
     fn give_up(&mut self, end_ns: u64) {
         let sent = std::mem::take(&mut self.sent);
         for Sent { request, intended_ns, accepted_ns } in sent {

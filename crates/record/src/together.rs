@@ -27,7 +27,7 @@ pub struct Together {
 /// One host in the common window.
 #[derive(Debug)]
 pub struct HostPart {
-    /// What it recorded in the window.
+    /// Its recording in the window.
     pub recording: Recording,
     /// How long it ran before the window.
     pub before: Time,

@@ -87,8 +87,8 @@ fn percentile(share: f64, parts: &[Part]) -> Option<Interval> {
 
 /// Watches a run until an interval is narrow enough.
 ///
-/// Who looks at an interval again and again and stops at the first narrow one, stops too early
-/// too often: when the variance happens to look small. Against that: the first look comes after
+/// A rule that checks an interval repeatedly and stops at the first narrow one stops too early too
+/// often: when the variance happens to look small. Against that: the first look comes after
 /// [`Precise::LEAST`] requests, when there are dozens of batches; looks are a quarter of the run
 /// apart; and the interval must be narrow at [`Precise::LOOKS`] of them in a row.
 #[derive(Clone, Debug)]
@@ -124,8 +124,8 @@ impl Precise {
         self.next_at = completed + completed / 4;
         self.last = evidence.relative_half_width(self.until.metric);
         let narrow = self.last.is_some_and(|half| half <= self.until.relative_half_width);
-        // Three narrow looks in a row. A variance that happens to look small seldom does so
-        // while the run doubles. One wide look starts the count anew.
+        // Three narrow looks in a row. A variance that happens to look small seldom does so while
+        // the run doubles. One wide interval restarts the count.
         self.narrow = if narrow { self.narrow + 1 } else { 0 };
         self.reached = self.narrow >= Precise::LOOKS;
         self.reached

@@ -1,4 +1,4 @@
-//! What differs between the specs of two runs, and whether their figures may be held against each other.
+//! The differences between the specs of two runs, and whether their figures may be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ fn with_settings(spec: &Value) -> BTreeMap<String, Value> {
     all
 }
 
-/// What keys of the host file begin with.
+/// The prefix of keys of the host file.
 const OF_HOST: &str = "contents.host.";
 
 /// The keys whose values differ: first those that the user `asked` to differ, then in the order of the spec. Keys of
@@ -262,7 +262,7 @@ mod tests {
         assert!(obstacles(&a, &other, &[], &none).is_empty());
     }
 
-    /// What the user names is judged; every other difference still forbids it.
+    /// Differences that the user names are judged; every other difference still prevents a verdict.
     #[test]
     fn differences_that_were_asked_for_are_no_obstacle() {
         let (a, b) = (run("sim:a", spec("4KiB", 8, 1)), run("sim:a", spec("64KiB", 16, 1)));

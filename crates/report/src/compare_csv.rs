@@ -5,9 +5,10 @@ use ssdyno_figures::{Comparison, Interval, RepeatedRuns, RunResult, Verdict, csv
 use crate::headline::{HEADLINES, HeadlineFigure, headline_figures};
 use crate::repeat::repeated_figures;
 
-/// Sides as CSV, a line each; where they ran several times the lines of the runs follow the line of their side. Columns: name, number of
-/// the run (empty: the side), the keys that differ between the sides, the verdict, then of each figure its value with
-/// bounds, and the ratio to the first side with bounds and verdict. What is not known is empty; times are in nanoseconds.
+/// Sides as CSV, a line each; where they ran several times the lines of the runs follow the line of their side.
+/// Columns: name, number of the run (empty: the side), the keys that differ between the sides, the verdict, then of
+/// each figure its value with bounds, and the ratio to the first side with bounds and verdict. Unknown values are
+/// empty; times are in nanoseconds.
 ///
 /// `comparisons` are those of the other sides against the first.
 pub fn comparison_csv(

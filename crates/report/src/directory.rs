@@ -104,7 +104,7 @@ impl RunDirectory {
     }
 
     /// Writes everything there is: the rows, as `csv`, too, where that is wanted, `report.html` and, last,
-    /// `result.json`. What cannot be written does not keep the rest from being written.
+    /// `result.json`. A file that cannot be written does not keep the others from being written.
     ///
     /// # Errors
     /// The first of: [`ResultError::NotFinite`] for a figure that JSON cannot hold, before anything is
@@ -284,7 +284,8 @@ mod tests {
         assert_eq!(fs::read_dir(run.path()).unwrap().count(), 0);
     }
 
-    /// Who waits for `result.json` finds the rest: whatever else there is got its name before it.
+    /// A program that waits for `result.json` finds the rest: all other files got their names
+    /// before it.
     #[cfg(unix)]
     #[test]
     fn the_result_comes_last_and_whatever_happens_to_the_rest() {
@@ -307,7 +308,7 @@ mod tests {
         assert!(run.path().join("result.json").exists());
     }
 
-    /// Whatever fills the disk comes after the figures have their room.
+    /// Other files that fill the disk come after the figures have their space.
     #[test]
     fn figures_take_their_room_before_what_is_large() {
         let base = tempfile::tempdir().unwrap();

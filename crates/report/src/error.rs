@@ -1,4 +1,4 @@
-//! What can go wrong with a result.
+//! Errors of writing a result.
 
 use std::io;
 use std::path::{Path, PathBuf};

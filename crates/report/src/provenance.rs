@@ -10,9 +10,9 @@ const COMMIT_DIGITS: usize = 10;
 /// Something that is known of a machine or its storage.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct OriginFact {
-    /// What it is a fact of: its place, the same in two results whatever devices are called.
+    /// The subject of the fact: its place, the same in two results whatever the names of devices.
     place: String,
-    /// What it is called, such as `scheduler`.
+    /// Its name, such as `scheduler`.
     name: &'static str,
     /// Of what, where it is not the first of its kind: ` of dm-0`.
     of: String,
@@ -69,7 +69,7 @@ pub(crate) fn version(of: &Provenance) -> String {
     }
 }
 
-/// Of the run, and of each of its hosts.
+/// For the run, and for each of its hosts.
 fn all_facts(run: &RunResult) -> Vec<OriginFact> {
     let mut all = run.provenance.as_ref().map_or_else(Vec::new, facts);
     for host in &run.hosts {
@@ -83,7 +83,7 @@ fn all_facts(run: &RunResult) -> Vec<OriginFact> {
     all
 }
 
-/// What is known of the machine and the storage, in order.
+/// The known facts about the machine and the storage, in order.
 pub(crate) fn facts(of: &Provenance) -> Vec<OriginFact> {
     let mut all = Facts::default();
     if let Some(machine) = &of.machine {

@@ -2,8 +2,8 @@
 
 use ssdyno_figures::{RunResult, SeriesPoint, csv_cell};
 
-/// The series of `result` as CSV, a line for each point: times in seconds, latencies in nanoseconds. What is not known is empty.
-/// With several hosts the lines of all together come first, with an empty `host`, then those of each host.
+/// The series of `result` as CSV, a line for each point: times in seconds, latencies in nanoseconds. Unknown values are
+/// empty. With several hosts the lines of all together come first, with an empty `host`, then those of each host.
 pub fn series_csv(result: &RunResult) -> String {
     let hosts = !result.hosts.is_empty();
     let mut text = if hosts { "host," } else { "" }.to_owned();

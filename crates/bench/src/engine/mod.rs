@@ -47,7 +47,7 @@ pub(crate) trait Engine {
     /// System calls made so far.
     fn system_calls(&self) -> u64;
 
-    /// What was said beside the outcomes, for a reader of the figures.
+    /// The messages besides the outcomes, for a reader of the figures.
     fn remarks(&mut self) -> Vec<String> {
         Vec::new()
     }

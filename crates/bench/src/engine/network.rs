@@ -18,7 +18,7 @@ use crate::content::Content;
 use crate::network::protocol::Outbox;
 use crate::network::{Link, Remote};
 
-/// What is received in one call, beside the rest of a long read.
+/// The bytes received in one call, besides the rest of a long read.
 // Several answers fit into one receive call. The rest of a long read does not go through here:
 // it is received where it belongs.
 const STAGING_BYTES: usize = 128 << 10;
@@ -170,9 +170,8 @@ impl Network {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    // What the server said before it went may still be there.
-                    // A server often says why before it closes. Its message may be in the socket
-                    // although sending has failed.
+                    // The server's last messages may still be there. A server often says why before
+                    // it closes. Its message may be in the socket although sending has failed.
                     self.receive();
                     self.give_up_for(format!("the connection broke: {error}"));
                 }

@@ -1,4 +1,4 @@
-//! Nothing: every request completes at once. What is measured with it is the tool itself.
+//! Nothing: every request completes at once. It measures the tool itself.
 
 use std::io;
 use std::time::Duration;

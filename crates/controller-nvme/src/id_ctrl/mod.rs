@@ -161,7 +161,8 @@ impl IdCtrl {
         self.autonomous_power.is_none_or(|apsta| apsta & 1 == 1)
     }
 
-    /// What the simulated controller does not take over, or takes from elsewhere, in sentences.
+    /// The values that the simulated controller does not take over, or takes from elsewhere, in
+    /// sentences.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "id-ctrl does not contain the PCI device number, queues, interrupts and doorbells: the values of the preset are kept"
@@ -228,7 +229,7 @@ impl IdCtrl {
 const HOUR_US: u64 = 3_600_000_000;
 
 impl PowerStateFacts {
-    /// What both kinds of state have in common.
+    /// The common keys of both kinds of state.
     fn keys(&self) -> String {
         let watts = format!("{}.{:04}", self.power_100uw / 10_000, self.power_100uw % 10_000);
         let watts = watts.trim_end_matches('0').trim_end_matches('.');

@@ -10,7 +10,7 @@ use super::versions::Part;
 use super::{HostData, NvmeSubsystem};
 use ssdyno_device::Device;
 
-/// What a transport does with an admin command that was accepted.
+/// The transport's task for an accepted admin command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AdminOutcome {
     /// It ends successfully after the time of an admin command, with this dword 0.

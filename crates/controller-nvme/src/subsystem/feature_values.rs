@@ -14,7 +14,7 @@ pub(super) const STATES: usize = 32;
 
 pub(super) type Transitions = [AutonomousTransition; STATES];
 
-/// What the host has said.
+/// The values from the host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HostBehavior {
     /// Longest time without a Keep Alive command; 0: it sends none.

@@ -43,7 +43,7 @@ fn check_ranges(bytes: &[u8], blocks: u64) -> Result<(), NvmeStatus> {
     if overlap { Err(NvmeStatus::OVERLAPPING_RANGE.with_do_not_retry()) } else { Ok(()) }
 }
 
-/// What Get Features gives of a feature.
+/// The result of Get Features for a feature.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FeatureValue {
     /// Dword 0 of the value in force.

@@ -119,7 +119,7 @@ impl<D: Device> NvmeSubsystem<D> {
         id
     }
 
-    /// What came after version 1.0.
+    /// The fields that came after version 1.0.
     fn fill_later_fields(&self, id: &mut IdentifyController) {
         if self.has_field(Field::ControllerId) {
             id.controller_id = CONTROLLER_ID.into();

@@ -18,7 +18,7 @@ const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 /// protection information and are ignored (NVM 1.0c, clause 3.2.4).
 const DIRECTIVE: u32 = 0xf << 20;
 
-/// What the device does for a command.
+/// The device's part of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     /// Data to the host.
@@ -29,7 +29,7 @@ pub(crate) enum Kind {
     Compare,
     /// A read whose data stays inside.
     Verify,
-    /// What is in the volatile cache goes to flash.
+    /// The data in the volatile cache goes to flash.
     Flush,
     /// Ranges lose their data, one after another.
     Deallocate,
@@ -47,7 +47,7 @@ pub(crate) enum Force {
     Before,
     /// That is under way.
     Flushing,
-    /// What it wrote goes to flash before its completion.
+    /// Its data goes to flash before its completion.
     After,
 }
 
@@ -64,11 +64,11 @@ pub struct NvmCommand {
     pub(crate) dataset: u32,
     pub(crate) opcode: u8,
     pub(crate) kind: Kind,
-    /// What has to happen to the volatile cache.
+    /// The required operation on the volatile cache.
     pub(crate) force: Force,
 }
 
-/// What a command needs next.
+/// The next need of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NvmStep {
     /// To be begun: [`NvmeSubsystem::begin`].

@@ -32,7 +32,7 @@ pub(crate) struct Namespace {
     pub(crate) error_recovery: u32,
     /// The LBA range type feature: number of ranges less one, and the ranges.
     pub(crate) range_types: Option<(u32, Box<[u8]>)>,
-    /// What Dataset Management said about use.
+    /// The hints of Dataset Management on use.
     pub(crate) hints: Vec<DatasetRange>,
 }
 
@@ -40,7 +40,7 @@ impl Namespace {
     pub(crate) fn bytes(&self) -> u64 {
         self.blocks << self.shift
     }
-    /// What it takes of the device.
+    /// The part of the device that it takes.
     fn end_bytes(&self) -> u64 {
         (self.start_bytes + self.bytes()).next_multiple_of(GRANULE_BYTES)
     }

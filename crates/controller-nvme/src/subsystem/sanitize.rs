@@ -25,7 +25,7 @@ const PASSES_TOLD: u8 = 16;
 /// Log pages that can be read while an operation is in progress or has failed (base 2.0c, clause 8.21.4).
 const PAGES_ALLOWED: [u8; 4] = [page::ERROR, page::SMART, page::CHANGED_NAMESPACES, page::SANITIZE];
 
-/// What the device is to do; `None` for an invalid action, or one that erases nothing.
+/// The task of the device; `None` for an invalid action, or one that erases nothing.
 fn order(dword10: u32) -> Option<Sanitize> {
     let method = match dword10 & 7 {
         sanitize::BLOCK_ERASE => SanitizeMethod::BlockErase,

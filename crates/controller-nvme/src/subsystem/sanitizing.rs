@@ -21,7 +21,7 @@ pub struct SanitizeOrder {
     pub(super) device: Sanitize,
     /// From the command; the log page contains it.
     pub(super) dword10: u32,
-    /// What an overwrite leaves (dword 11).
+    /// The pattern that an overwrite leaves (dword 11).
     pub(super) pattern: u32,
 }
 

@@ -17,7 +17,7 @@ use crate::{
     HeadDoorbell, IoCommand, IoCompletion, IoError, Namespace, NvmeConfig, NvmeCounters, NvmeError,
 };
 
-/// What a pair may do.
+/// The permissions of a pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     /// Everything.
@@ -142,7 +142,7 @@ impl QueuePair {
         self.queue.pinned_bytes()
     }
 
-    /// What this pair did; aborts and resets are counted by the controller object.
+    /// The counters of this pair; aborts and resets are counted by the controller object.
     pub fn counters(&self) -> NvmeCounters {
         NvmeCounters { watchdog_steps: self.queue.watchdog_steps(), ..self.counters }
     }
@@ -226,8 +226,8 @@ impl QueuePair {
     /// Takes what completed, and appends it to `out`; gives how many commands that were. Obeys the
     /// controller object, which may bring more.
     ///
-    /// What `out` has no room for, and the heap neither, stays where it is until the next call. With room for as many
-    /// as are outstanding nothing is allocated, with [`ListGrowth::Fixed`](ssdyno_block::ListGrowth::Fixed) never:
+    /// Completions that fit neither into `out` nor into the heap stay in place until the next call. With room for as
+    /// many as are outstanding nothing is allocated, with [`ListGrowth::Fixed`](ssdyno_block::ListGrowth::Fixed) never:
     /// [`has_more`](QueuePair::has_more) returns whether something stayed.
     #[inline(always)]
     pub fn poll<F: PciFunction>(&mut self, function: &mut F, out: &mut Vec<IoCompletion>) -> u32 {
@@ -244,8 +244,7 @@ impl QueuePair {
         self.queue.has_more() || self.is_behind()
     }
 
-    /// Interrupt `vector` came: [polls](QueuePair::poll) if it is this pair's. One that finds nothing
-    /// does no harm.
+    /// Interrupt `vector` came: [polls](QueuePair::poll) if it is this pair's. A call that finds nothing does no harm.
     #[inline]
     pub fn on_interrupt<F: PciFunction>(
         &mut self,
@@ -256,10 +255,9 @@ impl QueuePair {
         if self.vector == Some(vector) { self.poll(function, out) } else { 0 }
     }
 
-    /// Does what is due at `now`: obeys the controller object, and looks after commands whose time is
-    /// up. What comes to light is appended to `out`. True: the controller object waits for this, or
-    /// is to send an abort or reset the controller: have its
-    /// [`poll`](crate::Controller::poll) called soon.
+    /// Does what is due at `now`: obeys the controller object, and looks after commands whose time is up. Completions
+    /// that it finds are appended to `out`. True: the controller object waits for this, or is to send an abort or reset
+    /// the controller: have its [`poll`](crate::Controller::poll) called soon.
     pub fn attend<F: PciFunction>(
         &mut self,
         function: &mut F,

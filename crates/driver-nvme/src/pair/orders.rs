@@ -22,14 +22,14 @@ impl QueuePair {
                 Order::Run => {}
                 Order::Drain => self.mode = Mode::Draining,
                 Order::Hold => {
-                    // What completed before the order is taken now. After the reset the rings
-                    // are empty, and those completions would be reported as abandoned although
-                    // they succeeded.
+                    // Completions from before the order are taken now. After the reset the rings
+                    // are empty, and those completions would be reported as abandoned although they
+                    // succeeded.
                     if self.mode != Mode::Held {
                         found += self.take(f, out);
                     }
                     self.mode = Mode::Held;
-                    // What is still outstanding will be given up: no timeout counts any more.
+                    // Outstanding commands will be given up: timeouts no longer count.
                     self.set_watch_at(MonotonicTime::MAX);
                 }
                 Order::Collect | Order::End => {

@@ -1,4 +1,4 @@
-//! What the driver keeps of each command of an I/O queue.
+//! The driver's record of each command of an I/O queue.
 
 use ssdyno_block::{MonotonicTime, Token};
 use ssdyno_pci::DmaPiece;

@@ -35,7 +35,7 @@ enum Holds {
     Loaded,
 }
 
-/// What the array of a die does for a chain of reads.
+/// The state of the array of a die in a chain of reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Reading {
     Nothing,
@@ -56,11 +56,11 @@ pub(super) struct Registers {
     next: Group,
     /// 31h or 3Fh waits for the channel or for tRCBSY.
     commanded: bool,
-    /// What is in the page registers came with 31h: only 31h or 3Fh brings it out.
+    /// The data in the page registers came with 31h: only 31h or 3Fh brings it out.
     chained: bool,
     /// The program in the array was confirmed with 15h: the next page's data may come.
     open: bool,
-    /// What they hold was confirmed with 10h.
+    /// Their data was confirmed with 10h.
     last: bool,
 }
 
@@ -220,10 +220,10 @@ impl FlashArray {
         }
     }
 
-    /// What the die does next, taken out of its queues, if that is a read that may follow in a chain.
+    /// The die's next operation, taken out of its queues, if that is a read that may follow in a chain.
     fn following_read(&mut self, die: u16) -> Option<Group> {
         let suspended = self.dies[die as usize].suspended.as_ref();
-        // What is left of a suspended program fills one of the two registers.
+        // The rest of a suspended program fills one of the two registers.
         if suspended.is_some_and(|suspended| suspended.group.kind != OpKind::Erase) {
             return None;
         }
@@ -243,7 +243,7 @@ impl FlashArray {
         Some(self.pick_oldest(die, false))
     }
 
-    /// What waits longest in the queues of the planes of `die`.
+    /// The operation that waits longest in the queues of the planes of `die`.
     fn next_in_queue(&self, die: u16) -> Option<OpKind> {
         if self.dies[die as usize].waiting == 0 {
             return None;
@@ -284,7 +284,7 @@ impl FlashArray {
         port: &mut PlanePort<'_, E>,
     ) {
         // The decision between 15h and 10h falls when the data is in, as on a real bus: the
-        // confirming command is the last cycle. What is queued later cannot change it.
+        // confirming command is the last cycle. Later operations cannot change it.
         let last = !self.program_follows(die);
         let registers = &mut self.registers[die as usize];
         registers.holds = Holds::Loaded;

@@ -1,4 +1,4 @@
-//! What an idle die does next.
+//! The next operation of an idle die.
 
 use ssdyno_engine::Event;
 use ssdyno_engine::events::FlashCause;
@@ -294,7 +294,7 @@ impl FlashArray {
         let taken = self.slab.take_after(&mut self.planes[plane], NIL);
         self.dies[die as usize].waiting -= 1;
         if self.slab.get(taken).kind == OpKind::Copy {
-            // What joins a copy waits for its read.
+            // An operation that joins a copy waits for its read.
             group.kind = OpKind::Copy;
         }
         self.slab.join(group, taken);

@@ -15,7 +15,7 @@ pub struct FlashEvent {
     pub(super) die: u16,
 }
 
-/// What nearly every operation has, and the rest.
+/// The events of nearly every operation, and the rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// The array phase of the current operation ends.
@@ -28,7 +28,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// What only some devices have.
+/// Events of some devices only.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Other {
     /// The die has suspended and is free for reads.
@@ -37,7 +37,7 @@ pub(super) enum Other {
     Free,
     /// All that became ready at this time is in the channel's line: choose.
     Choose,
-    /// What was read is in the cache registers.
+    /// The data read is in the cache registers.
     Moved,
     /// The next page in the cache registers left the die.
     CachedPageOut,
@@ -87,7 +87,7 @@ impl Event for FlashEvent {
     }
 }
 
-/// What the array needs of its device at one moment.
+/// The array's needs from its device at one moment.
 pub struct PlanePort<'a, E> {
     /// The moment.
     pub now: Time,

@@ -62,7 +62,7 @@ impl FlashArray {
         port.log.push(Busy { part, activity, cause, operations, from, to });
     }
 
-    /// What the array of `die` did for its current group: `operations`, of its members that are
+    /// The work of the array of `die` for its current group: `operations`, of its members that are
     /// `counted`.
     #[inline(always)]
     fn log_array<E>(

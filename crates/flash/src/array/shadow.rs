@@ -5,7 +5,7 @@ use crate::{Geometry, OpKind};
 
 use super::FlashArray;
 
-/// Nothing is known of the content, or nothing is expected.
+/// The content is unknown, or nothing is expected.
 const UNKNOWN: u64 = 0;
 
 /// Contents of pages, and of the operations that wait.

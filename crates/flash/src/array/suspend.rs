@@ -26,7 +26,7 @@ impl FlashArray {
         if !allowed || d.suspended.is_some() || !self.read_is_ready(die) {
             return;
         }
-        // What was read would have no register to go out of.
+        // The data read would have no register for its output.
         if self.registers.get(die as usize).is_some_and(|registers| !registers.are_free()) {
             self.dies[die as usize].called = true;
             return;

@@ -23,7 +23,7 @@ use config::Marks;
 pub use config::{BufferConfig, BufferPolicy};
 use slots::{Slots, State};
 
-/// What became of a written page.
+/// The state of a written page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Admit {
     /// It replaces data that was dirty and not yet handed out: one flash write less.
@@ -231,7 +231,7 @@ impl WriteBuffer {
         }
     }
 
-    /// The host gives up `page`. What was handed out is written all the same.
+    /// The host gives up `page`. Pages that were already flushed are written all the same.
     pub fn trim(&mut self, page: u32) {
         let Some(slot) = self.slots.find(page) else { return };
         match self.slots.get(slot).state {

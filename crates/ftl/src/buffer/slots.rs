@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use ssdyno_engine::{Linked, SlotLinks, SlotList, SlotTable};
 
-/// What a slot's page is.
+/// The state of a slot's page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     /// Same as on flash.

@@ -94,7 +94,7 @@ impl Classes {
             if self.give(from, class, plane, out) {
                 return true;
             }
-            // What it cleaned to give may have gone bad itself: then once more.
+            // The block that it cleaned to give may have gone bad itself: then it tries once more.
             // Each further turn needs a block of the giver that went bad, and there are finitely
             // many, so the loop ends.
             if good(&self.members[from].map, plane) == had {

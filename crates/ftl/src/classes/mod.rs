@@ -1,9 +1,9 @@
 //! Hot and cold apart: a page map for each class of logical pages, with blocks of its own.
 //!
-//! A class is a range of logical pages ([`FtlConfig::classes`]). Each has a [`PageMap`] over *its* blocks
-//! of every plane: open blocks, cleaning, reserve and wear levelling are those of the page map, within
-//! the class. What is spare in a plane is shared out (see [`Sharing`]); write amplification is then
-//! the classes' weighted by their writes (form 5 of the [`closed_forms`](crate::closed_forms)).
+//! A class is a range of logical pages ([`FtlConfig::classes`]). Each has a [`PageMap`] over *its* blocks of every
+//! plane: open blocks, cleaning, reserve and wear levelling are those of the page map, within the class. The spare
+//! blocks of a plane are distributed (see [`Sharing`]); write amplification is then the classes' weighted by their
+//! writes (form 5 of the [`closed_forms`](crate::closed_forms)).
 //!
 //! A page map numbers its blocks from 0 on. Which block of the device each number stands for is kept here, and numbers
 //! are exchanged in what goes out. So free blocks can move from class to class. If blocks go bad, the classes keep

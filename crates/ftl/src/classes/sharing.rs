@@ -10,7 +10,7 @@ use crate::{Cleaning, FtlConfig, HotCold};
 /// Fewest and most classes.
 const COUNT: std::ops::RangeInclusive<usize> = 2..=8;
 
-/// What a class needs and gets in every plane.
+/// The blocks that a class needs and gets in every plane.
 #[derive(Clone, Copy, PartialEq, Debug)]
 struct Part {
     /// Blocks kept free: its cleaning goes on while fewer are.
@@ -123,8 +123,8 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// What the classes need of `logical_pages`, the spare blocks not shared out yet; `None` where
-    /// not even each class has a page.
+    /// The need of the classes for `logical_pages`, without the spare blocks; `None` where not even
+    /// each class has a page.
     fn unshared(config: &FtlConfig, geometry: &Geometry, logical_pages: u32) -> Option<Sharing> {
         let bounds = bounds(&config.page.classes, logical_pages)?;
         let data_pages = geometry.pages_per_block.get() - config.summary_pages;

@@ -1,4 +1,4 @@
-//! What schedulers make of the figures.
+//! The schedulers' models of the figures.
 
 use super::load::Figure;
 use super::result::{CapacityFigure, CapacityResult};

@@ -227,7 +227,7 @@ fn lines(capacity: &CapacityResult) -> Vec<String> {
     lines
 }
 
-/// What was done, in parts.
+/// The work done, in parts.
 fn facts(result: &ProfileResult, capacity: &CapacityResult) -> Vec<String> {
     let stopped = match result.stopped_because {
         StoppedBecause::WithinError => {

@@ -14,7 +14,7 @@ pub(crate) struct CpuUse {
     pub(crate) cores: Vec<u32>,
 }
 
-/// What a load of a fixed time gave.
+/// The result of a load of a fixed time.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Slice {
     /// Seconds for which requests were issued.

@@ -73,8 +73,8 @@ impl MapLoad {
         }
     }
 
-    /// Reads and writes that arrive at random, at the given rates per second. What completes first, in `lead` seconds,
-    /// is not recorded.
+    /// Reads and writes that arrive at random, at the given rates per second. Requests that complete in the first
+    /// `lead` seconds are not recorded.
     pub(crate) fn open(&self, reads: f64, writes: f64, lead: f64, seed: u64) -> WorkloadConfig {
         let all = reads + writes;
         let writes_apart =
@@ -99,7 +99,7 @@ impl MapLoad {
     }
 }
 
-/// What an open load gave.
+/// The result of an open load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Reached {
     /// Reads and writes completed per second, until no more arrived.

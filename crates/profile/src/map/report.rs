@@ -150,7 +150,7 @@ fn microseconds(us: f64) -> String {
     nanoseconds(us * 1e3)
 }
 
-/// What was done, in parts.
+/// The work done, in parts.
 fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
     let stopped = match result.stopped_because {
         StoppedBecause::WithinError => {
@@ -170,7 +170,7 @@ fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
     ]
 }
 
-/// What goes with the figures, a line each.
+/// The lines that accompany the figures.
 fn lines(map: &MapResult) -> Vec<String> {
     let mut lines = vec![format!(
         "greatest rates alone: {} random reads of {} per second, sequential writes of {} at {}",

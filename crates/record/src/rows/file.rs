@@ -34,9 +34,10 @@ pub(super) const JOBS_MOST: u32 = 1 << 20;
 /// The facts about the run in a file of rows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
-    /// What is known of the run before it begins: target, workload, seed, configuration, method.
+    /// The known facts about the run before it begins: target, workload, seed, configuration,
+    /// method.
     pub run: RunResult,
-    /// What jobs and devices are called.
+    /// The names of jobs and devices.
     pub names: RowNames,
     /// Length of the points of the series in ns, if that was chosen.
     pub interval_ns: Option<u64>,

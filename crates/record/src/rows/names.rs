@@ -1,6 +1,6 @@
 //! Names for the numbers of jobs and devices in rows.
 
-/// What the numbers in rows are called.
+/// The names of the numbers in rows.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct RowNames {
     /// Each job; one that is not here is called by its number, from 0.

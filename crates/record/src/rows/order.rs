@@ -18,7 +18,7 @@ pub(crate) const BATCH_ROWS: usize = 1 << 13;
 /// Rows that follow one another in the order of completion, at most [`BATCH_ROWS`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Batch<'a> {
-    /// Of one job, which has this number.
+    /// For one job, which has this number.
     Block(u32, Block<'a>),
     /// Of several, each with the number of its job.
     Rows(&'a [(u32, Row)]),

@@ -34,8 +34,8 @@ const LONG_DELAY_AT: u32 = 64;
 /// Most words of a row.
 pub(crate) const ROW_WORDS: usize = 3;
 
-/// What a row adds to the counts of the operations, 16 bits each, by its operation and status: the
-/// lowest bits of its first word.
+/// The increments of the counts of operations by a row, 16 bits each, by its operation and status:
+/// the lowest bits of its first word.
 const COUNTED: [u64; 16] = {
     let mut counted = [0; 16];
     let mut op = 0;
@@ -426,7 +426,7 @@ pub(crate) mod tests {
             let parts: Vec<_> = block.parts(part).collect();
             prop_assert!(parts.iter().rev().skip(1).all(|p| p.len() == part));
             prop_assert_eq!(parts.iter().flat_map(|p| p.iter()).collect::<Vec<_>>(), rows.clone());
-            // What a file ends in may be half a row.
+            // A file may end in half a row.
             let (whole, count) = whole_rows(&words[..cut.min(words.len())]);
             let cut = Block::new(&words[..whole], count, lengths.list());
             prop_assert_eq!(cut.iter().collect::<Vec<_>>(), rows[..count].to_vec());

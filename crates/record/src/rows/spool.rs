@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     index: Mutex<Index>,
 }
 
-/// What is in the file.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// By job.
@@ -276,7 +276,7 @@ impl Spool {
         if let Some(writer) = self.writer.take()
             && self.sender.send(Message::End).is_ok()
         {
-            // One that panicked has written what it has.
+            // A job that panicked has written its full chunks.
             let _ = writer.join();
         }
         // Figures may be written now.

@@ -62,7 +62,7 @@ impl Rows {
         self.names = names;
     }
 
-    /// What jobs and devices are called.
+    /// The names of jobs and devices.
     pub fn names(&self) -> &RowNames {
         &self.names
     }

@@ -6,7 +6,7 @@ use super::{PS_PER_NS, Sent, Tape, Waited};
 use crate::rows::{Row, Stamp};
 use crate::totals::{Inside, is_data};
 
-/// What one operation did in one [`Reaped`].
+/// The figures of one operation in one [`Reaped`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub(super) count: u64,

@@ -94,7 +94,7 @@ pub fn comparison_html(
     page.finish()
 }
 
-/// What the sides are called, in their order.
+/// The names of the sides, in their order.
 fn names(
     results: &[RunResult],
     comparisons: &[Comparison],

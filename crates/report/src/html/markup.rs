@@ -1,4 +1,4 @@
-//! What every part of a page is put together with.
+//! The markup functions of every part of a page.
 
 /// The style sheet of every page.
 pub(super) const STYLE: &str = include_str!("style.css");

@@ -1,11 +1,11 @@
-//! What pages are made of: head, notes, sections, tables.
+//! The parts of pages: head, notes, sections, tables.
 
 use std::fmt::Write;
 
 use super::markup::{STYLE, escape};
 use super::zoom::with_zoom;
 
-/// What makes the tables of [`Page::sortable`] sort. A page has it once.
+/// The script that sorts the tables of [`Page::sortable`]. A page has it once.
 const SORT: &str = include_str!("sort.js");
 
 /// A page under construction: opens without a network, in light and dark. All text is escaped
@@ -68,7 +68,7 @@ impl Page {
     }
 }
 
-/// What a link to the section `title` is called: `p99 over time` is `p99-over-time`.
+/// The anchor of the section `title`: `p99 over time` is `p99-over-time`.
 fn anchor(title: &str) -> String {
     let words = title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_lowercase()

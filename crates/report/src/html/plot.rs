@@ -273,7 +273,7 @@ impl Plot {
         let ticks: Vec<(f64, String)> = self.x_ticks.clone().unwrap_or_else(own);
         for (tick, label) in ticks {
             let x = self.at((tick, 0.0)).0;
-            // What would be cut off at the edge ends there.
+            // Lines that would be cut off at the edge end there.
             let cut = x + label.chars().count() as f64 * CHARACTER / 2.0 > WIDTH;
             let (place, anchor) = if cut { (WIDTH - 1.0, "end") } else { (x, "middle") };
             let _ = write!(

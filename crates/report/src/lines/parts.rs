@@ -1,4 +1,4 @@
-//! What latencies consist of, as lines and rows.
+//! The parts of latencies, as lines and rows.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What garbage collection cleaned, in a line.
+//! The victims of garbage collection, in a line.
 
 use ssdyno_figures::{GcVictims, significant, things};
 

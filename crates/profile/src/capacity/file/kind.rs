@@ -19,7 +19,7 @@ pub enum SchedulerFile {
 }
 
 impl SchedulerFile {
-    /// What of the figures it needs.
+    /// The figures that it needs.
     pub(super) fn needs(self) -> &'static [Figure] {
         match self {
             SchedulerFile::IoCostModel | SchedulerFile::IoCostQos | SchedulerFile::IoCostHwdb => {
