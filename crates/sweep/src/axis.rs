@@ -194,7 +194,7 @@ fn one(key: &str, text: &str) -> Result<Value, String> {
     // TOML knows `inf` and `nan`, and JSON does not. The design would get the
     // value `null`, which means something else.
     if value.as_float().is_some_and(|number| !number.is_finite()) {
-        return Err(format!("`{key}` cannot be {text}: that is no number"));
+        return Err(format!("`{key}` cannot be {text}: that is not a number"));
     }
     serde_json::to_value(value).map_err(|error| format!("`{key}` cannot be {text}: {error}"))
 }
@@ -215,14 +215,14 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
             let (high, count) = rest.rsplit_once('/').unwrap_or((rest, ""));
             let count = count.trim().parse().ok().filter(|count| (2..=VALUES_MAX).contains(count));
             let count = count.ok_or_else(|| {
-                format!("`{key}`: after the `/` write how many values there are, 2 to {VALUES_MAX}")
+                format!("`{key}`: after the `/`, write the number of values, 2 to {VALUES_MAX}")
             })?;
             (high, Some(Steps::Count(count)))
         }
         (_, Some((high, factor))) => {
             let factor = factor.trim().parse().ok().filter(|f: &f64| *f > 1.0 && f.is_finite());
             let factor = factor.ok_or_else(|| {
-                format!("`{key}`: after the `*` write a factor above 1, such as 2")
+                format!("`{key}`: after the `*`, write a factor above 1, such as 2")
             })?;
             (high, Some(Steps::Factor(factor)))
         }
@@ -237,7 +237,7 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
         ));
     }
     if low.value >= high.value {
-        return Err(format!("`{key}`: the first end of a range is below the second"));
+        return Err(format!("`{key}`: the first end of a range must be below the second"));
     }
     let form = Form { unit: high_unit.to_owned(), is_whole: low.is_whole && high.is_whole };
     let (low, high) = (low.value, high.value);
@@ -272,7 +272,7 @@ fn range(key: &str, low: &str, rest: &str) -> Result<Values, String> {
             let most = ((high / low).ln() / factor.ln() + 1e-9) as usize;
             if most >= VALUES_MAX {
                 return Err(format!(
-                    "`{key}` has more than {VALUES_MAX} values: take a larger factor"
+                    "`{key}` has more than {VALUES_MAX} values: use a larger factor"
                 ));
             }
             (0..=most).map(|at| low * factor.powi(at as i32)).collect()
@@ -301,8 +301,9 @@ fn number<'a>(key: &str, text: &'a str) -> Result<(End, &'a str), String> {
     }
     let digits = text[..at].replace('_', "");
     let value = digits.parse().ok().filter(|value: &f64| value.is_finite());
-    let value =
-        value.ok_or_else(|| format!("`{key}`: `{text}` is no number, and ends no range"))?;
+    let value = value.ok_or_else(|| {
+        format!("`{key}`: `{text}` is not a number; a range has a number at each end")
+    })?;
     let is_whole = !digits.contains('.') && value.fract() == 0.0;
     Ok((End { value, is_whole }, text[at..].trim()))
 }
@@ -352,17 +353,17 @@ mod tests {
             ("=4", "no key"),
             ("a=1,,2", "value 2 of `a` is empty"),
             ("a=1,2,1", "twice"),
-            ("a=1..x", "`x` is no number"),
+            ("a=1..x", "`x` is not a number"),
             ("a=5..1", "below the second"),
             ("a=1us..5ms", "same unit"),
             ("a=0..8*2", "above 0"),
             ("a=1..8*1", "above 1"),
-            ("a=1..8/1", "how many values"),
-            ("a=1..8/1000000", "how many values"),
+            ("a=1..8/1", "number of values"),
+            ("a=1..8/1000000", "number of values"),
             ("a=40us..60us/200", "21 whole numbers from 40 to 60, not 200"),
             ("a=40us..60us/200", "`40.0us..60.0us/200`"),
             ("a=1..2*1.0000001", "larger factor"),
-            ("a=nan", "no number"),
+            ("a=nan", "not a number"),
         ] {
             let error = text.parse::<Axis>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

@@ -44,12 +44,16 @@ impl SweepPlan {
         let is_range = |axis: &crate::axis::Axis| axis.key() == RATE && axis.count().is_none();
         if !matches!(self.vary.as_slice(), [axis] if is_range(axis)) {
             let help = format!("write vary = [\"{RATE}=1..1000000000\"]");
-            return wrong("a bisection varies the rate of arrivals over one range", &help, "vary");
+            return wrong(
+                "a bisection must vary the rate of arrivals over one range",
+                &help,
+                "vary",
+            );
         }
         match self.require.as_slice() {
             [bound] if bound.is_latency_from_above() => Ok(bound),
             _ => wrong(
-                "a bisection has one bound, of a latency",
+                "a bisection needs exactly one bound, of a latency",
                 "write require = [\"p99<1ms\"]",
                 "require",
             ),

@@ -5,6 +5,15 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::units::Bytes;
 use toml::{Table, Value};
 
+/// The name of the cost of a device among the figures.
+pub(crate) const COST: &str = "cost";
+
+/// The name of the cost of a GiB that the host can use.
+pub(crate) const COST_PER_GIB: &str = "cost_per_gib";
+
+/// The figures that follow from the design alone, without a run.
+pub(crate) const COSTS: [&str; 2] = [COST, COST_PER_GIB];
+
 const GIB: f64 = (1u64 << 30) as f64;
 
 /// Prices of the parts of a device. The currency is the user's choice. The defaults are US dollars of 2024, all
@@ -73,6 +82,16 @@ impl CostModel {
         prices.iter().find(|(_, price)| !(price.is_finite() && *price >= 0.0)).map(|(key, _)| *key)
     }
 
+    /// The costs of the device in `file`, a device file with every key written out, by the names of their figures.
+    pub(crate) fn figures(&self, file: Option<&Table>) -> Vec<(&'static str, f64)> {
+        let cost = file.and_then(|file| self.of(file)).or(self.other_device);
+        // The raw flash decides what a device costs; what is left beside the over-provisioning is what the user
+        // gets for it.
+        let usable = file.and_then(usable_gib);
+        let per_gib = cost.zip(usable).map(|(cost, gib)| (COST_PER_GIB, cost / gib));
+        cost.map(|cost| (COST, cost)).into_iter().chain(per_gib).collect()
+    }
+
     /// The cost of the device in `file`, a device file with every key written out.
     pub fn of(&self, file: &Table) -> Option<f64> {
         let Some(flash) = file.get("flash").and_then(Value::as_table) else {
@@ -80,13 +99,7 @@ impl CostModel {
             // then there is no cost instead of a cost of 0.
             return self.other_device;
         };
-        let count = |key: &str| flash.get(key).and_then(Value::as_integer).map(|n| n as f64);
-        let bytes = |value: &Value| value.as_str()?.parse().ok().map(|bytes: Bytes| bytes.0 as f64);
-        let (channels, per_channel) = (count("channels")?, count("chips_per_channel")?);
-        let dies = channels * per_channel * count("dies_per_chip")?;
-        let pages =
-            count("planes_per_die")? * count("blocks_per_plane")? * count("pages_per_block")?;
-        let gib = dies * pages * bytes(flash.get("page_size")?)? / GIB;
+        let [channels, dies, gib] = raw(flash)?;
         let per_gib = match flash.get("cell").and_then(Value::as_str) {
             Some("slc") => self.slc_per_gib,
             Some("mlc") => self.mlc_per_gib,
@@ -109,6 +122,28 @@ impl CostModel {
     }
 }
 
+fn bytes(value: &Value) -> Option<f64> {
+    value.as_str()?.parse().ok().map(|bytes: Bytes| bytes.0 as f64)
+}
+
+/// Channels, dies and GiB of raw flash.
+fn raw(flash: &Table) -> Option<[f64; 3]> {
+    let count = |key: &str| flash.get(key).and_then(Value::as_integer).map(|n| n as f64);
+    let (channels, per_channel) = (count("channels")?, count("chips_per_channel")?);
+    let dies = channels * per_channel * count("dies_per_chip")?;
+    let pages = count("planes_per_die")? * count("blocks_per_plane")? * count("pages_per_block")?;
+    Some([channels, dies, dies * pages * bytes(flash.get("page_size")?)? / GIB])
+}
+
+/// GiB that the host can use: the raw flash without the over-provisioning. `None` for a device other than an SSD.
+fn usable_gib(file: &Table) -> Option<f64> {
+    let table = |name: &str| file.get(name).and_then(Value::as_table);
+    let [.., gib] = raw(table("flash")?)?;
+    let over = table("ftl")?.get("over_provisioning")?;
+    let over = over.as_float().or_else(|| over.as_integer().map(|whole| whole as f64))?;
+    Some(gib / (1.0 + over)).filter(|usable| *usable > 0.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +158,19 @@ mod tests {
         let cost = CostModel::default().of(&file).unwrap();
         let wanted = 4.0 * 0.12 + 4.0 * 0.25 + 2.0 * 0.6 + 2.0 * 0.8 + 4.0 + 0.5 * 3.0;
         assert!((cost - wanted).abs() < 1e-9, "{cost} {wanted}");
+        let over = |share: &str| -> Table {
+            let ftl = format!("[ftl]\nover_provisioning = {share}\n");
+            file.clone().into_iter().chain(toml::from_str::<Table>(&ftl).unwrap()).collect()
+        };
+        // Of 4 GiB raw flash 3.2 and 2 are left.
+        for (share, usable) in [("0.25", 3.2), ("1", 2.0)] {
+            let figures = CostModel::default().figures(Some(&over(share)));
+            assert_eq!(figures[0], (COST, cost));
+            assert!((figures[1].1 - cost / usable).abs() < 1e-9 && figures[1].0 == COST_PER_GIB);
+        }
         let disk: Table = toml::from_str("rpm = 7200").unwrap();
+        let priced = CostModel { other_device: Some(40.0), ..CostModel::default() };
+        assert_eq!(priced.figures(Some(&disk)), [(COST, 40.0)]);
         assert_eq!(CostModel::default().of(&disk), None);
         assert_eq!(
             CostModel { other_device: Some(40.0), ..CostModel::default() }.of(&disk),

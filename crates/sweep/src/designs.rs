@@ -80,15 +80,15 @@ impl Designs {
         let grid = grid_size(axes);
         let (drawn, count) = match (sampling, designs) {
             (Sampling::Grid, Some(_)) => {
-                return Err(Failure::usage("a grid has all of its designs")
-                    .with_help("leave `designs` out, or draw them with `sampling=random` or `sampling=latin-hypercube`")
+                return Err(Failure::usage("`designs` is not possible with a grid, which runs all designs")
+                    .with_help("remove `designs`, or draw designs with `sampling=random` or `sampling=latin-hypercube`")
                     .with_key("designs"));
             }
             (Sampling::Bisection, Some(_)) => {
                 return Err(Failure::usage(
-                    "a bisection decides by itself how many rates it tries",
+                    "`designs` is not possible with a bisection, which decides how many rates it tries",
                 )
-                .with_help("leave `designs` out")
+                .with_help("remove `designs`")
                 .with_key("designs"));
             }
             (Sampling::Grid, None) => (Drawn::All, whole(axes, grid)?),
@@ -104,9 +104,9 @@ impl Designs {
             }
             (_, Some(count)) if count == 0 || count > DESIGNS_MAX => {
                 return Err(Failure::usage(format!(
-                    "`designs` is 1 to {DESIGNS_MAX}, not {count}"
+                    "`designs` must be 1 to {DESIGNS_MAX}, not {count}"
                 ))
-                .with_help("run several sweeps for more")
+                .with_help("run several sweeps to get more designs")
                 .with_key("designs"));
             }
             (Sampling::Random, Some(count)) => random(axes, grid, count, seed),
@@ -168,9 +168,9 @@ fn whole(axes: &[Axis], grid: Option<f64>) -> Result<u64, Failure> {
     let Some(size) = grid else {
         let range = axes.iter().find(|axis| axis.count().is_none()).map(Axis::to_string);
         let range = range.unwrap_or_default();
-        return Err(Failure::usage(format!("`{range}` has no steps, which a grid needs"))
+        return Err(Failure::usage(format!("`{range}` has no steps; a grid needs them"))
             .with_help(format!(
-                "write how many values there are (`{range}/5`), or draw designs with `sampling=random`"
+                "add the number of values (`{range}/5`), or draw designs with `sampling=random`"
             ))
             .with_key("vary"));
     };
@@ -180,9 +180,11 @@ fn whole(axes: &[Axis], grid: Option<f64>) -> Result<u64, Failure> {
             false => format!("{size:.1e}"),
         };
         return Err(Failure::usage(format!(
-            "the grid has {size} designs; {DESIGNS_MAX} are the most"
+            "the grid has {size} designs; the limit is {DESIGNS_MAX}"
         ))
-        .with_help("leave values out, or draw some: `sampling=latin-hypercube` with `designs=1000`")
+        .with_help(
+            "use fewer values, or draw designs: `sampling=latin-hypercube` with `designs=1000`",
+        )
         .with_key("vary"));
     }
     Ok(size as u64)

@@ -17,6 +17,7 @@ use ssdyno_session::{
 };
 
 use crate::ceiling::Ceiling;
+use crate::cost::{COST, COST_PER_GIB};
 use crate::curve::Curve;
 use crate::designs::{Designs, Sampling};
 use crate::effects::effects;
@@ -25,7 +26,7 @@ use crate::generations::{SearchEnd, SearchOutcome};
 use crate::hopeless::{ruled_out, stopped_because, watched};
 use crate::interactions::interactions;
 use crate::journal::Journal;
-use crate::objective::COST;
+use crate::overloads;
 use crate::plan::SweepPlan;
 use crate::row::{DesignState, SWEEP_VERSION, SweepFigure, SweepResult, SweepRow};
 
@@ -192,10 +193,10 @@ impl Sweep {
             DesignState::Stopped,
         ]
         .map(|state| self.count(state));
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = overloads::note(&self.plan, &self.rows).into_iter().collect();
         if is_late && partial {
             notes.push(format!(
-                "{} of {designs} were not begun within `time`",
+                "{} of {designs} were not started within `time`",
                 counted(designs - self.rows.len() as u64, "design", "designs")
             ));
         }
@@ -204,7 +205,7 @@ impl Sweep {
         // reader must know that the effects are without them.
         if done > 0 && given_up > 0 && !self.is_search() {
             notes.push(format!(
-                "effects are of the {} that ran to their end; {} broke a bound: `run_hopeless` runs all",
+                "the effects cover only the {} that ran to their end; {} broke a bound. `run_hopeless` runs all designs",
                 counted(done, "design", "designs"),
                 counted(given_up, "design", "designs")
             ));
@@ -213,7 +214,7 @@ impl Sweep {
         let is_out_of_time =
             self.search.as_ref().is_some_and(|search| search.stopped == SearchEnd::Time);
         if is_out_of_time && self.journal.is_some() {
-            notes.push("`time` is over before the search was: go on with `resume`".to_owned());
+            notes.push("`time` ended the search early: continue with `resume`".to_owned());
         }
         // The journal stays while something is left to run. It is also kept when the sweep is no
         // success, because then the user may want to go on.
@@ -234,6 +235,7 @@ impl Sweep {
             failed,
             ruled_out,
             stopped: hopeless,
+            overloaded: overloads::overloaded(&rows),
             effects,
             interactions,
             curve,
@@ -251,7 +253,7 @@ impl Sweep {
         if is_cut {
             return Some(
                 Failure::new(FailureKind::Interrupted, "interrupted before all designs had run")
-                    .with_help("what is done is kept; go on with `resume`"),
+                    .with_help("finished designs are kept; continue with `resume`"),
             );
         }
         if done == 0 && given_up > 0 {
@@ -264,11 +266,9 @@ impl Sweep {
             );
         }
         if done == 0 {
-            return Some(
-                Failure::new(FailureKind::Failed, "no design has figures").with_help(
-                    "the table says why; change what all designs have in common, or the values of the axes",
-                ),
-            );
+            return Some(Failure::new(FailureKind::Failed, "no design has figures").with_help(
+                "the table gives the reasons; change the common settings or the values of the axes",
+            ));
         }
         // An objective without figures in any row is a mistake in the plan. The check needs the rows: whether a
         // device has an energy model shows only in its result.
@@ -277,9 +277,10 @@ impl Sweep {
         let objectives = self.plan.objectives.iter().map(|one| ("objectives", one.figure));
         let (key, figure) = objectives.chain(bounds).find(|(_, figure)| !has(figure))?;
         let help = match figure {
-            COST => "a device that is no SSD has the cost `cost.other_device`; give that",
-            "write_amplification" => "give a load that writes to flash, or leave the figure out",
-            _ => "give a device with a model of energy (`ssdyno list`), or leave the figure out",
+            COST => "a device other than an SSD needs the price `cost.other_device`",
+            COST_PER_GIB => "only an SSD has a cost per GiB; use `cost`",
+            "write_amplification" => "use a load that writes to flash, or remove the figure",
+            _ => "use a device with an energy model (`ssdyno list`), or remove the figure",
         };
         Some(
             Failure::new(FailureKind::Failed, format!("no design has the figure `{figure}`"))
@@ -373,9 +374,9 @@ pub(crate) fn run(
     // The cost follows from the device file alone. A design that breaks a
     // bound of cost therefore needs no run.
     let file = prepared.resolved().contents.device.as_ref();
-    let cost = file.and_then(|file| plan.cost.of(file)).or(plan.cost.other_device);
-    if let Some(bound) = ruled_out(plan, cost) {
-        let (state, figures) = (DesignState::RuledOut, cost.map(priced).into_iter().collect());
+    let costs = plan.cost.figures(file);
+    if let Some(bound) = ruled_out(plan, &costs) {
+        let (state, figures) = (DesignState::RuledOut, costs.iter().map(priced).collect());
         let (stopped, why) =
             (Some(bound.to_string()), format!("not run: its cost breaks `{bound}`"));
         return Some(SweepRow { state, stopped, why: Some(why), figures, ..row });
@@ -403,7 +404,7 @@ pub(crate) fn run(
         snapshot = runner.wait(snapshot.phase, LOOK_EVERY);
     }
     match runner.result() {
-        Ok(measured) => Some(filled(plan, row, &measured, cost)),
+        Ok(measured) => Some(filled(plan, row, &measured, &costs)),
         Err(failure) if failure.kind == FailureKind::Interrupted => None,
         // Some combinations turn out to be impossible only when the device is built. They
         // are errors of the values and not of the run.
@@ -415,7 +416,12 @@ pub(crate) fn run(
 }
 
 /// `row` with what its run gave.
-fn filled(plan: &SweepPlan, mut row: SweepRow, measured: &Measured, cost: Option<f64>) -> SweepRow {
+fn filled(
+    plan: &SweepPlan,
+    mut row: SweepRow,
+    measured: &Measured,
+    costs: &[(&'static str, f64)],
+) -> SweepRow {
     let result = &measured.result;
     row.state = if measured.failure.is_some() { DesignState::Failed } else { DesignState::Done };
     row.why = measured.failure.as_ref().map(|failure| failure.message.clone());
@@ -435,13 +441,13 @@ fn filled(plan: &SweepPlan, mut row: SweepRow, measured: &Measured, cost: Option
         (figure.name.to_owned(), SweepFigure { value: figure.value, low, high })
     });
     row.figures = figures.collect();
-    row.figures.extend(cost.map(priced));
+    row.figures.extend(costs.iter().map(priced));
     row
 }
 
 /// A cost as a figure, which is exact.
-fn priced(value: f64) -> (String, SweepFigure) {
-    (COST.to_owned(), SweepFigure { value, low: None, high: None })
+fn priced(&(name, value): &(&'static str, f64)) -> (String, SweepFigure) {
+    (name.to_owned(), SweepFigure { value, low: None, high: None })
 }
 
 pub(crate) fn hash(spec: &RunSpec) -> String {

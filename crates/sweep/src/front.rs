@@ -1,5 +1,6 @@
 //! The Pareto front: designs that no other beats in every objective.
 
+use crate::latencies::needs_latency;
 use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, Standing, SweepRow};
 
@@ -57,6 +58,12 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         // although it has no complete figures.
         row.standing = is_given_up.then_some(Standing::Excluded);
         if row.state != DesignState::Done {
+            continue;
+        }
+        // A queue that grows during the whole run makes latencies a matter of the run's length. Any place
+        // among the others, also one within a bound, would be due to that length.
+        if row.overloaded && needs_latency(objectives, require) {
+            row.standing = Some(Standing::Overloaded);
             continue;
         }
         let losses: Option<Vec<Loss>> =
@@ -144,6 +151,9 @@ mod tests {
         assert_eq!(standings(&mut rows, &["p99<150ns"]), wanted);
         rows[0].state = DesignState::Failed;
         rows[5].figures.remove("cost");
+        rows[3].overloaded = true;
+        assert_eq!(standings(&mut rows, &[])[3], Some(Standing::Overloaded));
+        rows[3].overloaded = false;
         let all = standings(&mut rows, &[]);
         assert_eq!((all[0], all[5], all[3]), (None, None, Some(Front)));
     }

@@ -8,7 +8,9 @@ use heuropt::pareto::non_dominated_sort;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::objective::{COST, Objective, Requirement};
+use crate::cost::COSTS;
+use crate::latencies::{is_of_latency, needs_latency};
+use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, SweepRow};
 use crate::search::losses;
 
@@ -17,6 +19,9 @@ const OBJECTIVES_MAX: usize = 4;
 
 /// How far the reference point lies beyond the worst values of the front, as a share of the range of the front.
 const MARGIN: f64 = 0.1;
+
+/// By how much an overloaded design breaks its bounds at the least: as much as a bound that is missed by its own size.
+const OVERLOADED: f64 = 1.0;
 
 /// Reason why a search began no further designs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -86,16 +91,27 @@ pub(crate) fn evaluation(
             let excess: f64 = require.iter().map(excess).sum();
             Evaluation::constrained(all, excess.max(f64::MIN_POSITIVE))
         }
+        Some(all)
+            if row.state == DesignState::Done
+                && row.overloaded
+                && needs_latency(objectives, require) =>
+        {
+            // The search needs a direction here, too: of two overloaded designs the one that completes more
+            // requests per second is nearer to the rate of arrivals.
+            let others = require.iter().filter(|bound| !is_of_latency(bound.figure()));
+            let behind = 1.0 / row.figure("iops").unwrap_or_default().max(1.0);
+            Evaluation::constrained(all, OVERLOADED + others.map(excess).sum::<f64>() + behind)
+        }
         Some(all) if row.state == DesignState::Done => {
             Evaluation::constrained(all, require.iter().map(excess).sum())
         }
         _ => {
             // The search needs a direction: a design that is ruled out by 1 % is nearer to
             // the bounds than one at ten times the cost.
-            let cost = require
-                .iter()
-                .filter(|bound| row.state == DesignState::RuledOut && bound.figure() == COST);
-            let excess: f64 = cost.map(excess).sum();
+            let is_cost = |bound: &&Requirement| COSTS.contains(&bound.figure());
+            let costs =
+                require.iter().filter(|bound| row.state == DesignState::RuledOut && is_cost(bound));
+            let excess: f64 = costs.map(excess).sum();
             let excess = if excess > 0.0 { excess } else { f64::INFINITY };
             Evaluation::constrained(vec![0.0; objectives.len()], excess)
         }
@@ -215,4 +231,28 @@ fn reference(front: &[Vec<f64>], worst: &[f64]) -> Vec<f64> {
 pub(crate) fn volume(front: &[Vec<f64>], reference: &[f64]) -> Option<f64> {
     let is_known = (1..=OBJECTIVES_MAX).contains(&reference.len()) && !front.is_empty();
     is_known.then(|| hypervolume_nd(&candidates(front), &losses(reference.len()), reference))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::row::SweepFigure;
+
+    #[test]
+    fn an_overloaded_design_is_worse_than_any_other_and_has_a_direction() {
+        let row = |overloaded, iops, p99| {
+            let figure = |value| SweepFigure { value, low: None, high: None };
+            let figures = [("iops", iops), ("latency_ns.p99", p99)];
+            let figures = figures.map(|(name, value)| (name.to_owned(), figure(value))).into();
+            let state = DesignState::Done;
+            SweepRow { overloaded, state, figures, ..SweepRow::new(0, Vec::new(), 1) }
+        };
+        let violation = |row: SweepRow, objective: &str| {
+            evaluation(&row, &[objective.parse().unwrap()], &[]).constraint_violation
+        };
+        assert_eq!(violation(row(false, 1000.0, 1e6), "p99"), 0.0);
+        let [slow, fast] = [1000.0, 2000.0].map(|iops| violation(row(true, iops, 1e3), "p99"));
+        assert!(slow > fast && fast > 0.0, "{slow} {fast}");
+        assert_eq!(violation(row(true, 1000.0, 1e3), "iops"), 0.0);
+    }
 }

@@ -3,7 +3,7 @@
 use ssdyno_figures::{BrokenBound, FigureBound, Interval, Metric};
 use ssdyno_report::figure_format;
 
-use crate::objective::{COST, Requirement};
+use crate::objective::Requirement;
 use crate::plan::SweepPlan;
 
 /// What a run can be watched for; `None` of figures that are known at its end only.
@@ -21,12 +21,17 @@ pub(crate) fn watched(bound: &Requirement) -> Option<FigureBound> {
     Some(FigureBound { metric, is_below: bound.holds(f64::NEG_INFINITY), bound: bound.bound() })
 }
 
-/// The bound for which a design of this cost needs no run: it is not to be on the front.
-pub(crate) fn ruled_out(plan: &SweepPlan, cost: Option<f64>) -> Option<&Requirement> {
+/// The bound for which a design of these costs, by name, needs no run: it is not to be on the front.
+pub(crate) fn ruled_out<'a>(
+    plan: &'a SweepPlan,
+    costs: &[(&'static str, f64)],
+) -> Option<&'a Requirement> {
     // A bisection and `run_hopeless` want every figure. Only then is
     // the cost no reason to skip a run.
-    let cost = cost.filter(|_| plan.stops_hopeless())?;
-    let breaks = |bound: &&Requirement| bound.figure() == COST && !bound.holds(cost);
+    let costs = if plan.stops_hopeless() { costs } else { &[] };
+    let breaks = |bound: &&Requirement| {
+        costs.iter().any(|(name, cost)| bound.figure() == *name && !bound.holds(*cost))
+    };
     plan.require.iter().find(breaks)
 }
 
@@ -36,7 +41,7 @@ pub(crate) fn stopped_because(bound: &Requirement, broken: &BrokenBound) -> Stri
     let Interval { low, .. } = broken.interval;
     let interval = match broken.interval.upper() {
         Some(high) => format!("between {} and {}", show(low), show(high)),
-        None => format!("{} or more", show(low)),
+        None => format!("at least {}", show(low)),
     };
     format!(
         "stopped early: after {} requests `{bound}` is broken: {interval} with 95 % confidence",

@@ -24,6 +24,9 @@ const DESIGNS_MAX: usize = 20_000;
 /// Probability that all intervals of a sweep cover the truth together.
 const LEVEL: f64 = 0.95;
 
+/// A ratio is not told if its upper bound is more than so many times the lower one.
+const WIDEST: f64 = 100.0;
+
 /// The share of its length that a column must have beside the columns before it; one with less says nothing new.
 const NEW: f64 = 1e-8;
 
@@ -57,7 +60,7 @@ pub(crate) fn interactions(
     let done: Vec<&SweepRow> = done.into_iter().step_by(step).collect();
     let mut fits = Vec::new();
     for objective in objectives {
-        let value = |row: &SweepRow| row.figure(objective.figure).filter(|v| *v > 0.0);
+        let value = |row: &SweepRow| row.lasting_figure(objective.figure).filter(|v| *v > 0.0);
         let logarithms = done.iter().filter_map(|row| Some((*row, value(row)?.ln())));
         // A figure of infinity has an infinite logarithm, and one such
         // value would make every coefficient NaN.
@@ -71,7 +74,8 @@ pub(crate) fn interactions(
     for (objective, fit) in &fits {
         found.extend(fit.found(*objective, axes, examined));
     }
-    found.sort_by(|a, b| b.ratio.ln().abs().total_cmp(&a.ratio.ln().abs()));
+    let size = |one: &Interaction| one.ratio.map_or(-1.0, |ratio| ratio.ln().abs());
+    found.sort_by(|a, b| size(b).total_cmp(&size(a)));
     Interactions { examined: examined as u64, found }
 }
 
@@ -156,16 +160,20 @@ impl Fit {
                 let own = pair.coefficient * (one.ends[1] - one.ends[0]) * end;
                 (self.mains[pair.terms[0]] + own).exp()
             };
+            // Few designs and many columns give bounds such as 1.5 to 4e10. The estimate within them is
+            // arbitrary, and only the bound nearer to 1 says something.
+            let is_known = 2.0 * half <= WIDEST.ln();
+            let bound = |at: f64, is_near: bool| (is_known || is_near).then_some(at.exp());
             Some(Interaction {
                 figure: objective.figure.to_owned(),
                 key: axes[one.axis].key().to_owned(),
                 between: one.values.clone(),
                 by: axes[other.axis].key().to_owned(),
                 at: other.values.clone(),
-                factors: other.ends.map(factor),
-                ratio: middle.exp(),
-                low: (middle - half).exp(),
-                high: (middle + half).exp(),
+                factors: is_known.then(|| other.ends.map(factor)),
+                ratio: is_known.then_some(middle.exp()),
+                low: bound(middle - half, middle > 0.0),
+                high: bound(middle + half, middle < 0.0),
             })
         };
         self.pairs.iter().filter_map(interaction).collect()
@@ -359,8 +367,10 @@ mod tests {
         let one = &all.found[0];
         assert_eq!((&*one.key, &*one.by), ("a", "b"));
         assert_eq!((&one.between, &one.at), (&[json!(1), json!(8)], &[json!(0), json!(2)]));
-        assert!(one.low < 1f64.exp() && 1f64.exp() < one.high && one.low > 2.0, "{one:?}");
-        assert!((one.factors[0].ln() + 0.1).abs() < 0.1 && (one.factors[1].ln() - 0.9).abs() < 0.1);
+        let (low, high) = (one.low.unwrap(), one.high.unwrap());
+        assert!(low < 1f64.exp() && 1f64.exp() < high && low > 2.0, "{one:?}");
+        let factors = one.factors.unwrap();
+        assert!((factors[0].ln() + 0.1).abs() < 0.1 && (factors[1].ln() - 0.9).abs() < 0.1);
     }
 
     #[test]
@@ -369,7 +379,8 @@ mod tests {
         assert_eq!(all.found.len(), 1, "{:?}", all.found);
         let one = &all.found[0];
         assert_eq!((&*one.key, &*one.by, &one.at), ("a", "c", &[json!("x"), json!("z")]));
-        assert!((one.ratio.ln() - 0.8).abs() < 0.1 && (one.factors[0].ln() - 2.0).abs() < 0.1);
+        let (ratio, factors) = (one.ratio.unwrap(), one.factors.unwrap());
+        assert!((ratio.ln() - 0.8).abs() < 0.1 && (factors[0].ln() - 2.0).abs() < 0.1);
     }
 
     /// All intervals together cover with 95 %: of 400 sweeps without interactions 20 show one, give or take three times 4.4.
@@ -380,6 +391,25 @@ mod tests {
         });
         let shown = shown.count();
         assert!((2..=33).contains(&shown), "{shown}");
+    }
+
+    /// Ten times the product and two hundred times the noise: an interval far above a factor of 100.
+    #[test]
+    fn a_ratio_that_is_hardly_known_is_not_told() {
+        let (mut rows, axes) = designs(1, &|a, b, _| 6.0 * a * b);
+        let mut rng = Pcg64::seed_from_u64(1);
+        for row in &mut rows {
+            row.figures.get_mut("iops").unwrap().value *= rng.random_range(-4.0f64..4.0).exp();
+        }
+        let all = interactions(&rows, &axes, &["iops".parse().unwrap()]);
+        let one = &all.found[0];
+        assert_eq!((&*one.key, &*one.by), ("a", "b"), "{all:?}");
+        assert_eq!((one.factors, one.ratio, one.high), (None, None, None));
+        assert!(one.low.is_some_and(|low| low > 1.0), "{one:?}");
+        let cells = crate::text::interaction_cells(one).join(" ");
+        assert!(cells.contains("ratio at least ") && cells.contains("b = 0 and 2"), "{cells}");
+        let json = serde_json::to_value(one).unwrap();
+        assert!(json.get("ratio").is_none() && json.get("high").is_none(), "{json}");
     }
 
     #[test]

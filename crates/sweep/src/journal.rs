@@ -49,7 +49,7 @@ impl Journal {
         let name = path.display().to_string();
         let unreadable = |error: io::Error| {
             Failure::usage(format!("cannot read {name}: {error}"))
-                .with_help("name the directory of a sweep, such as results/NAME")
+                .with_help("give the results directory of a sweep, such as results/NAME")
         };
         let file = OpenOptions::new().read(true).append(true).open(&path).map_err(unreadable)?;
         lock(&file, &path)?;
@@ -79,15 +79,15 @@ impl Journal {
         }
         let Some(Head { sweep_version, plan }) = head else {
             return Err(Failure::usage(format!("{name} has no plan"))
-                .with_help("start the sweep anew; nothing was run"));
+                .with_help("start the sweep again; no design had finished"));
         };
         // The meaning of a row may have changed with the version. Mixing rows of two versions
         // would give a table that no program can explain.
         if sweep_version != SWEEP_VERSION {
             return Err(Failure::usage(format!(
-                "{name} has version {sweep_version} of sweeps; this program has {SWEEP_VERSION}"
+                "{name} has format version {sweep_version}; this program reads version {SWEEP_VERSION}"
             ))
-            .with_help("go on with the program that began it"));
+            .with_help("continue with the version of ssdyno that started the sweep"));
         }
         // The part of a line that was cut off is removed. The next row would otherwise
         // be glued to it, and both would be lost.
@@ -132,7 +132,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Failure> {
             "another program is running the sweep of {}",
             path.display()
         ))
-        .with_help("wait for its end, or interrupt it")),
+        .with_help("wait until it ends, or interrupt it")),
         // A file system without locks is no reason to refuse the sweep.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
@@ -140,7 +140,7 @@ fn lock(file: &File, path: &Path) -> Result<(), Failure> {
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::new(FailureKind::Unwritable, format!("cannot write {}: {error}", path.display()))
-        .with_help("free some space or choose another place, and go on with `resume`")
+        .with_help("free some space or choose another directory, and continue with `resume`")
 }
 
 #[cfg(test)]

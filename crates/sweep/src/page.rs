@@ -8,8 +8,8 @@ use crate::journal;
 use crate::row::{DesignState, Standing, SweepResult, SweepRow};
 use crate::table::SweepTable;
 use crate::text::{
-    GENERATION, cells, effect_cells, found, generation_cells, header, interaction_cells,
-    interactions_line, outcome, reasons, reference, searched, value,
+    GENERATION, cells, effect_cells, effects_line, found, generation_cells, header,
+    interaction_cells, interactions_line, outcome, reasons, reference, searched, value,
 };
 
 /// Rows of all designs that the page shows; the table on the disk has all.
@@ -46,10 +46,9 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     let front: Vec<Vec<String>> = result.front().into_iter().map(with_command).collect();
     page.section("Front", &[picture(result), html_table(&names, &front)]);
     let effects: Vec<Vec<String>> = result.effects.iter().map(effect_cells).collect();
-    if !effects.is_empty() {
-        let names = ["key", "figure", "share of the variation", "mean at its values"];
-        page.section("Effects", &[html_table(&names, &effects)]);
-    }
+    let names = ["key", "figure", "share of the variation", "mean at its values"];
+    let tables = if effects.is_empty() { Vec::new() } else { vec![html_table(&names, &effects)] };
+    page.section(&effects_line(result, effects.len()), &tables);
     interactions(&mut page, result);
     if let Some(search) = &result.search {
         let rows = generation_cells(search);
@@ -75,6 +74,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         Some(Standing::Undecided) => "undecided",
         Some(Standing::Dominated) => "dominated",
         Some(Standing::Excluded) => "breaks a bound",
+        Some(Standing::Overloaded) => "overloaded",
         None => "no figures",
     };
     let rows: Vec<Vec<String>> = result
@@ -109,7 +109,7 @@ fn picture(result: &SweepResult) -> String {
     let points: Vec<(&SweepRow, f64, f64)> = result
         .rows
         .iter()
-        .filter(|row| row.standing.is_some())
+        .filter(|row| row.standing.is_some_and(|standing| standing != Standing::Overloaded))
         .filter_map(|row| Some((row, row.figure(x.figure)?, row.figure(y.figure)?)))
         // The axes are logarithmic, and zero has no place on them. Such
         // designs are still in the table.

@@ -36,12 +36,12 @@ impl SweepPlan {
         }
         if let Some(key) = self.cost.wrong_key() {
             return Err(Failure::usage(format!("`{key}` is not a price"))
-                .with_help("write a number of 0 or more")
+                .with_help("a price must be a number of at least 0")
                 .with_key(key));
         }
         if self.objectives.is_empty() {
-            return Err(Failure::usage("the plan names no figure that designs are judged by")
-                .with_help("name one figure or more, such as p99")
+            return Err(Failure::usage("the plan has no objective")
+                .with_help("name at least one figure, such as p99")
                 .with_key("objectives"));
         }
         let base = self.base();
@@ -75,16 +75,16 @@ impl SweepPlan {
         // `write` would give it without being asked.
         if let Some(axis) = self.vary.iter().find(|axis| axis.key().starts_with("write.")) {
             return refuse(
-                format!("`{}` cannot be varied: it is consent", axis.key()),
-                "give `write.allowed` for all designs, or leave it out",
+                format!("`{}` cannot be varied: it is consent to write", axis.key()),
+                "give `write.allowed` for all designs, or remove it",
             );
         }
         match self.vary.iter().find(|axis| names_target(axis)) {
             // The user consented to one target by name. A varied target
             // could overwrite another disk.
             Some(axis) if is_real && self.run.write.allowed => refuse(
-                format!("`{}` cannot be varied where real targets are written to", axis.key()),
-                "make a sweep of each target",
+                format!("`{}` cannot be varied in a sweep that writes to real targets", axis.key()),
+                "run one sweep per target",
             ),
             _ => Ok(()),
         }

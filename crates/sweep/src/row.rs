@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::ceiling::Ceiling;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
+use crate::latencies::is_of_latency;
 use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
@@ -43,6 +44,9 @@ pub enum Standing {
     Dominated,
     /// The design breaks a bound of `require`.
     Excluded,
+    /// The design is overloaded, and an objective or a bound is a latency: its latencies grow with the length of the
+    /// run, so the design is not ranked.
+    Overloaded,
 }
 
 /// A figure of a design.
@@ -83,10 +87,12 @@ pub struct SweepRow {
     /// Requests that ended in an error.
     #[serde(default)]
     pub errors: u64,
-    /// Whether requests arrived faster than the target completed them.
+    /// Whether requests arrived faster than the target completed them. The latencies then grow with the length of the
+    /// run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
-    /// Figures by the path of their key in `result.json`, and `cost`.
+    /// Figures by the path of their key in `result.json`, `cost`, and `cost_per_gib`: the cost of an SSD divided by its
+    /// usable capacity in GiB.
     #[serde(default)]
     pub figures: BTreeMap<String, SweepFigure>,
     /// Rank of the design; left out if it is not ranked.
@@ -117,6 +123,11 @@ impl SweepRow {
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.figures.get(name).map(|figure| figure.value)
     }
+
+    /// The same, without the latencies of an overloaded run: they depend on the length of the run.
+    pub(crate) fn lasting_figure(&self, name: &str) -> Option<f64> {
+        self.figure(name).filter(|_| !(self.overloaded && is_of_latency(name)))
+    }
 }
 
 /// Effect of a key on an objective, over all values of the other keys.
@@ -126,17 +137,23 @@ pub struct Effect {
     pub key: String,
     /// The objective.
     pub figure: String,
-    /// Share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1 (eta
-    /// squared). The rest after all keys is due to their interactions.
+    /// Share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1. In a
+    /// complete grid, it is eta squared, and the rest after all keys is due to their interactions. In other designs, it is
+    /// the variance of the part of this key in a linear model of all keys, without what chance gives on average.
     pub share: f64,
-    /// Each value with the mean of the objective.
+    /// Whether chance may give this share: the key may have no influence. The shares of a sweep that are not within
+    /// chance are all real with 95 %. A complete grid has no chance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_chance: bool,
+    /// Each value with the mean of the objective: numbers and sizes by value, names in the order of the axis.
     pub levels: Vec<EffectLevel>,
 }
 
 /// A value of a key.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EffectLevel {
-    /// The value.
+    /// The value. More than 8 values that were drawn from a range, and more than 64 other values, are divided
+    /// into five ranges, such as `0.07 to 0.12`.
     pub value: Value,
     /// Geometric mean of the objective over the designs with this value.
     pub mean: f64,
@@ -149,7 +166,7 @@ pub struct EffectLevel {
 pub struct Interactions {
     /// Number of products of two keys that were examined, over all objectives.
     pub examined: u64,
-    /// Interactions whose interval excludes 1, the strongest first. The intervals of all examined interactions together
+    /// Interactions whose interval excludes 1, the strongest first, those without a ratio last. The intervals of all examined interactions together
     /// cover the true values with 95 %.
     pub found: Vec<Interaction>,
 }
@@ -168,14 +185,19 @@ pub struct Interaction {
     /// Two values of that key, likewise.
     pub at: [Value; 2],
     /// Factor on the objective from the first to the second value of `key`, at each of the values of `by`; other
-    /// ordered keys are at their middle.
-    pub factors: [f64; 2],
-    /// The second factor divided by the first; 1: the keys do not interact.
-    pub ratio: f64,
-    /// Lower bound of the ratio.
-    pub low: f64,
-    /// Upper bound of the ratio.
-    pub high: f64,
+    /// ordered keys are at their middle. Left out if the ratio is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub factors: Option<[f64; 2]>,
+    /// The second factor divided by the first; 1: the keys do not interact. Left out if the upper bound of its interval is
+    /// more than 100 times the lower bound: the designs do not tell the ratio then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Lower bound of the ratio. Without a ratio, only the bound that is nearer to 1 is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub low: Option<f64>,
+    /// Upper bound of the ratio; likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub high: Option<f64>,
 }
 
 /// A sweep, as `result.json` has it.
@@ -201,7 +223,11 @@ pub struct SweepResult {
     /// Number of runs that ended early because they certainly broke a bound.
     #[serde(default)]
     pub stopped: u64,
-    /// Effects of each key on each objective, the greatest first.
+    /// Number of the designs with figures that are overloaded: requests arrived faster than the target completed them.
+    /// The front has none of them if an objective or a bound is a latency, and the effects on latencies leave them out.
+    #[serde(default)]
+    pub overloaded: u64,
+    /// Effects of each key on each objective, the greatest first, those within chance last.
     pub effects: Vec<Effect>,
     /// Pairs of keys that interact in an objective.
     #[serde(default)]

@@ -30,24 +30,24 @@ impl Sweep {
     pub fn check_spread(&self) -> Result<(), Failure> {
         let refuse = |message: &str, key: &str| {
             Err(Failure::usage(message)
-                .with_help("leave the workers out: the sweep runs on this machine")
+                .with_help("run the sweep on this machine, without workers")
                 .with_key(key))
         };
         // Each worker has its own clock and its own speed. Which designs begin within `time`
         // would depend on the workers and not on the plan.
         if self.plan.time.is_some() {
-            return refuse("a sweep over workers has no `time`", "time");
+            return refuse("a sweep on workers cannot have a limit of `time`", "time");
         }
         if self.is_search() {
             return refuse(
-                "`sampling` over workers: a search does not know its designs beforehand",
+                "a search (`sampling`) cannot run on workers: results decide about its designs",
                 "sampling",
             );
         }
         // A path names another device on another machine. The rows of one
         // table would come from different disks.
         if self.is_real() {
-            return refuse("a sweep over workers loads no real target", "target");
+            return refuse("a sweep on workers cannot load a real target", "target");
         }
         Ok(())
     }

@@ -39,10 +39,10 @@ impl Axis {
         // A curve needs numbers on its axis. Names belong
         // into a plan with a grid.
         if let Some(other) = all.iter().find(|value| number(value).is_none()) {
-            return Err(format!("`{key}` cannot be swept over {other}: it is no number"));
+            return Err(format!("`{key}` cannot be swept over {other}: it is not a number"));
         }
         if all.len() < 2 {
-            return Err(format!("`{key}` needs two values or more, such as {typed}=1..8"));
+            return Err(format!("`{key}` needs at least two values, such as {typed}=1..8"));
         }
         Ok(axis)
     }
@@ -147,14 +147,14 @@ mod tests {
             ("depth", "KEY=VALUES"),
             ("=1..8", "no key"),
             ("depth=", "empty"),
-            ("depth=..", "no number"),
+            ("depth=..", "not a number"),
             ("depth=4..4", "below the second"),
             ("depth=8..1", "below the second"),
             ("rate=2M..1k", "below the second"),
             ("depth=0..8", "must begin above 0"),
             ("depth=4", "two values"),
-            ("depth=one,two", "no number"),
-            ("workload.address=true,false", "no number"),
+            ("depth=one,two", "not a number"),
+            ("workload.address=true,false", "not a number"),
         ] {
             let error = Axis::swept(text).unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

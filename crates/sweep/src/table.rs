@@ -14,7 +14,7 @@ use serde_json::Value;
 use ssdyno_figures::csv_cell;
 use ssdyno_report::HEADLINES;
 
-use crate::objective::COST;
+use crate::cost::COSTS;
 use crate::row::{DesignState, Standing, SweepResult, SweepRow};
 
 /// The cells of a column.
@@ -56,7 +56,7 @@ impl SweepTable {
         };
         columns.push(("state".to_owned(), texts(rows, |row| Some(state(row).to_owned()))));
         columns.push(("why".to_owned(), texts(rows, |row| row.why.clone())));
-        for name in HEADLINES.iter().map(|(name, _)| *name).chain([COST]) {
+        for name in HEADLINES.iter().map(|(name, _)| *name).chain(COSTS) {
             // A column that is empty in all rows is left out. A table of a simulated sweep would
             // otherwise have a dozen columns for real targets only.
             if !rows.iter().any(|row| row.figures.contains_key(name)) {
@@ -72,6 +72,7 @@ impl SweepTable {
         }
         columns.push(("requests".to_owned(), counts(rows, |row| row.requests)));
         columns.push(("errors".to_owned(), counts(rows, |row| row.errors)));
+        columns.push(("overloaded".to_owned(), flags(rows, |row| row.overloaded)));
         let stands = |standing| move |row: &SweepRow| row.standing == Some(standing);
         columns.push(("front".to_owned(), flags(rows, stands(Standing::Front))));
         columns.push(("undecided".to_owned(), flags(rows, stands(Standing::Undecided))));

@@ -61,19 +61,18 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     let rows: Vec<Vec<String>> =
         rows.chain(front.iter().take(top).map(|row| cells(result, row))).collect();
     if front.is_empty() {
-        text.push_str("  no design keeps all bounds of `require`\n");
+        let _ = writeln!(text, "  {}", no_front(result));
     } else {
         text.push_str(&table(&rows));
     }
     if front.len() > top {
-        let _ = writeln!(text, "  … and {} more; the table has all", front.len() - top);
+        let _ =
+            writeln!(text, "  … and {} more; the table contains all designs", front.len() - top);
     }
     let effects = result.effects.iter().filter(|effect| effect.share >= SHARE_LEAST);
     let rows: Vec<Vec<String>> = effects.map(effect_cells).collect();
-    if !rows.is_empty() {
-        text.push_str("\nEffects: the share of the variation that a key explains alone, and the mean at its values\n");
-        text.push_str(&table(&rows));
-    }
+    let _ = writeln!(text, "\n{}", effects_line(result, rows.len()));
+    text.push_str(&table(&rows));
     if result.interactions.examined > 0 && !rows.is_empty() {
         let _ = writeln!(text, "\n{}", interactions_line(&result.interactions));
         let found = result.interactions.found.iter().take(INTERACTIONS);
@@ -94,8 +93,8 @@ pub(crate) fn found(result: &SweepResult) -> Option<String> {
 /// How a search went, in a line.
 pub(crate) fn searched(search: &SearchOutcome) -> String {
     let why = match search.stopped {
-        SearchEnd::Budget => "the budget of `designs` is spent",
-        SearchEnd::Time => "`time` is over",
+        SearchEnd::Budget => "the budget of `designs` is used up",
+        SearchEnd::Time => "the time limit `time` was reached",
         SearchEnd::Exhausted => "no design is left",
         SearchEnd::NoImprovement => "ten generations added nothing to the front",
         SearchEnd::Interrupted => "interrupted",
@@ -131,7 +130,10 @@ pub(crate) fn generation_cells(search: &SearchOutcome) -> Vec<Vec<String>> {
 pub(crate) fn reference(search: &SearchOutcome) -> String {
     let one = |(name, value): (&String, &f64)| format!("{name} {}", figure_format(name)(*value));
     let values: Vec<String> = search.reference.iter().map(one).collect();
-    format!("hypervolume in per cent of the last, up to {}", values.join(", "))
+    format!(
+        "hypervolume as a percentage of the last generation; reference point {}",
+        values.join(", ")
+    )
 }
 
 /// The generations; of many the last.
@@ -172,13 +174,27 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
         _ => format!("Front by {}: {front} of {}", names.join(", "), result.done),
     };
     if undecided > 0 {
-        let _ = write!(heading, "; {undecided} more within the intervals of the figures");
+        let _ = write!(heading, "; {undecided} undecided within the 95 % intervals");
     }
     let excluded = count(Standing::Excluded);
     if excluded > 0 {
         let _ = write!(heading, "; {excluded} break a bound");
     }
+    let overloaded = count(Standing::Overloaded);
+    if overloaded > 0 {
+        let _ = write!(heading, "; {overloaded} overloaded");
+    }
     heading
+}
+
+/// Why no design is on the front.
+fn no_front(result: &SweepResult) -> &'static str {
+    let is = |standing| result.rows.iter().any(|row| row.standing == Some(standing));
+    match (is(Standing::Overloaded), is(Standing::Excluded)) {
+        (true, false) => "all designs are overloaded: lower the rate of arrivals",
+        (true, true) => "all designs are overloaded or break a bound of `require`",
+        (false, _) => "no design keeps all bounds of `require`",
+    }
 }
 
 /// Why designs have no figures, with how many; the most frequent first.
@@ -233,6 +249,30 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
+/// What the table of effects shows, or why there is none.
+pub(crate) fn effects_line(result: &SweepResult, shown: usize) -> String {
+    if shown > 0 {
+        return "Effects: the share of the variation that a key explains alone, and the mean at its values".to_owned();
+    }
+    let judged = |row: &&SweepRow| row.state == DesignState::Done;
+    let figures = |figure: &str| -> Vec<f64> {
+        let rows = result.rows.iter().filter(judged);
+        rows.filter_map(|row| row.lasting_figure(figure)).collect()
+    };
+    let of_all: Vec<Vec<f64>> =
+        result.plan.objectives.iter().map(|one| figures(one.figure)).collect();
+    let why = if !result.effects.is_empty() {
+        "no key explains 1 % of the variation"
+    } else if of_all.iter().all(|all| all.len() < 2) {
+        "fewer than two designs have figures to compare"
+    } else if of_all.iter().all(|all| all.iter().all(|value| *value == all[0])) {
+        "the objective is the same in all designs"
+    } else {
+        "too few designs for the number of keys and values"
+    };
+    format!("Effects: none, because {why}")
+}
+
 /// Key, objective, share, and the means at the values.
 pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
     let format = figure_format(&effect.figure);
@@ -244,7 +284,10 @@ pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
     vec![
         effect.key.clone(),
         effect.figure.clone(),
-        format!("{:.0} %", 100.0 * effect.share),
+        match effect.within_chance {
+            true => "within chance".to_owned(),
+            false => format!("{:.0} %", 100.0 * effect.share),
+        },
         levels.join(", "),
     ]
 }
@@ -253,23 +296,36 @@ pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
 pub(crate) fn interactions_line(all: &Interactions) -> String {
     let examined = counted(all.examined, "pair", "pairs");
     match all.found.len() {
-        0 => format!("Interactions: none of {examined} examined has an interval without 1"),
+        0 => format!("Interactions: none; {examined} examined, and each interval contains 1"),
         found => {
-            format!("Interactions: {found} of {examined} examined; the others' intervals contain 1")
+            format!(
+                "Interactions: {found} of {examined} examined; the intervals of the others contain 1"
+            )
         }
     }
 }
 
 /// The effect of a key at two values of another, and how much they differ.
 pub(crate) fn interaction_cells(one: &Interaction) -> Vec<String> {
-    let factor =
-        |at: usize| format!("x {:.3} at {} = {}", one.factors[at], one.by, value(&one.at[at]));
+    let at = |at: usize| value(&one.at[at]);
+    let [first, second] = match one.factors {
+        Some(factors) => {
+            [0, 1].map(|end| format!("x {:.3} at {} = {}", factors[end], one.by, at(end)))
+        }
+        None => [format!("at {} = {} and {}", one.by, at(0), at(1)), String::new()],
+    };
+    let ratio = match (one.ratio, one.low, one.high) {
+        (Some(ratio), Some(low), Some(high)) => format!("ratio {ratio:.3} ({low:.3} to {high:.3})"),
+        (_, Some(low), _) => format!("ratio at least {low:.3}; too few designs to say more"),
+        (_, _, Some(high)) => format!("ratio at most {high:.3}; too few designs to say more"),
+        _ => "ratio not known".to_owned(),
+    };
     vec![
         format!("{} from {} to {}", one.key, value(&one.between[0]), value(&one.between[1])),
         one.figure.clone(),
-        factor(0),
-        factor(1),
-        format!("ratio {:.3} ({:.3} to {:.3})", one.ratio, one.low, one.high),
+        first,
+        second,
+        ratio,
     ]
 }
 

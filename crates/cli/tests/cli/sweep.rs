@@ -399,7 +399,7 @@ fn a_sweep_without_time_is_partial() {
     assert_eq!(result["partial"], true);
     let rows = result["rows"].as_array().unwrap().len();
     assert!(rows > 0 && rows < 24_000, "{rows}");
-    assert!(result["notes"][0].as_str().unwrap().contains("were not begun within `time`"));
+    assert!(result["notes"][0].as_str().unwrap().contains("were not started within `time`"));
     assert!(place.path().join("results/late/sweep.jsonl").exists());
 }
 
@@ -569,8 +569,8 @@ fn what_cannot_be_swept_is_refused() {
         (&["--sweep", "depth=8..1"], "below the second"),
         (&["--sweep", "depth=4..4"], "below the second"),
         (&["--sweep", "depth="], "value 1 of `workload.depth` is empty"),
-        (&["--sweep", "depth=a..b"], "`a` is no number"),
-        (&["--sweep", "workload.name=a,b"], "it is no number"),
+        (&["--sweep", "depth=a..b"], "`a` is not a number"),
+        (&["--sweep", "workload.name=a,b"], "it is not a number"),
         (&["--sweep", "flash.chanels=1..4"], "flash.chanels"),
         (&["--sweep", "depth=1..4", "--runs", "3"], "--runs"),
         (&["--sweep", "depth=1..4", "--sweep", "seed=1..4"], "--sweep"),
