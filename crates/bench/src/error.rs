@@ -44,7 +44,7 @@ pub enum BenchError {
         target: String,
         /// The problem.
         what: String,
-        /// What to do about it.
+        /// The remedy.
         help: String,
     },
     /// Size or alignment of the target could not be found.
@@ -171,7 +171,7 @@ pub enum BenchError {
 const EPERM: i32 = 1;
 
 impl BenchError {
-    /// What to do about it: one sentence without a full stop.
+    /// The remedy: one sentence without a full stop.
     pub fn help(&self) -> String {
         let text = match self {
             // EACCES and EPERM are the same kind for the standard library (`PermissionDenied`),

@@ -89,12 +89,12 @@ pub(crate) struct Ended {
     pub(crate) issued: u64,
     pub(crate) faults: Faults,
     pub(crate) delays: Delays,
-    /// What was moved without being recorded: the ramp-up.
+    /// The bytes moved without being recorded: the ramp-up.
     pub(crate) unrecorded: Moved,
     pub(crate) failure: Option<JobFailure>,
 }
 
-/// What ended a job early.
+/// The reason why a job ended early.
 #[derive(Debug)]
 pub(crate) enum JobFailure {
     /// The target went away.
@@ -245,8 +245,8 @@ impl State {
         self.failure.get_or_insert(failure);
     }
 
-    /// Begins to record, where a time decides about it and has come. Nothing that was told to the
-    /// tape so far was later: the clock was read once since.
+    /// Begins to record, where a time decides about it and has come. No earlier report to the tape
+    /// has a later time: the clock was read once since.
     #[inline]
     fn begin_window(&mut self, job: &Job, tape: &mut Tape) {
         if self.ramping_up

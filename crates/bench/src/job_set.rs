@@ -177,7 +177,7 @@ impl JobSet {
             // by one would otherwise report, and look for hangs, ever later.
             match self.messages.recv_timeout(WATCH.saturating_sub(told_at.elapsed())) {
                 Ok(Message::Ended(index, report)) => {
-                    // What ended early ends the run.
+                    // A job that ended early ends the run.
                     if report.ended.failure.is_some() || report.trace_error.is_some() {
                         self.stop_all();
                     }
@@ -418,7 +418,7 @@ impl JobSet {
     }
 }
 
-/// What is there after a run.
+/// The results after a run.
 pub(crate) struct Recorded {
     /// What all jobs recorded.
     pub(crate) recording: Recording,

@@ -33,7 +33,7 @@ pub(crate) fn lock(name: &str, file: &OwnedFd, shared: bool) -> Result<Vec<Owned
     // flock(2) belongs to an inode. Two nodes of one device, or a disk and its partition, are
     // different inodes, and a lock on one says nothing about the other.
     for (node, is_shared) in nodes(file) {
-        // Who may not open it cannot be kept away either.
+        // A program that may not open it cannot be kept away either.
         let Ok(other) = File::open(node).map(OwnedFd::from) else { continue };
         let how = match is_shared {
             true => FlockOperation::NonBlockingLockShared,

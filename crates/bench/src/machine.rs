@@ -24,7 +24,7 @@ pub(crate) fn start(probing: Probing, target: &RealTarget) -> (Option<RunProbe>,
     }
 }
 
-/// What goes into the result. `reports` are those of all jobs; `None` where some never came back.
+/// The part for the result. `reports` are those of all jobs; `None` where some never came back.
 pub(crate) fn result(
     probed: Probed,
     target: &RealTarget,

@@ -49,7 +49,7 @@ pub enum Probing {
     Off,
 }
 
-/// What of a write is durable when it completes.
+/// The part of a write that is durable when it completes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum SyncWrites {
     /// Nothing: that takes a flush.
@@ -92,7 +92,7 @@ pub struct BenchOptions {
     pub iopoll: bool,
     /// io_uring: a thread of the kernel takes submissions, at the price of a core.
     pub sqpoll: bool,
-    /// What of a write is durable when it completes.
+    /// The part of a write that is durable when it completes.
     pub sync_writes: SyncWrites,
     /// Whether requests pass the page cache.
     pub page_cache: PageCache,
@@ -116,7 +116,7 @@ pub struct BenchOptions {
     pub submit: Option<u32>,
     /// In place of the method's: how jobs wait for completions.
     pub waiting: Option<ReapWait>,
-    /// Search for the fastest method before the run, and use it. What was found is in
+    /// Search for the fastest method before the run, and use it. The result is in
     /// [`MethodResult`](ssdyno_figures::MethodResult).
     pub tune: bool,
     /// Without a completion for so long the target is treated as hung, and the run ends.

@@ -1,4 +1,4 @@
-//! What one request costs the tool itself: CPU time of a short run of the load where the target costs nothing
+//! The cost of one request in the tool itself: CPU time of a short run of the load where the target costs nothing
 //! (S4-45).
 //!
 //! The loop is that of a job and records the same data. Its rows go to memory of the same kind: reused memory if a
@@ -65,7 +65,7 @@ fn tape(keep: Keep, written: bool) -> Tape {
     tape
 }
 
-/// What a request cost in a stretch.
+/// The cost of a request in a stretch.
 #[derive(Clone, Copy, Debug)]
 struct Cost {
     /// CPU time.
@@ -75,7 +75,7 @@ struct Cost {
     page_faults: f64,
 }
 
-/// What a request cost in each stretch of a load that `tape` records.
+/// The cost of a request in each stretch of a load that `tape` records.
 fn stretches(depth: u32, tape: &Arc<Mutex<Option<Tape>>>) -> Result<Vec<Cost>, BenchError> {
     // The mix costs next to nothing; depth decides, because the clock is read once a batch.
     let config = WorkloadConfig {

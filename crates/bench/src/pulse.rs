@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) ramp: Arc<Ramp>,
     pub(crate) pulse: Arc<Pulse>,
-    /// What was recorded. Whoever watches takes it away from a job that hangs; the job then
-    /// waits for its requests without recording.
+    /// What was recorded. The supervisor takes it away from a job that hangs; the job then waits
+    /// for its requests without recording.
     pub(crate) tape: Arc<Mutex<Option<Tape>>>,
 }

@@ -86,7 +86,7 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
     }
 }
 
-/// What is wrong with the figures before any is known.
+/// The problems of the figures that are known beforehand.
 pub(crate) fn warnings(run: &BenchRun, target: &RealTarget) -> Vec<Warning> {
     let load = run.source.warnings().into_iter().map(|message| {
         let warning = Warning::new(WarningKind::OtherLoad, message);
@@ -107,7 +107,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) warnings: Vec<Warning>,
     /// Further ones, which matter to reads alone.
     pub(crate) no_media: &'a [Warning],
-    /// What makes up the target.
+    /// The parts of the target.
     pub(crate) files: FioFiles,
     /// What is reported apart.
     pub(crate) jobs: Vec<JobResult>,
@@ -261,16 +261,16 @@ impl Parts<'_> {
         );
     }
 
-    /// What other programs took of the processors; `None` where that is not known well enough.
+    /// The use of the processors by other programs; `None` where that is not known well enough.
     fn others(&self) -> Option<Others> {
         let machine = self.machine.as_ref()?;
         let user = machine.mean(|sample| Some(sample.cpu.as_ref()?.user))?;
         let seconds: f64 = machine.samples.iter().map(|sample| sample.length_seconds).sum();
         // All of them: shares are of the machine, wherever this process may run.
         let processors = SystemCounters::read(&Sources::default()).cores()? as f64;
-        // The kernel works for the target, in whatever name; programs in user mode do not.
-        // Shares are of the whole machine, so the own share is the user time divided by all
-        // processors. What is left in user mode belongs to other programs.
+        // The kernel works for the target, in whatever name; programs in user mode do not. Shares
+        // are of the whole machine, so the own share is the user time divided by all processors.
+        // The rest in user mode belongs to other programs.
         let own = self.usage.user_ns as f64 / 1e9 / (seconds * processors);
         let stolen = machine.mean(|sample| Some(sample.cpu.as_ref()?.steal));
         (seconds > MEANS_SOMETHING).then_some(Others { share: user - own, processors, stolen })

@@ -28,7 +28,7 @@ pub struct BenchRun {
     pub seed: u64,
     /// Where to stop before the workload does.
     pub limits: RunLimits,
-    /// What is kept of each request.
+    /// The parts of each request to keep.
     pub keep: Keep,
     /// The directory of results, where rows go to a file while the run goes on; without one they are in memory.
     pub rows_in: Option<RowsPlace>,
@@ -59,7 +59,7 @@ pub struct BenchMeasured {
 }
 
 impl BenchRun {
-    /// What is loaded, in one line.
+    /// The load, in one line.
     pub fn name(&self) -> String {
         let more = self.more.iter().map(|(name, _)| name.as_str());
         std::iter::once(self.target.as_str()).chain(more).collect::<Vec<_>>().join(" + ")

@@ -11,7 +11,7 @@ use ssdyno_workload::{
 
 use crate::error::BenchError;
 
-/// What each of `jobs` does of `config`. The ramp-up is part of the requests: the jobs count it
+/// The part of `config` for each of `jobs`. The ramp-up is part of the requests: the jobs count it
 /// together.
 ///
 /// # Errors

@@ -97,7 +97,7 @@ pub(crate) struct Began {
 }
 
 impl Began {
-    /// Of a run that was to begin at `start`, and whose `clock` begins now or in a moment.
+    /// For a run with the start time `start`, whose `clock` begins now or in a moment.
     pub(crate) fn new(start: RunStart, clock: Clock) -> Began {
         let behind = match start {
             // A moment that was over when the run was ready is not that of its clock.

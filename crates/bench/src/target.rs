@@ -494,7 +494,7 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
 fn open(name: &str, access: &Access, opening: Opening) -> Result<(OwnedFd, bool), BenchError> {
     let failed =
         |e: rustix::io::Errno| BenchError::Open { target: name.to_owned(), source: e.into() };
-    // What it is comes first: opening a pipe would wait, opening a tape rewinds it.
+    // Its kind comes first: to open a pipe would wait, and to open a tape rewinds it.
     let kind = rustix::fs::stat(name).map_err(failed)?;
     let is_device = FileType::from_raw_mode(kind.st_mode) == FileType::BlockDevice;
     let kind = match FileType::from_raw_mode(kind.st_mode) {
@@ -539,7 +539,8 @@ fn open(name: &str, access: &Access, opening: Opening) -> Result<(OwnedFd, bool)
         if !matches!(opened, Err(rustix::io::Errno::BUSY)) {
             break;
         }
-        // Who closed it a moment ago may still hold it: a ring goes down in the background.
+        // A program that closed it a moment ago may still hold it: a ring goes down in the
+        // background.
         std::thread::sleep(BUSY_WAIT);
         opened = rustix::fs::open(name, direct, Mode::empty());
     }

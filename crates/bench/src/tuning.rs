@@ -53,7 +53,7 @@ pub(crate) struct Tuned {
     pub(crate) options: BenchOptions,
     /// Each method with its rate.
     pub(crate) tried: Vec<TunedMethod>,
-    /// What is to be said about it.
+    /// The note about it.
     pub(crate) note: String,
 }
 
@@ -232,7 +232,7 @@ impl Trials<'_> {
     }
 }
 
-/// What was found, in words.
+/// The result, in words.
 fn note(best: Candidate, tried: &[TunedMethod]) -> String {
     let rate = |tried: &TunedMethod| {
         let (rate, spread) = (tried.iops / 1e3, tried.iops_spread / 1e3);

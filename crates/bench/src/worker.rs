@@ -58,7 +58,7 @@ pub(crate) enum Message {
     Ended(usize, Box<JobReport>),
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 pub(crate) struct JobReport {
     pub(crate) ended: Ended,
@@ -171,7 +171,7 @@ impl Worker {
         messages: &Sender<Message>,
         go: &Receiver<Go>,
     ) {
-        // Whatever can fail is tried before the job reports ready. The clock of the run starts
+        // Every step that can fail comes before the job reports ready. The clock of the run starts
         // only if every job can begin.
         if let Err(error) = self.check_polling(&mut engine) {
             let _ = messages.send(Message::Ready(Err(error)));
@@ -224,8 +224,8 @@ impl Worker {
             trouble: engine.trouble(),
             ended,
         };
-        // The report is complete before the connection is given back. What another job does on
-        // it later is not in these figures.
+        // The report is complete before the connection is given back. The later work of another job
+        // on it is not in these figures.
         engine.end();
         let _ = messages.send(Message::Ended(self.index, Box::new(report)));
     }

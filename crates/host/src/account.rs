@@ -3,7 +3,7 @@
 use ssdyno_block::Time;
 
 ssdyno_block::named! {
-    /// What a core spends its time on.
+    /// The uses of a core's time.
     #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
     #[repr(u8)]
     pub enum CpuCause: name {
@@ -55,7 +55,7 @@ impl CpuTime {
         self.0[core as usize][cause as usize] += time;
     }
 
-    /// What all cores spent on `cause`.
+    /// The time of all cores for `cause`.
     pub fn of(&self, cause: CpuCause) -> Time {
         self.0.iter().map(|core| core[cause as usize]).sum()
     }
@@ -76,7 +76,7 @@ impl CpuTime {
     }
 }
 
-/// What the host did since the start. Counts are of the whole run, ramp-up included.
+/// The work of the host since the start. Counts are of the whole run, ramp-up included.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     /// CPU time.
@@ -107,7 +107,7 @@ pub struct Account {
     pub switches_to_idle: u64,
     /// System calls.
     pub system_calls: u64,
-    /// What page cache and file system did, if the host has them.
+    /// The work of page cache and file system, if the host has them.
     pub cache: Option<CacheAccount>,
     /// Messages of the device that were taken as interrupts.
     pub interrupts: u64,
@@ -142,7 +142,7 @@ impl Account {
     }
 }
 
-/// What page cache and file system did. Pages are those of the cache.
+/// The work of page cache and file system. Pages are those of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheAccount {
     /// Pages requested by reads.

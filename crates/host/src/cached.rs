@@ -20,7 +20,7 @@ pub(crate) const FLUSHER: u32 = 0;
 pub(crate) const FLUSH: u32 = 0;
 pub(crate) const COMMIT: u32 = 1;
 
-/// What a thread issues next.
+/// The next step of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Next {
     pub(crate) request: Request,

@@ -1,4 +1,4 @@
-//! What threads compete for: locks, room in queues, buffers.
+//! The resources that threads compete for: locks, room in queues, buffers.
 
 use crate::config::LockConfig;
 use crate::lock::{Draw, SpinLock, Waiter};
@@ -16,7 +16,7 @@ pub(crate) struct Contention {
 }
 
 impl Contention {
-    /// Of `locks` locks and as many buffers; `seed` decides which core is favoured.
+    /// With `locks` locks and as many buffers; `seed` decides which core is favoured.
     pub(crate) fn new(
         config: &LockConfig,
         cores: u16,

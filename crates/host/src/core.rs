@@ -1,10 +1,10 @@
-//! One core: what it does at interrupt level and below.
+//! One core: its work at interrupt level and below.
 
 use std::collections::VecDeque;
 
 use ssdyno_block::Time;
 
-/// What a core does below interrupt level.
+/// The work of a core below interrupt level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Doing {
     /// Nothing; since then.

@@ -35,7 +35,7 @@ impl fmt::Display for Frequency {
     }
 }
 
-/// What something costs a core.
+/// The cost of an action for a core.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Cost {
     /// So long, whatever the clock.

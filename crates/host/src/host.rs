@@ -17,7 +17,7 @@ use crate::threads::Threads;
 use crate::watch::{CoreWatch, Unwatched};
 
 ssdyno_engine::event_kinds! {
-    /// What can happen on the host.
+    /// The possible events of the host.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub(crate) enum Event << 30 {
         /// The step of this core may be over.
@@ -199,8 +199,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 break;
             }
             if !self.step(limit) {
-                // What a device does after the last completion, such as emptying its write buffer,
-                // takes time too: the caller learns when it was over.
+                // The work of a device after the last completion, such as emptying its write
+                // buffer, takes time too: the caller learns when it ended.
                 if limit == Time::MAX && step == 0 {
                     return None;
                 }

@@ -98,7 +98,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
     }
 
-    /// What handling one completed command takes.
+    /// The cost of handling one completed command.
     fn completion_work(&mut self, core: u16, completion: &Completion) -> Time {
         let Command { op, bytes, .. } = *self.commands.get(completion.token.0);
         let protocol = self.port.protocol_work(op, bytes, true);

@@ -11,7 +11,7 @@ pub(crate) struct Waiter {
     pub(crate) thread: u32,
 }
 
-/// Who gets a lock, or a free place in a queue, next.
+/// The next owner of a lock, or of a free place in a queue.
 ///
 /// A plain test-and-set lock goes to whoever's write reaches the cache line first: a draw in which
 /// cores near the line have the better chances (S1-39). One core is favoured; which one depends on

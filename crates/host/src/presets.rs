@@ -11,7 +11,7 @@ pub const ALL: &[Preset] = presets!["../presets/hosts":
     "s4-iometer",
 ];
 
-/// What follows `--host`: the host called `name`.
+/// The host called `name`, as after `--host`.
 pub fn find(name: &str) -> Option<&'static Preset> {
     Preset::find(ALL, name)
 }

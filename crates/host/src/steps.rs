@@ -1,4 +1,4 @@
-//! What threads do, step by step.
+//! The work of threads, step by step.
 
 use ssdyno_block::{Completion, Op, Request, SubmitError, Time, Token};
 
@@ -167,7 +167,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
     }
 
-    /// What the next command of `token` needs before it can be issued.
+    /// The needs of the next command of `token` before it can be issued.
     fn prepare(&mut self, core: u16, thread: u32, token: u32, at: Time) -> Prepared {
         let entry = &mut self.threads[thread as usize];
         if self.setup.copies && !entry.has_buffer {

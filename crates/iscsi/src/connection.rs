@@ -1,4 +1,4 @@
-//! One connection: what is answered to what, without sockets.
+//! One connection: the responses to requests, without sockets.
 
 use std::collections::BTreeMap;
 use std::fmt;

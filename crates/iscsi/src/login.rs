@@ -47,7 +47,7 @@ pub(crate) struct Numbers {
     pub(crate) command: u32,
 }
 
-/// What a login PDU led to.
+/// The result of a login PDU.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The login goes on.

@@ -3,10 +3,10 @@
 use crate::pdu::Framing;
 use crate::text::{self, number};
 
-/// What we take in one data segment.
+/// The largest data segment that we accept.
 pub(crate) const RECEIVE_BYTES_MAX: u32 = 256 * 1024;
 
-/// What both sides agreed on.
+/// The negotiated parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parameters {
     pub(crate) header_digest: bool,

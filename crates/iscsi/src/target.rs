@@ -183,7 +183,7 @@ impl IscsiTarget {
         })
     }
 
-    /// What discovery gives as its address.
+    /// The address that discovery reports.
     pub fn portal(&self) -> &Portal {
         &self.portal
     }

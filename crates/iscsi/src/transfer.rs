@@ -2,7 +2,7 @@
 
 use crate::pdu::{NO_TAG, Pdu, WRITE};
 
-/// What a transfer waits for.
+/// The state of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Waits {
     /// Nothing: all that is needed is there.
@@ -13,8 +13,8 @@ enum Waits {
     Solicited(u32),
 }
 
-/// What is wrong with a Data-Out: additional sense code and qualifier for ABORTED COMMAND (SPC-4,
-/// table 49; RFC 7143, clause 11.4.7.2).
+/// The error of a Data-Out: additional sense code and qualifier for ABORTED COMMAND (SPC-4, table
+/// 49; RFC 7143, clause 11.4.7.2).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DataError(pub(crate) u16);
 
@@ -79,7 +79,7 @@ impl Transfer {
         }
     }
 
-    /// What the initiator has for the command.
+    /// The initiator's data for the command.
     pub(crate) fn expected_bytes(&self) -> u32 {
         expected_bytes(&self.command)
     }

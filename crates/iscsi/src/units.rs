@@ -32,7 +32,7 @@ pub struct ScsiTask {
     pub attribute: TaskAttribute,
     /// Command descriptor block; a shorter one is padded.
     pub cdb: [u8; 16],
-    /// What the initiator has for a command that writes, in bytes.
+    /// The initiator's data for a command that writes, in bytes.
     pub expected_out_bytes: u64,
     /// The beginning of that: as much as [`LogicalUnits::data_out_bytes`] says, where it has as much.
     pub data_out: Vec<u8>,

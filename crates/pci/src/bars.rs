@@ -24,7 +24,7 @@ pub struct Bar {
     pub address: u64,
 }
 
-/// What a base address register maps.
+/// The address space of a base address register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BarSpace {
     /// I/O ports.
@@ -207,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// What a function of this layout holds in these registers.
+    /// The contents of these registers for a function of this layout.
     fn held(layout: u8, bars: [u32; 6]) -> Vec<HeldBar> {
         let mut image = [0; 64];
         image[usize::from(HEADER_TYPE)] = layout;

@@ -67,7 +67,7 @@ pub enum CapabilityKind {
     BridgeSubsystem {
         /// Its vendor.
         vendor: u16,
-        /// What the vendor calls it.
+        /// The vendor's name for it.
         device: u16,
     },
     /// Serial number of the device, an extended capability (PCIe clause 7.9.3).
@@ -81,15 +81,15 @@ pub enum CapabilityKind {
 /// The fields of the PCI Express capability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pcie {
-    /// What kind of port it is.
+    /// The kind of the port.
     pub port: PciePort,
     /// There is a slot behind it.
     pub slot: bool,
     /// Largest payload of a packet, in bytes.
     pub payload_bytes_max: u32,
-    /// What the link can do; `None` inside a root complex, which has no links.
+    /// The capabilities of the link; `None` inside a root complex, which has no links.
     pub link_max: Option<Link>,
-    /// What the link does now.
+    /// The present state of the link.
     pub link: Option<Link>,
     /// A port that forwards to functions 8 to 255: what is behind it has no device numbers.
     pub ari_forwarding: bool,
@@ -167,7 +167,7 @@ impl PciePort {
     }
 }
 
-/// What is wrong with a list of capabilities.
+/// The error of a list of capabilities.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ListFault {
     /// The list comes back to where it was.

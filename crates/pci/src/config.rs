@@ -92,8 +92,8 @@ impl ConfigSpace for OfFunction<'_> {
     }
 }
 
-/// Configuration spaces as they were at one moment: a saved dump, or the files of sysfs. What is not
-/// in an image reads as ones; writes are lost.
+/// Configuration spaces as they were at one moment: a saved dump, or the files of sysfs. Bytes outside an image read as
+/// ones; writes are lost.
 #[derive(Clone, Default, Debug)]
 pub struct Snapshot {
     images: BTreeMap<PciAddress, Vec<u8>>,

@@ -55,7 +55,7 @@ pub trait BusMaster {
     }
 }
 
-/// What a device puts into its configuration space.
+/// A device's part of its configuration space.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Vendor identifier.
@@ -131,9 +131,9 @@ pub trait PciDevice {
         let _ = (bar, offset, value);
         false
     }
-    /// A function level reset (PCIe 5.0, clause 6.6.2): registers are as after power-on, and nothing that
-    /// was under way reaches host memory or interrupts any more. What the medium holds stays. The
-    /// device was brought to `now` before; its configuration space is the bus's affair.
+    /// A function level reset (PCIe 5.0, clause 6.6.2): registers are as after power-on, and nothing that was under way
+    /// reaches host memory or interrupts any more. The data on the medium stays. The device was brought to `now`
+    /// before; its configuration space is the bus's affair.
     fn reset(&mut self, now: Time);
     /// Brings the device to `now`.
     fn advance(&mut self, now: Time, bus: &mut dyn BusMaster);

@@ -34,11 +34,11 @@ pub struct Dump {
 pub struct DumpError {
     /// Number of the line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Its error.
     pub what: Garbled,
 }
 
-/// What is wrong with a line.
+/// The error of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Garbled {
     /// Nothing that lspci prints.

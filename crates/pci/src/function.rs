@@ -1,4 +1,4 @@
-//! What a driver sees of one PCI function.
+//! A driver's view of one PCI function.
 
 use alloc::boxed::Box;
 

@@ -8,7 +8,7 @@ use crate::driver::DriverFlags;
 use crate::header::ConfigHeader;
 use crate::{FunctionError, InterruptMode, PciFunction};
 
-/// What kinds of interrupts a function has, and how many vectors of each.
+/// The kinds of interrupts of a function, and the number of vectors of each.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct InterruptAbilities {
     /// Vectors of MSI-X: the size of its table; 0 if it has none.

@@ -58,7 +58,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// What is not as it should be.
+/// An irregularity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Oddity {
     /// See [`ListFault`].

@@ -22,7 +22,7 @@ impl WindowKind {
     /// All of them.
     pub const ALL: [WindowKind; 3] = [WindowKind::Io, WindowKind::Memory, WindowKind::Prefetch];
 
-    /// What sizes and addresses of its windows are multiples of.
+    /// The granularity of sizes and addresses of its windows.
     pub fn window_step_bytes(self) -> u64 {
         match self {
             WindowKind::Io => IO_WINDOW_BYTES,
@@ -74,7 +74,7 @@ pub(crate) fn is_wide(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<b
     (back & closed != 0).then_some(old & WINDOW_TYPE == WINDOW_WIDE)
 }
 
-/// What the bridge passes on now; `None` if nothing. A window at address 0 was never set.
+/// The range that the bridge forwards now; `None` if nothing. A window at address 0 was never set.
 pub fn read_window(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<Range> {
     let step = kind.window_step_bytes();
     let (base, limit) = match kind {

@@ -1,4 +1,4 @@
-//! What is loaded, and how the load gets there.
+//! The loaded device, and the path of the load.
 
 use ssdyno_block::ConfigError;
 use ssdyno_device::DeviceSpec;
@@ -10,7 +10,7 @@ use ssdyno_ssd::Config;
 use crate::network::NetworkConfig;
 
 ssdyno_block::named! {
-    /// What lies between a process and the driver (S1-47).
+    /// The layers between a process and the driver (S1-47).
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub enum Stack: name {
         /// The storage resource alone.

@@ -15,7 +15,7 @@ use crate::run::SimRun;
 /// in steady state, in one pool or in pools for classes of pages that are written uniformly. These are in it from the
 /// start, as preconditioned; hot and cold pages in one pool are after a ramp-up of [`SETTLED_AFTER`].
 ///
-/// Nothing where blocks are bad: planes then are not equally full.
+/// No figure with bad blocks: planes then are not equally full.
 pub(crate) fn fill(
     result: &mut RunResult,
     run: &SimRun,
@@ -234,7 +234,7 @@ fn pools_form(
     holds.then_some((Found { form, value, inputs }, 1.0 / blocks_inverse))
 }
 
-/// What pools get of the writes and have of the space; `None` where the pages of one are not all
+/// The pools' shares of the writes and of the space; `None` where the pages of one are not all
 /// equally likely to be written.
 fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Class>> {
     let pages: u32 = pools.iter().map(|pool| pool.logical_pages).sum();

@@ -24,11 +24,11 @@ const REQUESTS_WITH_A_TAIL: u64 = 1000;
 /// Joins the device's records of its requests with the requests of the run, which a driver may have split, and adds
 /// them up.
 pub struct Explain {
-    /// What the device has completed and the run has not heard of, by operation and first byte.
+    /// The device's completions that the run has not received yet, by operation and first byte.
     open: BTreeMap<(Op, u64), VecDeque<ExplainedRequest>>,
     /// By operation, and by latency.
     sums: [BTreeMap<u32, Bucket>; 4],
-    /// What is not spent in the device.
+    /// The time outside the device.
     outside: LatencyPart,
     taken: Vec<ExplainedRequest>,
     /// Some request of the run was one of the device.
@@ -89,7 +89,7 @@ impl Explain {
         let mut slowest: Option<ExplainedRequest> = None;
         for key in keys {
             let Some(waiting) = self.open.get_mut(&key) else { continue };
-            // One that reaches beyond the end belongs to another request.
+            // A command that reaches beyond the end belongs to another request.
             let mine = |one: &ExplainedRequest| {
                 one.request.offset_bytes + u64::from(one.request.length_bytes) <= end
             };
@@ -111,7 +111,7 @@ impl Explain {
         }
     }
 
-    /// What the run has found.
+    /// The findings of the run.
     pub(crate) fn result(&self) -> LatencyPartsByOp {
         let of = |op: Op| op_parts(&self.sums[op as usize]);
         LatencyPartsByOp {
@@ -188,7 +188,7 @@ pub(crate) fn fill(result: &mut RunResult, asked: bool, explain: Option<&Explain
         return;
     };
     let parts = explain.result();
-    // Of requests without a completion nothing is known but how long they waited.
+    // For requests without a completion, only their wait is known.
     if result.unanswered == 0
         && let Some(latency) = &result.latency_ns
     {

@@ -1,4 +1,4 @@
-//! What the host did, as figures of a result.
+//! The work of the host, as figures of a result.
 
 use std::collections::BTreeMap;
 

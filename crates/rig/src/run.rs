@@ -37,7 +37,7 @@ pub struct SimRun {
     pub seed: u64,
     /// Where to stop before the workload does.
     pub limits: RunLimits,
-    /// What is kept of each request.
+    /// The parts of each request to keep.
     pub keep: Keep,
     /// Length of the points of the series; `None`: by the length of the run.
     pub interval: Option<Time>,

@@ -25,7 +25,7 @@ pub struct Session {
     preconditioned: bool,
 }
 
-/// What one load of a [`Session`] gave.
+/// The result of one load of a [`Session`].
 #[derive(Debug)]
 pub struct LoadResult {
     /// The figures that follow from requests: no energy, no flash operations.

@@ -1,4 +1,4 @@
-//! What a run needs of a simulated target.
+//! A run's needs from a simulated target.
 
 use ssdyno_block::Time;
 use ssdyno_device::Device;
@@ -13,7 +13,7 @@ pub(crate) trait SimTarget: Send {
     fn as_device(&mut self) -> &mut dyn Device;
     /// The same, to be asked.
     fn device(&self) -> &dyn Device;
-    /// What the host did, if there is one.
+    /// The work of the host, if there is one.
     fn account(&self) -> Option<&Account> {
         None
     }

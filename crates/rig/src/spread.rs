@@ -29,10 +29,10 @@ const CHANCE: f64 = 1.05;
 /// Standard deviations of the number of valid pages by which the emptiest plane may be below the rest.
 const DEVIATIONS: f64 = 5.0;
 
-/// What of the load decides whether all planes are treated alike.
+/// The properties of the load that decide whether all planes are treated alike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Load {
-    /// Nothing but writes and flushes: no die is kept busy by reads of what it happens to hold.
+    /// Only writes and flushes: no die is kept busy by reads of its data.
     pub(crate) only_writes: bool,
     /// Pages are never trimmed.
     pub(crate) keeps_pages: bool,
@@ -51,7 +51,7 @@ impl Load {
     }
 }
 
-/// What was done to one plane in the run.
+/// The work on one plane in the run.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     host_pages: u64,

@@ -8,7 +8,7 @@ use ssdyno_workload::FioEntry;
 /// Recorders of the streams of a workload, see [`Workload::stream`](ssdyno_workload::Workload).
 #[derive(Debug)]
 pub struct Streams {
-    /// What is reported apart, with its recorder once it has begun.
+    /// A separately reported stream, with its recorder once it has begun.
     entries: Vec<(FioEntry, Option<Recorder>)>,
     /// The entry of each stream, and from when on it is recorded.
     streams: Vec<(usize, Time)>,
@@ -23,7 +23,7 @@ impl Streams {
         }
     }
 
-    /// What the streams are called in rows.
+    /// The names of the streams in rows.
     pub(crate) fn names(&self) -> Vec<String> {
         let entry = |(entry, _): &(usize, Time)| {
             self.entries.get(*entry).map(|(entry, _)| entry.name.clone()).unwrap_or_default()

@@ -45,8 +45,8 @@ pub(crate) enum Operation {
     ReportTaskManagement,
 }
 
-/// Who may send a command while another nexus holds a reservation (SPC-4, table 66; SBC-3, table
-/// 13; for RESERVE and RELEASE SPC-2, table 10).
+/// The initiators that may send a command while another nexus holds a reservation (SPC-4, table 66;
+/// SBC-3, table 13; for RESERVE and RELEASE SPC-2, table 10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     /// Everybody.
@@ -293,7 +293,7 @@ pub(crate) fn rows(opcode: u8) -> &'static [Command] {
     &rest[..rest.iter().take_while(|row| row.opcode == opcode).count()]
 }
 
-/// What an operation code and service action mean.
+/// The meaning of an operation code and service action.
 pub(crate) enum Found {
     /// A command.
     Command(&'static Command),

@@ -1,4 +1,4 @@
-//! What a command takes from its initiator, by its CDB alone: for transports.
+//! The data that a command takes from its initiator, by its CDB alone: for transports.
 
 use ssdyno_spec::scsi::opcode;
 

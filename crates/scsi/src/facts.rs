@@ -101,7 +101,7 @@ pub struct ControllerFacts {
     /// Flush takes the identifier of all namespaces. VWC bits 2:1 report this; before version 1.4 they are undefined,
     /// and the cache is flushed.
     pub flush_of_all: bool,
-    /// What else it can do.
+    /// Its other capabilities.
     pub optional: Optional,
 }
 
@@ -157,7 +157,7 @@ impl ControllerFacts {
     }
 }
 
-/// What a deallocated block reads as (DLFEAT bits 2:0, NVM 1.0c, figure 97).
+/// The read data of a deallocated block (DLFEAT bits 2:0, NVM 1.0c, figure 97).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DeallocatedReads {
     /// The device does not say.
@@ -187,7 +187,7 @@ pub struct NamespaceFacts {
     pub eui64: [u8; 8],
     /// Globally unique identifier (NGUID); zero: none.
     pub nguid: [u8; 16],
-    /// What a deallocated block reads as.
+    /// The read data of a deallocated block.
     pub deallocated_reads: DeallocatedReads,
     /// Write Zeroes may deallocate (DLFEAT bit 3).
     pub write_zeroes_deallocates: bool,

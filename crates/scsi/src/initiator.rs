@@ -63,7 +63,7 @@ pub fn unmap_list(lba: u64, blocks: u32) -> [u8; 24] {
     list
 }
 
-/// What the SCSI layer does for the commands that pass through it: counts, no times (S1-51). A host
+/// The SCSI layer's work for the commands that pass through it: counts, no times (S1-51). A host
 /// model multiplies them with the cost of each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Indirections {

@@ -149,7 +149,7 @@ impl Run {
     }
 }
 
-/// What is still to be submitted.
+/// The commands that are still to be submitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Work {
     #[default]
@@ -164,7 +164,7 @@ pub(crate) enum Work {
     Second(NvmeCommand),
 }
 
-/// What happens when all commands have completed well.
+/// The step after all commands have completed successfully.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum After {
     /// GOOD.
@@ -203,7 +203,7 @@ pub(crate) enum After {
     Sanitize(Step),
 }
 
-/// What a command holds of its logical unit while it runs.
+/// The part of its logical unit that a command holds while it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Holds {
     #[default]

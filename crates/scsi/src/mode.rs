@@ -347,7 +347,7 @@ impl ScsiTarget {
                 disk.cache_on = on;
                 job.after = After::CacheSelected;
                 if !on {
-                    // What is in the cache would stay there.
+                    // The data in the cache would stay there.
                     job.work = Work::Single(flush(1));
                 }
             }

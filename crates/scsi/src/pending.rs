@@ -1,4 +1,4 @@
-//! What a command remembers while it waits for its NVMe commands, and the power condition of the units.
+//! The state of a command while it waits for its NVMe commands, and the power condition of the units.
 
 use ssdyno_spec::scsi::AdditionalSense;
 
@@ -50,7 +50,7 @@ pub(crate) struct LogRequest {
     pub(crate) allocation: usize,
 }
 
-/// What happens next with a command that has to do with a sanitize operation.
+/// The next step of a command that is related to a sanitize operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
     /// NVMe Sanitize completes: the operation has begun.

@@ -73,7 +73,7 @@ impl ScsiTarget {
         Ok(true)
     }
 
-    /// What a command that changes the medium holds while it runs.
+    /// The part that a command that changes the medium holds while it runs.
     fn write_kind(&self, operation: Operation) -> Option<Holds> {
         use Operation as O;
         match operation {

@@ -74,11 +74,11 @@ pub(crate) struct Reservations {
     pub(crate) generation: u32,
     pub(crate) registrations: Vec<Registration>,
     pub(crate) reservation: Option<Reservation>,
-    /// Who holds the unit by RESERVE.
+    /// The holder of the unit by RESERVE.
     legacy: Option<Nexus>,
 }
 
-/// Whom a change concerns, to be told by a unit attention.
+/// The initiators affected by a change, which receive a unit attention.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
     /// Registrants that learn that the reservation is gone.

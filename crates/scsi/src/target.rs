@@ -53,7 +53,7 @@ pub struct ScsiTarget {
     pub(crate) units: Vec<Unit>,
     /// TransportIDs, by nexus.
     pub(crate) nexuses: Vec<Vec<u8>>,
-    /// What START STOP UNIT has brought about.
+    /// The effect of START STOP UNIT.
     pub(crate) condition: Condition,
     /// A sanitize operation was in progress, or had failed, when the controller was last asked.
     pub(crate) sanitizing: bool,

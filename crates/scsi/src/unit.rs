@@ -63,7 +63,7 @@ impl Attention {
     }
 }
 
-/// What a unit keeps for each nexus.
+/// A unit's state for each nexus.
 #[derive(Clone, Copy, Debug, Default)]
 struct PerNexus {
     /// Pending unit attentions, one bit each.

@@ -1,4 +1,4 @@
-//! Who waits for a flash operation.
+//! The waiters for a flash operation.
 
 use ssdyno_engine::SlotTable;
 use ssdyno_flash::NO_OWNER;

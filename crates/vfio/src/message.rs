@@ -96,7 +96,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// What the body begins with, and the rest; `None` if it is shorter.
+    /// The beginning of the body, and the rest; `None` if it is shorter.
     pub(crate) fn parse<T: FromBytes>(&self) -> Option<(T, &[u8])> {
         T::read_from_prefix(&self.body).ok()
     }

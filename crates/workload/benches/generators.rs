@@ -1,4 +1,4 @@
-//! What one request costs to make. Target: below 40 ns, so that 2.5 million simulated requests a
+//! The cost of making one request. Target: below 40 ns, so that 2.5 million simulated requests a
 //! second leave nine tenths of the time to the device.
 
 use std::hint::black_box;

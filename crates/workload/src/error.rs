@@ -19,9 +19,9 @@ pub struct TraceLine {
 pub struct WorkloadError {
     /// Path of the key that is wrong, as `block_sizes[1].size`; `None` for traces.
     pub key: Option<String>,
-    /// What is wrong: one sentence without a full stop.
+    /// The problem: one sentence without a full stop.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
     /// Where in a trace; `None` for configurations.
     pub at: Option<Box<TraceLine>>,

@@ -44,7 +44,7 @@ pub use trace::{
 
 use ssdyno_block::{Op, Request, Time};
 
-/// What a workload wants next.
+/// The next step of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkloadStep {
     /// Issue `request` now; `intended` is when it was meant to start (<= now): latency counts
@@ -55,7 +55,7 @@ pub enum WorkloadStep {
         /// When it was meant to start: never later than `now`.
         intended: Time,
     },
-    /// Nothing before this time (> now); ask again then, or after a completion.
+    /// No request before this time (> now); ask again then, or after a completion.
     NotBefore(Time),
     /// Nothing until a completion.
     Wait,
@@ -77,7 +77,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// One of which a runner says no more than that it is back.
+    /// A request of which a runner only reports that it is back.
     pub const UNKNOWN: Finished =
         Finished { latency: Time::ZERO, stream: 0, op: Op::Flush, is_ok: true };
 
@@ -151,7 +151,7 @@ pub trait Workload {
         self.inner().map_or(Time::ZERO, |inner| inner.recorded_from(stream))
     }
 
-    /// What became of the searches for a depth, of each stream that makes one.
+    /// The outcomes of the searches for a depth, of each stream that searches.
     fn depth_searches(&self) -> Vec<DepthSearch> {
         self.inner().map_or_else(Vec::new, |inner| inner.depth_searches())
     }

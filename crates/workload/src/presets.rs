@@ -32,7 +32,7 @@ pub fn text(name: &str) -> Option<&'static str> {
     Preset::find(ALL, name).map(|preset| preset.text)
 }
 
-/// What the preset `name` is for: its first comment line.
+/// The purpose of the preset `name`: its first comment line.
 pub fn summary(name: &str) -> Option<&'static str> {
     text(name)?.lines().next().map(|line| line.trim_start_matches(['#', ' ']))
 }

@@ -42,7 +42,7 @@ impl Source {
         }
     }
 
-    /// What repeats the workload, as TOML: of a target that is `files`.
+    /// The TOML that repeats the workload, for a target that consists of `files`.
     pub fn to_toml(&self, files: &FioFiles, seed: u64) -> String {
         match self {
             Source::Generator(config) => {

@@ -33,7 +33,7 @@ const LOOK_UP: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 struct Payload {
     slot: u32,
-    /// Of the data of its request, what is not there.
+    /// The missing bytes of the data of its request.
     range: Range<usize>,
     ended: Option<(u32, Outcome)>,
 }
@@ -147,8 +147,8 @@ impl Network {
             return;
         }
         self.broken = Some(why);
-        // Nothing that the server still sends may be taken for an answer. Outstanding requests
-        // fail with the error of a connection that was reset.
+        // Further bytes from the server must not be taken for a reply. Outstanding requests fail
+        // with the error of a connection that was reset.
         self.link.stream.shut_down();
         self.out.clear();
         self.held.clear();

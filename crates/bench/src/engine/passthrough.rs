@@ -42,7 +42,7 @@ pub fn block_device_of(name: &str) -> Option<String> {
     (is(name, FileType::CharacterDevice) && is(&block, FileType::BlockDevice)).then_some(block)
 }
 
-/// What the kernel calls the block device of the generic device that it calls `name`.
+/// The kernel's name of the block device of the generic device called `name`.
 fn block_name(name: &str) -> Option<String> {
     let (directory, file) = name.rsplit_once('/')?;
     let (controller, namespace) = file.strip_prefix("ng")?.split_once('n')?;
@@ -295,7 +295,7 @@ mod tests {
         {
             assert_eq!(block_name(other), None, "{other}");
         }
-        // Whatever is called so must be a character device, too.
+        // A device with this name must be a character device, too.
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("ng0n1");
         std::fs::write(&file, "").unwrap();

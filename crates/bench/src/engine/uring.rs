@@ -26,7 +26,7 @@ const BUFFER: u16 = 0;
 /// Milliseconds after which the kernel's polling thread goes to sleep.
 const SQPOLL_IDLE_MS: u32 = 100;
 
-/// What of io_uring is used.
+/// The used features of io_uring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Setup {
     /// Completions are polled for, without interrupts (IORING_SETUP_IOPOLL).

@@ -45,7 +45,7 @@ pub(crate) trait Protocol: fmt::Debug + Send {
         !arrived
     }
 
-    /// What ends a connection in order.
+    /// The message that ends a connection in an orderly way.
     fn goodbye(&mut self) -> Vec<u8>;
 
     /// The server's messages besides the outcomes since the last call, for a reader of the figures.
@@ -122,9 +122,9 @@ pub(crate) struct Outbox {
 struct Message {
     /// Whose data it carries; `None` where it is of no request.
     slot: Option<u32>,
-    /// Of its header, what is not sent.
+    /// The unsent part of its header.
     head_bytes: usize,
-    /// Of the data of its request, what is not sent.
+    /// The unsent part of the data of its request.
     data: Range<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What is known of a network target, and its idle connections.
+//! The known facts about a network target, and its idle connections.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -55,7 +55,7 @@ impl Remote {
         &self.facts
     }
 
-    /// What must be typed before it is written to.
+    /// The text to type before a write.
     pub(crate) fn short_name(&self) -> String {
         self.uri.short_name()
     }

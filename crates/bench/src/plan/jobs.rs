@@ -79,7 +79,7 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
     Ok(Opening { sync_writes: sync_writes(jobs)?, page_cache, ..Opening::default() })
 }
 
-/// What of a write is durable when it completes: the target is opened once for all jobs.
+/// The part of a write that is durable when it completes: the target is opened once for all jobs.
 fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
     let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
     let first = writing.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the machine does while a target is loaded (S4-18 … S4-20).
+//! The samples of the machine while a target is loaded (S4-18 … S4-20).
 //!
 //! A [`RunProbe`] samples in a thread of its own, on the clock of the run, so that samples and requests
 //! lie on one timeline. The counters are read by `ssdyno-prober`; a sample costs some hundred microseconds of one
@@ -45,7 +45,7 @@ pub struct RunProbe {
 pub struct Probed {
     /// One after the other without gaps.
     pub samples: Vec<Sample>,
-    /// What the device moved from the first to the last moment; `None` where it has no counters.
+    /// The device's transfers from the first to the last moment; `None` where it has no counters.
     pub moved: Option<Moved>,
 }
 
@@ -149,7 +149,7 @@ impl Probe {
         Probe { zero, disks, sensors, last }
     }
 
-    /// What happened since the last sample, or since the beginning.
+    /// The activity since the last sample, or since the beginning.
     pub fn sample(&mut self) -> Sample {
         let now = Snapshot::take(self.zero.elapsed(), &self.disks, &self.sensors);
         let sample = self.last.until(&now);

@@ -25,7 +25,7 @@ impl Snapshot {
         Snapshot { at, counters }
     }
 
-    /// What happened from `self` to `later`.
+    /// The activity from `self` to `later`.
     pub(super) fn until(&self, later: &Snapshot) -> Sample {
         Sample {
             start_seconds: self.at.as_secs_f64(),
@@ -34,7 +34,7 @@ impl Snapshot {
         }
     }
 
-    /// What the device `disk` moved from `self` to `later`, by its own account.
+    /// The transfers of the device `disk` from `self` to `later`, by its own counters.
     pub(super) fn moved_until(&self, later: &Snapshot, disk: &str) -> Option<Moved> {
         moved(&later.counters.since(&self.counters), disk)
     }

@@ -14,7 +14,7 @@ use crate::error::BenchError;
 // 3 ms that was there before had too little power on a shared machine.
 const ROUNDS: usize = 15;
 pub(super) const ROUNDS_LEAST: usize = 5;
-/// What costs more is worth it where it is faster by more than this share.
+/// A method with a higher cost is worth it if it is faster by more than this share.
 const EQUAL: f64 = 0.01;
 /// The share of the rate that justifies a core.
 pub(super) const CORE: f64 = 0.05;
@@ -26,7 +26,7 @@ const BEHIND: f64 = 2.5;
 /// distinguish.
 pub(super) struct Race {
     candidates: Vec<Candidate>,
-    /// Of each candidate in each round that it took part in: the first ones.
+    /// The results of each candidate in each of its rounds: the first ones.
     rates: Vec<Vec<f64>>,
     running: Vec<bool>,
 }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(chosen([40.0, 50.0, 90.0, 92.0, 94.0, 95.0, 87.0, 87.0, 97.0, 99.0]), 9);
     }
 
-    /// What is seen of a loop device on a shared machine, in rounds that are off by up to a tenth.
+    /// The figures of a loop device on a shared machine, in rounds that deviate by up to a tenth.
     #[test]
     fn noise_does_not_hide_the_faster_ones() {
         let speeds = [170.0, 178.0, 225.0, 250.0, 240.0, 220.0, 216.0, 216.0, 240.0, 216.0];
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(chosen(with([104.0, 90.0, 90.0]), 0.0, 1), 2, "asleep");
         assert_eq!(chosen(with([106.0, 115.0, 110.0]), 0.0, 1), ASLEEP + 1);
         assert_eq!(chosen(with([112.0, 112.5, 112.0]), 0.0, 1), ASLEEP);
-        // What is seen at depth 4 of a loop device, and at 32 of a virtual disk.
+        // The figures at depth 4 of a loop device, and at 32 of a virtual disk.
         let (mut far, mut near) = (0, 0);
         for seed in 0..100 {
             far += u32::from(chosen(with([180.0, 250.0, 200.0]), 0.1, seed) == ASLEEP + 1);

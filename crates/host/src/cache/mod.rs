@@ -1,5 +1,5 @@
-//! The page cache and the file system: what they decide. What it costs, and when it happens, is the
-//! host's affair (`cached`).
+//! The page cache and the file system: what they decide. Its cost and its time belong to the host
+//! (`cached`).
 
 mod config;
 mod pages;

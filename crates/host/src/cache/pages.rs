@@ -12,7 +12,7 @@ const DIRTY: u8 = 2;
 /// On its way to the device.
 const WRITING: u8 = 4;
 
-/// What was found of a page.
+/// The state of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Found {
     /// It is there.
@@ -85,7 +85,7 @@ impl Pages {
         self.dirty.len()
     }
 
-    /// What is there of `page`; it is used now.
+    /// The state of `page`; it is used now.
     pub(crate) fn use_page(&mut self, page: u64) -> Found {
         let Some(place) = self.places.get(&page).copied() else { return Found::Missing };
         let flags = self.nodes[place].flags;

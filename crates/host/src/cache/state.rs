@@ -54,7 +54,7 @@ pub(crate) struct CacheState {
     pub(crate) pages: Pages,
     /// Readers, the one that came last at the end.
     streams: VecDeque<Stream>,
-    /// Who waits for a page that is on its way, by token. Looked up in, never walked.
+    /// The requests that wait for a page on its way, by token. Looked up in, never walked.
     waiting: HashMap<u64, Vec<u32>>,
     /// Pages that write-back shall write, and where it is.
     pub(super) due: BTreeSet<u64>,
@@ -127,7 +127,7 @@ impl CacheState {
         self.pages.unwritten() == 0 && self.transaction.is_empty() && self.transaction_data == 0
     }
 
-    /// What `request` of the process with `token` needs, at `now`. The pages are changed at once.
+    /// The needs of `request` of the process with `token`, at `now`. The pages are changed at once.
     pub(crate) fn look_up(&mut self, now: Time, token: u32, request: Request) -> Lookup {
         let mut lookup = Lookup::default();
         let page = self.config.page.0;

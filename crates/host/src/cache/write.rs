@@ -1,4 +1,4 @@
-//! What goes to the device: write-through, write-back, transactions of the journal.
+//! The writes to the device: write-through, write-back, transactions of the journal.
 
 use ssdyno_block::{Op, Request, Time};
 

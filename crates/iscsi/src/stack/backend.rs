@@ -1,4 +1,4 @@
-//! What carries out the commands of logical units.
+//! The executors of the commands of logical units.
 
 use std::fmt::Debug;
 

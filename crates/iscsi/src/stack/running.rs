@@ -8,7 +8,7 @@ use super::backend::{Backend, Ended, Refused};
 use super::{COMMAND_BYTES_MAX, Running, Stage, Units};
 use crate::units::{ScsiTask, TaskAttribute, TaskEnd, TaskResponse};
 
-/// What became of the commands of a task.
+/// The outcome of the commands of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Launch {
     /// One was submitted; there may be more.

@@ -91,7 +91,7 @@ fn what_stays_off(holder: Holder) -> &'static str {
     if holder == Holder::Rom { "it" } else { "the function" }
 }
 
-/// What [`assign`] did, in the order of addresses.
+/// The results of [`assign`], in the order of addresses.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Assignment {
     /// All registers and windows that have addresses.

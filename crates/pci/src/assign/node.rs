@@ -55,7 +55,7 @@ type Needs = [Vec<Node>; 3];
 struct Above {
     /// Prefetchable window: `None` there is none, else whether it reaches above 4 GiB.
     prefetch: Option<bool>,
-    /// What firmware made the windows.
+    /// The windows as firmware set them.
     current: [Option<Range>; 3],
 }
 

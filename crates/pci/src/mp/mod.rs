@@ -50,7 +50,7 @@ pub struct Processor {
     pub flags: u8,
     /// Stepping, model and family.
     pub signature: u32,
-    /// What CPUID gives for features.
+    /// The features from CPUID.
     pub features: u32,
 }
 
@@ -177,7 +177,7 @@ pub enum MpError {
     /// Its bytes do not add up to 0.
     #[error("the MP table is damaged: its bytes add up to {sum:#04x}, not to 0")]
     Checksum {
-        /// What they add up to, modulo 256.
+        /// Their sum, modulo 256.
         sum: u8,
     },
     /// An entry reaches over the end.

@@ -91,7 +91,7 @@ pub struct SimulatedPci<D> {
     stood: Time,
 }
 
-/// What the device sees: memory and interrupts.
+/// The device's view: memory and interrupts.
 #[derive(Debug)]
 struct Bus {
     memory: Memory,
@@ -223,7 +223,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         }
     }
 
-    /// What the device did to memory that is not its own. A run with any has failed.
+    /// The device's accesses to memory that is not its own. A run with any has failed.
     pub fn faults(&self) -> &[RecordedFault] {
         &self.bus.memory.faults
     }
@@ -235,7 +235,7 @@ impl<D: PciDevice> SimulatedPci<D> {
         self.now = now;
     }
 
-    /// What the host waited for reads since the last call.
+    /// The time that the host waited for reads since the last call.
     #[inline]
     pub fn take_stall(&mut self) -> Time {
         core::mem::take(&mut self.stall)

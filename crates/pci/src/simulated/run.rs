@@ -1,4 +1,4 @@
-//! What happens at the connector, in the order of time.
+//! The events at the connector, in the order of time.
 
 use ssdyno_block::{Fault, FaultPlan, Time};
 

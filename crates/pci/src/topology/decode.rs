@@ -71,7 +71,7 @@ impl Topology {
         all
     }
 
-    /// What is wrong with the addresses that are decoded.
+    /// The errors of the decoded addresses.
     pub fn decode_faults(&self) -> Vec<DecodeFault> {
         let all = self.decoded();
         let mut faults = Vec::new();

@@ -56,7 +56,7 @@ pub enum CapabilitySpec {
     BridgeSubsystem {
         /// Its vendor.
         vendor: u16,
-        /// What the vendor calls it.
+        /// The vendor's name for it.
         device: u16,
     },
     /// Serial number, an extended capability.

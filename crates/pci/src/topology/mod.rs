@@ -92,7 +92,7 @@ struct Node {
 pub struct Topology {
     buses: Vec<Bus>,
     nodes: Vec<Node>,
-    /// What happened that must not.
+    /// The forbidden events.
     pub faults: Vec<TopologyFault>,
 }
 

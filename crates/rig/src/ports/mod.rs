@@ -37,7 +37,7 @@ pub(crate) trait PathReport: HostPort + Send {
     /// Makes a used device of a fresh one, see
     /// [`Device::precondition`](ssdyno_device::Device::precondition).
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError>;
-    /// What is expected of the device, see [`Device::expect`](ssdyno_device::Device::expect).
+    /// The expectation of the device, see [`Device::expect`](ssdyno_device::Device::expect).
     fn expect(&self, _upcoming: &[Request]) {}
     /// The device, where it can be asked what requests spend their time on: see [`Device::explain`].
     fn explaining(&mut self) -> Option<&mut dyn Device> {
@@ -73,7 +73,7 @@ impl Default for PathFigures {
     }
 }
 
-/// What the connector takes of time on `host`.
+/// The connector's time on `host`.
 fn timing(host: &HostConfig) -> PciTiming {
     PciTiming {
         posted_write: host.costs.register_delivery.0,

@@ -1,11 +1,11 @@
-//! What a device does for a SCSI command.
+//! The device's work for a SCSI command.
 
 use ssdyno_spec::nvme::{NvmeStatus, nvm};
 
 use crate::job::{NvmeCommand, ScsiData};
 use crate::provisioning::DEALLOCATE;
 
-/// What is done to a range of bytes.
+/// The operation on a range of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockAction {
     /// Data from the device.

@@ -107,7 +107,7 @@ impl DiskFacts {
         }
     }
 
-    /// What the device can do, and its names.
+    /// The capabilities of the device, and its names.
     pub(crate) fn controller(&self) -> ControllerFacts {
         ControllerFacts {
             vendor_id: 0,

@@ -1,4 +1,4 @@
-//! What reads must find, for tests.
+//! The data that reads must find, for tests.
 
 /// The number of writes of each logical page; empty without a check.
 #[derive(Debug, Default)]

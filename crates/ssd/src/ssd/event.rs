@@ -1,9 +1,9 @@
-//! What can happen inside the device.
+//! The possible events inside the device.
 
 use ssdyno_flash::FlashEvent;
 
 ssdyno_engine::event_kinds! {
-    /// What can happen inside the device.
+    /// The possible events inside the device.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum Event << 30 {
         Flash(FlashEvent) = 0,

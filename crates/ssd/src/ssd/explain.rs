@@ -18,7 +18,7 @@ use super::history::DieHistory;
 struct Course {
     inside: bool,
     arrived: Time,
-    /// What it spent its time on until `until`.
+    /// Its time by part until `until`.
     parts: LatencyParts,
     until: Time,
     /// The same with the operation that ended last for it.
@@ -55,7 +55,7 @@ pub(super) struct Explain {
     seen: u64,
     /// The die that has just ended an operation, and when.
     ended: Option<(u32, Time)>,
-    /// What dies did while writes waited for room in the buffer, and until when.
+    /// The work of dies while writes waited for room in the buffer, and its end.
     room: (Time, LatencyParts),
     /// Writes that wait for it.
     waiters: u32,
@@ -168,7 +168,7 @@ impl Explain {
         self.ended = None;
     }
 
-    /// What the die that has just ended something did since `from`.
+    /// The work since `from` of the die that has just ended something.
     fn since(&self, from: Time, own: Option<Activity>) -> Option<(Time, LatencyParts)> {
         let (die, now) = self.ended?;
         Some((now, self.dies[die as usize].split(from, now, own)))

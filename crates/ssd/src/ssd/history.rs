@@ -1,4 +1,4 @@
-//! What a die did, for requests that waited for it.
+//! The past work of a die, for requests that waited for it.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ struct Segment {
     from: Time,
     to: Time,
     activity: Activity,
-    /// What others that wait for it spend their time on.
+    /// The part of latency for others that wait for it.
     part: LatencyPart,
     /// Part of an operation that was suspended.
     broken_off: bool,

@@ -1,4 +1,4 @@
-//! What lies between the host and the FTL: link, firmware, DRAM.
+//! The path between the host and the FTL: link, firmware, DRAM.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use ssdyno_engine::{FifoResource, LastTransferTime};
 
 use crate::Config;
 
-/// Who waits for the bus.
+/// The requests that wait for the bus.
 #[derive(Debug, Default)]
 pub(super) struct SectorBus {
     /// A transfer is under way, or the queues are being worked on.

@@ -1,4 +1,4 @@
-//! What the SSD may draw: low-power states, and a limit (S1-45).
+//! The permitted power of the SSD: low-power states, and a limit (S1-45).
 
 use ssdyno_block::{ConfigError, Time};
 use ssdyno_energy::Facts;

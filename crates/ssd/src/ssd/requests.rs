@@ -16,7 +16,7 @@ pub(super) struct Slot {
     /// Its answer cannot be at the host before this.
     pub(super) ready: Time,
     pub(super) status: Status,
-    /// What must still happen before it completes.
+    /// The remaining steps before it completes.
     parts: u32,
 }
 

@@ -90,7 +90,7 @@ impl Work {
                 steps.extend(self.program(u64::from(self.geometry.blocks_per_plane)));
             }
         }
-        // What is to be written again must be erased.
+        // A page that is to be written again must be erased.
         if order.method != SanitizeMethod::CryptoErase || order.stays_allocated {
             steps.push(self.erase());
         }
@@ -133,7 +133,7 @@ impl Ssd {
         steps.iter().fold(key, |time, step| time + work.time(step))
     }
 
-    /// Does `order` from `now` on. What is inside ends first.
+    /// Does `order` from `now` on. Requests inside end first.
     pub(super) fn sanitize_all(&mut self, now: Time, order: Sanitize) -> Sanitized {
         if self.requests.nobody_is_inside() {
             self.power.wake(now, &mut self.log);

@@ -8,7 +8,7 @@ use ssdyno_pci::DmaRegion;
 
 use crate::memory::Shared;
 
-/// What regions are multiples of, in bytes.
+/// The granularity of regions, in bytes.
 const PAGE_BYTES: u64 = 4096;
 /// Where the first region begins: not at 0, so that a forgotten address is found out, and above
 /// 4 GiB, so that a lost upper half is found out too.

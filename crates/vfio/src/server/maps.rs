@@ -12,7 +12,7 @@ use crate::memory::Shared;
 
 /// Windows at most, which is the protocol's default.
 const WINDOWS_MAX: usize = 65_535;
-/// What addresses and sizes are multiples of, in bytes.
+/// The granularity of addresses and sizes, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
 /// A window: some memory, at an address of the device's.

@@ -38,8 +38,8 @@ pub(super) struct Slot<D> {
     identity: Identity,
     config: SlotConfig,
     msix: Option<MsixPlace>,
-    /// What clients put into the MSI-X table, dword by dword. It has no effect: a client says with
-    /// eventfds where interrupts go.
+    /// The clients' entries in the MSI-X table, dword by dword. It has no effect: a client says
+    /// with eventfds where interrupts go.
     table: Vec<u32>,
     pub(super) bus: Bus,
     /// How far the device was brought.

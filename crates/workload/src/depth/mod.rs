@@ -23,7 +23,7 @@ use ssdyno_block::{Op, Time};
 use crate::{Finished, TraceLine, Workload, WorkloadError, WorkloadStep};
 use search::{Search, Verdict};
 
-/// What latencies are to be met.
+/// The latencies to meet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LatencyTarget {
     /// A request in time takes this long at most.
@@ -59,12 +59,12 @@ impl LatencyTarget {
     }
 }
 
-/// What became of a search for a depth.
+/// The outcome of a search for a depth.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DepthSearch {
     /// The job of a job file that made it.
     pub job: Option<String>,
-    /// What was to be met.
+    /// The goal.
     pub target: LatencyTarget,
     /// Greatest number of requests outstanding that the search may try.
     pub depth_max: u64,
@@ -95,7 +95,7 @@ pub struct TriedDepth {
 /// Most windows that are kept: a job that keeps adapting has any number.
 const TRIED_MAX: usize = 1_000;
 
-/// What comes before the search, at depth 1.
+/// The phase before the search, at depth 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Before {
     /// Time.
@@ -187,7 +187,7 @@ impl Searching {
         let Some(since) = self.since.filter(|_| !self.drains) else { return };
         let length = now.saturating_sub(since);
         let fails_at_once = self.target.percentile >= 100.0 && self.late > 0;
-        // Nothing came back: there is nothing to judge by.
+        // There were no completions, so there is nothing to judge.
         if self.completed == 0 || (length < self.target.window && !fails_at_once) {
             return;
         }
@@ -239,7 +239,7 @@ impl Searching {
         });
     }
 
-    /// What was found, in words.
+    /// The result, in words.
     fn told(&self) -> String {
         let LatencyTarget { latency, window, percentile, keeps_adapting } = self.target;
         let mut depths: Vec<String> = Vec::new();

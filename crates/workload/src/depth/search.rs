@@ -1,6 +1,6 @@
 //! Which depth comes next.
 
-/// What follows from a window.
+/// The consequence of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
     /// At the depth that there is now.

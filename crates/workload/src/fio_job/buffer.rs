@@ -1,4 +1,4 @@
-//! What writes of a job carry (fio documentation, "Buffers and memory").
+//! The data of a job's writes (fio documentation, "Buffers and memory").
 
 use ssdyno_block::units::{Bytes, Percent};
 

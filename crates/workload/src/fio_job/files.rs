@@ -19,7 +19,7 @@ pub struct FioFile {
     pub length_bytes: u64,
 }
 
-/// What a runner takes for its target: one file or device, or several, one behind the other.
+/// The target of a runner: one file or device, or several, one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioFiles(Vec<FioFile>);
 
@@ -29,7 +29,7 @@ impl FioFiles {
         FioFiles(vec![FioFile { name: String::new(), start_bytes: 0, length_bytes }])
     }
 
-    /// Those that jobs name, in the order of their addresses.
+    /// The files that jobs name, in the order of their addresses.
     pub fn several(files: Vec<FioFile>) -> FioFiles {
         FioFiles(files)
     }
@@ -135,7 +135,7 @@ fn size_of_file(load: &Load, index: u64, count: u64) -> Option<u64> {
 
 fn range(load: &Load, copy: u32, (start, end): (u64, u64), size: Option<u64>) -> FioRange {
     let file_bytes = load.file_bytes.unwrap_or(end - start);
-    // What is left is cut to the shortest block, as fio cuts shares of a file.
+    // The rest is cut to the shortest block, as fio cuts shares of a file.
     let step = load.block_min();
     let offset = load.start_bytes(file_bytes, copy);
     let rest = file_bytes.saturating_sub(offset) / step * step;

@@ -71,7 +71,7 @@ impl Flowing {
 }
 
 impl Drop for Flowing {
-    /// Who was ended by something else must not be waited for.
+    /// A job that ended for another reason must not be waited for.
     fn drop(&mut self) {
         self.leave();
     }

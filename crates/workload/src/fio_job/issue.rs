@@ -18,7 +18,8 @@ pub enum FioEngine {
     Null,
 }
 
-/// What of a write is durable when it completes (fio: `sync`; open(2), O_SYNC and O_DSYNC).
+/// The part of a write that is durable when it completes (fio: `sync`; open(2), O_SYNC and
+/// O_DSYNC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum FioSync {
     /// Nothing: that takes a flush.

@@ -15,7 +15,7 @@ use crate::{TraceTiming, WorkloadError};
 /// Reads the job file at `path`.
 ///
 /// # Errors
-/// What is broken, unknown, refused or contradictory first, with its line.
+/// The first broken, unknown, refused or contradictory option, with its line.
 pub fn read_jobs(path: &Path) -> Result<Vec<FioJob>, WorkloadError> {
     read(path, Purpose::Load)
 }

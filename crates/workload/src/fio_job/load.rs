@@ -39,7 +39,7 @@ pub(super) struct Load {
     pub(super) start: Option<Size>,
     /// Added to the start for each copy before this one.
     pub(super) increment: Option<Size>,
-    /// What a start given as a share is rounded up to.
+    /// The unit to which a start given as a share is rounded up.
     pub(super) start_align: Option<u64>,
     pub(super) length: Option<Size>,
     /// Size of the file, where it is told apart from `length`: the range ends there then, and `length` is
@@ -63,7 +63,7 @@ pub(super) struct Load {
     pub(super) lines: Vec<Entry>,
 }
 
-/// What follows the direction (`rw=read:4k`, `rw=randread:8`).
+/// The text after the direction (`rw=read:4k`, `rw=randread:8`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Modifier {
     /// Added to the place of each sequential request.

@@ -75,11 +75,11 @@ pub struct FioJob {
     pub iopoll: bool,
     /// A kernel thread takes submissions (`sqthread_poll`).
     pub sqpoll: bool,
-    /// What of a write is durable when it completes.
+    /// The part of a write that is durable when it completes.
     pub sync: FioSync,
     /// Requests go through the page cache (`direct=0`, `buffered=1`).
     pub buffered: bool,
-    /// What the page cache has of the file is dropped before the job (`invalidate`).
+    /// The file's pages in the page cache are dropped before the job (`invalidate`).
     pub invalidate: bool,
     /// Requests that would have to wait in the kernel fail (`nowait`).
     pub nowait: bool,
@@ -103,7 +103,7 @@ pub struct FioJob {
     pub exit: FioExit,
     /// Wait before the job begins.
     pub start_delay: Time,
-    /// What is done in this time is not recorded.
+    /// Requests in this time are not recorded.
     pub ramp: Time,
     /// Seed, where the job sets one.
     pub seed: Option<u64>,

@@ -1,4 +1,4 @@
-//! What each option of fio means here. Every option is in exactly one of three groups; what is in
+//! The meaning of each option of fio. Every option is in exactly one of three groups; what is in
 //! none is unknown and refused by name.
 
 /// Options without effect on the requests to the target: how fio prints, measures, allocates. They

@@ -6,7 +6,7 @@ use super::ini::{self, Entry, Section};
 use super::values;
 use crate::WorkloadError;
 
-/// What jobs are read for.
+/// The purpose for which jobs are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     /// A load that is measured.

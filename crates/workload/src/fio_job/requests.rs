@@ -37,7 +37,7 @@ impl Default for Service {
 #[derive(Clone, Debug)]
 pub(super) struct Files {
     all: Vec<Places>,
-    /// Those that have been gone through.
+    /// The passes that are complete.
     done: Vec<bool>,
     service: Service,
     /// The one at work, and how many more requests it has before another is looked for.
@@ -129,7 +129,7 @@ pub(super) struct Requests {
     pub(super) run_left: u64,
     /// Bytes that are still to be moved; `u64::MAX` where time decides.
     pub(super) left: u64,
-    /// What has been gone through is begun again.
+    /// A completed pass begins again.
     pub(super) again: bool,
     /// The number of bytes after which a pass ends, whatever the state of its directions, and the remaining bytes;
     /// `u64::MAX` where it ends with the range.

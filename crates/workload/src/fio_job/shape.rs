@@ -15,7 +15,7 @@ pub(super) struct Think {
     pub(super) work: Option<Time>,
 }
 
-/// What a job does between its requests.
+/// A job's actions between its requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Shape {
     pub(super) think: Option<Think>,
@@ -26,7 +26,7 @@ pub(super) struct Shape {
     pub(super) flush_at_end: bool,
 }
 
-/// What bounds a job, whatever its shape.
+/// The limits of a job, whatever its shape.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Most outstanding, flushes among them.

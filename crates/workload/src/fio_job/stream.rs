@@ -55,7 +55,7 @@ pub struct FioStream {
     pub depth: u32,
     /// When requests arrive, if there is a rate; none: whenever others complete.
     pub arrivals: Option<Arrivals>,
-    /// Nothing is issued at this time or later; the ramp is part of it.
+    /// No request is issued at this time or later; the ramp is part of it.
     pub duration: Option<Time>,
     /// Requests to issue at most.
     pub requests: Option<u64>,
@@ -67,7 +67,7 @@ pub struct FioStream {
     pass_bytes: u64,
     /// Addresses at which its files are flushed, if the target is made of several.
     flushes: Vec<u64>,
-    /// Those that it keeps in proportion with.
+    /// The streams that it keeps in proportion with.
     flow: Option<Arc<Flow>>,
     load: Load,
     at: TraceLine,
@@ -84,7 +84,7 @@ pub struct FioEntry {
     pub copies: u32,
 }
 
-/// What is reported apart, as fio does: each copy, or with `group_reporting` each section.
+/// The units of separate reports, as in fio: each copy, or with `group_reporting` each section.
 pub fn fio_entries(jobs: &[FioJob]) -> Vec<FioEntry> {
     let entries = jobs.iter().flat_map(|job| {
         let (rows, copies) = if job.copies_as_one { (1, job.copies) } else { (job.copies, 1) };
@@ -135,7 +135,7 @@ impl FioStream {
     /// Checks the stream against `device` and makes its workload, which begins at time 0.
     ///
     /// # Errors
-    /// What the target cannot do, at the job's section.
+    /// Features that the target lacks, reported at the job's section.
     pub fn build(&self, device: &TargetFacts) -> Result<Box<dyn Workload + Send>, WorkloadError> {
         let limits = Limits {
             left: self.requests.unwrap_or(u64::MAX),
@@ -215,7 +215,7 @@ impl FioStream {
         [self.requests, by_bytes].into_iter().flatten().min()
     }
 
-    /// What is checked against the target, each with the name of its option.
+    /// The values checked against the target, each with the name of its option.
     fn check(&self, device: &TargetFacts) -> Result<(), WorkloadError> {
         check_device(device)?;
         let load = &self.load;

@@ -7,7 +7,7 @@ use super::reader::Purpose;
 use super::values::Size;
 use crate::WorkloadError;
 
-/// What a job with `verify` writes and checks.
+/// The writes and checks of a job with `verify`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioVerify {
     /// The name in brackets.

@@ -187,7 +187,7 @@ impl Watched {
     }
 }
 
-/// What is compared with the limit: fio's `steadystate_slope` and `steadystate_deviation`.
+/// The value compared with the limit: fio's `steadystate_slope` and `steadystate_deviation`.
 fn criterion(steady: &Steady, samples: &VecDeque<f64>) -> f64 {
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / count;
@@ -204,7 +204,7 @@ fn criterion(steady: &Steady, samples: &VecDeque<f64>) -> f64 {
         samples.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max)
     };
     match steady.in_percent {
-        // Nothing moved: that is no steady state.
+        // Without any transfers there is no steady state.
         true if mean <= 0.0 => f64::INFINITY,
         true => 100.0 * found / mean,
         false => found,
@@ -252,7 +252,7 @@ impl Workload for Watched {
 }
 
 impl Reader<'_> {
-    /// What ends the job by its rate.
+    /// The rate limits that end the job.
     pub(super) fn watch(&mut self, load: &Load) -> Answer<Watch> {
         Ok(Watch { floor: self.floor(load)?, steady: self.steady()? })
     }

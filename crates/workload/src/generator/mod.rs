@@ -70,7 +70,7 @@ impl Mix {
     }
 }
 
-/// What requests are, one after the other.
+/// The sequence of requests.
 pub(crate) trait Draw {
     /// The next request; `None` if there are no more.
     fn draw(&mut self, rng: &mut Rng) -> Option<Request>;

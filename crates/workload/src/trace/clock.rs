@@ -63,7 +63,7 @@ impl Clock {
         Ok(self.last)
     }
 
-    /// What time 0 of the run is; `None` where recorded times do not count.
+    /// The meaning of time 0 of the run; `None` where recorded times do not count.
     pub(crate) fn note(&self) -> Option<String> {
         let first = seconds(self.first_ps?);
         Some(match self.origin {

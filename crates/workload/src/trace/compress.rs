@@ -55,7 +55,7 @@ pub fn decompress(mut reader: Source) -> Source {
     }
 }
 
-/// What to do with a file that begins with `head` and holds no text, if it is of a known kind.
+/// The remedy for a file that begins with `head` and is not text, if its kind is known.
 pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
     match head {
         [b'P', b'K', 3 | 5, ..] => Some("it is a ZIP archive: `unzip` it first"),

@@ -7,7 +7,7 @@ use super::formats::{
     libcachesim_comment, msr_header,
 };
 
-/// What the first lines look like.
+/// The form of the first lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Detected {
     pub(crate) format: Format,

@@ -1,4 +1,4 @@
-//! What a trace is made of: lines, or records of a fixed length.
+//! The content of a trace: lines, or records of a fixed length.
 
 use std::io::Read;
 use std::path::Path;
@@ -58,7 +58,7 @@ impl Input {
         }
     }
 
-    /// What it is made of.
+    /// Its content.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
             Input::Text { .. } => "line",

@@ -30,7 +30,7 @@ use crate::{TargetFacts, TraceLine, Workload, WorkloadError};
 ///
 /// # Errors
 /// The file cannot be read, its format is not known, its first request is already wrong, or an
-/// option is. Whatever is wrong further down ends the workload with [`Workload::error`].
+/// option is. A later error ends the workload with [`Workload::error`].
 pub fn open_trace(
     path: &Path,
     options: &TraceOptions,

@@ -1,6 +1,6 @@
 //! Numbers of trace lines: exact, and every failure named.
 
-/// What is wrong with a line.
+/// The error of a line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Fault {
     pub(crate) what: String,

@@ -95,7 +95,7 @@ pub struct TraceOptions {
     /// order in which they first appear. `None`: their addresses are played as they are, as if they
     /// were one device.
     pub slot_bytes: Option<u64>,
-    /// What the objects of libCacheSim's formats are. [`ObjectIds::Sector`] by default.
+    /// The meaning of the objects of libCacheSim's formats. [`ObjectIds::Sector`] by default.
     pub object_ids: ObjectIds,
     /// The columns of a CSV file, as its header would name them. `None`: the file has a header.
     pub columns: Option<String>,

@@ -23,7 +23,7 @@ const HEAD: usize = 64 << 10;
 /// Longest piece of a split request: far below 2^32, and a multiple of any sector and page.
 const PIECE_MAX: u64 = 1 << 31;
 
-/// What is still to issue of one record.
+/// The part of one record that is still to be issued.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     op: Op,

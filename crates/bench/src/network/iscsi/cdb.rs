@@ -14,7 +14,7 @@ pub(crate) const UNMAP_BYTES: usize = 24;
 
 pub(crate) type Cdb = [u8; 16];
 
-/// What of a logical unit commands depend on.
+/// The properties of a logical unit that commands depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) block_bytes: u32,

@@ -21,7 +21,7 @@ pub(crate) const UNKNOWN_TARGET: &str = "check the name of the target";
 /// Targets whose names a message shows.
 const SHOWN: usize = 8;
 
-/// What both sides agreed on of the data of writes.
+/// The negotiated parameters for the data of writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Parameters {
     /// Most bytes of a data segment that the target takes.
@@ -30,7 +30,7 @@ pub(crate) struct Parameters {
     pub(crate) first_burst_bytes: usize,
     /// Most bytes that the target asks for at once.
     pub(crate) burst_bytes: usize,
-    /// Nothing but immediate data goes without being asked for.
+    /// Only immediate data is sent without a request.
     pub(crate) initial_r2t: bool,
     /// Data goes in the message of a command.
     pub(crate) immediate: bool,
@@ -150,8 +150,8 @@ pub(crate) fn log_in(
     Err(Trouble::protocol("answers to a login without end".to_owned()))
 }
 
-/// What identifies the session to the target beside the name: of the random kind, since a second session with the
-/// same would end the first.
+/// The identifier of the session for the target, besides the name: random, because a second session with the same
+/// identifier would end the first.
 fn isid() -> [u8; 6] {
     let random = RandomState::new().build_hasher().finish().to_be_bytes();
     [0x80, random[0], random[1], random[2], random[3], random[4]]

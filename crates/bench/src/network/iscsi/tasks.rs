@@ -36,7 +36,7 @@ const BUSY_MOST: Duration = Duration::from_secs(5);
 /// Kinds of remarks that are kept.
 const REMARKS_MOST: usize = 16;
 
-/// What a session and its logical unit take.
+/// The limits of a session and its logical unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
     pub(crate) lun: [u8; 8],
@@ -344,7 +344,7 @@ impl Tasks {
         let Some(bad) = data.first_chunk::<BHS_BYTES>().map(|bytes| Header(*bytes)) else {
             return Err(words);
         };
-        // What is said of a part of a command is followed by the end of the command.
+        // A report on a part of a command is followed by the end of the command.
         if bad.opcode() != opcode::SCSI_COMMAND {
             self.remark(words, None);
             return Ok(None);

@@ -25,7 +25,7 @@ const TRIES_MOST: u32 = 50;
 /// How long a unit is left alone that is becoming ready.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the field LUN of messages is for the unit `number` (SAM-5, 4.7).
+/// The value of the field LUN of messages for the unit `number` (SAM-5, 4.7).
 pub(crate) fn lun(number: u16) -> [u8; 8] {
     let [high, low] = number.to_be_bytes();
     // Peripheral device addressing up to 255, flat space addressing beyond.

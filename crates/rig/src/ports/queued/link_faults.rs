@@ -5,7 +5,7 @@ use ssdyno_figures::NetworkFaults;
 
 use crate::faults::NetworkFaultConfig;
 
-/// What becomes of a message.
+/// The fate of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Delivery {
     /// It arrives.
@@ -23,7 +23,7 @@ pub(super) struct LinkFaults {
     plan: FaultPlan,
     /// Until when each session takes no commands.
     down_until: Vec<Time>,
-    /// What became of sessions and their commands.
+    /// The events of sessions and their commands.
     counts: NetworkFaults,
 }
 

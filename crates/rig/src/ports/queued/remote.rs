@@ -18,12 +18,12 @@ pub(super) struct Remote {
     at_work: Vec<u32>,
     cpu: Time,
     wire: [Time; 2],
-    /// What is injected as a fault.
+    /// The injected faults.
     pub(super) weather: Option<Box<LinkFaults>>,
 }
 
 impl Remote {
-    /// With a session for each of `queues`. What goes wrong is drawn with `seed`.
+    /// With a session for each of `queues`. The faults are drawn with `seed`.
     pub(super) fn new(config: &NetworkConfig, queues: usize, seed: u64) -> Remote {
         Remote {
             config: config.clone(),
@@ -110,7 +110,7 @@ impl Remote {
         self.at_work.iter().filter(|commands| **commands > 0).count()
     }
 
-    /// What it did until `end`, for `answered` commands.
+    /// Its work until `end`, for `answered` commands.
     pub(super) fn result(&self, end: Time, answered: u64) -> NetworkResult {
         let share = |busy: Time, of: usize| match end.as_s_f64() * of as f64 {
             0.0 => 0.0,

@@ -68,7 +68,7 @@ impl QueuedPort {
     }
 
     /// The session of `queue` breaks: its requests on the way are discarded, and start again in their own slots; the
-    /// device may execute them twice. What waits for the session goes on waiting.
+    /// device may execute them twice. Requests that wait for the session keep waiting.
     #[cold]
     fn break_session(&mut self, now: Time, queue: u16) {
         let Way::Network(remote) = &mut self.way else { return };

@@ -4,7 +4,7 @@ use ssdyno_block::{Request, Status, Token};
 use ssdyno_engine::SlotTable;
 
 ssdyno_engine::event_kinds! {
-    /// What can happen to the command of a slot.
+    /// The possible events of the command of a slot.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum Event << 29 {
         /// It has reached the target machine.

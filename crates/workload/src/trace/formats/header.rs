@@ -1,4 +1,4 @@
-//! What the columns of a CSV trace mean.
+//! The meaning of the columns of a CSV trace.
 
 use ssdyno_block::Op;
 
@@ -75,7 +75,7 @@ pub(crate) struct Header {
 const HELP: &str = "the first line must name the columns, as `time_us,op,offset_bytes,length_bytes` \
      (docs/traces.md); for a file without one, name them with `trace.columns`";
 
-/// What libCacheSim's tools and traces call a column.
+/// The names of columns in libCacheSim's tools and traces.
 const TIMES: [&str; 5] = ["time", "real_time", "clock_time", "timestamp", "time_s"];
 const OBJECTS: [&str; 6] = ["object", "obj_id", "obj", "id", "lbn", "lba"];
 const SIZES: [&str; 4] = ["size", "obj_size", "object_size", "len"];
@@ -143,7 +143,7 @@ impl Header {
         })
     }
 
-    /// What libCacheSim's `tracePrint` and `traceConv` write without a header.
+    /// The columns that libCacheSim's `tracePrint` and `traceConv` write without a header.
     pub(super) fn libcachesim_fixed(line: &str) -> Header {
         let delimiter = names(line).0;
         let (time, place, length) = (Some((0, 12)), Place::Object(1), (2, 1));

@@ -35,7 +35,7 @@ impl Objects {
         }
     }
 
-    /// What was made of the names.
+    /// The treatment of the names.
     pub(super) fn note(self) -> &'static str {
         match self.ids {
             ObjectIds::Sector => {

@@ -70,7 +70,7 @@ impl Command {
         self.version >> 8 == version.number()
     }
 
-    /// What the command does (SBC-3, clause 5); `None` for what neither reads nor writes.
+    /// The operation of the command (SBC-3, clause 5); `None` for what neither reads nor writes.
     pub(crate) fn op(&self) -> Option<Op> {
         match self.code {
             0x08 | 0x28 | 0x88 | 0xA8 => Some(Op::Read),
