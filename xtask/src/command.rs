@@ -25,7 +25,7 @@ pub(crate) struct Cmd {
     dir: Option<PathBuf>,
 }
 
-/// What a captured command left behind.
+/// The output of a captured command.
 #[derive(Debug)]
 pub(crate) struct Captured {
     /// Whether the exit code was 0.

@@ -10,7 +10,7 @@ use crate::command::Cmd;
 use crate::setup;
 use crate::workspace::Workspace;
 
-/// What runs in the guest, with its packages.
+/// The programs in the guest, with its packages.
 const SUITE: &str = "bookworm";
 const PACKAGES: &str = "linux-image-amd64,open-iscsi,sg3-utils,sdparm,fio,xfsprogs,e2fsprogs,fdisk,\
                         util-linux,kmod,iproute2,udev";

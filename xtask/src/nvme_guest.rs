@@ -126,7 +126,7 @@ impl Figures {
         text
     }
 
-    /// What must hold, in words.
+    /// The conditions, in words.
     fn checks(&self, processors: usize) -> Vec<(bool, String)> {
         let mut checks = Vec::new();
         for tool in ["fio", "ssdyno"] {

@@ -64,7 +64,7 @@ pub(crate) fn test(workspace: &Workspace) -> Vec<Step> {
     steps
 }
 
-/// What needs no test to run.
+/// The steps without a test to run.
 fn rules(workspace: &Workspace) -> Vec<Step> {
     let root = &workspace.root;
     let fmt = Cmd::cargo(root, ["fmt", "--all", "--check"]);
@@ -105,7 +105,7 @@ fn cargo_step(name: &str, cmd: Cmd) -> Step {
 /// [`crate::soak`] and of plain `cargo test`.
 const FIRST_SEED: &str = "1";
 
-/// What `proptest` reads its seed from.
+/// The variable from which `proptest` reads its seed.
 const PROPTEST_SEED: &str = "PROPTEST_RNG_SEED";
 
 /// A step that is one `cargo test` call; stored outputs are compared, never rewritten.

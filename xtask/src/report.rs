@@ -125,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// What a step does when its turn comes.
+/// The action of a step.
 pub(crate) type Action = Box<dyn Fn(&Workspace) -> Result<Outcome>>;
 
 /// One named check.

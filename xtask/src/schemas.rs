@@ -19,7 +19,7 @@ const FOLDERS: [(&str, &str); 2] = [(DIRECTORY, "json"), (reference::DIRECTORY, 
 
 const DIRECTORY: &str = "docs/schemas";
 
-/// What the dataclasses of the Python package are made from.
+/// The source of the dataclasses of the Python package.
 const SPEC: &str = "docs/schemas/spec.json";
 
 /// Writes what is made from the schemas, or with `check` compares it; `Ok(true)` when all is as it should be.

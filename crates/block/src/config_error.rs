@@ -1,4 +1,4 @@
-//! What is wrong with a value of a configuration file.
+//! The error of a value of a configuration file.
 
 use alloc::format;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use core::ops::RangeInclusive;
 pub struct ConfigError {
     /// The key, as a path through the file: `flash.channels`.
     pub key: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
     /// What to write instead.
     pub help: String,

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use crate::{Rng, Time};
 
-/// What goes wrong with a command, a message or an interrupt, or with what carries them.
+/// The faults of a command, a message or an interrupt, or of their path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// It takes its time and ends with an error.
@@ -51,7 +51,7 @@ pub enum FaultTrigger {
     Next(u32),
 }
 
-/// What was injected so far.
+/// The faults injected so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Injected {
     /// Commands that ended with an error.
@@ -86,7 +86,7 @@ impl Injected {
     }
 }
 
-/// What hits one site, and its random numbers.
+/// The faults of one site, and its random numbers.
 #[derive(Clone, Debug)]
 struct SitePlan {
     rules: Vec<(FaultTrigger, Fault)>,

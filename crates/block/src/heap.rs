@@ -3,7 +3,7 @@
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-/// What a driver does where a caller's list has no room for the next entry.
+/// A driver's behaviour if a caller's list has no room for the next entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum ListGrowth {
     /// It makes the list longer. Where the heap has no room, the entry waits for the next call.

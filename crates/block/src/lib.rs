@@ -1,4 +1,4 @@
-//! What every part of the rig agrees on: time, requests, the target contract and units.
+//! The common base of all parts of the rig: time, requests, the target contract and units.
 //!
 //! Key types: [`Time`] (an instant or a span of a simulated clock, in picoseconds), [`MonotonicTime`] (an
 //! instant of a machine's clock, for drivers), [`Request`] and [`Completion`],

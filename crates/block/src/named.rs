@@ -19,7 +19,7 @@ macro_rules! named {
             /// Every value, in order.
             $vis const ALL: [$enum; [$($text),*].len()] = [$($enum::$value),*];
 
-            /// What it is called in results, options and reports.
+            /// Its name in results, options and reports.
             $vis const fn $name(self) -> &'static str {
                 match self {
                     $($enum::$value => $text,)*

@@ -3,7 +3,7 @@
 /// A named configuration file that is part of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// What a user calls it.
+    /// The user's name for it.
     pub name: &'static str,
     /// The TOML file, with comments and sources.
     pub text: &'static str,

@@ -1,4 +1,4 @@
-//! What travels to a target and back.
+//! The requests to a target and their completions.
 
 use crate::{SubmitError, Time};
 

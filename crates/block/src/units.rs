@@ -14,7 +14,7 @@ use crate::Time;
 pub struct UnitError {
     /// What was written.
     pub text: String,
-    /// What was wanted, with examples.
+    /// The expected form, with examples.
     pub expected: &'static str,
 }
 

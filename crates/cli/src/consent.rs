@@ -1,4 +1,4 @@
-//! What allows writing to a real target, and the person at the terminal who is asked.
+//! The permission to write to a real target, and the person at the terminal who is asked.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, IsTerminal};
@@ -43,7 +43,7 @@ impl WriteArgs {
     }
 }
 
-/// Who sits at the terminal.
+/// The person at the terminal.
 pub(crate) struct Terminal;
 
 impl Prompt for Terminal {

@@ -48,7 +48,7 @@ pub(crate) fn body(failure: &Failure) -> ErrorBody {
     in_failure(failure).body()
 }
 
-/// A failure for people: with the lines in question. What comes from files and arguments may hold
+/// A failure for people: with the lines in question. Text from files and arguments may contain
 /// control characters, which a terminal would obey.
 pub(crate) fn render(failure: &Failure) -> String {
     let failure = &in_failure(failure);

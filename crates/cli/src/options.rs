@@ -1,4 +1,4 @@
-//! What the command line calls the keys of a spec and of a task: libraries name keys, readers here type options.
+//! The command line's names of the keys of a spec and of a task: libraries name keys, users type options.
 
 use std::ffi::OsString;
 
@@ -116,7 +116,7 @@ pub(crate) fn in_failure(failure: &Failure) -> Failure {
 
 /// The same for a task, whose own keys are replaced, too.
 pub(crate) fn in_failure_of_task(failure: Failure) -> Failure {
-    // What is wrong in a file keeps its words: keys in it are other keys.
+    // An error in a file keeps its words: keys in it are other keys.
     if is_of_file(&failure) { failure } else { replaced(failure, &of_task) }
 }
 

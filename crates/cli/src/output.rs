@@ -76,7 +76,8 @@ fn is_told() -> bool {
 pub(crate) fn abandon(failure: &Failure, output: Output) -> ! {
     let begun = || BEGUN.load(Ordering::SeqCst);
     let text = ssdyno_report::to_json(&ErrorObject { error: body(failure) });
-    // Held to the end, so that nothing follows. Who prints at this moment may wait for a reader.
+    // Held to the end, so that nothing follows. A thread that prints at this moment may wait for a
+    // reader.
     let mut out = (output.json && !begun()).then(|| std::io::stdout().lock());
     if let (Some(out), Ok(text), false) = (&mut out, text, begun()) {
         // If not even this can be printed, the exit code still reports the failure.

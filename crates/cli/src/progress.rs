@@ -77,8 +77,8 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// What an interrupt does: the first stops the run, a later one that `may_end` the program ends it. Calls
-/// never overlap.
+/// The effect of an interrupt: the first stops the run, a later one that `may_end` the program ends it. Calls never
+/// overlap.
 fn interrupt(may_end: bool, output: Output) {
     match FIRST.get() {
         Some(first) if first.elapsed() < SAME || !may_end => {}
@@ -245,7 +245,7 @@ impl Watch {
     ) -> Result<TaskOutcome, Failure> {
         let (mut snapshot, mut stopped) = (runner.poll(), false);
         while snapshot.phase != RunPhase::Ended {
-            // What was said about the end stays on the screen.
+            // The message about the end stays on the screen.
             let flow = if stopped { KeepGoing::Continue } else { self.update(&snapshot.progress) };
             match flow {
                 KeepGoing::Continue => {}

@@ -7,7 +7,7 @@ use ssdyno_session::{RunSpec, given};
 
 use crate::options::option_of;
 
-/// What a run is repeated from.
+/// The source from which a run is repeated.
 pub(crate) enum Origin<'a> {
     /// What was typed.
     Spec(&'a RunSpec),

@@ -120,7 +120,7 @@ impl Wanted {
             return Ok(());
         }
         let is_new = !self.path.exists();
-        // What is in it stays until there is something else.
+        // Its old content stays until there is new content.
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
         opened.map_err(|error| unwritable(&self.path, &error))?;
         self.is_new = is_new;

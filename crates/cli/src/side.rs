@@ -113,7 +113,7 @@ const RIVALS_OF_FIO: [&str; 14] = [
     "beyond_end",
 ];
 
-/// What is wrong with the words in `option`.
+/// The error of the words in `option`.
 fn refused(option: &str, mut error: clap::Error) -> Failure {
     // It would show the options of `run` as if they were those of the program.
     error.remove(ContextKind::Usage);

@@ -5,7 +5,7 @@ use clap::error::{ContextKind, ContextValue};
 /// Options that create or destroy contents: the program must never suggest them.
 pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite", "--size"];
 
-/// What other tools call something that is called otherwise here.
+/// Names of other tools for options that have another name here.
 const CALLED_HERE: &[(&[&str], &str)] = &[
     (&["--iops"], "`--rate 20k` says how many requests arrive in a second"),
     (&["--qd", "--queue-depth"], "`--depth 8` says how many requests are outstanding"),
@@ -51,7 +51,7 @@ fn offers(tip: &str) -> bool {
     DESTROYING.iter().any(|option| tip.contains(&format!("'{option}'")))
 }
 
-/// What the option `wrong` of other tools is called here.
+/// The name here of the option `wrong` of other tools.
 pub(crate) fn called_here(wrong: &str) -> Option<&'static str> {
     let name = wrong.split('=').next().unwrap_or(wrong);
     CALLED_HERE.iter().find(|(names, _)| names.contains(&name)).map(|(_, help)| *help)
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::verbs::Cli;
 
-    /// What a hand makes of `word`: a letter too few, too many, another, two changed places, cut off.
+    /// Typing errors of `word`: a letter missing, added, replaced, two swapped, or the end cut off.
     fn near_misses(word: &str) -> Vec<String> {
         let letters: Vec<char> = word.chars().collect();
         let text = |letters: &[char]| letters.iter().collect::<String>();

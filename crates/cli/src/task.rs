@@ -47,7 +47,7 @@ pub(crate) fn watch(
             stopped = true;
             runner.stop();
         }
-        // What was said about the end stays on the screen.
+        // The message about the end stays on the screen.
         if let (Some(meter), RunPhase::Loaded, false) = (&mut meter, snapshot.phase, stopped) {
             meter.update(snapshot.done, snapshot.of, message(&snapshot));
         }

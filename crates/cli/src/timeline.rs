@@ -65,7 +65,7 @@ impl TimelineFile {
         Ok(Some(TimelineFile { timeline, path, fresh }))
     }
 
-    /// Who fills it during the run.
+    /// The reader that fills it during the run.
     pub(crate) fn reader(&self) -> Box<dyn EventReader + Send> {
         Box::new(TimelineReader(Arc::clone(&self.timeline)))
     }

@@ -7,7 +7,7 @@ use futures_util::stream;
 /// thread for all of them.
 const AT_ONCE: usize = 64;
 
-/// What each of `questions` gives, in their order; a bounded number is under way at a time.
+/// The results of `questions`, in their order; a bounded number is open at a time.
 pub(crate) async fn ask_all<F: Future>(questions: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     // `buffered` keeps the order of the questions, so that callers can `zip` the answers with their hosts.
     // `buffer_unordered` would finish earlier by nothing: a caller needs all answers anyway.

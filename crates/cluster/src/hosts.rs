@@ -18,14 +18,15 @@ pub enum HostAddress {
     },
     /// `[USER@]HOST` or `ssh://[USER@]HOST[:PORT]`: ssh starts it for this run, and it ends with it.
     Ssh {
-        /// What ssh calls the host, with the user before it: a name of its configuration will do.
+        /// The name of the host for ssh, with the user before it; a name from its configuration
+        /// also works.
         destination: String,
         /// Another port than ssh would take.
         port: Option<u16>,
     },
 }
 
-/// What a host may be called. None begins with a hyphen: ssh would take it for an option.
+/// The valid names of a host. None begins with a hyphen: ssh would take it for an option.
 fn is_host(host: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     !host.is_empty() && !host.starts_with('-') && host.chars().all(plain)

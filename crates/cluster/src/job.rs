@@ -18,7 +18,7 @@ use crate::controller::{check, run_on_hosts};
 use crate::load::Hosts;
 use crate::progress::ClusterProgress;
 
-/// What this machine is called in the progress of a run that is here alone.
+/// The name of this machine in the progress of a run that is here alone.
 pub const HERE: &str = "here";
 
 /// A run that can start.
@@ -50,7 +50,7 @@ impl JobPlan {
         Ok(JobPlan::OnHosts(hosts, Box::new(spec.clone())))
     }
 
-    /// What is loaded, in one line.
+    /// The load, in one line.
     pub fn name(&self) -> String {
         match self {
             JobPlan::Here(prepared) => prepared.name(),
@@ -220,7 +220,7 @@ impl Job {
     /// Waits for the end and gives what was measured.
     ///
     /// # Errors
-    /// The run could not start, or was stopped before it began. What went wrong later is in [`Measured::failure`].
+    /// The run could not start, or was stopped before it began. A later error is in [`Measured::failure`].
     pub fn result(self) -> Result<Measured, Failure> {
         match self.0 {
             Work::Here(runner) => runner.result(),
@@ -310,7 +310,7 @@ impl Drop for Remote {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.control.stop.store(true, Ordering::Relaxed);
-            // Nobody needs the result of a dropped run, and the panic hook has already printed a panic. Waiting here
+            // The result of a dropped run is not needed, and the panic hook has already printed a panic. Waiting here
             // makes sure that the hosts have been stopped before the program goes on.
             let _ = thread.join();
         }

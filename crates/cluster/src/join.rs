@@ -1,4 +1,4 @@
-//! What the hosts measured, as one result.
+//! The measurements of the hosts, as one result.
 
 use ssdyno_block::{Op, Time};
 use ssdyno_figures::{
@@ -22,7 +22,7 @@ pub(crate) struct HostIdentity {
     pub(crate) clock: ClockComparison,
 }
 
-/// What became of one host.
+/// The outcome of one host.
 #[derive(Debug)]
 pub(crate) struct HostOutcome {
     pub(crate) host: HostIdentity,
@@ -41,7 +41,7 @@ struct Present {
     start_ns: i128,
 }
 
-/// What was watched beside the load.
+/// The machines and programs sampled beside the load.
 pub(crate) struct Meanwhile {
     pub(crate) probed: Vec<EndedProbe>,
     pub(crate) scraped: Vec<Scraped>,
@@ -116,7 +116,7 @@ pub(crate) fn join(
     Ok(Measured { result, recording: together.all, by_name: spec.clone(), failure, broken: None })
 }
 
-/// What keeps the run from being a success: a host that is lost before one that has a failure, and missing rows last.
+/// The reason why the run is not a success: a lost host comes before a host with a failure, and missing rows come last.
 fn first_failure(present: &[Present], absent: Vec<(HostIdentity, Failure)>) -> Option<Failure> {
     let lost = absent.into_iter().map(|(_, failure)| failure).next();
     let of_hosts = || {
@@ -155,7 +155,7 @@ fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
     Failure::new(FailureKind::Failed, message).with_help(help)
 }
 
-/// What does not follow from requests alone.
+/// The parts that do not follow from requests alone.
 fn base(hosts: &[Present]) -> RunResult {
     let all = || hosts.iter().map(|host| &host.result);
     let first = all().next().cloned().unwrap_or_default();

@@ -1,11 +1,11 @@
 //! Many hosts as one run (S4): workers that load targets, the controller that starts them together and joins what they
 //! recorded, and the protocol between them.
 //!
-//! A [`WorkerService`] carries out one run at a time for whoever prepared it: [`serve_listener`] over TCP, [`serve_stdio`]
-//! over the streams of its process, as a program that ssh starts ([`RemoteStart`]). [`run_on_hosts`] is the controller of one run: it
-//! compares versions and clocks, prepares the targets, lets everybody begin at one moment, watches, and joins the
-//! recordings over the window in which all hosts were running ([`ssdyno_record::Together`]). Nobody sends percentiles
-//! or averages: histograms are added.
+//! A [`WorkerService`] carries out one run at a time for whoever prepared it: [`serve_listener`] over TCP,
+//! [`serve_stdio`] over the streams of its process, as a program that ssh starts ([`RemoteStart`]). [`run_on_hosts`] is
+//! the controller of one run: it compares versions and clocks, prepares the targets, lets everybody begin at one
+//! moment, watches, and joins the recordings over the window in which all hosts were running
+//! ([`ssdyno_record::Together`]). Percentiles and averages are not sent: histograms are added.
 //!
 //! [`metrics_text`] has the state of a run and of its machines as OpenMetrics text; a worker serves it at a
 //! [`MetricsListener`], which only reads what the run told last.

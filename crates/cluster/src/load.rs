@@ -48,21 +48,21 @@ impl Hosts {
     }
 }
 
-/// What one host of a run does.
+/// The load of one host of a run.
 #[derive(Clone, Debug)]
 pub struct HostLoad {
     /// Its place among the [`addresses`](Hosts::addresses); each has one load at most.
     pub host: usize,
-    /// What it is called in the result and in messages; `None`: by its address.
+    /// Its name in the result and in messages; `None`: by its address.
     pub name: Option<String>,
     /// What it runs. The common `keep` of the hosts decides about rows, not that of this spec.
     pub spec: RunSpec,
 }
 
-/// What the hosts of one run do together.
+/// The common load of the hosts of one run.
 #[derive(Clone, Debug)]
 pub struct ClusterLoad {
-    /// What they have in common: the spec of the result.
+    /// Their common spec: the spec of the result.
     pub common: RunSpec,
     /// One or more.
     pub hosts: Vec<HostLoad>,

@@ -32,7 +32,7 @@ pub(crate) fn tell_every(members: usize) -> Duration {
 /// it.
 pub(crate) const GONE_AFTER_STOP: Duration = Duration::from_secs(1);
 
-/// What is known of a host while its run goes on.
+/// The known state of a host during its run.
 #[derive(Debug)]
 pub(crate) struct Seen {
     pub(crate) snapshot: RunSnapshot,

@@ -145,7 +145,7 @@ pub struct PlanFile {
     pub plan: ClusterPlan,
     /// The hosts of its clients, in their order.
     pub hosts: Vec<HostAddress>,
-    /// What is carried out, in this order.
+    /// The steps, in this order.
     pub steps: Vec<PlannedStep>,
 }
 
@@ -193,7 +193,7 @@ struct Reader<'a> {
 }
 
 impl ClusterPlan {
-    /// What client number `client` is called.
+    /// The name of client number `client`.
     fn name_of(&self, client: usize) -> &str {
         self.clients.get(client).map_or("", |client| client.name.as_deref().unwrap_or(&client.host))
     }
@@ -374,7 +374,7 @@ impl Reader<'_> {
         Ok(rates.into_iter().map(Some).collect())
     }
 
-    /// What the hosts of a step run.
+    /// The loads of the hosts of a step.
     fn load(
         &self,
         at: usize,

@@ -1,4 +1,5 @@
-//! What the steps of a plan measured, as one value: JSON, CSV, a table and a page are made from it.
+//! The measurements of the steps of a plan, as one value: JSON, CSV, a table and a page are made
+//! from it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -178,7 +179,7 @@ impl PlanResult {
         rows
     }
 
-    /// What was wrong with steps, a line each.
+    /// The errors of steps, a line each.
     pub fn complaints(&self) -> Vec<String> {
         let lines = self.steps.iter().filter_map(|step| {
             let error = step.error.as_ref()?;
@@ -188,7 +189,7 @@ impl PlanResult {
     }
 
     /// A line for each step (`host` is `all`) and for each client of it, for other programs: rates by second, times in
-    /// nanoseconds. What is not known is empty.
+    /// nanoseconds. Unknown values are empty.
     pub fn csv(&self) -> String {
         let mut text = "step,name,repetition,host,rate,partial,requests,errors,iops,throughput_bytes_per_second,\
                         latency_ns_mean,latency_ns_p50,latency_ns_p95,latency_ns_p99,latency_ns_p99_9,latency_ns_max\n"

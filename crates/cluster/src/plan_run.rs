@@ -120,7 +120,7 @@ impl PlanRun {
         self.failure = self.failure.take().or(wrong);
     }
 
-    /// What was measured until now.
+    /// The measurements until now.
     pub fn result(&self) -> PlanResult {
         PlanResult::new(self.file.plan.clone(), self.step_count(), self.steps.clone())
     }
@@ -129,8 +129,8 @@ impl PlanRun {
     pub fn end(self) -> PlanOutcome {
         let result = self.result();
         let folder = self.place.map(|(folder, _)| folder).filter(|folder| {
-            // Nobody looks into a folder without a step. The failure on the
-            // screen already gives the reason.
+            // A folder without a step has no readers. The failure on the screen already gives the
+            // reason.
             let is_empty = result.steps.is_empty();
             if is_empty {
                 folder.remove();

@@ -156,7 +156,7 @@ pub struct ProbeRecord {
 pub struct HostRecord {
     pub result: RunResult,
     pub recording: Recording,
-    /// What keeps the run from being a success.
+    /// The reason why the run is not a success.
     pub failure: Option<Failure>,
     /// Start of the recorded window on the worker's monotonic clock; `None` where time is virtual.
     pub start_monotonic_ns: Option<u64>,

@@ -32,7 +32,7 @@ const SERIES_MAX: usize = 200;
 /// Points of a series at most; when there are more, every second one is left out.
 const POINTS_MAX: usize = 240;
 
-/// Who is sampled beside the hosts of a run.
+/// The programs sampled beside the hosts of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ProberAddress {
     /// A machine, by a prober or a worker on it.
@@ -162,7 +162,7 @@ type Key = (String, Vec<(String, String)>);
 struct Table {
     /// When, on the controller's monotonic clock.
     times_ns: Vec<u64>,
-    /// Of each series what it is, and a value for each of the times from its first on.
+    /// For each series its description, and a value for each of the times from its first on.
     series: BTreeMap<Key, (MetricPoint, Vec<Option<f64>>)>,
     /// Series that had no place.
     left_out: u64,

@@ -47,7 +47,7 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> Failure {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    // One worker thread: the runtime shares the machine with the load. What takes long runs in
+    // One worker thread: the runtime shares the machine with the load. Long work runs in
     // `spawn_blocking`, so one thread can carry all connections.
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();

@@ -22,12 +22,12 @@ const NOT_FOUND: i32 = 127;
 /// The exit code of ssh itself: it did not reach the host, or was not let in.
 const SSH_FAILED: i32 = 255;
 
-/// What starts workers on other machines.
+/// The settings for starting workers on other machines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RemoteStart {
     /// The program that takes the place of ssh, with its first arguments.
     pub ssh: Vec<String>,
-    /// What `ssdyno` is called on the other machines: a name or a path there.
+    /// The name of `ssdyno` on the other machines: a name or a path there.
     pub program: String,
 }
 

@@ -136,7 +136,7 @@ impl Watched {
     }
 }
 
-/// What was sampled of a machine.
+/// The samples of a machine.
 pub(crate) struct EndedProbe {
     name: String,
     machine: String,

@@ -31,8 +31,8 @@ use crate::rows::KeptRows;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const LOOK_EVERY_UNDER_WAY: Duration = Duration::from_millis(30);
 
-/// What the owner of a machine allows controllers to write to: targets, and how. Nothing that a controller says adds
-/// to it.
+/// The permissions of a machine's owner to controllers: targets for writing, and how. No request of a controller adds
+/// to them.
 #[derive(Clone, Debug, Default)]
 pub struct WorkerConsent {
     /// By the name of the target, as specs name it.
@@ -83,7 +83,7 @@ struct State {
     run: Option<CurrentRun>,
 }
 
-/// What this machine calls itself.
+/// The name of this machine.
 pub(crate) fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }

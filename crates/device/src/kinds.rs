@@ -1,8 +1,8 @@
 //! Kinds of devices, and the registry that any crate can compose of them.
 //!
-//! A device file is of the kind whose table it has: `[delay]` makes it a delay. A [`DeviceSpec`] is the file of
-//! any kind, read and checked against its schema; whoever loads, prints or builds a device needs to know no more.
-//! Which kinds there are is said by the [`DeviceKinds`] that reads the file. Nothing here knows a list of all.
+//! A device file is of the kind whose table it has: `[delay]` makes it a delay. A [`DeviceSpec`] is the file of any
+//! kind, read and checked against its schema; whoever loads, prints or builds a device needs to know no more. Which
+//! kinds there are is said by the [`DeviceKinds`] that reads the file. This module contains no list of all kinds.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -96,7 +96,7 @@ pub enum DeviceFileError {
     Member(#[from] ConfigError),
 }
 
-/// What a registered kind can do before there is a device.
+/// The operations of a registered kind before there is a device.
 pub struct DeviceKind {
     /// See [`DeviceConfig::NAME`].
     pub name: &'static str,
@@ -164,7 +164,7 @@ impl DeviceKinds {
         self.0.iter().flat_map(|kind| kind.presets)
     }
 
-    /// What follows `sim:`: the device called `name`.
+    /// The device called `name`, as after `sim:`.
     pub fn find(self, name: &str) -> Option<&'static Preset> {
         self.presets().find(|preset| preset.name == name)
     }
@@ -198,7 +198,7 @@ impl DeviceKinds {
     }
 }
 
-/// What every [`DeviceConfig`] can do behind a pointer.
+/// The operations of every [`DeviceConfig`] behind a pointer.
 trait AnyConfig: Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn what(&self) -> &'static str;

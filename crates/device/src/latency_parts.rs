@@ -1,4 +1,4 @@
-//! What the latency of a request consists of.
+//! The parts of the latency of a request.
 
 use ssdyno_block::{Request, Time};
 

@@ -227,7 +227,7 @@ impl NvmeSetup {
 }
 
 impl NvmeControllerConfig {
-    /// What the controller is on the bus.
+    /// The identity of the controller on the bus.
     pub fn identity(&self) -> Identity {
         let doorbells = 2 * (u64::from(self.io_queues) + 1) * self.doorbell_stride.0;
         Identity {

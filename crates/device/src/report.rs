@@ -16,7 +16,8 @@ pub struct DeviceFacts {
     pub sector_bytes: u32,
     /// Requests inside the device at most.
     pub queue_depth: u32,
-    /// What the device takes before writes are as slow as its medium; 0 without a write buffer.
+    /// The bytes that the device takes before writes are as slow as its medium; 0 without a write
+    /// buffer.
     pub write_buffer_bytes: u64,
     /// Directions of its link to the host that work independently: 1 or 2.
     pub link_ways: u32,
@@ -143,7 +144,7 @@ impl DeviceReport {
         member.report(self);
     }
 
-    /// What the units and their declared parts are called.
+    /// The names of the units and their declared parts.
     pub fn names(&self) -> Vec<UnitNames> {
         let names = |unit: &UnitReport| UnitNames {
             path: unit.path.clone(),
@@ -182,7 +183,7 @@ impl DeviceReport {
         }
     }
 
-    /// What all write buffers take together, in bytes.
+    /// The sum of all write buffers, in bytes.
     pub fn write_buffer_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.facts.write_buffer_bytes).sum()
     }

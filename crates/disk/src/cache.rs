@@ -44,7 +44,7 @@ struct Ahead {
     at: Time,
     /// Where it ends.
     limit: u64,
-    /// What lies together from `next` on.
+    /// The contiguous data from `next` on.
     run: Run,
 }
 

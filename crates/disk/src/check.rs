@@ -1,4 +1,4 @@
-//! What a drive file must keep to, beside its schema. The rules for zones are in `layout`, those for the seek curve in
+//! The rules for a drive file beyond its schema. The rules for zones are in `layout`, those for the seek curve in
 //! `seek`.
 
 use ssdyno_block::{ConfigError, Time};

@@ -17,7 +17,7 @@ use crate::schedule::{Job, Schedule};
 use crate::write_back::WriteBack;
 
 ssdyno_engine::event_kinds! {
-    /// What happens inside, by slot of the command.
+    /// The events inside, by slot of the command.
     #[derive(Clone, Copy, Debug)]
     enum Event << 29 {
         /// The electronics have decoded the command.
@@ -59,7 +59,7 @@ struct Commands {
     arrivals: u64,
 }
 
-/// What the arm is at.
+/// The present work of the arm.
 #[derive(Clone, Copy, Debug)]
 enum Work {
     /// A command reads these blocks, which begin with what lies together.
@@ -300,7 +300,7 @@ impl Disk {
         let mechanics = &mut self.arm.mechanics;
         let free = self.reads.stop(at, mechanics, &mut self.stretches);
         let mut access = mechanics.access(free, &job.run, job.block, job.blocks, true);
-        // What is not there when its sector passes waits for the next turn.
+        // Data that is not there when its sector passes waits for the next turn.
         let turn = mechanics.layout.turn();
         let late = across.saturating_sub(access.end).as_ps().div_ceil(turn);
         let late = Time::from_ps(late * turn);

@@ -30,7 +30,7 @@ pub struct MeasuredRequest {
 pub struct MeasuredError {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// Its error.
     pub problem: String,
 }
 
@@ -94,7 +94,7 @@ pub fn replay(
         }
         let end = out.first().map_or(now, |completion| completion.completed);
         times.push(end - now);
-        // What the drive does of itself in the gap goes on.
+        // The drive's own work in the gap continues.
         let then = end + request.gap;
         while let Some(next) = disk.next_event().filter(|next| *next <= then) {
             disk.reap(next, &mut out);

@@ -1,4 +1,4 @@
-//! What was busy when, for energy and timelines.
+//! The busy times of the parts, for energy and timelines.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Watts;

@@ -6,7 +6,7 @@ use crate::config::Scheduler;
 use crate::layout::Run;
 use crate::mechanics::Mechanics;
 
-/// What waits for the arm.
+/// The commands that wait for the arm.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Job {
     /// Its number among commands (a slot), or among extents to be written back.

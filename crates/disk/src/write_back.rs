@@ -19,7 +19,7 @@ pub(crate) struct WriteBack {
     /// A write that continues an extent joins it up to this number of blocks.
     join_most: u64,
     jobs: Vec<Job>,
-    /// What the arm is writing.
+    /// The extent that the arm is writing.
     under_way: Option<Job>,
     /// Commands without room, in order, with what they write.
     stalled: VecDeque<(u32, Extent)>,
@@ -53,7 +53,7 @@ impl WriteBack {
         !self.stalled.is_empty()
     }
 
-    /// What waits for the arm, in order of arrival.
+    /// The extents that wait for the arm, in order of arrival.
     pub(crate) fn jobs(&self) -> &[Job] {
         &self.jobs
     }

@@ -1,4 +1,4 @@
-//! What a run's energy was spent on.
+//! The distribution of a run's energy.
 
 use std::borrow::Cow;
 
@@ -78,7 +78,7 @@ impl PackageBreakdown {
 pub struct PowerPoint {
     /// The stretch: the bucket length, or less for the last point.
     pub length: Time,
-    /// What each component draws, in the order of [`Component::ALL`], in watts.
+    /// The power of each component, in the order of [`Component::ALL`], in watts.
     pub watts: [f64; Component::ALL.len()],
 }
 
@@ -210,7 +210,7 @@ pub struct Breakdown {
     /// Total less `idle_joules`: what the work cost. Below zero only where a part is said to draw less at
     /// work than idle, or awake than asleep.
     pub above_idle_joules: f64,
-    /// What the device draws idle and awake, in watts.
+    /// The power of the idle, awake device, in watts.
     pub idle_watts: f64,
     /// Saved by the CPU's slow mode, against idling at its idle power (S3-15).
     pub slow_saved_joules: f64,

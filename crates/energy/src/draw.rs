@@ -42,13 +42,13 @@ impl Draw {
         }
     }
 
-    /// What a die draws above idleness, in watts, by the [index](ssdyno_engine::events::Activity::index) of its
-    /// activity: read, program, erase, transfer.
+    /// The power of a die above idle in watts, by the [index](ssdyno_engine::events::Activity::index) of its activity:
+    /// read, program, erase, transfer.
     pub fn activity_watts(&self) -> [f64; FLASH_ACTIVITIES] {
         self.powers.die.map(|watts| watts - self.powers.die_idle)
     }
 
-    /// What `event` adds to that, in joules.
+    /// The energy that `event` adds to that, in joules.
     pub fn joules(&self, event: &Busy) -> f64 {
         let watts = match event.part.kind {
             PartKind::Die => self.die_watts(event),

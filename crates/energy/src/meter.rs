@@ -26,7 +26,7 @@ pub struct Facts {
     pub dies_per_package: u32,
     /// Firmware cores; 0 where the firmware takes no time.
     pub cores: u32,
-    /// What the whole device draws in each low-power state; up to 32.
+    /// The power of the whole device in each low-power state; up to 32.
     pub power_states: Vec<Watts>,
 }
 
@@ -405,7 +405,7 @@ impl Meter {
         }
     }
 
-    /// What the dies did of `activity` for `cause`, by their numbers.
+    /// The operations of the dies with `activity` for `cause`, by their numbers.
     fn row(&self, activity: usize, cause: usize) -> &[Cell] {
         let dies = self.dies.len();
         &self.flash[(activity * CAUSES + cause) * dies..][..dies]

@@ -10,7 +10,7 @@ use crate::breakdown::{Breakdown, BreakdownRow, BusyPart, Component, PowerPoint,
 use crate::config::error;
 use crate::series::Series;
 
-/// What a part of a device draws.
+/// The power of a part of a device.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartPower {
     /// Its name in reports, such as `spindle`.

@@ -2,7 +2,7 @@
 
 use crate::{EnergyConfig, Facts, PartPower};
 
-/// What the parts of one device draw.
+/// The powers of the parts of one device.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PowerModel {
     /// A controller with flash, CPU, DRAM and buses, or with some of them: the `[energy]` table of its file.

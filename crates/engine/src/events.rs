@@ -49,7 +49,7 @@ impl PartEvent {
     }
 }
 
-/// What a part is busy with.
+/// The activity of a part.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Activity {
@@ -187,7 +187,7 @@ pub struct FlashUnit {
     /// What a die draws above idleness in watts, by the [index](Activity::index) of its activity: read, program, erase,
     /// transfer.
     pub activity_watts: [f64; 4],
-    /// What the whole device draws while it is awake without work, in watts.
+    /// The power of the whole device while it is awake without work, in watts.
     pub idle_watts: f64,
 }
 

@@ -9,7 +9,8 @@ use ssdyno_block::Time;
 use crate::few::Few;
 use crate::wheel::Wheel;
 
-/// What may be scheduled: anything that packs into 32 bits. Small entries are the speed of a queue.
+/// The events that may be scheduled: any type that packs into 32 bits. Small entries are the speed
+/// of a queue.
 pub trait Event: Copy {
     /// The event as a number.
     fn pack(self) -> u32;
@@ -384,7 +385,7 @@ mod tests {
         assert!(widths.len() > 5, "the slots had the widths {widths:?} only");
     }
 
-    /// What is scheduled for the end of time comes out there.
+    /// Events scheduled for the end of time come out there.
     #[test]
     fn the_last_moment_is_a_time() {
         let mut queue = EventQueue::new();

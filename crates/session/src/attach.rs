@@ -1,4 +1,4 @@
-//! What lies between the workload and a simulated device: driver, host, network.
+//! The path between the workload and a simulated device: driver, host, network.
 
 use ssdyno_block::units::Span;
 use ssdyno_controller_ring::RingConfig;
@@ -110,7 +110,7 @@ impl HostRequest<'_> {
         }
     }
 
-    /// What the driver would have taken of itself: a default that changes changes no repeated run.
+    /// The driver's own choice, written down: a changed default then changes no repeated run.
     fn write_out(&self, driver: DriverSpec, done: &mut Attached) -> Result<(), Failure> {
         let Some(plan) = done.attach.host() else { return Ok(()) };
         let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;

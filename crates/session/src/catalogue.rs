@@ -10,7 +10,7 @@ use crate::kinds::DEVICE_KINDS;
 pub struct CatalogueEntry {
     /// As specs name it.
     pub name: String,
-    /// What it is, in a line.
+    /// Its description, in a line.
     pub description: String,
 }
 

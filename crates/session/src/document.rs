@@ -278,7 +278,7 @@ fn words(message: &str) -> String {
         ("wanted exactly 1 element, found 0 elements", "expected a name in quotes"),
     ];
     let text = TYPES.iter().fold(message.to_owned(), |text, (from, to)| text.replace(from, to));
-    // What is quoted may be a number of 300 digits or a whole text.
+    // The quoted value may be a number of 300 digits or a whole text.
     let short = |part: &str| match part.char_indices().nth(60) {
         Some((at, _)) => format!("{}…", &part[..at]),
         None => part.to_owned(),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is in the file or the setting: a configuration, or an error that can be shown.
+        /// For any file and setting: a configuration, or an error that can be shown.
         #[test]
         fn any_text_and_any_setting_end_in_a_message(
             text in "([a-z\\[\\]{}.=\"#µ 0-9]{0,12}\n){0,6}",

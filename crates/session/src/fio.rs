@@ -52,7 +52,7 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
     )))
 }
 
-/// What a simulated target does not have of `job`'s ways.
+/// The features of `job` that a simulated target lacks.
 fn simulated(job: &mut FioJob) {
     let name = job.name.clone();
     let lacks = [

@@ -1,4 +1,4 @@
-//! One target under many loads, one after the other, that keeps what was written to it.
+//! One target under many loads, one after the other, that keeps its written data.
 
 use ssdyno_bench::BenchError;
 use ssdyno_block::Time;
@@ -12,7 +12,7 @@ use crate::prepare::{Prepared, Target};
 use crate::real::RealRun;
 use crate::simulated::SimulatedRun;
 
-/// A simulated or real target that can be loaded again and again. What was written to it stays written.
+/// A simulated or real target that can be loaded again and again. Written data stays written.
 ///
 /// The figures of a load are those that follow from its requests: nothing is said of energy or of operations of
 /// the flash.
@@ -65,7 +65,7 @@ impl KeptTarget {
         matches!(self.target, Kept::Real(_))
     }
 
-    /// What was chosen for the user.
+    /// The defaults chosen for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -22,7 +22,7 @@ const WATCH_EVERY: Duration = Duration::from_millis(5);
 pub struct StopFlag(AtomicBool);
 
 impl StopFlag {
-    /// What a run is to do next.
+    /// The next step of a run.
     pub fn flow(&self) -> KeepGoing {
         if self.0.load(Ordering::Relaxed) { KeepGoing::Stop } else { KeepGoing::Continue }
     }

@@ -19,13 +19,13 @@ use crate::overlay::{self, Setting};
 /// A configuration and where it comes from.
 #[derive(Clone, Debug)]
 pub struct NamedConfig<T> {
-    /// What the user called it.
+    /// The user's name for it.
     pub name: String,
     /// All keys.
     pub config: T,
     /// For errors that show only when it is used.
     pub document: Document,
-    /// What was chosen for the user, for the notes of the result.
+    /// The defaults chosen for the user, for the notes of the result.
     pub notes: Vec<String>,
 }
 

@@ -310,7 +310,7 @@ mod tests {
             ("ftl.cleaning=FIFO", Value::String("fifo".to_owned())),
             ("ftl.cleaning=Cost_Benefit", Value::String("cost-benefit".to_owned())),
             ("workload.arrivals.rate=20k", Value::Float(20_000.0)),
-            // What cannot be meant stays, for the error that names it.
+            // An impossible value stays, for the error that names it.
             ("workload.depth=1.5", Value::Float(1.5)),
             ("workload.depth=many", Value::String("many".to_owned())),
             ("workload.depth=1.5%", Value::String("1.5%".to_owned())),

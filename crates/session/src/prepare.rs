@@ -45,7 +45,7 @@ pub struct Measured {
     pub recording: Recording,
     /// The spec that repeats it as long as its files do not change: the request, with the findings from before the run.
     pub by_name: RunSpec,
-    /// What keeps it from being a success: it ended early, requests failed, or an invariant is violated.
+    /// The reason why it is not a success: it ended early, requests failed, or an invariant is violated.
     pub failure: Option<Failure>,
     /// The bound of [`Prepared::end_beyond`] that ended it.
     pub broken: Option<BrokenBound>,
@@ -84,7 +84,7 @@ pub fn resolve(spec: &RunSpec, prompt: &mut dyn Prompt) -> Result<Prepared, Fail
 }
 
 impl Prepared {
-    /// What is loaded, in one line.
+    /// The load, in one line.
     pub fn name(&self) -> String {
         match &self.run {
             Target::Simulated(simulated) => simulated.run.target.clone(),
@@ -129,7 +129,7 @@ impl Prepared {
     pub fn keep_rows_in(&mut self, directory: PathBuf) {
         if let Target::Real(real) = &mut self.run {
             let mut spec = self.resolved.clone();
-            // What is searched for before the run is not known yet.
+            // The method that is searched for before the run is not known yet.
             if !spec.real.tune {
                 spec.real.method.get_or_insert_default();
             }
@@ -212,7 +212,7 @@ fn found(mut spec: RunSpec, result: &RunResult) -> RunSpec {
     spec
 }
 
-/// What of its own figures keeps a finished run from being a success.
+/// The figures that keep a finished run from being a success.
 fn judge(result: &RunResult) -> Option<Failure> {
     let broken = || result.invariants.iter().filter(|invariant| !invariant.holds);
     // No fault of the simulation: as the paper's driver does, and what else is broken follows.

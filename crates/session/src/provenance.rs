@@ -22,7 +22,7 @@ pub struct ProgramIdentity {
     pub version: String,
     /// The commit of its source, if it was built from a repository.
     pub commit: Option<String>,
-    /// What was typed, if something was. Passwords and tokens are taken out by [`without_secrets`], serial numbers by
+    /// The typed command, if there is one. Passwords and tokens are taken out by [`without_secrets`], serial numbers by
     /// whoever knows which words are some.
     pub command: Option<String>,
 }

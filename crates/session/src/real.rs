@@ -88,7 +88,7 @@ impl RealSpec {
         }
     }
 
-    /// What the runner would have taken of itself: a default that changes changes no repeated run.
+    /// The runner's own choice, written down: a changed default then changes no repeated run.
     fn written_out(&self) -> RealSpec {
         let usual = self.options();
         let nanoseconds = u64::try_from(usual.timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -201,7 +201,7 @@ impl RealRun {
     #[cfg(target_os = "linux")]
     fn permit(&mut self, write: &WriteSpec, prompt: &mut dyn Prompt) -> Result<(), Failure> {
         let BenchRun { target, access: of_target, more, source, .. } = &mut self.run;
-        // Of several files only those that a job changes are opened for it.
+        // Of several files, only those that a job changes are opened for writing.
         let read_only = WriteSpec { allowed: false, ..write.clone() };
         let several = !more.is_empty();
         let changed = |name: &String| match &*source {

@@ -1,4 +1,4 @@
-//! What the keys of files, specs and results mean, from the schemas, with the values that presets give them.
+//! The meaning of the keys of files, specs and results, from the schemas, with their values in presets.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

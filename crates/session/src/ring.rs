@@ -15,7 +15,7 @@ const KEYS: &str = "block, partial-after, max-block, idle, response, completion,
 pub struct RingSpec {
     /// As it was typed.
     pub typed: String,
-    /// What it means; keys that were not typed have their defaults.
+    /// Its meaning; keys that were not typed have their defaults.
     pub options: RingDriverOptions,
 }
 

@@ -1,5 +1,4 @@
-//! One run under way: when it begins, how far it is, how it is stopped, what it gave. The same for virtual and for
-//! wall time.
+//! One run in progress: its start, its progress, its stop, and its result. The same for virtual and for wall time.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -208,7 +207,7 @@ impl State {
 }
 
 impl RunControl {
-    /// Of a run that begins as soon as it is ready.
+    /// For a run that begins as soon as it is ready.
     pub(crate) fn begun() -> RunControl {
         let state = State { start: Some(RunStart::Now), ..State::default() };
         RunControl { state: Mutex::new(state), bell: Condvar::new() }

@@ -155,7 +155,7 @@ fn form(root: &Json, node: &Json, depth: usize, words: &mut Vec<KeyWord>) -> Str
     if !forms.is_empty() {
         return forms.join(", or ");
     }
-    // What may be absent has two types.
+    // A value that may be absent has two types.
     let kinds = node["type"].as_array().cloned().unwrap_or_else(|| vec![node["type"].clone()]);
     match kinds.iter().filter_map(Json::as_str).find(|kind| *kind != "null") {
         Some("integer") => ranged("a whole number", node),
@@ -192,7 +192,7 @@ fn ranged(what: &str, node: &Json) -> String {
     }
 }
 
-/// What a reference in a schema leads to.
+/// The target of a reference in a schema.
 fn target<'a>(root: &'a Json, node: &Json) -> Option<&'a Json> {
     root.pointer(node["$ref"].as_str()?.strip_prefix('#')?)
 }

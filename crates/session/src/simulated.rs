@@ -21,7 +21,7 @@ pub(crate) struct SimulatedRun {
     device: Document,
     /// The file of the load, for errors about it.
     pub(crate) workload: Option<Document>,
-    /// What was chosen for the user.
+    /// The defaults chosen for the user.
     pub(crate) notes: Vec<String>,
 }
 

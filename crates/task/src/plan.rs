@@ -6,7 +6,7 @@ use ssdyno_session::{Failure, FailureKind, ProgramIdentity, ResultFolder};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
-/// What its report is called.
+/// The name of its report.
 pub(crate) const TITLE: &str = "Plan";
 
 /// The plan, whose hosts are reached and sampled as `hosts` says.

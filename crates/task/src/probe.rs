@@ -12,7 +12,7 @@ use ssdyno_session::{Failure, FailureKind};
 
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
-/// What is sampled, and how often.
+/// The samples, and their interval.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProbeTask {

@@ -118,7 +118,7 @@ impl Default for ProfileTask {
 /// A profile before its target is opened.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ProfileOutline {
-    /// What is to be measured, and how.
+    /// The plan of the measurement.
     pub plan: ProfilePlan,
     /// The stored profile to go on with.
     pub before: Option<ProfileResult>,
@@ -328,8 +328,8 @@ fn explain(error: ProfileError, kind: FailureKind) -> Failure {
             Failure::new(FailureKind::Interrupted, error.to_string()).with_help(error.help())
         }
         ProfileError::Target(failure) => Failure { kind, ..failure },
-        // Nothing is wrong with what was asked for: the target failed requests. The kind decides
-        // the exit code, so it must not be a usage error.
+        // The request is valid: the target failed requests. The kind decides the exit code, so it
+        // must not be a usage error.
         ProfileError::Requests { .. } => {
             Failure::new(FailureKind::Failed, error.to_string()).with_help(error.help())
         }

@@ -45,7 +45,7 @@ pub enum TaskResult {
 /// How a task ended.
 #[derive(Debug)]
 pub struct TaskOutcome {
-    /// What was measured until the end, early or not.
+    /// The measurements until the end, early or not.
     pub result: TaskResult,
     /// Why the task is not a success, if it is none.
     pub failure: Option<Failure>,
@@ -181,8 +181,7 @@ impl PreparedTask {
             Arc::new(TaskControl { folder, program: self.program, ..TaskControl::default() });
         let mine = Arc::clone(&control);
         let run = move || {
-            // The guard also runs after a panic. Whoever waits for the
-            // end would otherwise wait forever.
+            // The guard also runs after a panic. A waiter for the end would otherwise wait forever.
             let _ended = EndedOnDrop(&mine);
             carry_out(&mine)
         };
@@ -284,7 +283,7 @@ impl TaskRunner {
     /// Waits for the end and gives what was measured.
     ///
     /// # Errors
-    /// Nothing was measured. What went wrong later is in [`TaskOutcome::failure`].
+    /// Nothing was measured. A later error is in [`TaskOutcome::failure`].
     pub fn result(mut self) -> Result<TaskOutcome, Failure> {
         let lost = || Failure::new(FailureKind::Failed, "the result of the task was taken");
         let ended = match &mut self.work {
@@ -310,8 +309,8 @@ impl Drop for TaskRunner {
             // A thread that waits for a hung target cannot be joined. It is
             // left behind and ends with the process.
             if self.hung().is_none() {
-                // Nobody needs the result of a dropped task, and the panic
-                // hook has already printed a panic.
+                // The result of a dropped task is not needed, and the panic hook has already
+                // printed a panic.
                 let _ = thread.join();
             }
         }

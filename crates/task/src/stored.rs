@@ -1,4 +1,4 @@
-//! What a task measured, as files.
+//! The measurements of a task, as files.
 
 #[cfg(target_os = "linux")]
 use serde::Serialize;

@@ -11,7 +11,7 @@ pub(crate) fn prepare(plan: &SweepPlan, prompt: &mut dyn Prompt) -> Result<Prepa
     plan.prepare(prompt).map(PreparedTask::from)
 }
 
-/// What ends a sweep, and whether it is a success.
+/// The end of a sweep, and whether it is a success.
 type Ended = Result<(SweepResult, Option<Failure>), Failure>;
 
 impl From<Sweep> for PreparedTask {

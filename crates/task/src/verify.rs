@@ -22,7 +22,7 @@ use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 /// After a stop: how long requests under way may take.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// What is verified, and how.
+/// The verification, and its method.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VerifyTask {
@@ -255,7 +255,7 @@ impl Opened {
     }
 }
 
-/// What of `target` can be verified; `None` where it keeps nothing.
+/// The part of `target` that can be verified; `None` where it keeps nothing.
 fn medium(target: &RealTarget) -> io::Result<Option<Box<dyn Medium>>> {
     // A network target has no file descriptor that could be shared. It has
     // its own type with the same operations.

@@ -38,7 +38,7 @@ pub(crate) struct CurrentRun {
     pub(crate) thread: Option<JoinHandle<()>>,
 }
 
-/// What the page starts and shows.
+/// The run that the page starts and shows.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     runs: u64,

@@ -1,4 +1,4 @@
-//! What the page shows and starts: at most one run at a time, its series, and the folder of results.
+//! The state behind the page: at most one run at a time, its series, and the folder of results.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -38,7 +38,7 @@ pub(crate) const POLL_EVERY: Duration = Duration::from_millis(50);
 pub struct DeskOptions {
     /// Where folders of results are, and are made.
     pub results: PathBuf,
-    /// What may be written to on this machine. Nothing that the page says adds to it.
+    /// The targets on this machine that may be written to. No request of the page adds to them.
     pub consent: WorkerConsent,
     /// How other machines are reached; its addresses are not used.
     pub hosts: Hosts,

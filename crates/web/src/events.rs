@@ -1,4 +1,4 @@
-//! What is pushed to the page: server-sent events.
+//! The updates pushed to the page: server-sent events.
 
 use std::convert::Infallible;
 use std::sync::Arc;

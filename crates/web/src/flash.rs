@@ -100,7 +100,7 @@ pub(crate) struct FlashView {
     now_s: f64,
     /// Busy shares since the last view, 0 to 1.
     channels: Vec<f64>,
-    /// Of each channel those of its dies.
+    /// For each channel those of its dies.
     dies: Vec<Vec<f64>>,
     /// Share of cleaning in the time in which dies were busy since the last view.
     gc_share: f64,
@@ -156,7 +156,7 @@ impl LiveFlash {
     }
 }
 
-/// What happened from `before` to `sums`.
+/// The activity from `before` to `sums`.
 fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
     let span_ps = (sums.now - before.now).as_ps().max(1) as f64;
     // The simulator announces an operation when it begins. One that ends after this view is

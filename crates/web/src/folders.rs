@@ -20,7 +20,7 @@ const RESULT_BYTES_MAX: u64 = 64 << 20;
 /// The rows of a run, and of a sweep, that goes on or was killed.
 const ROWS_FILES: [&str; 2] = ["requests.rows", "sweep.jsonl"];
 
-/// What the result in a folder is of.
+/// The kind of the result in a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum FolderKind {
@@ -38,7 +38,7 @@ pub(crate) enum FolderKind {
     Papers,
     /// There is no result: a run goes on elsewhere, or its program was killed.
     Unfinished,
-    /// Nothing that this version knows.
+    /// A kind that this version does not know.
     #[default]
     Other,
 }
@@ -63,7 +63,7 @@ pub(crate) struct FolderEntry {
     unix_ms: u64,
 }
 
-/// What of `result.json` the list has.
+/// The parts of `result.json` in the list.
 #[derive(Deserialize)]
 struct Headline {
     target: String,

@@ -1,4 +1,4 @@
-//! What the page offers by name.
+//! The presets that the page offers by name.
 
 use serde::Serialize;
 use ssdyno_session::{CatalogueEntry, catalogue};

@@ -19,7 +19,7 @@ const WAIT_FOR_ALL: Duration = Duration::from_millis(500);
 /// Bins of the heat map to an octave of latency.
 const BINS_PER_OCTAVE: u64 = 4;
 
-/// What a host did within a point.
+/// The figures of a host within a point.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Done {
     seconds: f64,
@@ -131,7 +131,7 @@ pub(crate) struct Seen {
     points: usize,
 }
 
-/// What a viewer has not seen yet.
+/// The points that a viewer has not seen yet.
 pub(crate) enum News {
     /// In place of what it has: points were joined.
     Whole(Vec<PointView>),

@@ -48,7 +48,7 @@ pub(crate) struct RunView {
     errors: u64,
     latency_ns: Option<PercentilesView>,
     pub(crate) hosts: Vec<HostView>,
-    /// Of a task that is no run.
+    /// For a task that is not a run.
     pub(crate) task: Option<TaskView>,
     /// Heading and the last steps of a plan that are over, as text.
     pub(crate) steps: Vec<Vec<String>>,

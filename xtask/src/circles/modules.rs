@@ -35,7 +35,7 @@ pub(super) struct Module {
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) path: Vec<String>,
-    /// What it is called here; `*` when it brings all of a module.
+    /// Its name here; `*` when it brings all of a module.
     pub(super) name: String,
     /// Whether it is handed on (`pub use`, of any visibility).
     pub(super) is_public: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::modules::{Crate, Module};
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Module(usize),

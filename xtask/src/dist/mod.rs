@@ -18,7 +18,7 @@ use crate::workspace::Workspace;
 /// Where packages go, and where their trees are put together.
 const PLACE: &str = "target/packages";
 
-/// What all packages of a release have in common.
+/// The common data of all packages of a release.
 struct Release {
     /// Where the packages go.
     place: PathBuf,
@@ -148,7 +148,7 @@ fn archive_name(version: &str, target: &str) -> String {
     format!("ssdyno-{version}-{target}")
 }
 
-/// What `docker build` and `podman build` need, a directory for each processor.
+/// The files for `docker build` and `podman build`, a directory for each processor.
 fn container(workspace: &Workspace, place: &Path, system: &System, program: &Path) -> Result<()> {
     let directory = place.join("container");
     let inside = directory.join(system.debian);

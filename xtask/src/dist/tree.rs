@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 pub(super) const PROGRAM: u32 = 0o755;
 pub(super) const TEXT: u32 = 0o644;
 
-/// What is the same for each processor.
+/// The files that are the same for each processor.
 pub(super) struct Shared {
     /// README, changes, licenses.
     pub(super) documents: Vec<PathBuf>,

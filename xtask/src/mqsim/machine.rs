@@ -3,8 +3,8 @@
 //! One machine for both: that of `sim:config-a`. Where MQSim cannot do what configuration A does, ours is
 //! changed ([`OURS`]); what is left is in [`DIFFERENCES`].
 
-/// What ours is given besides the preset: MQSim ends with a fault where pages are to be copied inside a
-/// die, and joins planes only where pages have the same number in their blocks.
+/// Our settings besides the preset: MQSim ends with a fault where pages are to be copied inside a die, and joins planes
+/// only where pages have the same number in their blocks.
 pub(crate) const OURS: &[&str] = &["flash.copy=controller", "flash.multi_plane=same-page"];
 
 /// Keys of our device as its resolved file prints them, which the numbers below stand for.
@@ -38,7 +38,7 @@ pub(crate) const KEYS: &[&str] = &[
     "kind = \"ideal\"",
 ];
 
-/// What the two machines do differently all the same.
+/// The remaining differences between the two machines.
 pub(crate) const DIFFERENCES: &[&str] = &[
     "MQSim's dies of a package take turns at its command interface, its bus has 0.2 to 0.4 us of command \
      cycles an operation, and its link costs 3 ns a request: its reads take longer (compare the IOPS)",

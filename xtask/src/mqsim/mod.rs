@@ -54,7 +54,7 @@ impl Plan {
     }
 }
 
-/// What is to be reached: MQSim's CPU time by ours.
+/// The goal: MQSim's CPU time by ours.
 const READ_GOAL: f64 = 12.0;
 const WRITE_GOAL: f64 = 20.0;
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::machine::{self, Load};
 use crate::command::Cmd;
 
-/// What a run gave and cost.
+/// The result and the cost of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
     /// Requests that completed.

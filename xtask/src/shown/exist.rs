@@ -88,7 +88,7 @@ impl<'a> Known<'a> {
         Ok(Self { workspace, product, help: BTreeMap::new(), schemas })
     }
 
-    /// What is wrong with a command.
+    /// The error of a command.
     fn judge(&mut self, shown: &Shown) -> Result<Vec<String>> {
         let mut wrong = self.unknown_keys(shown);
         match shown.tool {

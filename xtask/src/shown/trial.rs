@@ -88,7 +88,7 @@ enum Form {
     Json,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 struct Tried {
     /// Document and line.
     place: String,
@@ -282,7 +282,7 @@ fn shortened(shown: &Shown) -> Vec<String> {
     args
 }
 
-/// What is wrong with how a command ended.
+/// The error in the end of a command.
 fn complaint(shown: &Shown, args: &[String], captured: &Captured) -> Option<String> {
     let Captured { stdout, stderr, code, .. } = captured;
     let fails = shown.prints.iter().any(|line| line.starts_with("error: "));

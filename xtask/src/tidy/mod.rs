@@ -38,7 +38,7 @@ impl SourceFile {
 pub(crate) struct Finding {
     /// Line, from 1.
     pub(crate) line: usize,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub(crate) message: String,
     /// A warning is printed and does not fail the step.
     pub(crate) warning: bool,

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     conclude(plan.end(), output)
 }
 
-/// What shows how far `step` is.
+/// The progress of `step`.
 fn meter(args: &PlanArgs, step: &PlannedStep, of: usize) -> Result<Watch, Failure> {
     let spec = &step.load.common;
     let name = format!("step {} of {of}: {}", step.number, step.name);

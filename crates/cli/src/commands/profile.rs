@@ -227,7 +227,7 @@ pub(crate) fn run(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     };
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), Some(checkpoint));
     let outcome = outcome.inspect_err(|_| {
-        // Nothing was measured: nothing is left behind.
+        // Without measurements nothing is left behind.
         files.remove_new();
         directory.iter().for_each(ResultFolder::remove);
     })?;
@@ -298,7 +298,7 @@ fn merge(args: &ProfileArgs, output: Output) -> Result<(), Failure> {
     let mut plan = args.task().outline().map_err(in_failure_of_task)?.plan;
     plan.target.clone_from(&merged.target);
     if let Some(capacity) = &merged.capacity {
-        // What scheduler files can be made of.
+        // The figures for scheduler files.
         plan.method = Method::Capacity { error: capacity.error };
         plan.ops = ops_of_all(&merged);
     }

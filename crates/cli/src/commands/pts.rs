@@ -132,7 +132,7 @@ pub(crate) fn run(args: &PtsArgs, output: Output) -> Result<(), Failure> {
         Ok(())
     };
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), Some(checkpoint));
-    // Nothing was measured: nothing is left behind.
+    // Without measurements nothing is left behind.
     let outcome = outcome.inspect_err(|_| directory.iter().for_each(ResultFolder::remove))?;
     let TaskOutcome { result: TaskResult::Pts(result), mut failure } = outcome else {
         return Err(task::other_result());

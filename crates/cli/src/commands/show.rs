@@ -141,7 +141,7 @@ enum Kind {
 /// Tables of which the file of an SSD has one at least, where it does not have the one of its kind.
 const DEVICE_TABLES: [&str; 5] = ["ftl", "host_link", "energy", "controller", "cpu"];
 
-/// What `what` is: by its prefix, by the presets of that name, or by the tables of the file.
+/// The kind of `what`: by its prefix, by the presets of that name, or by the tables of the file.
 fn kind(what: &str) -> Result<Kind, Failure> {
     if what.starts_with("sim:") {
         return Ok(Kind::Device);

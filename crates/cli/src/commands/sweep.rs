@@ -229,7 +229,7 @@ pub(crate) fn conclude(
         prepared.keep_in(folder.path().to_owned());
     }
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), None);
-    // Nothing was measured: nothing is left behind.
+    // Without measurements nothing is left behind.
     let outcome = outcome.inspect_err(|_| folder.iter().for_each(ResultFolder::remove))?;
     let TaskOutcome { result: TaskResult::Sweep(result), mut failure } = outcome else {
         return Err(task::other_result());

@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::swept::Swept;
 use crate::task;
 
-/// What designs of the curve are compared by in the table.
+/// The figure by which the designs of the curve are compared in the table.
 const OBJECTIVES: [&str; 2] = ["iops", "p99"];
 
 /// Keys that say how requests arrive.

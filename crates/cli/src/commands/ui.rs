@@ -48,7 +48,7 @@ pub(crate) fn run(args: &UiArgs, output: Output) -> Result<(), Failure> {
     if let Some(file) = &args.token_file {
         write_token(file, server.token())?;
     }
-    // Who starts it waits for this line.
+    // The starting program waits for this line.
     output.either(|| format!("{address}\n"), || json!({ "address": address }))?;
     if !args.no_open && !open(&address) {
         tell("no browser could be started: open the address in one\n");

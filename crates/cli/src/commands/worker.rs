@@ -117,7 +117,7 @@ fn serve(args: &ServeArgs, worker: &WorkerService, output: Output) -> Result<(),
     if let Some(metrics) = metrics {
         listener = listener.with_metrics(metrics);
     }
-    // Who starts it waits for this line.
+    // The starting program waits for this line.
     output.either(
         || {
             let at = at.as_ref().map_or(String::new(), |at| format!("metrics at {at}\n"));

@@ -151,7 +151,7 @@ mod mode {
         tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
     }
 
-    /// What is typed is not shown. Ctrl-C stays a signal, so that it works whatever this program
+    /// Typed keys are not shown. Ctrl-C stays a signal, so that it works whatever this program
     /// does; what would leave the view on the screen of another program (Ctrl-Z, Ctrl-\) or stop
     /// the drawing (Ctrl-S) does nothing.
     pub(super) fn take() {

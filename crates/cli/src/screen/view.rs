@@ -21,7 +21,7 @@ pub(super) struct Figure {
 pub(super) struct View {
     pub(super) target: String,
     pub(super) workload: String,
-    /// What is going on, such as `preparing the device`.
+    /// The present phase, such as `preparing the device`.
     pub(super) state: String,
     /// 0 to 1; `None` if its end is unknown.
     pub(super) share: Option<f64>,

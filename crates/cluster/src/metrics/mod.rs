@@ -33,12 +33,12 @@ const PHASES: [(RunPhase, &str); 4] = [
     (RunPhase::Ended, "ended"),
 ];
 
-/// What a run is, beside how far it is.
+/// The description of a run, besides its progress.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOutline<'a> {
     /// Number of the run, as this program counts from 1.
     pub number: u64,
-    /// What the user calls it; may be empty.
+    /// The user's name for it; may be empty.
     pub name: &'a str,
     /// What is loaded.
     pub target: &'a str,

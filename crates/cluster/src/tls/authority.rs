@@ -30,7 +30,7 @@ const RENEW_WITH_LEFT: Duration = Duration::from_secs(60 * 86_400);
 /// A clock of another machine may be behind by this much.
 const BEHIND: Duration = Duration::from_secs(3600);
 
-/// What a certificate is good for.
+/// The purpose of a certificate.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// To command workers.

@@ -24,12 +24,12 @@ use super::token::Token;
 /// How long it may take, from the connection to the certificate.
 const ENROL_WITHIN: Duration = Duration::from_secs(15);
 
-/// What a worker has after it was enrolled.
+/// The identity of a worker after its enrolment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Enrolment {
     /// The file with its certificate and its key.
     pub file: PathBuf,
-    /// What its certificate is for: names and addresses by which controllers may call it.
+    /// The subjects of its certificate: names and addresses by which controllers may call it.
     pub names: Vec<String>,
     /// When the certificate ends, for people.
     pub valid_until: String,
@@ -96,7 +96,7 @@ fn broken(error: &dyn std::fmt::Display) -> Failure {
     Failure::new(FailureKind::Failed, format!("cannot enrol: {error}"))
 }
 
-/// What a controller gives to a worker.
+/// The controller's data for a worker.
 struct Given {
     certificate: String,
     authority: String,

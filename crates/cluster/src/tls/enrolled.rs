@@ -50,7 +50,7 @@ pub enum CertificateState {
 pub struct WorkerCertificate {
     /// Its serial number in hexadecimal digits: no two certificates have the same.
     pub serial: String,
-    /// What it is for: names and addresses by which controllers may call the worker.
+    /// Its subjects: names and addresses by which controllers may call the worker.
     pub names: Vec<String>,
     /// When it was given, in seconds since 1970.
     pub enrolled_unix_s: i64,

@@ -1,4 +1,4 @@
-//! What is wrong with a connection, for people.
+//! Explanations of failed connections, for people.
 
 use std::io;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) fn unreachable(name: &str, error: &io::Error) -> Failure {
     )
 }
 
-/// One that answers TCP and nothing else.
+/// A host that accepts TCP and sends nothing.
 pub(super) fn silent(name: &str, waited: Duration) -> Failure {
     failed(
         format!("{name} does not answer (waited {} s)", waited.as_secs()),

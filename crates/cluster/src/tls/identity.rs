@@ -40,7 +40,7 @@ impl Role {
     }
 }
 
-/// Who this program is for the other end of a connection.
+/// The identity of this program for the other end of a connection.
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(super) role: Role,

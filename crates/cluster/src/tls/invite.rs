@@ -34,19 +34,19 @@ const ASK_WITHIN: Duration = Duration::from_secs(10);
 /// How often it is asked whether to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What an invitation is for.
+/// The purpose of an invitation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InvitationOptions {
     /// Where it waits for the worker; with port 0 at one that is free.
     pub listen: SocketAddr,
-    /// What workers call this machine; `None` for the address that it listens at or, where that is every address, its
-    /// name.
+    /// The name of this machine for workers; `None` for the address that it listens at or, where that is every address,
+    /// its name.
     pub reach: Option<String>,
     /// How long it waits: seconds to a day.
     pub valid_for: Duration,
     /// How long the certificate of the worker lasts, in days: 1 to 3650.
     pub worker_days: u32,
-    /// What the certificate is for: names and addresses. Empty, the worker says it.
+    /// The subjects of the certificate: names and addresses. Empty, the worker says it.
     pub names: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct Invitation {
 pub struct EnrolledWorker {
     /// Where it came from.
     pub peer: SocketAddr,
-    /// What its certificate is for.
+    /// The subjects of its certificate.
     pub names: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ struct Enrolled {
     revoked: Option<String>,
 }
 
-/// Who has the secret gets through, once.
+/// The holder of the secret gets through, once.
 #[derive(Debug)]
 struct Gate {
     secret: Secret,
@@ -180,7 +180,7 @@ impl Invitation {
         Ok(Invitation { listener, token, ends, desk })
     }
 
-    /// What the worker needs, for the eyes of its owner alone: whoever has it may enrol.
+    /// The token for the worker, to be kept secret: its holder may enrol.
     pub fn token(&self) -> String {
         self.token.text()
     }
@@ -237,7 +237,7 @@ impl Invitation {
     }
 }
 
-/// What a token calls the controller.
+/// The controller's name in a token.
 fn host_of(options: &InvitationOptions) -> String {
     let address = options.listen.ip();
     let host = match &options.reach {

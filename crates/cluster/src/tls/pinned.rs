@@ -12,10 +12,10 @@ use rustls::{
 };
 use sha2::{Digest, Sha256};
 
-/// What a controller is called while it enrols a worker. No worker can be enrolled under this name.
+/// The name of a controller while it enrols a worker. No worker can be enrolled under this name.
 pub(super) const CONTROLLER_NAME: &str = "controller.ssdyno.invalid";
 
-/// What all connections are encrypted and signed with.
+/// The cryptography of all connections.
 pub(super) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

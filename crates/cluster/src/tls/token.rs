@@ -1,4 +1,4 @@
-//! What a worker needs to enrol, as one word that a person carries.
+//! The secret that a worker needs to enrol, as one word that a person carries.
 
 use std::fmt;
 use std::fmt::Write as _;

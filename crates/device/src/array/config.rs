@@ -99,7 +99,7 @@ impl MemberSpec {
     /// The device.
     ///
     /// # Errors
-    /// What is written at `key` was not read.
+    /// The value at `key` was not read.
     pub(super) fn device(&self, key: &str) -> Result<&DeviceSpec, ConfigError> {
         match self {
             MemberSpec::Device(device) => Ok(device),

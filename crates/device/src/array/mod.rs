@@ -1,8 +1,8 @@
 //! A striped array (RAID-0) over devices of any kind: stripe by stripe the members take turns.
 //!
-//! A request goes to each member that it touches as one request, since its stripes lie one behind another there;
-//! it completes with the last of them, and with an error if one of them has an error. What a member has no room
-//! for waits before it, in order. Without a [controller] the array costs no time of its own.
+//! A request goes to each member that it touches as one request, since its stripes lie one behind another there; it
+//! completes with the last of them, and with an error if one of them has an error. Requests that do not fit into a
+//! member wait before it, in order. Without a [controller] the array costs no time of its own.
 //!
 //! If the members are alike and a request touches one stripe, throughput has a closed form, that of a member times
 //! their number; the tests compare with it.
@@ -169,7 +169,7 @@ impl Device for StripedArray {
         let mut media = members.iter().map(|member| member.device.medium());
         let first = media.next().unwrap_or_default();
         let of_all = media.fold(first, |all, medium| Medium {
-            // Of members that differ nothing is said.
+            // Members that differ have no common fact.
             rotation_rpm: if all.rotation_rpm == medium.rotation_rpm {
                 all.rotation_rpm
             } else {

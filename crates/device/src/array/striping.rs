@@ -21,7 +21,7 @@ pub(super) struct Member {
     inside: u32,
 }
 
-/// What of a request goes to one member.
+/// The part of a request for one member.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     /// The request that it is of.
@@ -120,7 +120,7 @@ impl Striping {
         })
     }
 
-    /// What of `request` is member `member`'s, at its own addresses.
+    /// The part of `request` for member `member`, at its own addresses.
     pub(super) fn part_of(&self, request: &Request, member: usize) -> Option<Request> {
         if request.op == Op::Flush {
             return Some(*request);

@@ -25,7 +25,7 @@ use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
 pub use config::{DelayConfig, DelayTable, Spread};
 
 ssdyno_engine::event_kinds! {
-    /// What can happen inside the device, by slot of the request.
+    /// The possible events inside the device, by slot of the request.
     #[derive(Clone, Copy, Debug)]
     enum Event << 31 {
         /// Its server is done with it.
@@ -41,7 +41,7 @@ struct Slot {
     token: Token,
     /// When a server took it.
     accepted: Time,
-    /// What has to cross the path.
+    /// The data that has to cross the path.
     bytes: u32,
 }
 

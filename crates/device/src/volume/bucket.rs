@@ -36,7 +36,7 @@ fn span(tokens: f64, a_second: f64) -> Fine {
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     numbers: Numbers,
-    /// What the bucket holds, as time at the baseline.
+    /// The content of the bucket, as time at the baseline.
     credits: Fine,
     most: Fine,
     /// Up to when the baseline is used up.

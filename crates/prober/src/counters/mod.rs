@@ -20,8 +20,8 @@ pub(crate) use stat::{CPU_KINDS, CpuTicks, StatCounters};
 use crate::clock;
 use crate::sources::{SourceError, Sources};
 
-/// What a source said, and when it was read. Each source has its own time: a thread that was interrupted between
-/// two of them still gives right rates.
+/// The content of a source, and the time of its reading. Each source has its own time: a thread that was interrupted
+/// between two of them still gives right rates.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Reading<T> {
     pub(crate) monotonic_ns: u64,

@@ -1,4 +1,4 @@
-//! What no type can refuse: values out of range, and keys that exclude each other.
+//! Checks that types cannot express: values out of range, and keys that exclude each other.
 
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;

@@ -36,7 +36,7 @@ pub(super) struct MachineFacts {
     pub(super) mp: Option<MpTable>,
     /// Makers and names, where the source tells them.
     pub(super) names: BTreeMap<PciAddress, String>,
-    /// Who drives a function now.
+    /// The present driver of a function.
     pub(super) drivers: BTreeMap<PciAddress, String>,
     /// The operating system's interrupts of pins.
     pub(super) interrupts: BTreeMap<PciAddress, u32>,
@@ -44,7 +44,7 @@ pub(super) struct MachineFacts {
     pub(super) bar_bytes: BTreeMap<(PciAddress, u8), u64>,
     /// Functions that firmware did not set up, as far as that could still be seen.
     pub(super) unrecognised: Vec<PciAddress>,
-    /// What was left without addresses.
+    /// The registers without addresses.
     pub(super) no_room: Vec<NoRoom>,
     /// What else to tell.
     pub(super) remarks: Vec<String>,

@@ -280,7 +280,7 @@ impl Controller {
         self.ahead.invalidate(&extent);
         self.writes.insert(extent);
         self.queue.schedule(self.now, Event::Done(slot));
-        // What was overwritten takes no room twice.
+        // Overwritten data takes no room twice.
         self.admit_stalled();
         self.destage(striping);
     }
@@ -451,7 +451,7 @@ impl Controller {
         self.parts.show_to(log);
     }
 
-    /// What the controller adds to the facts of the array; gives its parts.
+    /// The controller's additions to the facts of the array; returns its parts.
     pub(super) fn describe(&self, facts: &mut DeviceFacts) -> Vec<PartPower> {
         facts.queue_depth = self.table.depth;
         facts.write_buffer_bytes = self.writes.room();

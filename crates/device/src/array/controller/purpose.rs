@@ -7,7 +7,7 @@ use ssdyno_engine::Event as _;
 pub(super) const NUMBERS: u32 = (1 << 30) - 1;
 
 ssdyno_engine::event_kinds! {
-    /// What can happen inside, by place of the command.
+    /// The possible events inside, by place of the command.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum Event << 30 {
         /// A core is done with it.
@@ -20,7 +20,7 @@ ssdyno_engine::event_kinds! {
 }
 
 ssdyno_engine::event_kinds! {
-    /// What a request to the members is for.
+    /// The purpose of a request to the members.
     #[derive(Clone, Copy, Debug)]
     pub(super) enum Purpose << 30 {
         /// The command in this place.

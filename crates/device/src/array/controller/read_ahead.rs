@@ -28,7 +28,7 @@ struct Stream {
     used: u64,
     /// Up to where was read ahead.
     ahead: u64,
-    /// What was read ahead, by address.
+    /// The prefetched data, by address.
     chunks: VecDeque<Chunk>,
 }
 
@@ -135,8 +135,8 @@ impl ReadAhead {
         (reads >= least).then_some(index)
     }
 
-    /// What to read ahead of stream `index` next; `limit` gives up to where that may go, since the data on the
-    /// members are not the newest behind that.
+    /// The next read-ahead of stream `index`; `limit` gives up to where that may go, since the data on the members are
+    /// not the newest behind that.
     pub(super) fn next_fetch(
         &mut self,
         index: usize,

@@ -106,7 +106,7 @@ impl WriteCache {
         self.by_age.insert((age, start));
     }
 
-    /// What is dirty and touches `extent`, each with its age.
+    /// The dirty data that touches `extent`, each with its age.
     fn dirty_in(&self, extent: &Extent) -> Vec<(Extent, u64)> {
         let downwards = self.dirty.range(..extent.end).rev();
         let all = downwards.map(|(&start, &Dirty { end, age })| (Extent { start, end }, age));
@@ -174,7 +174,7 @@ impl WriteCache {
         Some((id, piece))
     }
 
-    /// What of the dirty data from `start` on can be destaged now, inside one unit.
+    /// The dirty data from `start` on that can be destaged now, inside one unit.
     fn free_in(&self, start: u64) -> Option<Extent> {
         let end = self.dirty.get(&start)?.end;
         let mut from = start;
