@@ -53,9 +53,15 @@ pub(crate) fn explained(factors: &[Vec<Vec<f64>>], y: &[f64]) -> Option<Vec<Expl
         // The gain itself is no share: it is less than the whole where one key alone decides, because the others
         // already explain some of it by their chance correlations.
         let (part, noise) = parts.variance(&whole, &products, &own);
-        Explained { share: ((part - error * noise) / products.total).clamp(0.0, 1.0), chance }
+        Explained { share: (part - error * noise).max(0.0), chance }
     };
-    Some(factors.iter().map(&mut one).collect())
+    let all: Vec<Explained> = factors.iter().map(&mut one).collect();
+    // The parts of correlated keys do not add up to the variation of the designs that were drawn. Their sum, which they would
+    // have in a grid, takes its place, so that all shares together are never more than 1.
+    let sum = all.iter().map(|one| one.share).sum::<f64>() + whole.rest;
+    // Two keys that always change together explain everything, and neither does alone.
+    let sum = sum.max(f64::MIN_POSITIVE);
+    Some(all.iter().map(|one| Explained { share: one.share / sum, ..*one }).collect())
 }
 
 /// The products of all pairs of centred columns.
