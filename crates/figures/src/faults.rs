@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::format::push_counted;
+use crate::format::{push_counted, seconds};
 
 /// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
 /// driver that were shorter than the time of the device. Counts are of the whole run, with ramp-up.
@@ -17,6 +17,9 @@ pub struct FaultsResult {
     pub network: Option<NetworkFaults>,
     /// Recovery by the driver.
     pub driver: DriverRecovery,
+    /// The first 100 aborts and resets of the driver, in the order of their times.
+    #[serde(default)]
+    pub driver_actions: Vec<DriverAction>,
     /// Number of commands that ended with sense data of the SCSI stack, by sense key and additional sense, such as
     /// `MEDIUM ERROR 11h/00h`; empty without that stack.
     #[serde(default)]
@@ -74,6 +77,25 @@ pub struct DriverRecovery {
     pub retries: u64,
 }
 
+/// An abort or a reset of the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DriverAction {
+    /// When the driver sent the abort or began the reset, from the start of the run.
+    pub time_ns: u64,
+    /// Abort or reset.
+    pub kind: DriverActionKind,
+}
+
+/// The kind of a [`DriverAction`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverActionKind {
+    /// The driver asked the device to abort one command.
+    Abort,
+    /// The driver reset the device.
+    Reset,
+}
+
 impl DriverRecovery {
     /// Its faults, in words; empty if there are none.
     pub fn words(&self) -> Vec<String> {
@@ -93,6 +115,35 @@ impl DriverRecovery {
 }
 
 impl FaultsResult {
+    /// When the first aborts and resets were, such as `abort at 31.20 s, reset at 61.20 s`; none if there were none.
+    /// Actions of one kind at one time are one item.
+    pub fn driver_acted_at(&self) -> Option<String> {
+        const SHOWN: usize = 4;
+        let mut items: Vec<(DriverAction, u64)> = Vec::new();
+        for action in &self.driver_actions {
+            match items.last_mut() {
+                Some((last, count)) if last == action => *count += 1,
+                _ => items.push((*action, 1)),
+            }
+        }
+        let shown = |&(action, count): &(DriverAction, u64)| {
+            let (one, more) = match action.kind {
+                DriverActionKind::Abort => ("abort", "aborts"),
+                DriverActionKind::Reset => ("reset", "resets"),
+            };
+            let mut what = Vec::new();
+            push_counted(&mut what, count, one, more);
+            // One of them needs no number.
+            let what = if count == 1 { one.to_owned() } else { what.remove(0) };
+            format!("{what} at {}", seconds(action.time_ns as f64 / 1e9))
+        };
+        let mut words: Vec<String> = items.iter().take(SHOWN).map(shown).collect();
+        if items.len() > SHOWN {
+            words.push("…".to_owned());
+        }
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
     /// The driver's actions, in words; empty if there are none.
     pub fn driver_did(&self) -> Option<String> {
         let what = self.driver.words();

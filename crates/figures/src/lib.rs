@@ -50,7 +50,9 @@ pub use bound::{BrokenBound, FigureBound};
 pub use calendar::CalendarTime;
 pub use comparison::{Change, Comparison, FigureComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
-pub use faults::{DeviceFaults, DriverRecovery, FaultsResult, NetworkFaults};
+pub use faults::{
+    DeviceFaults, DriverAction, DriverActionKind, DriverRecovery, FaultsResult, NetworkFaults,
+};
 pub use format::{
     bytes_per_second, count, csv_cell, joule_seconds, joules, nanoseconds, percent, push_counted,
     rate, seconds, significant, things, watts,

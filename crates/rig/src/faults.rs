@@ -6,7 +6,7 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
-use ssdyno_figures::DeviceFaults;
+use ssdyno_figures::{DeviceFaults, DriverAction, DriverActionKind};
 use ssdyno_host::CompletionWait;
 
 use crate::attach::{Attach, DevicePath, HostSide};
@@ -164,6 +164,37 @@ fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(),
         ));
     }
     Ok(())
+}
+
+/// Actions that a result keeps.
+const ACTIONS_MAX: usize = 100;
+
+/// When the driver aborted commands and reset its device.
+#[derive(Debug, Default)]
+pub(crate) struct DriverActions {
+    kept: Vec<DriverAction>,
+    aborts: u64,
+    resets: u64,
+}
+
+impl DriverActions {
+    /// Notes what is new at `now` of the run, by the counts of the driver so far: drivers keep no clock.
+    pub(crate) fn note(&mut self, now: Time, aborts: u64, resets: u64) {
+        for (kind, before, count) in [
+            (DriverActionKind::Abort, &mut self.aborts, aborts),
+            (DriverActionKind::Reset, &mut self.resets, resets),
+        ] {
+            let room = ACTIONS_MAX.saturating_sub(self.kept.len());
+            let new = usize::try_from(count - *before).unwrap_or(room).min(room);
+            self.kept.extend(vec![DriverAction { time_ns: now.as_ns(), kind }; new]);
+            *before = count;
+        }
+    }
+
+    /// For the result.
+    pub(crate) fn result(&self) -> Vec<DriverAction> {
+        self.kept.clone()
+    }
 }
 
 /// The faults of a device for the report, in a run that began at `epoch`.

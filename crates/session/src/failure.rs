@@ -161,9 +161,23 @@ pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) 
     best.filter(|(distance, _)| *distance <= allowed).map(|(_, candidate)| candidate)
 }
 
+/// What other programs call keys of a run: modules of Linux, and older names of tables.
+const ELSEWHERE: [(&str, &str); 7] = [
+    ("nvme.timeout", "host.time_limit"),
+    ("nvme.io_timeout", "host.time_limit"),
+    ("nvme.time_limit", "host.time_limit"),
+    ("nvme_core.io_timeout", "host.time_limit"),
+    ("host.timeout", "host.time_limit"),
+    ("nvme.max_retries", "host.retries"),
+    ("nvme_core.max_retries", "host.retries"),
+];
+
 /// What to write in place of `wanted`, which is none of the keys `known`: what was probably meant, or
 /// where it is where the table of the key was divided (`ftl.mapping_cache`: `ftl.dftl.mapping_cache`).
 pub(crate) fn in_place_of(wanted: &str, known: &BTreeSet<String>) -> Option<String> {
+    if let Some((_, key)) = ELSEWHERE.iter().find(|(name, _)| *name == wanted) {
+        return Some(format!("did you mean `{key}`?"));
+    }
     let below = |key: &&String| {
         let (table, name) = wanted.rsplit_once('.')?;
         key.strip_prefix(table)?.strip_prefix('.')?.strip_suffix(name)?.strip_suffix('.').map(drop)
@@ -191,6 +205,15 @@ mod tests {
     }
 
     #[test]
+    fn names_of_other_programs_lead_to_keys_that_exist() {
+        for (name, key) in ELSEWHERE {
+            assert!(crate::reference::explain(key).is_ok_and(|found| found[0].key == key), "{key}");
+            let known = crate::reference::explain(name).is_ok_and(|found| found[0].key == name);
+            assert!(!known, "{name} is a key");
+        }
+    }
+
+    #[test]
     fn keys_that_are_in_tables_of_their_own_are_found_there() {
         let keys = ["ftl.bast.log_blocks", "ftl.dftl.mapping_cache", "ftl.fast.log_blocks", "x.y"];
         let known: BTreeSet<String> = keys.map(str::to_owned).into();
@@ -199,6 +222,7 @@ mod tests {
             ("ftl.log_blocks", Some("write `ftl.bast.log_blocks` or `ftl.fast.log_blocks`")),
             ("x.z", Some("did you mean `x.y`?")),
             ("zzzzzz", None),
+            ("nvme.timeout", Some("did you mean `host.time_limit`?")),
         ] {
             assert_eq!(in_place_of(wanted, &known).as_deref(), help, "{wanted}");
         }

@@ -120,7 +120,14 @@ impl Setting {
         known.extend(network_keys().iter().map(|key| format!("{NETWORK}{key}")));
         let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
         let of_workload = of_workload.map(|key| format!("did you mean `{key}`?"));
+        // Keys of the run itself are no keys of a file that it reads.
+        let of_run = || {
+            let is_one =
+                crate::reference::explain(&self.key).is_ok_and(|found| found[0].key == self.key);
+            is_one.then(|| format!("it is no key of a device or workload: use `{}`", self.key))
+        };
         let help = of_workload
+            .or_else(of_run)
             .or_else(|| in_place_of(&self.key, &known))
             .unwrap_or_else(|| "`ssdyno explain` lists all keys".to_owned());
         Err(Failure::usage(format!("there is no key `{}`", self.key))

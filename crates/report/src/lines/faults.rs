@@ -37,6 +37,9 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
         row("network", what);
     }
     row("driver", faults.driver.words());
+    if let Some(when) = faults.driver_acted_at() {
+        row("", vec![when]);
+    }
     if !faults.sense.is_empty() {
         row("sense data", faults.sense.iter().map(|(of, n)| format!("{n} {of}")).collect());
     }
@@ -65,7 +68,7 @@ pub(crate) fn text(faults: &FaultsResult) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{DeviceFaults, DriverRecovery};
+    use ssdyno_figures::{DeviceFaults, DriverAction, DriverActionKind, DriverRecovery};
 
     use super::*;
 
@@ -80,6 +83,11 @@ mod tests {
         let faults = FaultsResult {
             device: Some(device),
             driver: DriverRecovery { aborts: 2, resets: 1, ..DriverRecovery::default() },
+            driver_actions: vec![
+                DriverAction { time_ns: 31_200_000_000, kind: DriverActionKind::Abort },
+                DriverAction { time_ns: 31_200_000_000, kind: DriverActionKind::Abort },
+                DriverAction { time_ns: 61_200_000_000, kind: DriverActionKind::Reset },
+            ],
             requests_failed: 1,
             ..FaultsResult::default()
         };
@@ -89,6 +97,10 @@ mod tests {
             "{shown}"
         );
         assert!(shown.contains("driver       2 aborts, 1 reset\n"), "{shown}");
+        assert!(
+            shown.contains("\n               2 aborts at 31.20 s, reset at 61.20 s\n"),
+            "{shown}"
+        );
         assert!(shown.contains("workload     1 request failed\n"), "{shown}");
         assert!(!shown.contains("network"), "{shown}");
         let none = text(&FaultsResult::default());

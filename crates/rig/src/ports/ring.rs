@@ -16,7 +16,7 @@ use ssdyno_pci::{FaultyDevice, SimulatedPci};
 use super::{PathFigures, PathReport, accesses, dma_invariant, none_invariant, reported, timing};
 use crate::attach::HostPlan;
 use crate::error::RunError;
-use crate::faults;
+use crate::faults::{self, DriverActions};
 
 /// The driver's only vector.
 const VECTOR: u16 = 0;
@@ -38,6 +38,7 @@ pub(crate) struct RingPort {
     /// The number of times that the driver's timeout found a request while the card had no more work: the lost event
     /// would never have come.
     silent: u64,
+    actions: DriverActions,
 }
 
 impl RingPort {
@@ -63,7 +64,8 @@ impl RingPort {
         }
         let answers = Vec::with_capacity(256);
         let (again, last, asked) = (false, Time::ZERO, false);
-        Ok(RingPort { driver, epoch, again, last, asked, answers, silent: 0 })
+        let actions = DriverActions::default();
+        Ok(RingPort { driver, epoch, again, last, asked, answers, silent: 0, actions })
     }
 
     fn pci(&self) -> &SimulatedPci<RingCard> {
@@ -191,7 +193,9 @@ impl HostPort for RingPort {
             let idle = self.pci().next_event().is_none();
             let before = self.recovery();
             let polled = self.driver.poll(at, &mut self.answers);
-            self.silent += u64::from(idle && self.recovery() != before);
+            let after = self.recovery();
+            self.silent += u64::from(idle && after != before);
+            self.actions.note(now, after.aborts, after.resets);
             self.again = polled.again;
             self.last = now;
             let epoch = self.epoch.into();
@@ -217,6 +221,7 @@ impl RingPort {
         Some(FaultsResult {
             device: faults::of_device(plan.map(|plan| plan.injected), self.epoch),
             driver,
+            driver_actions: self.actions.result(),
             ..FaultsResult::default()
         })
     }

@@ -13,7 +13,7 @@ use ssdyno_figures::{DriverRecovery, FaultsResult, Invariant};
 use ssdyno_pci::FaultyDevice;
 
 use super::NvmePort;
-use crate::faults;
+use crate::faults::{self, DriverActions};
 use crate::ports::none_invariant;
 
 /// A command of the host, as it came.
@@ -48,6 +48,7 @@ pub(super) struct ErrorRecovery {
     /// Resets that no timeout asked for.
     odd_resets: u64,
     events: Vec<DriverEvent>,
+    actions: DriverActions,
 }
 
 impl ErrorRecovery {
@@ -134,6 +135,10 @@ impl<D: Device> NvmePort<D> {
     /// Gives the driver what waits, as far as it takes it.
     #[cold]
     pub(super) fn hand_out(&mut self, now: Time) {
+        // Whatever makes the driver abort or reset comes through here at once.
+        let counters = self.driver.counters();
+        let since = now.saturating_sub(self.epoch);
+        self.recovery.actions.note(since, counters.aborts, counters.resets);
         while let Some(sent) = self.recovery.parked.pop_front() {
             match self.give(now, sent.queue, sent.request, sent.token, false) {
                 Ok(()) => {}
@@ -231,6 +236,7 @@ impl<D: Device> NvmePort<D> {
         Some(FaultsResult {
             device: faults::of_device(self.fault_plan().map(|plan| plan.injected), self.epoch),
             driver,
+            driver_actions: recovery.actions.result(),
             sense: self.scsi.as_ref().map(|scsi| scsi.sense().clone()).unwrap_or_default(),
             ..FaultsResult::default()
         })

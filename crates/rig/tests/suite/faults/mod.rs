@@ -10,7 +10,7 @@ use ssdyno_device::delay::DelayConfig;
 use ssdyno_device::faults::FaultConfig;
 use ssdyno_driver_nvme::{NvmeConfig, QueuePolicy};
 use ssdyno_driver_ring::{CompletionPolicy, RingDriverOptions as RingOptions};
-use ssdyno_figures::{DeviceFaults, FaultsResult, Keep, RunResult, StopReason};
+use ssdyno_figures::{DeviceFaults, DriverActionKind, FaultsResult, Keep, RunResult, StopReason};
 use ssdyno_host::{CompletionWait, ThreadMode};
 use ssdyno_rig::{
     Attach, DevicePath, HostOptions, HostPlan, KeepGoing, NETWORKS, NetworkConfig,
@@ -320,6 +320,20 @@ fn a_reset_comes_after_twice_the_time_limit() {
     assert_eq!((told(&result).driver.aborts, told(&result).driver.resets), (1, 1));
     let max = result.latency_ns.as_ref().unwrap().all.max;
     assert!((20.0e6..20.2e6).contains(&max), "{max} ns");
+    // The result says when: the device got the command by 5 ms, and had less than 0.3 ms for it.
+    let [abort, reset] = told(&result).driver_actions[..] else { panic!("two actions") };
+    assert_eq!((abort.kind, reset.kind), (DriverActionKind::Abort, DriverActionKind::Reset));
+    assert!((14.7e6..=15.0e6).contains(&(abort.time_ns as f64)), "{abort:?}");
+    assert_eq!(reset.time_ns - abort.time_ns, 10_000_000);
+    let card = figures(&ring(keys, &load(1, 0, 3_000), 1));
+    let [reset] = told(&card).driver_actions[..] else { panic!("one reset") };
+    assert_eq!(reset.kind, DriverActionKind::Reset);
+    // Its driver waits 5 ms.
+    assert!((9.7e6..10.2e6).contains(&(reset.time_ns as f64)), "{reset:?}");
+    // A result keeps the first hundred.
+    let many =
+        figures(&nvme("drop = 0.3", &one_core(), QueuePolicy::PerCore, &load(1, 0, 3_000), 1));
+    assert!(told(&many).driver.aborts > 800 && told(&many).driver_actions.len() == 100);
 }
 
 /// After a removal nothing completes but with errors; the run ends there, and says why.
