@@ -136,6 +136,10 @@ pub trait Device: BlockTarget + Send {
             inner.begin_window(at);
         }
     }
+    /// CPU time that the simulated host in front of the device has spent since the start; zero without a host.
+    fn host_cpu(&self) -> Time {
+        Time::ZERO
+    }
     /// What it has answered as written can be lost with the power until a flush.
     fn volatile_cache(&self) -> bool {
         self.inner().is_some_and(|inner| inner.volatile_cache())

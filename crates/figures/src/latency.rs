@@ -81,6 +81,15 @@ pub struct Confidence {
     /// Around the figures of `device_latency_ns`.
     #[serde(default)]
     pub device_latency_ns: LatencyIntervals,
+    /// Around `write_amplification`; `null` if too little was written, or if no block was erased.
+    #[serde(default)]
+    pub write_amplification: Option<Interval>,
+    /// Around `energy_joules.per_request`; `null` if the run is too short, or if the flash did not carry its load.
+    #[serde(default)]
+    pub energy_joules_per_request: Option<Interval>,
+    /// Around `host.cpu_ns_per_request`; `null` without a simulated host.
+    #[serde(default)]
+    pub host_cpu_ns_per_request: Option<Interval>,
 }
 
 /// Intervals around the latency of all requests, and of each operation that occurred.

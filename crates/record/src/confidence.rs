@@ -68,6 +68,7 @@ impl Source<'_> {
             throughput_bytes_per_second: groups.throughput(result.throughput_bytes_per_second),
             latency_ns: LatencyIntervalsByOp { all, read, write, trim, flush },
             device_latency_ns,
+            ..Confidence::default()
         })
     }
 

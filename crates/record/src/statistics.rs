@@ -175,7 +175,7 @@ fn start_up(amounts: &[f64], weights: &[f64]) -> usize {
 ///
 /// Where the run has a start-up, the interval holds the ratio of the whole run and that behind the start-up, each with its spread: a
 /// reader takes the interval for that of the target, and 88.5 k +- 2.7 % of a drive that did 78.8 k once it was warm told neither.
-pub(crate) fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
+pub fn ratio_interval(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
     ratio_interval_with(estimate, amounts, weights, 0.0)
 }
 

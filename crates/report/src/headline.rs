@@ -37,7 +37,7 @@ pub struct HeadlineFigure {
 }
 
 /// Every name that [`headline_figures`] can give, and how the figure counts.
-pub const HEADLINES: [(&str, FigureKind); 10] = [
+pub const HEADLINES: [(&str, FigureKind); 11] = [
     ("iops", FigureKind::Rate),
     ("throughput_bytes_per_second", FigureKind::Rate),
     ("latency_ns.mean", FigureKind::Latency),
@@ -48,6 +48,7 @@ pub const HEADLINES: [(&str, FigureKind); 10] = [
     ("energy_joules.per_request", FigureKind::Cost),
     ("energy_delay_joule_seconds", FigureKind::Cost),
     ("write_amplification", FigureKind::Cost),
+    ("host.cpu_ns_per_request", FigureKind::Cost),
 ];
 
 /// The figures that `result` has, in the order of [`HEADLINES`]. A run without a latency, an energy model or writes has
@@ -70,11 +71,23 @@ fn pick(result: &RunResult, name: &str) -> Option<(f64, Option<Interval>)> {
             let interval = confidence.and_then(|all| all.throughput_bytes_per_second);
             (result.throughput_bytes_per_second, interval)
         }
-        "energy_joules.per_request" => (result.energy_joules?.per_request?, None),
-        "energy_delay_joule_seconds" => (result.energy_delay_joule_seconds?, None),
+        "energy_joules.per_request" => {
+            let interval = confidence.and_then(|all| all.energy_joules_per_request);
+            (result.energy_joules?.per_request?, interval)
+        }
+        "energy_delay_joule_seconds" => {
+            let each = confidence.and_then(|all| all.energy_joules_per_request);
+            let delay = confidence.and_then(|all| all.latency_ns.all.mean);
+            let value = result.energy_delay_joule_seconds?;
+            (value, each.zip(delay).map(|(each, delay)| product(value, each, delay)))
+        }
         "write_amplification" => {
-            let value = result.write_amplification?;
-            (value, write_amplification_interval(result, value))
+            let interval = confidence.and_then(|all| all.write_amplification);
+            (result.write_amplification?, interval)
+        }
+        "host.cpu_ns_per_request" => {
+            let interval = confidence.and_then(|all| all.host_cpu_ns_per_request);
+            (result.host.as_ref()?.cpu_ns_per_request, interval)
         }
         _ => {
             let latency = result.latency_ns.as_ref()?.all;
@@ -97,6 +110,7 @@ pub fn figure_format(name: &str) -> fn(f64) -> String {
     match name {
         "iops" => rate,
         "throughput_bytes_per_second" => bytes_per_second,
+        "host.cpu_ns_per_request" => nanoseconds,
         name if name.starts_with("latency_ns") => nanoseconds,
         name if name.starts_with("energy_joules") => joules,
         "energy_delay_joule_seconds" => joule_seconds,
@@ -104,20 +118,11 @@ pub fn figure_format(name: &str) -> fn(f64) -> String {
     }
 }
 
-/// 95 % of a normal distribution lie within so many standard deviations.
-const NORMAL_95: f64 = 1.96;
-
-/// Bounds of a write amplification `wa` = 1 / (1 - v), where v is the mean share of valid pages in the blocks that were
-/// cleaned. Over E erases the standard error of v is at most sqrt(v (1 - v) / E), that of shares of which each is 0 or 1
-/// (Bernoulli), as long as victims are independent; so that of `wa` is at most wa sqrt((wa - 1) / E). Without erases
-/// nothing is known.
-fn write_amplification_interval(result: &RunResult, wa: f64) -> Option<Interval> {
-    let erases = result.flash_operations.as_ref()?.erases;
-    if erases == 0 || wa < 1.0 {
-        return None;
-    }
-    let half = NORMAL_95 * wa * ((wa - 1.0) / erases as f64).sqrt();
-    // Less than one program for each write is impossible where nothing is trimmed or merged in the buffer.
-    let low = (wa - half).max(1.0_f64.min(wa));
-    Some(Interval { estimate: wa, low, high: wa + half, level: ssdyno_figures::LEVEL })
+/// The interval of a product. Both factors are of one run: slow requests also take more energy. So the bounds are
+/// those of the factors multiplied, which hold however the factors depend on each other.
+fn product(estimate: f64, one: Interval, other: Interval) -> Interval {
+    let share = |bound: fn(&Interval) -> f64| {
+        estimate * (bound(&one) / one.estimate) * (bound(&other) / other.estimate)
+    };
+    Interval { estimate, low: share(|i| i.low), high: share(|i| i.high), level: one.level }
 }

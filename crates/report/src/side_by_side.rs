@@ -11,7 +11,7 @@ use crate::headline::{HeadlineFigure, figure_format};
 const CHANGES_SHOWN: usize = 8;
 
 /// Figures of the table of many runs: a line of a terminal holds no more.
-const COLUMNS: [&str; 7] = [
+const COLUMNS: [&str; 8] = [
     "iops",
     "latency_ns.mean",
     "latency_ns.p50",
@@ -19,6 +19,7 @@ const COLUMNS: [&str; 7] = [
     "latency_ns.p99_9",
     "energy_joules.per_request",
     "write_amplification",
+    "host.cpu_ns_per_request",
 ];
 
 /// Keys that differ among many runs which become columns.
@@ -139,6 +140,7 @@ pub fn runs_table(
     header.extend(keys.iter().cloned());
     let short = |name: &&str| match name.split_once('.') {
         Some(("latency_ns", percentile)) => percentile.replace('_', "."),
+        Some(("host", _)) => "cpu/request".to_owned(),
         Some((energy, _)) => energy.trim_end_matches("_joules").to_owned() + "/request",
         None => (*name).to_owned(),
     };

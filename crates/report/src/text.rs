@@ -24,7 +24,10 @@ pub fn summary_text(result: &RunResult) -> String {
     jobs(&mut text, result);
     flash(&mut text, result);
     energy(&mut text, result);
-    text.push_str(&result.host.as_ref().map(lines::host::text).unwrap_or_default());
+    if let Some(host) = &result.host {
+        let confidence = result.confidence.as_ref();
+        text += &lines::host::text(host, confidence.and_then(|all| all.host_cpu_ns_per_request));
+    }
     text.push_str(&result.faults.as_ref().map(lines::faults::text).unwrap_or_default());
     text.push_str(&result.machine.as_ref().map(lines::machine::text).unwrap_or_default());
     expected(&mut text, result);
@@ -311,7 +314,9 @@ fn flash(text: &mut String, r: &RunResult) {
     }
     text.push('\n');
     if let Some(amplification) = r.write_amplification {
-        line(text, format_args!("Write amplification  {}", significant(amplification, 4)));
+        let interval = r.confidence.as_ref().and_then(|all| all.write_amplification);
+        let value = significant(amplification, 4) + &plus_minus(interval);
+        line(text, format_args!("Write amplification  {value}"));
     }
     if let Some(victims) = &r.gc_victims {
         line(text, format_args!("Victims              {}", lines::victims::summary(victims)));
@@ -332,13 +337,16 @@ fn flash(text: &mut String, r: &RunResult) {
 
 fn energy(text: &mut String, r: &RunResult) {
     let Some(e) = energy_used(r) else { return };
-    let mut table = table(&["Energy", "joules", "share", "mean power"]);
+    let mut table = table(&["Drive energy", "joules", "share", "mean power"]);
     for (name, value) in parts(&e) {
         let power = mean_power(r, value).map_or("-".into(), watts);
         table.add_row([name.to_owned(), joules(value), percent(value / e.total), power]);
     }
     push_table(text, &table);
-    let each = e.per_request.map(|j| format!("{} per request, ", joules(j))).unwrap_or_default();
+    let interval = r.confidence.as_ref().and_then(|all| all.energy_joules_per_request);
+    let each =
+        e.per_request.map(|j| format!("{} per request{}, ", joules(j), plus_minus(interval)));
+    let each = each.unwrap_or_default();
     let product = r.energy_delay_joule_seconds;
     let product = product.map(|p| format!(", energy x delay {}", joule_seconds(p)));
     line(text, format_args!("{each}{}{}", above_idle(&e), product.unwrap_or_default()));

@@ -3,12 +3,8 @@
 //! A mean over a run that began in another state than it ended in is that of no state. Latency shows a
 //! drift of cleaning late: most of what cleaning costs is hidden while the device has time left.
 
-use ssdyno_energy::DeviceMeter;
+use crate::course::{Course, Point};
 
-/// Points that are kept; with more, every other one goes, and points are taken half as often.
-const POINTS_MOST: usize = 256;
-/// Turns of the loop between two points at first.
-const EVERY_AT_FIRST: u32 = 1 << 9;
 /// Windows that a run is divided into.
 const WINDOWS: usize = 20;
 /// Of those, how many at the beginning are compared with how many at the end: a tenth of the run.
@@ -21,45 +17,7 @@ const CHANGE_LEAST: f64 = 0.01;
 /// is told of a drift that is none, see the test `noise_is_no_drift`.
 const DEVIATIONS: f64 = 6.0;
 
-/// Bytes written and pages programmed, from time to time.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) struct WriteTrack {
-    points: Vec<(u64, u64)>,
-    turns: u32,
-    every: u32,
-}
-
-impl Default for WriteTrack {
-    fn default() -> WriteTrack {
-        WriteTrack { points: Vec::new(), turns: 0, every: EVERY_AT_FIRST }
-    }
-}
-
-impl WriteTrack {
-    /// One more turn of the loop, after which the host has written `written_bytes` and the flash
-    /// has programmed what `meter` has counted.
-    #[inline]
-    pub(crate) fn turn(&mut self, written_bytes: u64, meter: &DeviceMeter) {
-        self.turns += 1;
-        if self.turns >= self.every {
-            self.note(written_bytes, meter.pages_programmed());
-        }
-    }
-
-    #[cold]
-    fn note(&mut self, written_bytes: u64, programmed: u64) {
-        self.turns = 0;
-        if self.points.len() == POINTS_MOST {
-            let mut keep = false;
-            self.points.retain(|_| {
-                keep = !keep;
-                keep
-            });
-            self.every = self.every.saturating_mul(2);
-        }
-        self.points.push((written_bytes, programmed));
-    }
-
+impl Course {
     /// What to say of a drift, where there was one; pages have `page_bytes`.
     pub(crate) fn note_of_drift(&self, page_bytes: u32) -> Option<String> {
         let windows = self.windows(f64::from(page_bytes))?;
@@ -77,18 +35,17 @@ impl WriteTrack {
 
     /// Write amplification of equal parts of the run; `None` where they are too few or too short.
     fn windows(&self, page_bytes: f64) -> Option<Vec<f64>> {
-        let each = (self.points.len().checked_sub(1)?) / WINDOWS;
+        let points = self.since_full();
+        let each = (points.len().checked_sub(1)?) / WINDOWS;
         if each == 0 {
             return None;
         }
-        let window = |pair: &[(u64, u64)]| {
-            let [(written, programmed), (written_then, programmed_then)] = *pair else {
-                return None;
-            };
-            let pages = (written_then - written) as f64 / page_bytes;
-            (pages >= PAGES_LEAST).then(|| (programmed_then - programmed) as f64 / pages)
+        let window = |pair: &[Point]| {
+            let [before, after] = pair else { return None };
+            let pages = (after.written_bytes - before.written_bytes) as f64 / page_bytes;
+            (pages >= PAGES_LEAST).then(|| (after.programmed - before.programmed) as f64 / pages)
         };
-        let ends: Vec<_> = self.points.iter().copied().step_by(each).take(WINDOWS + 1).collect();
+        let ends: Vec<_> = points.iter().copied().step_by(each).take(WINDOWS + 1).collect();
         ends.windows(2).map(window).collect()
     }
 }
@@ -110,14 +67,16 @@ mod tests {
     const PAGE: u32 = 4096;
 
     /// A run of `turns` turns, each of which writes a page and programs `pages(share of the run)`.
-    fn track(turns: u32, mut pages: impl FnMut(f64) -> f64) -> WriteTrack {
-        let (mut track, mut programmed) = (WriteTrack::default(), 0.0);
+    fn track(turns: u32, mut pages: impl FnMut(f64) -> f64) -> Course {
+        let (mut track, mut programmed) = (Course::new(0), 0.0);
         for turn in 1..=turns {
             programmed += pages(f64::from(turn) / f64::from(turns));
-            track.turns += 1;
-            if track.turns >= track.every {
-                track.note(u64::from(turn) * u64::from(PAGE), programmed as u64);
-            }
+            let written_bytes = u64::from(turn) * u64::from(PAGE);
+            track.turn(|| Point {
+                written_bytes,
+                programmed: programmed as u64,
+                ..Point::default()
+            });
         }
         track
     }
@@ -148,9 +107,9 @@ mod tests {
     #[test]
     fn short_runs_and_runs_without_writes_are_silent() {
         assert_eq!(track(5_000, |share| 1.0 + share).note_of_drift(PAGE), None);
-        assert_eq!(WriteTrack::default().note_of_drift(PAGE), None);
-        let mut reads = WriteTrack::default();
-        (0..1_000).for_each(|_| reads.note(0, 0));
+        assert_eq!(Course::new(0).note_of_drift(PAGE), None);
+        let mut reads = Course::new(0);
+        (0..1_000).for_each(|_| reads.note(Point::default()));
         assert_eq!(reads.note_of_drift(PAGE), None);
     }
 }

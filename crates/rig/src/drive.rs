@@ -13,7 +13,7 @@ use ssdyno_figures::{BrokenBound, KeepGoing, LiveSnapshot, Precision, RunLimits,
 use ssdyno_record::{Hopeless, Precise, Recorder};
 use ssdyno_workload::{Finished, Workload, WorkloadStep};
 
-use crate::drift::WriteTrack;
+use crate::course::{Course, Point};
 use crate::explain::Explain;
 use crate::streams::Streams;
 
@@ -89,8 +89,8 @@ pub struct DriveEnd {
     pub gone: Option<Time>,
     /// Wall-clock time of the loop.
     pub wall: Duration,
-    /// What write amplification was in its course.
-    pub(crate) writes: WriteTrack,
+    /// What was counted in its course.
+    pub(crate) course: Course,
 }
 
 /// Runs until the workload is done or a limit is reached, and all requests complete.
@@ -114,9 +114,8 @@ pub fn drive(
     let mut ramping_up = drive.recorder.window_start() != Some(drive.start);
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
     let mut watch = Watch::new(&drive.limits);
-    // Writes into an empty buffer are all alike, and say nothing of those that follow.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
-    let mut writes = WriteTrack::default();
+    let mut course = Course::new(filling_bytes);
     state.victims = DeviceReport::of(drive.device).victims();
     let mut draining = None;
     loop {
@@ -153,8 +152,8 @@ pub fn drive(
         {
             state.stop();
         }
-        if !ramping_up && state.written_bytes >= filling_bytes {
-            writes.turn(state.written_bytes, drive.meter);
+        if !ramping_up {
+            course.turn(|| state.point(&drive));
         }
         turns += 1;
         if turns.is_multiple_of(PROGRESS_EVERY) {
@@ -172,7 +171,7 @@ pub fn drive(
     state.give_up(&mut drive);
     let now = DeviceReport::of(drive.device).victims();
     state.victims = now.zip(state.victims).map(|(now, before)| now.since(before));
-    state.end(watch, started.elapsed(), writes)
+    state.end(watch, started.elapsed(), course)
 }
 
 /// Who ends a run by its figures.
@@ -462,8 +461,18 @@ impl State {
         }
     }
 
+    /// The counts that figures have their intervals from.
+    fn point(&self, drive: &Drive<'_>) -> Point {
+        Point {
+            completed: drive.recorder.completed(),
+            written_bytes: self.written_bytes,
+            programmed: drive.meter.pages_programmed(),
+            host_cpu: drive.device.host_cpu(),
+        }
+    }
+
     /// How the run ended.
-    fn end(self, watch: Option<Watch>, wall: Duration, writes: WriteTrack) -> DriveEnd {
+    fn end(self, watch: Option<Watch>, wall: Duration, course: Course) -> DriveEnd {
         let (precise, hopeless) =
             watch.map_or((None, None), |watch| (watch.precise, watch.hopeless));
         DriveEnd {
@@ -480,7 +489,7 @@ impl State {
             failed: self.failed,
             gone: self.gone,
             wall,
-            writes,
+            course,
         }
     }
 

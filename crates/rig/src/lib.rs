@@ -17,6 +17,7 @@
 
 mod attach;
 mod bounds;
+mod course;
 mod drift;
 mod drive;
 mod error;

@@ -192,6 +192,10 @@ impl<P: PathReport, W: CoreWatch> Device for Machine<P, W> {
         self.host.begin_window(at);
     }
 
+    fn host_cpu(&self) -> Time {
+        self.host.account().cpu.total()
+    }
+
     fn is_gone(&self) -> bool {
         self.host.port().is_gone()
     }

@@ -182,6 +182,10 @@ impl Device for PerNamespaceRecorder {
         self.machine.as_device().precondition(watcher)
     }
 
+    fn host_cpu(&self) -> Time {
+        self.machine.device().host_cpu()
+    }
+
     fn is_gone(&self) -> bool {
         self.machine.device().is_gone()
     }

@@ -10,12 +10,13 @@ use ssdyno_engine::events::{Activity, FlashCause};
 use ssdyno_figures::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims,
     HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
-    RunResult, StopReason,
+    RunResult, StopReason, WarningKind,
 };
 use ssdyno_record::{Recording, RequestLoop};
 use ssdyno_workload::FioFiles;
 
 use crate::attach::DevicePath;
+use crate::course::energy_per_request;
 use crate::drive::DriveEnd;
 use crate::error::RunError;
 use crate::ports::PathFigures;
@@ -128,6 +129,7 @@ impl Parts<'_> {
         let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
         let cached = cache.map(medium::page_cache).unwrap_or_default();
         result.warnings.extend(cached);
+        self.fill_intervals(&mut result);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
         if self.window_known {
@@ -195,6 +197,14 @@ impl Parts<'_> {
         bytes.reduce(|sum, bytes| sum + bytes)
     }
 
+    /// Bytes of a page of all flash of the device; `None` without flash, and where members differ.
+    fn page_bytes(&self) -> Option<f64> {
+        let mut sizes =
+            self.before.units().iter().filter_map(|unit| Some(unit.flash.as_ref()?.page_bytes));
+        let first = sizes.next()?;
+        sizes.all(|size| size == first).then(|| f64::from(first))
+    }
+
     fn fill_energy(&self, result: &mut RunResult) {
         let energy = self.energy;
         let requests = result.requests as f64;
@@ -247,8 +257,9 @@ impl Parts<'_> {
     /// Mean power of each point of the series.
     fn fill_power(&self, result: &mut RunResult) {
         let series = &self.energy.power_series;
-        let origin = series.start.as_s_f64();
-        let mut points = series.points.iter().scan(origin, |from, point| {
+        // Both series start with the recorded window: the meter starts anew where the ramp-up ends, and the
+        // points of the result count from there.
+        let mut points = series.points.iter().scan(0.0, |from, point| {
             let start = *from;
             *from += point.length.as_s_f64();
             Some((start, *from, point))
@@ -272,6 +283,24 @@ impl Parts<'_> {
                 target.power_watts = Some(Power { total, flash, cpu, dram, bus, parts });
             }
         }
+    }
+
+    /// Intervals of the figures that are counts of the whole device.
+    fn fill_intervals(&self, result: &mut RunResult) {
+        let Some(mut confidence) = result.confidence.take() else { return };
+        let course = &self.ended.course;
+        let cpu = result.host.as_ref().map(|host| host.cpu_ns_per_request);
+        confidence.host_cpu_ns_per_request = cpu.and_then(|cpu| course.host_cpu(cpu));
+        // The spread of a run that cleaned no block says nothing of the figures once blocks are cleaned.
+        if !result.warns_of(WarningKind::NotExhausted) {
+            let amplification = result.write_amplification.zip(self.page_bytes());
+            confidence.write_amplification =
+                amplification.and_then(|(value, page)| course.write_amplification(value, page));
+            let each = result.energy_joules.and_then(|joules| joules.per_request);
+            confidence.energy_joules_per_request =
+                each.and_then(|each| energy_per_request(each, &result.series));
+        }
+        result.confidence = Some(confidence);
     }
 
     fn fill_cost(&self, result: &mut RunResult) {
@@ -349,7 +378,7 @@ impl Parts<'_> {
     /// Whether write amplification kept its level.
     fn describe_drift(&self, result: &mut RunResult) {
         let flash = self.before.flash();
-        result.notes.extend(flash.and_then(|f| self.ended.writes.note_of_drift(f.page_bytes)));
+        result.notes.extend(flash.and_then(|f| self.ended.course.note_of_drift(f.page_bytes)));
     }
 
     /// Whether the mapping table takes nearly all of the flash's work.

@@ -11,7 +11,7 @@ use ssdyno_report::{FigureKind, HEADLINES};
 pub(crate) const COST: &str = "cost";
 
 /// Short names of figures, as they are typed.
-const SHORT: [(&str, &str); 9] = [
+const SHORT: [(&str, &str); 10] = [
     ("throughput", "throughput_bytes_per_second"),
     ("mean", "latency_ns.mean"),
     ("p50", "latency_ns.p50"),
@@ -21,6 +21,7 @@ const SHORT: [(&str, &str); 9] = [
     ("energy_per_request", "energy_joules.per_request"),
     ("energy_delay", "energy_delay_joule_seconds"),
     ("wa", "write_amplification"),
+    ("host_cpu", "host.cpu_ns_per_request"),
 ];
 
 /// Figures that a target of latency can be about.
@@ -50,6 +51,13 @@ pub struct Objective {
     pub figure: &'static str,
     /// Whether more is better.
     pub more_is_better: bool,
+}
+
+impl Objective {
+    /// Whether it follows from the design alone, so that no run has it.
+    pub fn is_of_design(&self) -> bool {
+        self.figure == COST
+    }
 }
 
 impl FromStr for Objective {
@@ -83,6 +91,18 @@ impl Requirement {
     /// Name of the figure in the table.
     pub fn figure(&self) -> &'static str {
         self.figure
+    }
+
+    /// A bound of a figure that single runs have: any but those of a design.
+    ///
+    /// # Errors
+    /// It is none, or is about the cost of a design; the message says which.
+    pub fn of_run(text: &str) -> Result<Requirement, String> {
+        let bound: Requirement = text.parse()?;
+        match bound.figure {
+            COST => Err(format!("a run has no `{COST}`: use `ssdyno sweep --require '{text}'`")),
+            _ => Ok(bound),
+        }
     }
 
     /// The bound of a latency as `p99=1ms`: one of `mean`, `p50`, `p95`, `p99` and `p99.9`.
@@ -149,11 +169,11 @@ impl FromStr for Requirement {
         })?;
         let (name, bound) = (text[..at].trim(), text[at + 1..].trim());
         let (figure, _) = figure(name)?;
-        // A latency without a unit would be ambiguous: figures are in
+        // A time without a unit would be ambiguous: figures are in
         // nanoseconds, and users think in milliseconds.
-        let bound = match figure.starts_with("latency_ns.") {
+        let bound = match figure.contains("_ns") {
             true => bound.parse().map(|span: Span| span.0.as_ns_f64()).map_err(|_| {
-                format!("`{text}`: a latency needs a time with its unit, such as 2ms")
+                format!("`{text}`: the bound must be a time with its unit, such as 2ms")
             })?,
             false => number(bound)
                 .ok_or_else(|| format!("`{text}`: `{bound}` is no number, such as 60 or 200k"))?,
@@ -202,6 +222,7 @@ mod tests {
             ("iops", "iops", true),
             ("cost", "cost", false),
             ("energy_per_request", "energy_joules.per_request", false),
+            ("host_cpu", "host.cpu_ns_per_request", false),
         ] {
             assert_eq!(text.parse(), Ok(Objective { figure: name, more_is_better: more }));
         }
@@ -234,7 +255,12 @@ mod tests {
         assert!(bound.holds(1.99e6) && !bound.holds(2e6) && bound.figure() == "latency_ns.p99");
         let bound: Requirement = "iops > 200k".parse().unwrap();
         assert!(bound.holds(200_001.0) && !bound.holds(200_000.0));
+        let bound: Requirement = "host_cpu<3us".parse().unwrap();
+        assert!(bound.holds(2_999.0) && !bound.holds(3_000.0));
+        assert!(Requirement::of_run("cost<12").unwrap_err().contains("ssdyno sweep"));
+        assert_eq!(Requirement::of_run("iops>1").unwrap().figure(), "iops");
         for (text, says) in [
+            ("host_cpu<3", "with its unit"),
             ("p99=2ms", "FIGURE<VALUE"),
             ("p99<2", "with its unit"),
             ("iops>many", "`many` is no number"),

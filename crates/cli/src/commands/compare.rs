@@ -32,7 +32,7 @@ pub(crate) struct CompareArgs {
     #[arg(required = true, num_args = 2.., value_name = "RESULT|TARGET|SPEC")]
     pub(crate) sides: Vec<String>,
     /// Print one table with a row for each run, sorted by this figure, the best run first: iops,
-    /// throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa.
+    /// throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, host_cpu.
     #[arg(long, value_name = "FIGURE", help_heading = None::<&str>)]
     pub(crate) sort: Option<Objective>,
     /// Number of rows of the table to print [default: all].

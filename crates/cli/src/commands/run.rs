@@ -111,7 +111,7 @@ pub(crate) struct RunArgs {
     ///
     /// The exit code is 1 if the figure breaks the bound with 95 % confidence, and 4 if the bound lies
     /// within the interval of the figure.
-    #[arg(long, value_name = "BOUND", help_heading = gates::HEADING)]
+    #[arg(long, value_name = "BOUND", value_parser = Requirement::of_run, help_heading = gates::HEADING)]
     pub(crate) require: Vec<Requirement>,
     #[command(flatten)]
     pub(crate) junit: JunitArgs,

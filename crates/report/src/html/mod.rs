@@ -169,10 +169,15 @@ fn cards(page: &mut String, r: &RunResult) {
         card("Max", nanoseconds(l.max), "");
     }
     if let Some(amplification) = r.write_amplification {
-        card("Write amplification", significant(amplification, 4), "programmed / host pages");
+        let interval = within(confidence.and_then(|all| all.write_amplification));
+        card("Write amplification", significant(amplification, 4), &interval);
     }
     if let Some(e) = text::energy_used(r) {
-        let mut above = text::above_idle(&e);
+        let interval = confidence.and_then(|all| all.energy_joules_per_request);
+        let mut above = match within(interval) {
+            interval if interval.is_empty() => text::above_idle(&e),
+            interval => format!("{interval}, {}", text::above_idle(&e)),
+        };
         if let Some(product) = r.energy_delay_joule_seconds {
             above += &format!(", energy x delay {}", joule_seconds(product));
         }

@@ -4,8 +4,11 @@ use std::fmt::Write;
 
 use ssdyno_block::counted;
 use ssdyno_figures::{
-    HostResult, NamespaceResult, bytes_per_second, joules, nanoseconds, percent, rate, significant,
+    HostResult, Interval, NamespaceResult, bytes_per_second, joules, nanoseconds, percent, rate,
+    significant,
 };
+
+use crate::text::plus_minus;
 
 /// What it is called in tables.
 pub(crate) fn name(namespace: &NamespaceResult) -> String {
@@ -53,7 +56,7 @@ pub(crate) fn rows(host: &HostResult) -> Vec<[String; 2]> {
 }
 
 /// A few lines for the terminal.
-pub(crate) fn text(host: &HostResult) -> String {
+pub(crate) fn text(host: &HostResult, cpu: Option<Interval>) -> String {
     let HostResult { host: machine, driver, queues, stack, threads, completion, .. } = host;
     let n = host.cores.len();
     let cores = counted(n as u64, "core", "cores");
@@ -63,8 +66,9 @@ pub(crate) fn text(host: &HostResult) -> String {
     let busy = host.cores.iter().map(|core| core.busy_share).sum::<f64>() / n.max(1) as f64;
     let _ = writeln!(
         text,
-        "  per request  {} CPU, {} interrupts, {} switches, {} register writes; cores busy {}",
+        "  per request  {} CPU{}, {} interrupts, {} switches, {} register writes; cores busy {}",
         nanoseconds(host.cpu_ns_per_request),
+        plus_minus(cpu),
         significant(host.interrupts_per_request, 3),
         significant(host.context_switches_per_request, 3),
         significant(host.register_writes_per_request, 3),

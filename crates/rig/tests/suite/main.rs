@@ -8,6 +8,7 @@ mod expected;
 mod explain;
 mod faults;
 mod idle_baseline;
+mod intervals;
 mod machine;
 mod namespaces;
 mod placement;

@@ -1,0 +1,124 @@
+//! What was counted in the course of a run: intervals of the figures that no request has of its own.
+
+use ssdyno_block::Time;
+use ssdyno_figures::{Interval, SeriesPoint};
+use ssdyno_record::ratio_interval;
+
+/// Points that are kept; with more, every other one goes, and points are taken half as often.
+const POINTS_MOST: usize = 256;
+/// Turns of the loop between two points at first.
+const EVERY_AT_FIRST: u32 = 1 << 9;
+/// Batches of which intervals are made; a run with fewer points has as many batches as stretches between points.
+const BATCHES: usize = 32;
+/// Fewest batches. Of 8 the correlation of neighbours is off by 0.35 already, and Student's t makes up for it.
+const BATCHES_LEAST: usize = 8;
+
+/// The counts at one moment, all since the start of the run.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Point {
+    /// Requests completed.
+    pub(crate) completed: u64,
+    /// Bytes of the writes that were issued.
+    pub(crate) written_bytes: u64,
+    /// Pages that the flash programmed.
+    pub(crate) programmed: u64,
+    /// CPU time of the simulated host.
+    pub(crate) host_cpu: Time,
+}
+
+/// The counts from time to time, from the end of the ramp-up on.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Course {
+    points: Vec<Point>,
+    turns: u32,
+    every: u32,
+    /// The write buffer has filled once so many bytes were written.
+    filling_bytes: u64,
+}
+
+impl Course {
+    /// Of a device whose write buffer has filled once `filling_bytes` were written.
+    pub(crate) fn new(filling_bytes: u64) -> Course {
+        Course { points: Vec::new(), turns: 0, every: EVERY_AT_FIRST, filling_bytes }
+    }
+
+    /// One more turn of the loop, after which the counts are `now`.
+    #[inline]
+    pub(crate) fn turn(&mut self, now: impl FnOnce() -> Point) {
+        self.turns += 1;
+        if self.turns >= self.every {
+            self.note(now());
+        }
+    }
+
+    #[cold]
+    pub(crate) fn note(&mut self, now: Point) {
+        self.turns = 0;
+        if self.points.len() == POINTS_MOST {
+            let mut keep = false;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+        self.points.push(now);
+    }
+
+    /// The points from which on the write buffer was full: writes into an empty buffer are all alike, and
+    /// say nothing of those that follow.
+    pub(crate) fn since_full(&self) -> &[Point] {
+        let first = self.points.partition_point(|point| point.written_bytes < self.filling_bytes);
+        &self.points[first..]
+    }
+
+    /// The interval of a write amplification of `estimate`; pages have `page_bytes`.
+    pub(crate) fn write_amplification(&self, estimate: f64, page_bytes: f64) -> Option<Interval> {
+        let bytes = |point: &Point| point.programmed as f64 * page_bytes;
+        interval(estimate, self.since_full(), bytes, |point| point.written_bytes as f64)
+    }
+
+    /// The interval of `estimate`, the CPU time of the host for each request in ns.
+    pub(crate) fn host_cpu(&self, estimate: f64) -> Option<Interval> {
+        let cpu_ns = |point: &Point| point.host_cpu.as_ns_f64();
+        interval(estimate, &self.points, cpu_ns, |point| point.completed as f64)
+    }
+}
+
+/// The interval of a ratio of two counts from batches of about equally many turns.
+fn interval(
+    estimate: f64,
+    points: &[Point],
+    amount: impl Fn(&Point) -> f64,
+    weight: impl Fn(&Point) -> f64,
+) -> Option<Interval> {
+    let each = points.len().saturating_sub(1).div_ceil(BATCHES).max(1);
+    let ends: Vec<&Point> = points.iter().step_by(each).collect();
+    let grown = |count: &dyn Fn(&Point) -> f64| -> Vec<f64> {
+        ends.windows(2).map(|pair| count(pair[1]) - count(pair[0])).collect()
+    };
+    of_batches(estimate, &grown(&amount), &grown(&weight))
+}
+
+fn of_batches(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interval> {
+    (amounts.len() >= BATCHES_LEAST).then(|| ratio_interval(estimate, amounts, weights))?
+}
+
+/// The interval of `estimate`, the energy of a request in joules, from the power over time of `series`.
+pub(crate) fn energy_per_request(estimate: f64, series: &[SeriesPoint]) -> Option<Interval> {
+    let each = series.len().div_ceil(BATCHES).max(1);
+    let batches = || series.chunks(each);
+    let joules = |point: &SeriesPoint| {
+        point.power_watts.map_or(0.0, |power| power.total * point.length_seconds)
+    };
+    let requests =
+        |point: &SeriesPoint| (point.reads + point.writes + point.trims + point.flushes) as f64;
+    let amounts: Vec<f64> = batches().map(|batch| batch.iter().map(joules).sum()).collect();
+    let weights: Vec<f64> = batches().map(|batch| batch.iter().map(requests).sum()).collect();
+    let interval = of_batches(estimate, &amounts, &weights)?;
+    // The figure has the energy from the last completion until the device has settled, the series has
+    // not. A longer run has the same for more requests: the interval reaches to the figure without it.
+    let within = amounts.iter().sum::<f64>() / weights.iter().sum::<f64>();
+    let (low, high) = (interval.low + (within - estimate).min(0.0), interval.high);
+    Some(Interval { low: low.max(0.0), high: high + (within - estimate).max(0.0), ..interval })
+}
