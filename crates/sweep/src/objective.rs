@@ -7,8 +7,7 @@ use ssdyno_block::text_form;
 use ssdyno_block::units::Span;
 use ssdyno_report::{FigureKind, HEADLINES};
 
-/// The name of the cost of a device among the figures.
-pub(crate) const COST: &str = "cost";
+use crate::cost::COSTS;
 
 /// Short names of figures, as they are typed.
 const SHORT: [(&str, &str); 10] = [
@@ -29,8 +28,8 @@ const LATENCIES: [&str; 5] = ["mean", "p50", "p95", "p99", "p99.9"];
 
 /// The whole name of a figure, and whether more of it is better.
 fn figure(text: &str) -> Result<(&'static str, bool), String> {
-    if text == COST {
-        return Ok((COST, false));
+    if let Some(cost) = COSTS.into_iter().find(|cost| *cost == text) {
+        return Ok((cost, false));
     }
     // Short names are only for typing. The table and `result.json` always have the whole
     // name, so that scripts need no second list.
@@ -38,8 +37,8 @@ fn figure(text: &str) -> Result<(&'static str, bool), String> {
     let found = HEADLINES.iter().find(|(known, _)| *known == name);
     let (name, kind): (_, FigureKind) = *found.ok_or_else(|| {
         let short = SHORT.iter().map(|(short, _)| *short);
-        let names: Vec<&str> = ["iops"].into_iter().chain(short).chain([COST]).collect();
-        format!("no run has a figure `{text}`: write one of {}", names.join(", "))
+        let names: Vec<&str> = ["iops"].into_iter().chain(short).chain(COSTS).collect();
+        format!("unknown figure `{text}`: use one of {}", names.join(", "))
     })?;
     Ok((name, kind.more_is_better()))
 }
@@ -56,7 +55,7 @@ pub struct Objective {
 impl Objective {
     /// Whether it follows from the design alone, so that no run has it.
     pub fn is_of_design(&self) -> bool {
-        self.figure == COST
+        COSTS.contains(&self.figure)
     }
 }
 
@@ -99,23 +98,26 @@ impl Requirement {
     /// It is none, or is about the cost of a design; the message says which.
     pub fn of_run(text: &str) -> Result<Requirement, String> {
         let bound: Requirement = text.parse()?;
-        match bound.figure {
-            COST => Err(format!("a run has no `{COST}`: use `ssdyno sweep --require '{text}'`")),
-            _ => Ok(bound),
+        match COSTS.contains(&bound.figure) {
+            true => {
+                let figure = bound.figure;
+                Err(format!("a run has no `{figure}`: use `ssdyno sweep --require '{text}'`"))
+            }
+            false => Ok(bound),
         }
     }
 
     /// The bound of a latency as `p99=1ms`: one of `mean`, `p50`, `p95`, `p99` and `p99.9`.
     ///
     /// # Errors
-    /// It is another figure, or the bound is no time with its unit; the message says which.
+    /// It is another figure, or the bound is not a time with its unit; the message says which.
     pub fn latency_target(text: &str) -> Result<Requirement, String> {
         let (name, bound) = text
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is not FIGURE=TIME, such as p99=1ms"))?;
         let name = name.trim();
         if !LATENCIES.contains(&name) {
-            return Err(format!("`{name}` is no latency: write one of {}", LATENCIES.join(", ")));
+            return Err(format!("`{name}` is not a latency: use one of {}", LATENCIES.join(", ")));
         }
         let time: Span = bound
             .trim()
@@ -175,8 +177,9 @@ impl FromStr for Requirement {
             true => bound.parse().map(|span: Span| span.0.as_ns_f64()).map_err(|_| {
                 format!("`{text}`: the bound must be a time with its unit, such as 2ms")
             })?,
-            false => number(bound)
-                .ok_or_else(|| format!("`{text}`: `{bound}` is no number, such as 60 or 200k"))?,
+            false => number(bound).ok_or_else(|| {
+                format!("`{text}`: `{bound}` is not a number, such as 60 or 200k")
+            })?,
         };
         Ok(Requirement {
             figure,
@@ -221,6 +224,7 @@ mod tests {
             ("latency_ns.p99_9", "latency_ns.p99_9", false),
             ("iops", "iops", true),
             ("cost", "cost", false),
+            ("cost_per_gib", "cost_per_gib", false),
             ("energy_per_request", "energy_joules.per_request", false),
             ("host_cpu", "host.cpu_ns_per_request", false),
         ] {
@@ -263,8 +267,8 @@ mod tests {
             ("host_cpu<3", "with its unit"),
             ("p99=2ms", "FIGURE<VALUE"),
             ("p99<2", "with its unit"),
-            ("iops>many", "`many` is no number"),
-            ("speed>1", "no run has a figure"),
+            ("iops>many", "`many` is not a number"),
+            ("speed>1", "unknown figure `speed`"),
         ] {
             let error = text.parse::<Requirement>().unwrap_err();
             assert!(error.contains(says), "{text}: {error}");

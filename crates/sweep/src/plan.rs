@@ -32,7 +32,7 @@ pub struct SweepPlan {
     /// Random seed of the drawing of designs and of the search.
     pub draw_seed: u64,
     /// Figures by which designs are compared: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
-    /// `energy_per_request`, `energy_delay`, `wa`, `host_cpu`, `cost`.
+    /// `energy_per_request`, `energy_delay`, `wa`, `host_cpu`, `cost`, `cost_per_gib`.
     pub objectives: Vec<Objective>,
     /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A design whose cost breaks a
     /// bound is not run, and a simulation that certainly breaks a bound ends early.

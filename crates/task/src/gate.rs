@@ -75,7 +75,7 @@ impl FromStr for SlowerLimit {
             // A cost follows from the design, and no comparison has it. The limit
             // would be undecided in every build.
             Some(figure) if figure.is_of_design() => {
-                Err("a comparison has no `cost`: write a figure such as p99".to_owned())
+                Err(format!("a comparison has no `{}`: use a figure such as p99", figure.figure))
             }
             _ => Ok(SlowerLimit { figure, share }),
         }
@@ -142,12 +142,12 @@ fn by_interval(bound: &Requirement, interval: &Interval) -> GateVerdict {
 }
 
 fn shown(interval: &Interval, format: fn(f64) -> String) -> String {
-    format!(
-        "{}, {} to {} with 95 %",
-        format(interval.estimate),
-        format(interval.low),
-        format(interval.high)
-    )
+    let bounds = match interval.upper() {
+        Some(high) => format!("{} to {}", format(interval.low), format(high)),
+        // A percentile of few requests has no upper bound, which would be shown as `- s`.
+        None => format!("at least {}", format(interval.low)),
+    };
+    format!("{}, {bounds} with 95 %", format(interval.estimate))
 }
 
 /// Judges by `comparison` whether the second run is slower than `limits` allow.
@@ -271,6 +271,15 @@ mod tests {
         let refused = RunResult { errors: 1, ..result };
         let gates = requirements(&["iops>89k".parse().unwrap()], &refused);
         assert_eq!(gates[0].verdict, GateVerdict::Undecided);
+    }
+
+    #[test]
+    fn an_interval_without_an_upper_bound_has_its_lower_one() {
+        let format = ssdyno_report::figure_format("latency_ns.p99");
+        let open = Interval { high: f64::INFINITY, ..interval(126.8e6, 150e6) };
+        assert_eq!(shown(&open, format), "138.4 ms, at least 126.8 ms with 95 %");
+        let closed = shown(&interval(126.8e6, 150e6), format);
+        assert_eq!(closed, "138.4 ms, 126.8 ms to 150.0 ms with 95 %");
     }
 
     /// One run alone has no interval here: what judges is the spread between the runs.

@@ -46,8 +46,8 @@ fn the_highest_rate_within_a_mean_is_that_of_the_queue() {
 fn what_has_no_place_beside_a_target_of_latency_is_refused() {
     let place = Place::new();
     let cases: [(&[&str], &str); 8] = [
-        (&["p98=1ms"], "`p98` is no latency: write one of mean, p50, p95, p99, p99.9"),
-        (&["iops=1ms"], "`iops` is no latency"),
+        (&["p98=1ms"], "`p98` is not a latency: use one of mean, p50, p95, p99, p99.9"),
+        (&["iops=1ms"], "`iops` is not a latency"),
         (&["p99=1"], "with its unit"),
         (&["p99"], "FIGURE=TIME"),
         (&["p99=1ms", "--rate", "10k"], "--rate"),

@@ -112,7 +112,7 @@ fn what_is_wrong_is_refused_before_anything_is_run() {
         ),
         (&["--vary", "workload.depth=1..8"], "no steps"),
         (&["--vary", "write.allowed=true,false"], "consent"),
-        (&["--objective", "speed"], "no run has a figure"),
+        (&["--objective", "speed"], "unknown figure `speed`"),
         (&["--require", "p99<2"], "with its unit"),
         (&["--sampling", "random"], "--designs"),
     ];

@@ -113,6 +113,19 @@ fn a_design_that_costs_too_much_is_not_run() {
     let bound = ["--name", "b", "--require", "cost<40", "--run-hopeless"];
     let whole = place.json(&[&SLOW[..], &bound].concat());
     assert_eq!((&whole["ruled_out"], &whole["done"]), (&json!(0), &json!(8)));
+    // Over-provisioning costs nothing, but leaves less to use: 1.2 and 1.35 times as much raw flash.
+    let figures = |name: &str| -> Vec<f64> {
+        let rows = whole["rows"].as_array().unwrap();
+        rows.iter().map(|row| row["figures"][name]["value"].as_f64().unwrap()).collect()
+    };
+    let (costs, per_gib) = (figures("cost"), figures("cost_per_gib"));
+    assert_eq!(costs[0], costs[3]);
+    assert!((per_gib[3] / per_gib[0] - 1.35 / 1.2).abs() < 1e-9, "{per_gib:?}");
+    let bound = format!("cost_per_gib<{}", (per_gib[0] + per_gib[1]) / 2.0);
+    let result = place.json(&[&SLOW[..], &["--keep", "none", "--require", &bound]].concat());
+    let kept = of(&result, "done").len() as u64;
+    assert_eq!((&result["ruled_out"], &result["done"]), (&json!(8 - kept), &json!(kept)));
+    assert!(kept < 8 && result["rows"][3]["state"] == "ruled_out", "{result}");
 }
 
 /// A search that ran out of time goes on, and gives what it gives with time enough.
