@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<bool> {
     }
     let fresh = generate(workspace)?;
     if fresh.is_empty() {
-        bail!("`ssdyno schema` names no schemas");
+        bail!("`ssdyno schema` does not list any schemas");
     }
     for name in stored(&workspace.root)?.keys().filter(|name| !fresh.contains_key(*name)) {
         std::fs::remove_file(workspace.root.join(name))?;

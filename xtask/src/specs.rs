@@ -29,7 +29,7 @@ const KEYWORDS: [&str; 12] =
 /// # Errors
 /// The schema is no JSON, or has another shape.
 pub(crate) fn text(schema: &str) -> Result<String> {
-    let schema: Value = serde_json::from_str(schema).context("the schema of specs is no JSON")?;
+    let schema: Value = serde_json::from_str(schema).context("the schema of specs is not JSON")?;
     let defs = schema["$defs"].as_object().context("the schema of specs has no `$defs`")?;
     let mut out = HEAD.to_owned();
     let mut classes = vec!["RunSpec"];

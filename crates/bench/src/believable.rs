@@ -47,7 +47,7 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
     let (message, help) = match spins {
         true => (
             format!(
-                "{taken}, and p99 is not to be believed: jobs that spin wait for a CPU whenever another program has it"
+                "{taken}, and p99 is not reliable: jobs that spin wait for a CPU while another program uses it"
             ),
             "stop them and run again, or choose a method that sleeps",
         ),
@@ -117,8 +117,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
         true => TailVerdict {
             believable: true,
             reasons: vec![format!(
-                "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and no \
-                 memory stood before the target",
+                "the run is steady and has {} requests, other programs took less than {OTHERS_CPUS} CPUs, and the target was not in memory or behind a cache",
                 result.requests
             )],
         },
@@ -167,7 +166,7 @@ mod tests {
         let busy = Others { share: 0.5, processors: 2.0, stolen: None };
         let spinning = crowded(true, busy).unwrap();
         assert!(spinning.message.contains("took 50 %"), "{}", spinning.message);
-        assert!(spinning.message.contains("p99 is not to be believed"), "{}", spinning.message);
+        assert!(spinning.message.contains("p99 is not reliable"), "{}", spinning.message);
         assert!(spinning.help.as_deref().unwrap().ends_with("a method that sleeps"));
         let sleeping = crowded(false, busy).unwrap();
         assert!(!sleeping.message.contains("p99"), "{}", sleeping.message);

@@ -78,7 +78,7 @@ impl Delays {
         self.punctual + self.ours.as_ref().map_or(0, |late| late.total())
     }
 
-    /// Whether most requests waited for a place.
+    /// Whether most requests waited for a free slot.
     fn is_overloaded(&self) -> bool {
         self.queued > self.placed()
     }
@@ -86,7 +86,7 @@ impl Delays {
     /// That the target does not keep up, of a run that is too short to know by how much.
     pub(crate) fn overload(&self) -> Option<Warning> {
         let message = format!(
-            "overloaded: the target does not keep up with the arrivals; {} of {} requests waited for a place",
+            "overloaded: the target does not keep up with the arrivals; {} of {} requests waited for a free slot",
             self.queued,
             self.queued + self.placed()
         );
@@ -107,15 +107,14 @@ impl Delays {
         );
         if self.queued > 0 {
             text.push_str(&format!(
-                "; {} more waited for a place, as many as allowed being outstanding",
+                "; {} more waited because the depth limit was reached",
                 self.queued
             ));
         }
         text.push_str("; latencies count from the intended start");
         if self.ours_ns_at(0.99) > MUCH_NS && !self.is_overloaded() {
             text.push_str(
-                ". So late is other work on the cores, which should be idle, or one job that cannot issue \
-                 as fast",
+                ". Such delays mean that other work runs on the cores, which should be idle, or that one job cannot issue requests this fast",
             );
         }
         Some(text)

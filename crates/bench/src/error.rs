@@ -154,7 +154,7 @@ pub enum BenchError {
         job: usize,
     },
     /// There is no memory for the rows of more requests.
-    #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
+    #[error("memory ran out: the rows of all requests are kept in memory, 16 bytes each")]
     Memory,
     /// The run was stopped.
     #[error("interrupted")]
@@ -178,7 +178,7 @@ impl BenchError {
             // so only the number tells them apart. The advice to run as root would be wrong for
             // EPERM.
             BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
-                "not even root may: a file is immutable (`lsattr`), or a container or a policy of the \
+                "even root may not open it: a file is immutable (`lsattr`), or a container or a policy of the \
                  system (device cgroup) forbids it; run where the device is allowed, or name a file \
                  that lies on it"
             }
@@ -198,7 +198,7 @@ impl BenchError {
             BenchError::Geometry { .. } => "the device may be gone or have no medium",
             BenchError::TooSmall { .. } => "use a larger file or device",
             BenchError::ReadOnly { .. } | BenchError::ReadOnlyJob { .. } => {
-                "allow it with `write.allowed`, after a look at what is on the target, or use a workload \
+                "check what is on the target, then allow it with `write.allowed`; or use a workload \
                  that only reads (`ssdyno list workloads`)"
             }
             BenchError::Permit { .. } => "check the target and start again",
@@ -210,7 +210,7 @@ impl BenchError {
             // rings. The advice differs from that for an engine, whose registered buffers count
             // against the limit on every kernel.
             BenchError::Uring { source } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
-                "there is too little memory that may be locked: raise `ulimit -l`, lower the depth, \
+                "the limit on locked memory is too low: raise `ulimit -l`, lower the depth, \
                  or use the engine `threads`"
             }
             #[cfg(target_os = "linux")]
@@ -221,7 +221,7 @@ impl BenchError {
             #[cfg(not(target_os = "linux"))]
             BenchError::Uring { .. } => "use the engine `threads`",
             BenchError::Engine { source, .. } if source.raw_os_error() == Some(OUT_OF_MEMORY) => {
-                "there is too little memory that may be locked: raise `ulimit -l`, or lower the \
+                "the limit on locked memory is too low: raise `ulimit -l`, or lower the \
                  depth or the block size"
             }
             BenchError::Engine { .. } => "try the other engine (`io_uring` or `threads`)",
@@ -235,11 +235,10 @@ impl BenchError {
                 "look at the kernel's log (`dmesg`); a longer timeout waits longer; nothing was \
                  measured"
             }
-            BenchError::Unprepared => "nothing was measured, and nothing is kept",
-            BenchError::Lost { .. } => "please report this with the command that did it",
+            BenchError::Unprepared => "nothing was measured, so there is no result",
+            BenchError::Lost { .. } => "please report this with the command that you ran",
             BenchError::Memory => {
-                "the figures cover the requests up to that point; `keep=summary` takes the same for \
-                 any number of requests"
+                "the figures cover the requests up to that point; with `keep=summary`, memory does not grow with the number of requests"
             }
             BenchError::Interrupted => "the figures cover the requests up to that point",
             BenchError::System { .. } => "use a simulated target (`sim:NAME`)",

@@ -96,7 +96,6 @@ pub(crate) fn measure(
 
 fn unanswered(hung: u64) -> String {
     format!(
-        "{hung} requests were without an answer when the run ended; where the kernel does not give \
-         them up, this program cannot end before it has answered them"
+        "{hung} requests had not completed when the run ended; this program cannot exit before the kernel completes or aborts them"
     )
 }

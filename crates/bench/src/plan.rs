@@ -126,7 +126,7 @@ impl LoadPlan {
         }
         let more = run.more.iter().map(|(name, _)| name);
         if !run.more.is_empty() && std::iter::once(&run.target).chain(more).any(|n| is_network(n)) {
-            let why = "a network target is loaded alone, not among several files".to_owned();
+            let why = "a network target cannot be used together with other files".to_owned();
             return Err(BenchError::Option { option: "filename", why });
         }
         match &run.source {
@@ -156,7 +156,7 @@ impl LoadPlan {
             }
             Source::Trace { path, options } => {
                 if run.options.jobs > 1 {
-                    let why = "a trace is one stream, which one job must carry".to_owned();
+                    let why = "a trace is one stream, so it needs exactly one job".to_owned();
                     return Err(BenchError::Option { option: "jobs", why });
                 }
                 let workload = open_trace(path, options, &facts)?;
@@ -193,7 +193,7 @@ fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan,
     }
     if plan.jobs.len() > 1 && !remote.facts().shares_flushes {
         plan.notes.push(
-            "each job has a connection of its own, and the server does not say that a flush on one is for all (NBD_FLAG_CAN_MULTI_CONN)"
+            "each job has its own connection, and the server does not declare that a flush on one connection covers all (NBD_FLAG_CAN_MULTI_CONN)"
                 .to_owned(),
         );
     }
@@ -203,15 +203,15 @@ fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan,
 fn check(options: &BenchOptions) -> Result<(), BenchError> {
     let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
     if options.jobs == 0 {
-        return refuse("jobs", "nobody would carry the load");
+        return refuse("jobs", "at least one job is needed");
     }
     for (option, batch) in [("batch", options.batch), ("submit", options.submit)] {
         if batch == Some(0) {
-            return refuse(option, "a batch of nothing never completes");
+            return refuse(option, "a batch needs at least one request");
         }
     }
     if options.timeout < Duration::from_millis(100) {
-        return refuse("timeout", "less than 100 ms is no sign of a device that hangs");
+        return refuse("timeout", "a timeout below 100 ms does not show that a device hangs");
     }
     if options.engine == EngineKind::Threads && (options.iopoll || options.sqpoll) {
         let option = if options.iopoll { "iopoll" } else { "sqpoll" };
@@ -221,7 +221,7 @@ fn check(options: &BenchOptions) -> Result<(), BenchError> {
         return refuse("nowait", "only the engine io_uring has it");
     }
     if options.iopoll && options.page_cache != PageCache::Bypassed {
-        return refuse("iopoll", "a page cache is not polled for completions");
+        return refuse("iopoll", "polling for completions needs direct I/O");
     }
     if options.waiting == Some(ReapWait::Spin) {
         match options.engine {
@@ -247,7 +247,7 @@ fn allowed(wanted: &[usize]) -> Result<Vec<usize>, BenchError> {
     match wanted.iter().find(|core| **core >= most || !cores.is_set(**core)) {
         Some(core) => Err(BenchError::Option {
             option: "cores",
-            why: format!("core {core} does not exist or is not for this process"),
+            why: format!("core {core} does not exist or this process may not use it"),
         }),
         None => Ok(wanted.to_vec()),
     }
@@ -271,8 +271,7 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     let asked = options.engine == EngineKind::Uring || iopoll || sqpoll || nowait;
     if let Kind::Network(remote) = &target.kind {
         if asked || options.engine != EngineKind::Auto {
-            let why =
-                "a network target has an engine of its own, which needs no part of the kernel's";
+            let why = "a network target has its own engine and uses no kernel engine";
             return Err(BenchError::Option { option: "engine", why: why.to_owned() });
         }
         return Ok((
@@ -296,8 +295,7 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
     // kernel. Plain threads cost less and are what the kernel would use anyway.
     let punted = target.in_memory || !target.direct;
     if punted && !asked {
-        let note = "engine: threads, because io_uring would hand every request for this file \
-                    system to workers of the kernel";
+        let note = "engine: threads, because io_uring would pass every request for this file system to kernel workers";
         return Ok((Means::Threads, vec![note.to_owned()]));
     }
     match Uring::available() {
@@ -420,7 +418,7 @@ fn threads_wanted(
         return Err(BenchError::Option {
             option: "engine",
             why: format!(
-                "{wanted} requests outstanding need as many threads; {THREADS_MAX} are the most"
+                "{wanted} requests outstanding need as many threads; the limit is {THREADS_MAX}"
             ),
         });
     }

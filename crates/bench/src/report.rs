@@ -90,7 +90,7 @@ pub(crate) fn method(run: &BenchRun, plan: &LoadPlan) -> MethodResult {
 pub(crate) fn warnings(run: &BenchRun, target: &RealTarget) -> Vec<Warning> {
     let load = run.source.warnings().into_iter().map(|message| {
         let warning = Warning::new(WarningKind::OtherLoad, message);
-        warning.with_help("write direct=0 or direct=1 into the job file")
+        warning.with_help("set direct=0 or direct=1 in the job file")
     });
     load.chain(target.warnings.iter().cloned()).collect()
 }
@@ -349,14 +349,13 @@ impl Parts<'_> {
         result.notes.extend(faults.notes());
         if self.reports.iter().any(|report| report.registered == Some(false)) {
             result.notes.push(
-                "buffers could not be registered: too little memory may be locked (`ulimit -l`); \
-                 each request costs more"
+                "buffers could not be registered: the limit on locked memory (`ulimit -l`) is too low; each request costs more"
                     .to_owned(),
             );
         }
         if self.workers > 0 {
             result.notes.push(format!(
-                "io_uring handed requests to {} workers of the kernel, which costs time and \
+                "io_uring passed requests to {} kernel workers, which costs time and \
                  switches: the file system or the operation blocks; compare with the engine \
                  `threads`",
                 self.workers
@@ -384,8 +383,7 @@ impl Parts<'_> {
         }
         let each = result.own_cost.map_or(0.0, |cost| cost.cpu_ns_per_request);
         let message = format!(
-            "the jobs were on the CPU for {:.0} % of the time ({} a request, of which {} are the \
-             tool's own): this side is the limit, not the target",
+            "the jobs were on the CPU for {:.0} % of the time ({} per request, of which {} are the tool's own): this machine is the limit, not the target",
             100.0 * busy,
             nanoseconds(each),
             nanoseconds(self.floor),

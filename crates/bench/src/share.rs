@@ -26,13 +26,15 @@ pub(crate) fn shares(
     }
     let refuse = |why: &str| Err(BenchError::Option { option: "jobs", why: why.to_owned() });
     if config.kind == WorkloadKind::DiskSimSynthetic {
-        return refuse("DiskSim's generator is one stream, which one job must carry");
+        return refuse("DiskSim's generator is one stream, so it needs exactly one job");
     }
     let poisson = |config: &WorkloadConfig| {
         config.arrivals.as_ref().is_none_or(|arrivals| arrivals.kind == ArrivalKind::Poisson)
     };
     if !poisson(config) {
-        return refuse("only Poisson arrivals can be shared; others are one stream for one job");
+        return refuse(
+            "only Poisson arrivals can be shared among jobs; other arrivals need exactly one job",
+        );
     }
     let depth = config.outstanding_limit();
     // A job with no request outstanding would do nothing, and the run would have fewer jobs than
@@ -53,8 +55,7 @@ fn check_parts(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Resul
     }
     let length = range_length(config, facts);
     let what = format!(
-        "{jobs} sequential streams of {largest} B do not fit in a range of {length} B: each would have \
-         {} B for itself",
+        "{jobs} sequential streams of {largest} B do not fit in a range of {length} B: each would have {} B",
         length / u64::from(jobs)
     );
     let help = match length / largest {
@@ -193,7 +194,7 @@ mod tests {
             let error = shares(&whole, jobs, &FACTS).unwrap_err().to_string();
             let told = format!(
                 "`depth`: {jobs} sequential streams of 4096 B do not fit in a range of 131072 B: each would \
-                 have {bytes} B for itself; at most 32 fit"
+                 have {bytes} B; at most 32 fit"
             );
             assert!(error.contains(&told), "{error}");
         }

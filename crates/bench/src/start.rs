@@ -118,7 +118,7 @@ impl Began {
         let late_ns = self.behind.unwrap_or_default().as_nanos() as u64 + jobs_ns;
         let note = (self.behind.is_some() && late_ns > LATE_NS).then(|| {
             format!(
-                "the run began {} after the moment that was given: the target was not ready, or the \
+                "the run began {} after the given start time: the target was not ready, or the \
                  machine was busy",
                 nanoseconds(late_ns as f64)
             )
@@ -168,7 +168,7 @@ mod tests {
         let start = wait_for(&mut At(RunStart::At(moment), 0, KeepGoing::Continue)).unwrap();
         let (window, note) = Began::new(start, clock(start)).window(Time::ZERO, &[]);
         assert!(window.late_ns >= 3_000_000, "{window:?}");
-        assert!(note.is_some_and(|note| note.contains("after the moment")));
+        assert!(note.is_some_and(|note| note.contains("after the given start time")));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl RealTarget {
     ) -> Result<RealTarget, BenchError> {
         let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
         if opening.page_cache != PageCache::Bypassed {
-            return refuse("buffered", "no page cache is before a network target");
+            return refuse("buffered", "a network target has no page cache");
         }
         let writable = matches!(access, Access::Write(_));
         if matches!(access, Access::Write(permit) if !permit.covers_export(name)) {
@@ -183,14 +183,14 @@ impl RealTarget {
         let facts = remote.facts().clone();
         if writable && facts.read_only {
             let what = "the export is read-only".to_owned();
-            let help = "measure reads, or let the server export it for writing";
+            let help = "measure reads only, or make the server export it for writing";
             return Err(Trouble::new(what, help).of(name));
         }
         let durable = opening.sync_writes != SyncWrites::No;
         if durable && writable && !facts.fua {
             return refuse(
                 "sync",
-                "the server has no writes that are durable when they complete (FUA)",
+                "the server does not support writes that are durable when they complete (FUA)",
             );
         }
         let mut target = RealTarget::closed(name, writable);
@@ -198,8 +198,7 @@ impl RealTarget {
         target.sector_bytes = facts.sector_bytes;
         target.notes = facts.notes;
         if durable && writable {
-            let note =
-                "a write is durable when it completes (FUA): its latency has the flush in it";
+            let note = "a write is durable when it completes (FUA): its latency includes the flush";
             target.notes.push(note.to_owned());
             target.durable_writes = true;
         }
@@ -388,9 +387,9 @@ impl RealTarget {
             rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)
         });
         let before = match dropped {
-            Some(Ok(())) => "clean pages of the target were dropped from it before",
-            Some(Err(_)) => "it could not be emptied before",
-            None => "with what it had of the target before",
+            Some(Ok(())) => "clean pages of the target were dropped first",
+            Some(Err(_)) => "it could not be emptied first",
+            None => "with the target's pages that it already contained",
         };
         format!(
             "buffered I/O: requests go through this machine's page cache ({before}); reads may never \
@@ -486,7 +485,7 @@ fn durable(sync_writes: SyncWrites) -> Option<String> {
         SyncWrites::Data => "O_DSYNC",
         SyncWrites::Whole => "O_SYNC",
     };
-    Some(format!("a write is durable when it completes ({flag}): its latency has the flush in it"))
+    Some(format!("a write is durable when it completes ({flag}): its latency includes the flush"))
 }
 
 /// Opens with O_DIRECT, or without where the file system does not know it or requests are to go through

@@ -68,8 +68,7 @@ pub(crate) fn search(
     let (alone, free) = (plan.jobs.len() == 1, run.options.stay && run.options.cores.is_empty());
     searchable(&plan)?;
     if plan.jobs.iter().any(|job| !job.workload.depth_searches().is_empty()) {
-        let why = "latency_target: the depth changes meanwhile; search for the method at the depth that was \
-                   found"
+        let why = "latency_target: the depth changes during the search; search for the method at the depth that was found"
             .to_owned();
         return Err(BenchError::Option { option: "tune", why });
     }
@@ -86,8 +85,7 @@ pub(crate) fn search(
     let settled = trials.rate(default, 0, WARM_UP)?;
     if settled < SLOW_IOPS {
         let note = format!(
-            "tuned: no search, since at {settled:.0} IOPS no method of this side matters; the \
-             default one is used"
+            "tuned: no search, since at {settled:.0} IOPS the method does not matter; the default method is used"
         );
         let options = BenchOptions { tune: false, ..run.options.clone() };
         return Ok(Tuned { options, tried: Vec::new(), note });

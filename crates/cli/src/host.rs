@@ -102,6 +102,6 @@ fn time_limit(text: &str) -> Result<Span, String> {
         text.parse().map_err(|error: ssdyno_block::units::UnitError| error.to_string())?;
     match is_time_limit(span.0) {
         true => Ok(span),
-        false => Err("write a time of 1ms to 1h, such as 100ms".to_owned()),
+        false => Err("use a time of 1ms to 1h, such as 100ms".to_owned()),
     }
 }

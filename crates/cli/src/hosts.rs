@@ -73,7 +73,7 @@ pub(crate) fn identity(given: Option<&Path>, role: &str) -> Result<PathBuf, Fail
     let of = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let config = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
     let config = config.ok_or_else(|| {
-        Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so the directory of the certificates is not known")
+        Failure::usage("neither XDG_CONFIG_HOME nor HOME is set, so the directory of the certificates is unknown")
             .with_help("name a directory for them")
             .with_key("identity")
     })?;
@@ -89,7 +89,7 @@ impl HostsArgs {
         if self.hosts.is_empty() {
             return match self.reach.given().first() {
                 Some((option, _)) => Err(Failure::usage(format!(
-                    "`{option}` says how other machines are reached, and `--hosts` names none"
+                    "`{option}` sets how other machines are reached, but `--hosts` is missing"
                 ))
                 .with_help("add `--hosts`, or leave it out")),
                 None => Ok(None),

@@ -114,7 +114,8 @@ fn misread(error: &clap::Error, mut args: impl Iterator<Item = OsString>) -> Opt
             let is_value = wrong.strip_prefix('-')?.starts_with(|c: char| c.is_ascii_digit());
             let whole = args.find(|arg| arg.to_string_lossy().starts_with(wrong.as_str()));
             let whole = whole.filter(|_| is_value)?;
-            let message = format!("`{}` is below zero, and is no option", whole.to_string_lossy());
+            let message =
+                format!("`{}` is below zero and is not an option", whole.to_string_lossy());
             Some(Failure::usage(message).with_help("no value may be negative: leave the `-` out"))
         }
         ErrorKind::InvalidUtf8 => {

@@ -21,9 +21,8 @@ static AS_JSON: AtomicBool = AtomicBool::new(false);
 /// Somebody is saying it already.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-const MESSAGE: &str = "out of memory: the system has none left for this program";
-const HELP: &str = "raise its limit (`ulimit -v`, the memory limit of its group), keep less (--keep \
-                    summary takes the same for any number of requests), or simulate a smaller device";
+const MESSAGE: &str = "out of memory: the system gives this program no more memory";
+const HELP: &str = "raise its limit (`ulimit -v`, the memory limit of its group), keep less (with --keep summary, memory does not grow with the number of requests), or simulate a smaller device";
 
 /// Bytes of a row in memory (S4-17).
 const ROW_BYTES: u64 = 16;
@@ -36,8 +35,7 @@ pub(crate) fn look_ahead(keep: Keep, goal: Goal) {
     let Some(available) = ssdyno_record::memory::available_bytes() else { return };
     if keep != Keep::Summary && needed > available {
         eprintln!(
-            "warning: the rows of {requests} requests take {} of memory, and {} are available: the \
-             run will end when they are used up; --keep summary takes the same for any number",
+            "warning: the rows of {requests} requests take {} of memory, and {} are available: the run will end when memory is used up; with --keep summary, memory does not grow with the number of requests",
             Bytes(needed >> 20 << 20),
             Bytes(available >> 20 << 20),
         );

@@ -159,7 +159,7 @@ fn replaced(mut failure: Failure, option: &dyn Fn(&str) -> Option<String>) -> Fa
         failure.message = in_lines(&failure.message, option);
     }
     let names_key_of_file =
-        |help: &str| help.starts_with("did you mean") || help.starts_with("write `");
+        |help: &str| help.starts_with("did you mean") || help.starts_with("set `");
     failure.help = failure.help.map(|help| match is_of_file && names_key_of_file(&help) {
         true => help,
         false => in_lines(&help, option),

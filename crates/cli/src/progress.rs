@@ -85,7 +85,7 @@ fn interrupt(may_end: bool, output: Output) {
         Some(_) => {
             screen::leave();
             let message = "interrupted twice: ended at once, without a result";
-            let help = "interrupt once, and wait for the end of what is in flight";
+            let help = "interrupt once, and wait until the requests in flight complete";
             abandon(&Failure::new(FailureKind::Interrupted, message).with_help(help), output)
         }
         None => {
@@ -100,7 +100,7 @@ fn interrupt(may_end: bool, output: Output) {
 
 /// After the first interrupt.
 pub(crate) fn tell_stopping() {
-    tell("\nstopping: waiting for what is in flight; interrupt again to end at once\n");
+    tell("\nstopping: waiting for requests in flight; interrupt again to end at once\n");
 }
 
 /// True after the first interrupt.

@@ -100,8 +100,8 @@ impl SchedulerFileArgs {
             files.0.push(Wanted { file, option, path: path.clone(), is_new: false });
         }
         if outputs > 1 || outputs == 1 && output.json {
-            let what = "standard output can have one thing only";
-            return Err(Failure::usage(what).with_help("name files in place of -"));
+            let what = "only one file can go to standard output";
+            return Err(Failure::usage(what).with_help("name a file instead of -"));
         }
         for at in 0..files.0.len() {
             let opened = files.0[at].try_open();

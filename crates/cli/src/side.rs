@@ -36,14 +36,14 @@ impl SideArgs {
     pub(crate) fn with(&self, option: &str, text: &str, is_real: bool) -> Result<RunSpec, Failure> {
         let words = shlex::split(text).ok_or_else(|| {
             Failure::usage(format!(
-                "`{option}` has a quotation mark or a backslash without its end"
+                "`{option}` has an unclosed quotation mark or a final backslash"
             ))
             .with_help("quote as in a shell: --a '--set \"flash.channels=4\"'")
         })?;
         let name = |word: &String| word.split('=').next().unwrap_or_default().to_owned();
         if let Some(consent) = words.iter().map(name).find(|w| DESTROYING.contains(&w.as_str())) {
-            return Err(Failure::usage(format!("`{consent}` has no place in `{option}`"))
-                .with_help("consent to write is given once, beside the sides"));
+            return Err(Failure::usage(format!("`{consent}` cannot be used in `{option}`"))
+                .with_help("give consent to write once, outside the options of a side"));
         }
         let wrong = |error| refused(option, harmless(error));
         let mut found = SideArgs::command().try_get_matches_from(words).map_err(wrong)?;
@@ -171,7 +171,7 @@ mod tests {
         assert!(spec.write.allowed);
         for text in ["--write", "--destroy=S", "--overwrite -d 1", "-d 1 --size 1GiB"] {
             let failure = common(&[]).with("--b", text, true).unwrap_err();
-            assert!(failure.message.contains("has no place in `--b`"), "{failure:?}");
+            assert!(failure.message.contains("cannot be used in `--b`"), "{failure:?}");
         }
     }
 

@@ -7,18 +7,21 @@ pub(crate) const DESTROYING: [&str; 4] = ["--write", "--destroy", "--overwrite",
 
 /// Names of other tools for options that have another name here.
 const CALLED_HERE: &[(&[&str], &str)] = &[
-    (&["--iops"], "`--rate 20k` says how many requests arrive in a second"),
-    (&["--qd", "--queue-depth"], "`--depth 8` says how many requests are outstanding"),
-    (&["--blocksize"], "`--block-size 4k` says how large requests are"),
-    (&["--time", "--duration"], "`--for 10s` says how long"),
+    (&["--iops"], "`--rate 20k` sets the number of requests that arrive per second"),
+    (&["--qd", "--queue-depth"], "`--depth 8` sets the number of outstanding requests"),
+    (&["--blocksize"], "`--block-size 4k` sets the size of requests"),
+    (&["--time", "--duration"], "`--for 10s` sets the duration"),
     (
         &["--rw", "--readwrite", "--pattern"],
-        "`--workload` says what is done: randread, randwrite, seqread, seqwrite, mixed (`ssdyno list \
+        "`--workload` sets the load: randread, randwrite, seqread, seqwrite, mixed (`ssdyno list \
          workloads`)",
     ),
-    (&["--reads"], "`--read-percent 70` says how many of the requests are reads"),
-    (&["--numjobs", "--threads-count"], "`--jobs 4` says how many threads share the load"),
-    (&["--ioengine"], "`--engine io_uring` or `threads` says what carries requests out"),
+    (&["--reads"], "`--read-percent 70` sets the share of reads"),
+    (
+        &["--numjobs", "--threads-count"],
+        "`--jobs 4` sets the number of threads that share the load",
+    ),
+    (&["--ioengine"], "`--engine io_uring` or `threads` sets the I/O engine"),
     (&["--filename"], "the target needs no option: `ssdyno run /dev/nvme0n1`"),
 ];
 

@@ -75,5 +75,5 @@ fn message(snapshot: &TaskSnapshot) -> String {
 pub(crate) fn other_result() -> Failure {
     let message = "the result is of another task";
     Failure::new(FailureKind::Failed, message)
-        .with_help("please report this with the command that did it")
+        .with_help("please report this with the command that you ran")
 }

@@ -99,7 +99,7 @@ impl TimelineFile {
         let mut line = format!("{path} (open in ui.perfetto.dev; {kept} events");
         match timeline.left_out() {
             0 => {}
-            more => line.push_str(&format!(", the first; {more} later ones are not in it")),
+            more => line.push_str(&format!(", the first ones; it omits {more} later events")),
         }
         if rows.is_none() {
             line.push_str("; no requests, because their rows were not kept");
@@ -152,7 +152,7 @@ fn is_regular(path: &Path) -> bool {
 }
 
 fn no_timeline(path: &Path) -> String {
-    format!("{} exists and is no timeline", path.display())
+    format!("{} exists and is not a timeline", path.display())
 }
 
 /// Pipes and the like, empty files, and timelines of earlier runs; never a disk.

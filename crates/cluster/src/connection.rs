@@ -122,8 +122,7 @@ impl Connection {
             let message = format!(
                 "{name} has version {theirs} (protocol {its}), this is {version} (protocol {PROTOCOL})"
             );
-            let help =
-                "install the same version on all hosts: figures of two versions are not one result";
+            let help = "install the same version on all hosts: one result cannot combine figures of two versions";
             return Err(Failure::new(FailureKind::Failed, message).with_help(help));
         }
         // The connection owns ssh. `kill_on_drop` ends ssh with the last clone of the connection, and the worker at
@@ -250,7 +249,7 @@ async fn connect(name: &str) -> Result<Channel, Failure> {
     endpoint.connect().await.map_err(|error| {
         let why = cause(&error);
         Failure::new(FailureKind::Failed, format!("cannot reach a worker at {name}: {why}"))
-            .with_help("start a worker there that listens at this address")
+            .with_help("start a worker that listens at this address")
     })
 }
 
@@ -260,7 +259,7 @@ fn tls_for(host: &HostAddress, identity: Option<&Path>) -> Result<Option<ClientT
         return Ok(None);
     }
     let missing = || {
-        Failure::usage(format!("{host} is reached by TLS, and there is no certificate for it"))
+        Failure::usage(format!("{host} needs TLS, and there is no certificate for it"))
             .with_help("name the directory with the identity of this controller")
             .with_key("identity")
     };
@@ -332,7 +331,7 @@ async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
         .keep_alive_timeout(PROBE_SSH_WITHIN)
         .keep_alive_while_idle(true);
     endpoint.connect_with_connector(connector).await.map_err(|error| {
-        let message = format!("no worker at the other end of ssh: {}", cause(&error));
+        let message = format!("ssh did not start a worker: {}", cause(&error));
         Failure::new(FailureKind::Failed, message)
     })
 }
@@ -349,7 +348,7 @@ async fn answer<T>(
         Err(_) => {
             let message = format!("{host} does not answer (waited {} s)", within.as_secs());
             Err(Failure::new(FailureKind::Failed, message)
-                .with_help("look whether the host and the network to it are up")
+                .with_help("check that the host and its network are up")
                 .with_key(NO_ANSWER))
         }
     }

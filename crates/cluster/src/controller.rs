@@ -103,7 +103,10 @@ impl ReachedHosts {
         let places = places(names.iter().map(String::as_str));
         for (HostLoad { host, name, spec }, place) in load.hosts.iter().zip(places) {
             let Some(connection) = self.connections.get(*host) else {
-                let message = format!("there is no host {host}: {} are", self.connections.len());
+                let message = format!(
+                    "there is no host {host}; the number of hosts is {}",
+                    self.connections.len()
+                );
                 return Err(Failure::new(FailureKind::Failed, message));
             };
             let rows_to = (self.hosts.rows_in.as_ref()).filter(|_| load.common.keep == Keep::All);
@@ -139,7 +142,7 @@ pub(crate) fn check(hosts: &Hosts) -> Result<(), Failure> {
     // than connecting to them, and `HostAddress` needs no hash.
     let twice = all.iter().enumerate().find(|(at, host)| all[..*at].contains(host));
     match (&hosts.addresses[..], twice) {
-        ([], _) => Err(Failure::usage("no host is named")),
+        ([], _) => Err(Failure::usage("no host is given")),
         (_, Some((_, host))) => Err(Failure::usage(format!("{host} is named twice"))
             .with_help("a worker has one run at a time, and its machine is sampled with it")),
         _ => Ok(()),

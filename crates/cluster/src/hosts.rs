@@ -104,8 +104,7 @@ impl FromStr for HostAddress {
         };
         address.ok_or_else(|| {
             format!(
-                "`{text}` is no host: write [USER@]HOST for ssh, or HOST:PORT of a worker that listens, such as \
-                 127.0.0.1:7801"
+                "`{text}` is not a host: use [USER@]HOST for ssh, or HOST:PORT of a listening worker, such as 127.0.0.1:7801"
             )
         })
     }

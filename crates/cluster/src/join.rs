@@ -96,7 +96,8 @@ pub(crate) fn join(
     // and why, without comparing the spec with the list.
     result.hosts.extend(absent.iter().map(|(host, failure)| lost_host(host, failure)));
     result.partial |= !absent.is_empty();
-    let missing = absent.iter().map(|(host, why)| format!("{} is in no figure: {why}", host.name));
+    let missing =
+        absent.iter().map(|(host, why)| format!("no figure includes {}: {why}", host.name));
     let without_rows = present.iter().filter_map(|one| {
         let why = one.rows.as_ref()?.as_ref().err()?;
         Some(format!("the rows of {} are missing: {why}", one.host.name))
@@ -151,7 +152,7 @@ fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
             "the hosts did not run at the same time: {last} began {gap} after {first} had ended"
         ),
     };
-    let help = "a sum over them would mean nothing; run longer, or for a time instead of a number of requests";
+    let help = "a sum over them would be meaningless; run longer, or set a time instead of a number of requests";
     Failure::new(FailureKind::Failed, message).with_help(help)
 }
 

@@ -227,7 +227,7 @@ impl Reader<'_> {
                     return self.refuse(
                         &key("host"),
                         error,
-                        "write USER@HOST, HOST, HOST:PORT or tls://HOST:PORT",
+                        "use USER@HOST, HOST, HOST:PORT or tls://HOST:PORT",
                     );
                 }
             };
@@ -250,7 +250,7 @@ impl Reader<'_> {
                 return self.refuse(
                     &key("share"),
                     "a share must be above 0".to_owned(),
-                    "write such as 1, 2 or 0.5",
+                    "use a number such as 1, 2 or 0.5",
                 );
             }
             hosts.push(host);
@@ -277,7 +277,7 @@ impl Reader<'_> {
             let repeat = step.repeat.unwrap_or(1);
             if repeat == 0 {
                 let message = "it must be greater than zero".to_owned();
-                return self.refuse(&format!("steps[{at}].repeat"), message, "write 1 or more");
+                return self.refuse(&format!("steps[{at}].repeat"), message, "use 1 or more");
             }
             for rate in rates {
                 for repetition in 1..=repeat {
@@ -328,11 +328,7 @@ impl Reader<'_> {
                 return self.refuse(&key, format!("there is no client `{name}`"), help);
             };
             if clients.contains(&client) {
-                return self.refuse(
-                    &key,
-                    format!("`{name}` is listed twice"),
-                    "leave one of them out",
-                );
+                return self.refuse(&key, format!("`{name}` is listed twice"), "leave one out");
             }
             clients.push(client);
         }
@@ -351,7 +347,7 @@ impl Reader<'_> {
             Some(Rates::Sweep(RateSweep { from, to, points })) => {
                 if !(2..=POINTS_MAX).contains(points) {
                     let message = format!("{points} points");
-                    return self.refuse(&key, message, format!("write 2 to {POINTS_MAX} points"));
+                    return self.refuse(&key, message, format!("use 2 to {POINTS_MAX} points"));
                 }
                 // A negative or zero rate makes this step NaN or infinite. No check is needed here: the
                 // test of all rates below refuses such values.
@@ -368,7 +364,7 @@ impl Reader<'_> {
             return self.refuse(
                 &key,
                 message,
-                "write such as 5000, [1000, 2000] or { from = 1000, to = 64000, points = 7 }",
+                "use a value such as 5000, [1000, 2000] or { from = 1000, to = 64000, points = 7 }",
             );
         }
         Ok(rates.into_iter().map(Some).collect())

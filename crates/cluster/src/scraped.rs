@@ -69,7 +69,7 @@ impl FromStr for ProberAddress {
         let is_path = path.chars().all(|c| c.is_ascii_graphic());
         if port.is_none() || !is_host || !is_path {
             return Err(format!(
-                "`{text}` names no metrics: write http://HOST:PORT/metrics, with `#PREFIX+PREFIX` for the names to keep"
+                "`{text}` is not the address of metrics: use http://HOST:PORT/metrics, with `#PREFIX+PREFIX` for the names to keep"
             ));
         }
         let prefixes = prefixes.split('+').filter(|prefix| !prefix.is_empty());

@@ -97,7 +97,7 @@ impl SshWorker {
         command.process_group(0);
         let cannot = |why: String| {
             Failure::new(FailureKind::Failed, format!("cannot start `{program}`: {why}"))
-                .with_help("install an ssh client, or name the program that takes its place")
+                .with_help("install an ssh client, or name a program that replaces it")
                 .with_key("ssh")
         };
         let mut child = command.spawn().map_err(|error| cannot(error.to_string()))?;
@@ -133,7 +133,7 @@ impl SshWorker {
                 format!("{destination} has no `{program}`{said}"),
             )
             .with_help(format!(
-                "copy this program to it (`scp \"$(command -v ssdyno)\" {destination}:`), and say where it is there"
+                "copy this program to it (`scp \"$(command -v ssdyno)\" {destination}:`), and give its path there"
             ))
             .with_key("remote_program"),
             SSH_FAILED => Failure::new(
@@ -141,7 +141,7 @@ impl SshWorker {
                 format!("ssh does not reach {destination}{said}"),
             )
             .with_help(format!(
-                "make `ssh -o BatchMode=yes {destination} true` work first: it takes a key or an agent, and asks nothing"
+                "make `ssh -o BatchMode=yes {destination} true` work first: it needs a key or an agent, and asks for no password"
             )),
             code => Failure::new(
                 FailureKind::Failed,

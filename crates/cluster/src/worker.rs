@@ -51,7 +51,7 @@ impl WorkerConsent {
         let target = spec.target.clone().unwrap_or_default();
         let Some(write) = self.targets.get(&target) else {
             let message = format!("this worker does not allow writing to {target}");
-            let help = "consent is given where the disk is: start the worker with it";
+            let help = "give consent on the machine with the disk: start the worker with it";
             return Err(Failure::usage(message).with_help(help).with_key("write.allowed"));
         };
         // Only `allowed` comes from the controller; it can ask for less than the owner allows, and never for more.
@@ -208,7 +208,7 @@ impl WorkerService {
         number: u64,
         spec: &str,
     ) -> Result<(Box<Started>, Preparing, Option<KeptRows>), Failure> {
-        let wrong = |error| Failure::usage(format!("this is no spec: {error}"));
+        let wrong = |error| Failure::usage(format!("this is not a spec: {error}"));
         let spec: RunSpec = serde_json::from_str(spec).map_err(wrong)?;
         // `Unattended` refuses every question: a worker has no terminal. Consent was given
         // when the worker was started, or it is missing.

@@ -131,7 +131,7 @@ impl DeviceConfig for RingConfig {
 
     fn build(&self, _seed: u64) -> Result<Box<dyn Device>, ConfigError> {
         let help = "leave --driver out: the ring driver drives it";
-        Err(ConfigError::new("card", "a ring card takes no requests but from its own driver", help))
+        Err(ConfigError::new("card", "a ring card accepts requests from its own driver only", help))
     }
 
     fn faults(&self) -> &FaultConfig {
@@ -171,14 +171,14 @@ impl RingConfig {
             return Err(ConfigError::new(
                 "media.kind",
                 "flash media, and only they, need the tables [flash] and [ftl]",
-                "write kind = \"flash\" and both tables, or leave all of them out",
+                "set kind = \"flash\" and both tables, or leave all of them out",
             ));
         }
         match &self.media {
             MediaConfig::Dram { capacity, bandwidth } => {
                 if !RATES.contains(&bandwidth.0) {
                     let problem = format!("{bandwidth} is outside 1MB/s to 1000GB/s");
-                    let help = "write a bandwidth such as \"6.4GB/s\"";
+                    let help = "use a bandwidth such as \"6.4GB/s\"";
                     return Err(ConfigError::new("media.bandwidth", problem, help));
                 }
                 whole_pages(*capacity)
@@ -201,13 +201,17 @@ impl RingConfig {
 }
 
 fn within(key: &str, value: u32, least: u32, most: u32, what: &str) -> Result<(), ConfigError> {
-    ConfigError::within(key, value, least..=most, format!("write a number of {what}"))
+    ConfigError::within(key, value, least..=most, format!("set the number of {what}"))
 }
 
 fn whole_pages(capacity: Bytes) -> Result<(), ConfigError> {
     if capacity.0 > 0 && capacity.0.is_multiple_of(4096) && capacity.0 <= 1 << 50 {
         return Ok(());
     }
-    let help = "write a multiple of 4KiB, such as \"1GiB\"";
-    Err(ConfigError::new("media.capacity", format!("{capacity} is no size of a card"), help))
+    let help = "use a multiple of 4KiB, such as \"1GiB\"";
+    Err(ConfigError::new(
+        "media.capacity",
+        format!("{capacity} is not a valid size of a card"),
+        help,
+    ))
 }

@@ -113,23 +113,23 @@ impl TlpLink {
             Err(ConfigError::new(format!("link.{key}"), problem, help))
         };
         if !power(config.max_payload, 128, 4096) {
-            let problem = format!("{} is no maximum payload", config.max_payload);
-            return wrong("max_payload", problem, "write 128B, 256B … 4KiB");
+            let problem = format!("{} is not a maximum payload", config.max_payload);
+            return wrong("max_payload", problem, "use a power of two from 128B to 4KiB");
         }
         if !power(config.max_read_request, 128, 4096) {
-            let problem = format!("{} is no maximum read request", config.max_read_request);
-            return wrong("max_read_request", problem, "write 128B, 256B … 4KiB");
+            let problem = format!("{} is not a maximum read request", config.max_read_request);
+            return wrong("max_read_request", problem, "use a power of two from 128B to 4KiB");
         }
         if !power(
             config.read_completion_boundary,
             64,
             config.max_payload.0.min(config.max_read_request.0),
         ) {
-            let problem = format!("{} is no boundary", config.read_completion_boundary);
+            let problem = format!("{} is not a boundary", config.read_completion_boundary);
             return wrong(
                 "read_completion_boundary",
                 problem,
-                "write 64B, 128B … up to max_payload and max_read_request",
+                "use a power of two from 64B up to the smaller of max_payload and max_read_request",
             );
         }
         for (key, overhead) in [
@@ -138,7 +138,7 @@ impl TlpLink {
         ] {
             if overhead.0 > 64 {
                 let problem = format!("{overhead} is outside 0B to 64B around a packet's data");
-                return wrong(key, problem, "write 24B, and 20B for completions");
+                return wrong(key, problem, "use 24B, and 20B for completions");
             }
         }
         if !(1..=1024).contains(&config.read_tags) {
@@ -146,7 +146,7 @@ impl TlpLink {
             return wrong(
                 "read_tags",
                 problem,
-                "write the number of reads that are outstanding at a time",
+                "set the number of reads that may be outstanding at a time",
             );
         }
         if config.latency.0.max(config.host_read_time.0) > Time::from_ms(1) {

@@ -91,7 +91,7 @@ pub trait Device: BlockTarget + Send {
         self.inner_mut()?.power()
     }
     /// From now on, before the first request, the device works out what each request spends its time on. False where it
-    /// cannot: a device that is no SSD, or is made of several.
+    /// cannot: a device that is not an SSD, or is made of several.
     fn explain(&mut self) -> bool {
         self.inner_mut().is_some_and(|inner| inner.explain())
     }

@@ -110,11 +110,15 @@ impl HostLink {
             LinkConfig::Pcie { generation, lanes, max_payload, packet_overhead, latency } => {
                 if !(64..=4096).contains(&max_payload.0) {
                     let problem = format!("{max_payload} is outside 64B to 4KiB");
-                    return wrong("max_payload", problem, "write 128B, 256B … 4KiB");
+                    return wrong("max_payload", problem, "use a power of two from 128B to 4KiB");
                 }
                 if packet_overhead.0 > 64 {
                     let problem = format!("{packet_overhead} is outside 0B to 64B");
-                    return wrong("packet_overhead", problem, "write 24B, as with a 3-DW header");
+                    return wrong(
+                        "packet_overhead",
+                        problem,
+                        "use 24B, the overhead with a 3-DW header",
+                    );
                 }
                 link.ps_per_byte = 1e12 / pcie_bytes_per_second(*generation, *lanes)?;
                 link.payload = max_payload.0;
@@ -124,7 +128,7 @@ impl HostLink {
             LinkConfig::Sata { rate, latency } => {
                 if !RATES.contains(&rate.0) {
                     let problem = format!("{rate} is outside 1MB/s to 1000GB/s");
-                    return wrong("rate", problem, "write 150MB/s, 300MB/s or 600MB/s");
+                    return wrong("rate", problem, "use 150MB/s, 300MB/s or 600MB/s");
                 }
                 link.half_duplex = true;
                 link.ps_per_byte = 1e12 / rate.0;
@@ -211,7 +215,7 @@ pub fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigE
             return Err(ConfigError::new(
                 "host_link.generation",
                 format!("PCIe generation {generation} is not known"),
-                "write 1 to 6",
+                "use 1 to 6",
             ));
         }
     };
@@ -219,7 +223,7 @@ pub fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigE
         return Err(ConfigError::new(
             "host_link.lanes",
             format!("a PCIe link has no {lanes} lanes"),
-            "write 1, 2, 4, 8 or 16",
+            "use 1, 2, 4, 8 or 16",
         ));
     }
     let coding = match generation {

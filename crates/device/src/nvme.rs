@@ -259,15 +259,15 @@ impl NvmeControllerConfig {
             (
                 "version",
                 VERSIONS.contains(&self.version.as_str()),
-                "write \"1.0\" to \"1.4\" or \"2.0\"",
+                "use \"1.0\" to \"1.4\" or \"2.0\"",
             ),
-            ("io_queues", (1..=1024).contains(&self.io_queues), "write 1 to 1024"),
-            ("queue_entries", (2..=65536).contains(&self.queue_entries), "write 2 to 65536"),
+            ("io_queues", (1..=1024).contains(&self.io_queues), "use 1 to 1024"),
+            ("queue_entries", (2..=65536).contains(&self.queue_entries), "use 2 to 65536"),
             (
                 "max_transfer",
                 // Base 2.0c, figure 275: MDTS = 0, 4 KiB, means no limit.
                 power_of_two(self.max_transfer, 8192, 4 << 20),
-                "write a power of two from \"8KiB\" to \"4MiB\"",
+                "use a power of two from \"8KiB\" to \"4MiB\"",
             ),
             (
                 "arbitration_burst",
@@ -275,23 +275,23 @@ impl NvmeControllerConfig {
                     Burst::Unlimited => true,
                     Burst::Commands(n) => n.is_power_of_two() && n <= 64,
                 },
-                "write 1, 2, 4, 8, 16, 32, 64 or \"unlimited\"",
+                "use 1, 2, 4, 8, 16, 32, 64 or \"unlimited\"",
             ),
             (
                 "doorbell_stride",
                 power_of_two(self.doorbell_stride, 4, 4 << 15),
-                "write a power of two from \"4B\" to \"128KiB\"",
+                "use a power of two from \"4B\" to \"128KiB\"",
             ),
             ("msix_vectors", self.vectors() <= 2048, "PCI allows 2048 at most"),
             (
                 "msi_vectors",
                 self.msi_vectors == 0
                     || self.msi_vectors.is_power_of_two() && self.msi_vectors <= 32,
-                "write 0, 1, 2, 4, 8, 16 or 32",
+                "use 0, 1, 2, 4, 8, 16 or 32",
             ),
-            ("fetch_entries", (1..=64).contains(&self.fetch_entries), "write 1 to 64"),
-            ("fetches", (1..=256).contains(&self.fetches), "write 1 to 256"),
-            ("namespaces_max", (1..=1024).contains(&self.namespaces_max), "write 1 to 1024"),
+            ("fetch_entries", (1..=64).contains(&self.fetch_entries), "use 1 to 64"),
+            ("fetches", (1..=256).contains(&self.fetches), "use 1 to 256"),
+            ("namespaces_max", (1..=1024).contains(&self.namespaces_max), "use 1 to 1024"),
             (
                 "namespaces",
                 self.namespaces.len() as u32 <= self.namespaces_max,

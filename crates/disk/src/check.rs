@@ -14,21 +14,30 @@ impl DiskTable {
     /// Checks what can be known without the layout.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         if ![512, 4096].contains(&self.sector.0) {
-            let help = "write \"512B\" or \"4KiB\"";
-            return Err(error("sector", format!("{} is no size of a sector", self.sector), help));
+            let help = "use \"512B\" or \"4KiB\"";
+            return Err(error(
+                "sector",
+                format!("{} is not a valid sector size", self.sector),
+                help,
+            ));
         }
-        let help = "write the turns a minute, such as 7200";
+        let help = "set the turns per minute, such as 7200";
         ConfigError::within("disk.rpm", self.rpm, 1e3..=5e4, help)?;
         let counts = [
-            ("surfaces", self.surfaces, 64, "write the number of heads, such as 4"),
-            ("band", self.band, 1 << 20, "write a number of cylinders, such as 64"),
-            ("depth", self.depth, 1 << 16, "write how many commands it queues, such as 32"),
+            ("surfaces", self.surfaces, 64, "set the number of heads, such as 4"),
+            ("band", self.band, 1 << 20, "use a number of cylinders, such as 64"),
+            (
+                "depth",
+                self.depth,
+                1 << 16,
+                "set the number of commands that the drive queues, such as 32",
+            ),
         ];
         for (key, number, most, help) in counts {
             ConfigError::within(format!("disk.{key}"), number, 1..=most, help)?;
         }
         if !(1e4..=1e12).contains(&self.bus.0) {
-            let help = "write a rate such as \"300MB/s\"";
+            let help = "use a rate such as \"300MB/s\"";
             return Err(error("bus", format!("{} is outside 10KB/s to 1000GB/s", self.bus), help));
         }
         self.check_times()?;
@@ -50,13 +59,13 @@ impl DiskTable {
         ];
         for (key, span) in times {
             if span.0 > Time::from_s(1) {
-                let help = "write a time such as \"250us\"";
+                let help = "use a time such as \"250us\"";
                 return Err(error(key, "longer than a second", help));
             }
         }
         let power = &self.power;
         if power.spin_up_time.0 > Time::from_s(600) {
-            let help = "write a time such as \"10s\"";
+            let help = "use a time such as \"10s\"";
             return Err(error("power.spin_up_time", "longer than ten minutes", help));
         }
         let watts = [
@@ -72,11 +81,7 @@ impl DiskTable {
         for (key, watts) in watts {
             if !(0.0..=1e4).contains(&watts.0) {
                 let problem = format!("{watts} is outside 0 W to 10 kW");
-                return Err(error(
-                    &format!("power.{key}"),
-                    problem,
-                    "write a power such as \"5W\"",
-                ));
+                return Err(error(&format!("power.{key}"), problem, "use a power such as \"5W\""));
             }
         }
         Ok(())
@@ -86,7 +91,7 @@ impl DiskTable {
         for (key, number, most) in
             [("segments", cache.segments, 1024), ("write_extents", cache.write_extents, 1 << 16)]
         {
-            let help = "write a number such as 16";
+            let help = "use a number such as 16";
             ConfigError::within(format!("disk.cache.{key}"), number, 1..=most, help)?;
         }
         let sizes = [
@@ -99,14 +104,14 @@ impl DiskTable {
                 || bytes.0 > 1 << 40
                 || positive && bytes.0 == 0
             {
-                let problem = format!("{bytes} is no multiple of {} up to 1 TiB", self.sector);
-                let help = "write a size such as \"2MiB\"";
+                let problem = format!("{bytes} is not a multiple of {} up to 1 TiB", self.sector);
+                let help = "use a size such as \"2MiB\"";
                 return Err(error(&format!("cache.{key}"), problem, help));
             }
         }
         if cache.read_ahead > cache.segment {
             let problem = format!("{} is more than a segment holds", cache.read_ahead);
-            let help = "write at most disk.cache.segment";
+            let help = "use at most disk.cache.segment";
             return Err(error("cache.read_ahead", problem, help));
         }
         Ok(())

@@ -80,7 +80,7 @@ impl Layout {
             let end = first.checked_add(table.cylinders).filter(|end| *end <= CYLINDERS_MOST);
             let (true, Some(end)) = (first >= next && table.cylinders > 0, end) else {
                 let problem = format!("begins at cylinder {first} and has {}", table.cylinders);
-                let help = format!("write zones in order, this one from cylinder {next} on");
+                let help = format!("list the zones in order, this one from cylinder {next} on");
                 return Err(error(&format!("zones[{index}]"), problem, &help));
             };
             first_cylinders.push(first);
@@ -104,7 +104,7 @@ impl Layout {
         if let Some(blocks) = disk.blocks {
             if blocks == 0 || blocks > layout.blocks {
                 let problem = format!("{blocks}, but the zones hold {}", layout.blocks);
-                let help = "write at most as many, or correct the zones";
+                let help = "use at most as many, or correct the zones";
                 return Err(error("blocks", problem, help));
             }
             layout.blocks = blocks;
@@ -127,7 +127,7 @@ impl Layout {
             Err(error(&format!("zones[{index}].{key}"), problem, help))
         };
         if !(1..=TRACK_SECTORS_MOST).contains(&table.sectors_per_track) {
-            let help = "write the sectors of a track, such as 390";
+            let help = "set the number of sectors of a track, such as 390";
             let problem = format!("{} is outside 1 to 65536", table.sectors_per_track);
             return wrong("sectors_per_track", problem, help);
         }
@@ -138,23 +138,27 @@ impl Layout {
             (0.0..=1e6).contains(&skew).then(|| (skew * self.turn as f64 / sectors as f64) as u64)
         };
         let Some(track_skew) = skew(table.track_skew, head_switch) else {
-            return wrong("track_skew", "is no number of sectors".into(), "write such as 37");
+            return wrong("track_skew", "is not a sector count".into(), "use a number such as 37");
         };
         let Some(cylinder_skew) = skew(table.cylinder_skew, seek) else {
-            return wrong("cylinder_skew", "is no number of sectors".into(), "write such as 52");
+            return wrong(
+                "cylinder_skew",
+                "is not a sector count".into(),
+                "use a number such as 52",
+            );
         };
         let whole = sectors * self.surfaces * u64::from(table.cylinders);
         let ranged = table.spare_cylinders.unwrap_or(table.cylinders);
         if ranged == 0 || ranged > table.cylinders {
-            let problem = format!("{ranged} is no part of {} cylinders", table.cylinders);
-            return wrong("spare_cylinders", problem, "write a number of cylinders, such as 6");
+            let problem = format!("{ranged} is not a part of {} cylinders", table.cylinders);
+            return wrong("spare_cylinders", problem, "use a number of cylinders, such as 6");
         }
         let range = sectors * self.surfaces * u64::from(ranged);
         let slips = &table.slips;
         if slips.windows(2).any(|pair| pair[0] >= pair[1])
             || slips.last().is_some_and(|s| *s >= whole)
         {
-            let help = "write sectors of the zone in rising order, each once";
+            let help = "list sectors of the zone in rising order, each once";
             return wrong("slips", format!("do not rise, or leave the {whole} sectors"), help);
         }
         // Every range reserves as many sectors as the range with the most defects, or its spares.
@@ -164,7 +168,7 @@ impl Layout {
         if usable == 0 {
             let key = if table.unused > lost { "unused" } else { "spares" };
             let problem = format!("leave nothing of {range} sectors");
-            return wrong(key, problem, "write fewer spares or unused sectors");
+            return wrong(key, problem, "use fewer spare or unused sectors");
         }
         if table.unused > 0 && range != whole {
             let help = "leave out spare_cylinders, or unused";
@@ -281,15 +285,14 @@ fn partition_by(slips: &[u64], holds: impl Fn(usize, u64) -> bool) -> usize {
     low
 }
 
-const ZONES_HELP: &str = "write [[disk.zones]] with cylinders and sectors_per_track, or zones_by_rule = \
-                          { count = 16, cylinders = 60000, outer = 1200, inner = 600 }";
+const ZONES_HELP: &str = "set [[disk.zones]] with cylinders and sectors_per_track, or zones_by_rule = { count = 16, cylinders = 60000, outer = 1200, inner = 600 }";
 
 fn by_rule(rule: &ZonesByRule) -> Result<Vec<ZoneTable>, ConfigError> {
     let ZonesByRule { count, cylinders, outer, inner } = *rule;
     let possible = (1..=1000).contains(&count) && (count..=CYLINDERS_MOST).contains(&cylinders);
     if !possible || inner > outer || inner == 0 || outer > TRACK_SECTORS_MOST {
         let problem = format!("{count} zones of {cylinders} cylinders, {outer} to {inner} sectors");
-        return Err(error("zones_by_rule", problem, "write 1 to 1000 zones, with inner <= outer"));
+        return Err(error("zones_by_rule", problem, "use 1 to 1000 zones, with inner <= outer"));
     }
     let zone = |index: u32| {
         let (from, to) = [index, index + 1]

@@ -57,13 +57,14 @@ fn request(line: &str) -> Result<MeasuredRequest, String> {
         "W" => Op::Write,
         other => return Err(format!("`{other}` is neither R nor W")),
     };
-    let block = block.parse().map_err(|_| format!("`{block}` is no sector"))?;
+    let block = block.parse().map_err(|_| format!("`{block}` is not a sector"))?;
     let blocks = blocks.parse().ok().filter(|n| (1..=1 << 22).contains(n));
     let blocks =
         blocks.ok_or_else(|| "the number of sectors is outside 1 to 4194304".to_owned())?;
     let time = |text: &str| {
         let us = text.parse::<f64>().ok().filter(|us| (0.0..=1e9).contains(us));
-        us.map(|us| Time::from_s_f64(us / 1e6)).ok_or_else(|| format!("`{text}` is no time in us"))
+        us.map(|us| Time::from_s_f64(us / 1e6))
+            .ok_or_else(|| format!("`{text}` is not a time in us"))
     };
     Ok(MeasuredRequest { op, block, blocks, service: time(service)?, gap: time(gap)? })
 }
@@ -85,7 +86,7 @@ pub fn replay(
         let block = Request { op: request.op, offset_bytes: at, length_bytes: bytes };
         if let Err(refused) = disk.submit(now, block, Token(0)) {
             let problem = format!("request {} of the trace does not fit: {refused}", index + 1);
-            return Err(ConfigError::new("disk.blocks", problem, "take the trace of this drive"));
+            return Err(ConfigError::new("disk.blocks", problem, "use a trace of this drive"));
         }
         out.clear();
         while out.is_empty() {

@@ -15,7 +15,7 @@ pub(crate) enum SeekCurve {
 }
 
 const HELP: &str =
-    "write points = [[1, \"1.1ms\"], [100, \"2.9ms\"], ...], or single, average and full";
+    "set points = [[1, \"1.1ms\"], [100, \"2.9ms\"], ...], or single, average and full";
 
 impl SeekCurve {
     /// The curve of a drive with this number of cylinders.
@@ -29,7 +29,7 @@ impl SeekCurve {
             ([], ..) => {
                 Err(error("seek", "the curve needs points, or single, average and full", HELP))
             }
-            _ => Err(error("seek", "has points and a fitted curve as well", HELP)),
+            _ => Err(error("seek", "has both points and a fitted curve", HELP)),
         }
     }
 
@@ -66,13 +66,13 @@ fn measured(points: impl Iterator<Item = (u32, Time)>) -> Result<SeekCurve, Conf
     let points: Vec<(u32, u64)> = points.map(|(d, time)| (d, time.as_ps())).collect();
     let rising = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if !rising || points.first().is_none_or(|first| first.0 == 0) {
-        let help = "write the distances in rising order, from 1 on, each once";
+        let help = "list the distances in rising order from 1, each once";
         return Err(error("seek.points", "the distances do not rise", help));
     }
     match points.iter().find(|point| point.1 > LONGEST.as_ps()) {
         Some((distance, _)) => {
             let problem = format!("the seek over {distance} cylinders is longer than a second");
-            Err(error("seek.points", problem, "write times such as \"8.5ms\""))
+            Err(error("seek.points", problem, "use times such as \"8.5ms\""))
         }
         None => Ok(SeekCurve::Points(points)),
     }
@@ -83,7 +83,7 @@ fn fit(cylinders: u32, times: [Time; 3]) -> Result<SeekCurve, ConfigError> {
     let [single, average, full] = times.map(|time| time.as_ps() as f64);
     let (third, whole) = (f64::from(cylinders / 3) - 1.0, f64::from(cylinders) - 2.0);
     if third < 1.0 {
-        let help = "write points for so small a drive";
+        let help = "set points for a drive this small";
         return Err(error("seek", "a fitted curve needs six cylinders and more", help));
     }
     // b sqrt(x) + c x through (third, average - single) and (whole, full - single).
@@ -96,8 +96,7 @@ fn fit(cylinders: u32, times: [Time; 3]) -> Result<SeekCurve, ConfigError> {
     let ordered =
         0.0 < single && single <= average && average <= full && full <= LONGEST.as_ps() as f64;
     if !ordered || b < 0.0 || slope < 0.0 {
-        let help = "check that single <= average <= full, with the average nearer to full than a third \
-                    of the way; or write measured points";
+        let help = "check that single <= average <= full, with the average nearer to full than a third of the way; or set measured points";
         return Err(error("seek", "no rising curve goes through single, average and full", help));
     }
     Ok(SeekCurve::Fitted { a: single, b, c })

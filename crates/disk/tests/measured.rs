@@ -58,5 +58,5 @@ fn what_is_no_trace_is_refused_with_its_line() {
     assert!(wrong("R Hit 1 4 500.0 10.0\nX Hit 1 4 500.0 10.0\n").starts_with("line 2: `X`"));
     assert!(wrong("R Hit 1 4 500.0\n").contains("has 5 fields"));
     assert!(wrong("R Hit 1 0 500.0 1\n").contains("number of sectors"));
-    assert!(wrong("R Hit 1 4 -5 1\n").contains("no time"));
+    assert!(wrong("R Hit 1 4 -5 1\n").contains("not a time"));
 }

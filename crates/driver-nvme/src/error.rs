@@ -76,7 +76,7 @@ pub enum NvmeError {
         status: NvmeStatus,
     },
     /// After a reset the controller grants fewer queues than before.
-    #[error("after the reset the controller grants {granted} queues, it had {before}")]
+    #[error("after the reset the controller grants {granted} queues; before, it had {before}")]
     FewerQueues {
         /// Now.
         granted: u16,
@@ -143,7 +143,7 @@ pub enum IoError {
         opcode: u8,
     },
     /// The range is empty or ends behind the namespace.
-    #[error("the range is empty or ends behind the namespace's {blocks} blocks")]
+    #[error("the range is empty or ends beyond the namespace's {blocks} blocks")]
     OutOfRange {
         /// Size of the namespace.
         blocks: u64,
@@ -198,7 +198,7 @@ pub enum AdminError {
     )]
     NoMemory,
     /// More data than one page.
-    #[error("an admin command carries {bytes} bytes; 4096 are the most, use several")]
+    #[error("an admin command carries {bytes} bytes; the limit is 4096, so use several commands")]
     TooLong {
         /// The requested value.
         bytes: u32,

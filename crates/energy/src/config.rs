@@ -106,7 +106,7 @@ impl EnergyConfig {
             return Err(error(
                 "energy.cpu.slow_power",
                 "missing, although energy.cpu.slow_when_idle_after asks for slow mode",
-                "write the power in slow mode, such as \"33mW\", or remove slow_when_idle_after",
+                "set the power in slow mode, such as \"33mW\", or remove slow_when_idle_after",
             ));
         }
         self.check_range()
@@ -139,14 +139,14 @@ impl EnergyConfig {
             if !(0.0..=most).contains(&value) {
                 let (key, problem) =
                     (format!("energy.{key}"), format!("{text} is outside {range}"));
-                return Err(error(&key, problem, "write what data sheets say, with its unit"));
+                return Err(error(&key, problem, "use the value of a data sheet, with its unit"));
             }
         }
         match cpu.slow_when_idle_after {
             Some(span) if span.0 > Time::from_s(3600) => Err(error(
                 "energy.cpu.slow_when_idle_after",
                 format!("{span} is longer than an hour"),
-                "write a time such as \"100us\"",
+                "use a time such as \"100us\"",
             )),
             _ => Ok(()),
         }

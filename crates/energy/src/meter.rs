@@ -128,7 +128,7 @@ impl Meter {
     pub fn new(config: &EnergyConfig, facts: &Facts) -> Result<Meter, ConfigError> {
         config.check()?;
         if facts.dies_per_package == 0 {
-            return Err(error("flash.dies_per_chip", "0 dies in a package", "write at least 1"));
+            return Err(error("flash.dies_per_chip", "0 dies in a package", "use at least 1"));
         }
         if facts.power_states.len() > 32 {
             let problem = format!("{} states", facts.power_states.len());

@@ -33,7 +33,11 @@ impl PartPower {
             if !(0.0..=WATTS_MOST).contains(&watts.0) {
                 let problem = format!("{watts} is outside 0W to 1000000W");
                 let key = format!("energy.{}.{name}", self.name);
-                return Err(error(&key, problem, "write what data sheets say, such as \"5.6W\""));
+                return Err(error(
+                    &key,
+                    problem,
+                    "use the value of a data sheet, such as \"5.6W\"",
+                ));
             }
         }
         Ok(())

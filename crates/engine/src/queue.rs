@@ -82,7 +82,7 @@ macro_rules! event_kinds {
                     $($kind => $event::$value $((
                         <$payload as $crate::Event>::unpack(code & ((1 << $bits) - 1))
                     ))?,)*
-                    kind => unreachable!("{kind} is no kind of event"),
+                    kind => unreachable!("{kind} is not a kind of event"),
                 }
             }
         }

@@ -103,12 +103,12 @@ impl FromStr for Until {
         // not cover the truth as often as they say.
         let number = number.filter(|number| *number > 0.0 && *number <= 10.0);
         let number =
-            number.ok_or("write a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;
+            number.ok_or("use a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;
         // Above 10 % a run may end before it has seen the target's slow moments at all: simulated
         // queues at load 0.8 then cover the truth 85 times of 100 only, and not 95.
         // Percentiles are watched in bins of 0.8 %.
         if metric.share().is_some() && number < 1.0 {
-            return Err("percentiles are watched to within 1%; write 1% or more".to_owned());
+            return Err("the smallest goal for a percentile is 1%; use 1% or more".to_owned());
         }
         Ok(Until { metric, relative_half_width: number / 100.0 })
     }

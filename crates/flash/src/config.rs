@@ -205,7 +205,7 @@ impl FlashConfig {
             ("pages_per_block", self.pages_per_block, 1 << 14),
         ];
         for (key, value, most) in limits {
-            let help = format!("write a number from 1 to {most}");
+            let help = format!("use a number from 1 to {most}");
             ConfigError::within(format!("flash.{key}"), value, 1..=most, help)?;
         }
         self.check_page_size()?;
@@ -249,7 +249,7 @@ impl FlashConfig {
             return Err(ConfigError::new(
                 "flash.page_size",
                 format!("{} is not a page size", self.page_size),
-                "write a multiple of 512B, at most 1MiB; 4KiB and 16KiB are usual",
+                "use a multiple of 512B, at most 1MiB; 4KiB and 16KiB are usual",
             ));
         }
         if self.spare_size.0 > size {
@@ -269,7 +269,7 @@ impl FlashConfig {
             ("endurance_spread", self.endurance_spread, 0.3),
             ("factory_bad", self.factory_bad, 0.1),
         ] {
-            let help = "write a share, such as 0.02";
+            let help = "use a share, such as 0.02";
             ConfigError::within(format!("flash.{key}"), value, 0.0..=most, help)?;
         }
         Ok(FlashTiming {
@@ -301,7 +301,7 @@ impl FlashConfig {
         Err(ConfigError::new(
             "flash.bus",
             format!("{} is outside {bytes}B/s, a page a second, to 1000GB/s", self.bus),
-            "write a bus such as \"333MB/s\", \"25ns/B\" or \"onfi-nv-ddr3-12\"",
+            "use a bus such as \"333MB/s\", \"25ns/B\" or \"onfi-nv-ddr3-12\"",
         ))
     }
 
@@ -319,7 +319,7 @@ impl FlashConfig {
                 return Err(ConfigError::new(
                     format!("flash.{key}"),
                     format!("{} times for cells of {bits} bits", each.len()),
-                    format!("write one time, or {bits}: one for each page type, lower page first"),
+                    format!("use one time, or {bits}: one for each page type, lower page first"),
                 ));
             }
         }

@@ -325,18 +325,18 @@ fn refuse_what_cannot_be(config: &FtlConfig) -> Result<(), ConfigError> {
         return refuse("ftl.cleaning", "leave \"greedy\", or use the `page` or `dftl` FTL");
     }
     if config.placement != Placement::Static {
-        return refuse("ftl.placement", "write \"static\", or use the `page` FTL");
+        return refuse("ftl.placement", "use \"static\", or use the `page` FTL");
     }
     if config.hot_cold != HotCold::Off {
-        return refuse("ftl.hot_cold", "write \"off\", or use the `page` FTL");
+        return refuse("ftl.hot_cold", "use \"off\", or use the `page` FTL");
     }
     // Static levelling moves a closed block within its plane. The block maps do not close
     // blocks, so there is no list of laggards to choose from.
     if config.wear_levelling == WearLevelling::Static {
-        return refuse("ftl.wear_levelling", "write \"off\" or \"dynamic\"");
+        return refuse("ftl.wear_levelling", "use \"off\" or \"dynamic\"");
     }
     if config.summary_pages > 0 {
-        return refuse("ftl.summary_pages", "write 0: the mapping needs no summaries");
+        return refuse("ftl.summary_pages", "use 0: the mapping needs no summaries");
     }
     Ok(())
 }
@@ -347,7 +347,7 @@ fn log_blocks(name: &str, keys: &LogBlockConfig, blocks: u32) -> Result<u32, Con
         return Err(ConfigError::new(
             format!("ftl.{name}.log_blocks"),
             format!("{} is outside 0 to 1", keys.log_blocks),
-            "write a share of a plane's blocks, such as 0.05",
+            "use a share of a plane's blocks, such as 0.05",
         ));
     }
     let share = if keys.log_blocks == 0.0 { 0.05 } else { keys.log_blocks };

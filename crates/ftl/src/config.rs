@@ -97,7 +97,7 @@ impl Default for Precondition {
 impl Precondition {
     /// Logical pages that hold data, of `logical_pages`.
     pub fn pages(&self, logical_pages: u32) -> Result<u32, ConfigError> {
-        let help = "write a share of the logical space, such as 1.0 for a full device";
+        let help = "use a share of the logical space, such as 1.0 for a full device";
         ConfigError::within("precondition.share", self.share, 0.0..=1.0, help)?;
         Ok((f64::from(logical_pages) * self.share) as u32)
     }

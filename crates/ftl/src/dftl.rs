@@ -65,7 +65,7 @@ impl Dftl {
             return Err(ConfigError::new(
                 "ftl.hot_cold",
                 "`dftl` keeps the host's pages in one pool",
-                "write \"off\" or \"survivors\", or use the `page` FTL",
+                "use \"off\" or \"survivors\", or use the `page` FTL",
             ));
         }
         let entries = facts.geometry.page_bytes / FLASH_ENTRY_BYTES;
@@ -79,8 +79,8 @@ impl Dftl {
         if cache_bytes < CACHE_ENTRY_BYTES {
             return Err(ConfigError::new(
                 "ftl.dftl.mapping_cache",
-                format!("{cache_bytes} B do not hold one entry of {CACHE_ENTRY_BYTES} B"),
-                format!("write at least \"{CACHE_ENTRY_BYTES}B\"; 1/32 of the table is usual"),
+                format!("{cache_bytes} B cannot hold one entry of {CACHE_ENTRY_BYTES} B"),
+                format!("use at least \"{CACHE_ENTRY_BYTES}B\"; 1/32 of the table is usual"),
             ));
         }
         let capacity = (cache_bytes / CACHE_ENTRY_BYTES).min(u64::from(host_pages)) as u32;

@@ -62,7 +62,7 @@ impl FtlConfig {
         if !fits(logical_pages) {
             let problem = format!(
                 "{} is too little: {} pages, mapping table included, fall to each plane, which has \
-                 {blocks} blocks of {data_pages} data pages, of which {kept} are kept free, are open or are bad",
+                 {blocks} blocks of {data_pages} data pages, of which {kept} are reserved, open or bad",
                 self.over_provisioning,
                 per_plane(logical_pages)
             );
@@ -86,7 +86,7 @@ impl FtlConfig {
             return Err(ConfigError::new(
                 "ftl.summary_pages",
                 format!("{} of {pages_per_block} pages leave no room for data", self.summary_pages),
-                "write 0 or 1",
+                "use 0 or 1",
             ));
         }
         for (key, share) in [
@@ -97,7 +97,7 @@ impl FtlConfig {
                 return Err(ConfigError::new(
                     format!("ftl.{key}"),
                     format!("{share} is outside 0 to 1"),
-                    "write a share of a plane's blocks, such as 0.05",
+                    "use a share of a plane's blocks, such as 0.05",
                 ));
             }
         }
@@ -120,7 +120,7 @@ impl FtlConfig {
             return Err(ConfigError::new(
                 "ftl.over_provisioning",
                 format!("{op} leaves no usable logical space"),
-                "write physical / logical - 1, such as 0.07 or 0.28",
+                "set physical / logical - 1, such as 0.07 or 0.28",
             ));
         }
         Ok(pages)

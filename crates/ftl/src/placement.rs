@@ -124,7 +124,7 @@ fn static_table(order: &str, geometry: &Geometry, joined: u32) -> Result<Vec<u32
         return Err(ConfigError::new(
             "ftl.static_order",
             format!("`{order}` is not an order of C, W, D and P"),
-            "write each letter once, the one that advances fastest first: \"CWDP\"",
+            "use each letter once, the one that advances fastest first: \"CWDP\"",
         ));
     }
     let dies = geometry.dies_per_chip * joined;

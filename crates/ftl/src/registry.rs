@@ -79,7 +79,7 @@ pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
         return Err(ConfigError::new(
             "ftl.name",
             format!("there is no FTL `{name}`"),
-            format!("write one of: {}", known.join(", ")),
+            format!("use one of: {}", known.join(", ")),
         ));
     };
     // A key without effect would be taken for one that has some.
@@ -88,7 +88,7 @@ pub fn build(facts: &FtlFacts<'_>) -> Result<Box<dyn Ftl>, ConfigError> {
         return Err(ConfigError::new(
             key,
             format!("`{name}` does not have this key, which is one of `{owner}`"),
-            format!("leave it out, or write ftl.name = \"{owner}\" (--set ftl.name={owner})"),
+            format!("leave it out, or set ftl.name = \"{owner}\" (--set ftl.name={owner})"),
         ));
     }
     (entry.make)(facts)

@@ -254,27 +254,31 @@ impl HostConfig {
         let error =
             |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.cpu.cores == 0 || self.cpu.cores > 1024 {
-            return error("cpu.cores", "outside 1 to 1024", "write how many cores the machine has");
+            return error(
+                "cpu.cores",
+                "outside 1 to 1024",
+                "set the number of cores of the machine",
+            );
         }
         if !(1.0..=1e6).contains(&self.lock.favoured_weight) {
             return error(
                 "lock.favoured_weight",
                 "outside 1 to 1000000",
-                "write 1 for a draw without bias, 3 for one core with three times the chances",
+                "use 1 for a draw without bias, 3 for one core with three times the chances",
             );
         }
         if self.stack.copy && !self.costs.copy.is_some_and(|rate| rate.0 >= 1e6) {
             return error(
                 "costs.copy",
                 "missing or below 1MB/s, although stack.copy asks for copies",
-                "write the bandwidth of a copy, such as \"3GB/s\", or set stack.copy = false",
+                "set the bandwidth of a copy, such as \"3GB/s\", or set stack.copy = false",
             );
         }
         self.check_cache()?;
         if self.stack.write_behind && !self.stack.copy {
             return error(
                 "stack.write_behind",
-                "needs stack.copy: memory of the process cannot be given back before the device read it",
+                "needs stack.copy: without a copy, the process cannot reuse its memory before the device has read it",
                 "set stack.copy = true, or stack.write_behind = false",
             );
         }
@@ -283,11 +287,11 @@ impl HostConfig {
             return error(
                 "stack.buffer",
                 "not a multiple of 512 bytes up to 1GiB",
-                "write a size such as \"32KiB\"",
+                "use a size such as \"32KiB\"",
             );
         }
         if self.stack.buffers == Some(0) {
-            return error("stack.buffers", "no buffers at all", "write 1 or more, or leave it out");
+            return error("stack.buffers", "0 buffers", "use 1 or more, or leave it out");
         }
         let long =
             self.costs.all().into_iter().any(|cost| cost.at(self.cpu.clock).as_s_f64() > 1.0)
@@ -309,12 +313,12 @@ impl HostConfig {
         let error =
             |key: &str, problem: &str, help: &str| Err(ConfigError::new(key, problem, help));
         if self.stack.system_calls > 10_000 || !(0.0..=1e4).contains(&self.stack.extra_switches) {
-            let help = "write what one request takes, such as 14 and 2.8";
+            let help = "set the system calls and switches of one request, such as 14 and 2.8";
             return error("stack.system_calls", "calls or switches outside 0 to 10000", help);
         }
         if let Some(cache) = &self.cache {
             if !self.costs.copy.is_some_and(|rate| rate.0 >= 1e6) {
-                let help = "write the bandwidth of a copy out of the cache, such as \"3GB/s\"";
+                let help = "set the bandwidth of a copy out of the cache, such as \"3GB/s\"";
                 return error("costs.copy", "missing or below 1MB/s, with a page cache", help);
             }
             check_cache(cache)?;

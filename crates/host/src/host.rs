@@ -72,8 +72,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if plan.cores == 0 || plan.cores > config.cpu.cores {
             return Err(ConfigError::new(
                 "cpu.cores",
-                format!("{} cores of {} are asked for", plan.cores, config.cpu.cores),
-                "ask for fewer (--cores), or raise cpu.cores of the host",
+                format!("{} cores are requested; the host has {}", plan.cores, config.cpu.cores),
+                "use fewer (--cores), or raise cpu.cores of the host",
             ));
         }
         let setup = Setup::new(config, plan, &port);

@@ -398,7 +398,7 @@ fn requests_are_cut_into_pieces() {
 fn a_plan_must_fit_the_host() {
     let port = FixedPort::new(1, 1, false, 1, 1);
     let error = Host::<_>::new(&config(), plan(9, ThreadMode::Sync), port, 1).unwrap_err();
-    assert!(error.to_string().contains("9 cores of 8"), "{error}");
+    assert!(error.to_string().contains("9 cores are requested; the host has 8"), "{error}");
 }
 
 fn some_plan() -> impl Strategy<Value = (HostConfig, HostUse, u16, bool, usize)> {

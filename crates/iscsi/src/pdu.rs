@@ -9,7 +9,7 @@ use ssdyno_spec::iscsi::IMMEDIATE;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PduError {
     /// The data segment is longer than what was declared.
-    #[error("a data segment of {bytes} bytes, but {limit} were declared as the most")]
+    #[error("a data segment has {bytes} bytes; the declared limit is {limit}")]
     DataTooLong {
         /// Its length.
         bytes: u32,

@@ -16,7 +16,7 @@ pub enum PaperError {
         known: String,
     },
     /// An option `--trace` that is not NAME=FILE with a name that some run needs.
-    #[error("`{given}` is not a trace of a paper; write NAME=FILE with NAME one of: {known}")]
+    #[error("`{given}` is not a trace of a paper; give NAME=FILE, where NAME is one of: {known}")]
     UnknownTrace {
         /// What was written.
         given: String,
@@ -24,7 +24,7 @@ pub enum PaperError {
         known: String,
     },
     /// An option `--device` that is not NAME=FILE.
-    #[error("`{given}` is not NAME=FILE; write the file of a hard disk after the name")]
+    #[error("`{given}` is not NAME=FILE; give the file of a hard disk after the name")]
     NoDevice {
         /// What was written.
         given: String,

@@ -61,7 +61,7 @@ impl fmt::Display for PciAddress {
 
 /// A text is no [`PciAddress`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("not the address of a PCI function; write it as in 0000:01:03.0 or 01:03.0")]
+#[error("not the address of a PCI function; use a form such as 0000:01:03.0 or 01:03.0")]
 pub struct AddressError;
 
 impl FromStr for PciAddress {

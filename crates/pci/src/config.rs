@@ -157,7 +157,7 @@ mod tests {
         let mut space = At::new(&mut snapshot, HERE);
         assert_eq!((space.read8(0), space.read8(1), space.read8(3)), (0x11, 0x22, 0x44));
         assert_eq!((space.read16(0), space.read16(2)), (0x2211, 0x4433));
-        assert_eq!((space.bytes(), space.read32(4)), (4, u32::MAX), "half a dword is none");
+        assert_eq!((space.bytes(), space.read32(4)), (4, u32::MAX), "half a dword is not enough");
         assert_eq!(At::new(&mut snapshot, PciAddress::new(0, 0, 0, 0)).read32(0), u32::MAX);
     }
 

@@ -45,13 +45,13 @@ pub enum Garbled {
     #[error("not a line of `lspci -xxxx` output")]
     Unknown,
     /// Bytes before the first function.
-    #[error("bytes of no function: the line with its address is missing above")]
+    #[error("bytes without a function: the line with its address is missing above")]
     NoFunction,
     /// A byte is not two hexadecimal digits, or there are more than 16.
     #[error("not up to 16 bytes of two hexadecimal digits each")]
     Bytes,
     /// Lines are missing, double or out of order.
-    #[error("bytes for offset {found:#x}, but the next ones are those for {expected:#x}")]
+    #[error("bytes for offset {found:#x}, but offset {expected:#x} must come next")]
     Offset {
         /// What the line says.
         found: usize,

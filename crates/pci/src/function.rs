@@ -31,7 +31,7 @@ pub enum InterruptMode {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FunctionError {
     /// No memory for DMA is left.
-    #[error("no memory for DMA of {bytes} bytes is left")]
+    #[error("there is no DMA memory left for {bytes} bytes")]
     NoMemory {
         /// The requested value.
         bytes: u32,

@@ -260,7 +260,7 @@ mod tests {
         let bridge = Image::with(&[(0x0e, 1), (0x18, 1), (0x19, 2), (0x1a, 3), (0x3d, 1)]);
         let numbers = BusNumbers { primary: 1, secondary: 2, subordinate: 3 };
         assert_eq!((bridge.bus_numbers, bridge.pin()), (Some(numbers), Some(Pin::A)));
-        assert_eq!((bridge.bars, bridge.subsystem), ([0; 6], None), "bus numbers are no BAR");
+        assert_eq!((bridge.bars, bridge.subsystem), ([0; 6], None), "bus numbers are not a BAR");
         assert!(ConfigHeader::read(&mut Image([0xff; 64])).is_gone());
     }
 }

@@ -109,7 +109,11 @@ mod tests {
         assert_eq!(ALL.wanted(DriverFlags::PIN_AT_START), Some((InterruptMode::Pin, 1)));
         let without_pin = InterruptAbilities { pin: false, ..ALL };
         let wanted = without_pin.wanted(DriverFlags::PIN_AT_START);
-        assert_eq!(wanted, Some((InterruptMode::MsiX, 32)), "a pin that is not there is no start");
+        assert_eq!(
+            wanted,
+            Some((InterruptMode::MsiX, 32)),
+            "a pin that does not exist is not a start"
+        );
         let bridge = DriverFlags::NO_INTERRUPTS | DriverFlags::PIN_AT_START;
         assert_eq!(ALL.wanted(bridge), None);
     }

@@ -68,7 +68,7 @@ pub enum Oddity {
     #[error("the function does not answer; it was removed or has lost its power")]
     Gone,
     /// A register holds what the specification reserves.
-    #[error("interrupt pin {0} does not exist; taken as none")]
+    #[error("interrupt pin {0} does not exist; treated as none")]
     NoSuchPin(u8),
     /// The bridge leads back to its own bus or one before it.
     #[error(
@@ -113,7 +113,9 @@ pub enum Oddity {
         limit: u8,
     },
     /// No bus number is left.
-    #[error("no bus number is left for the bus behind the bridge; what is there cannot be reached")]
+    #[error(
+        "there is no bus number left for the bus behind the bridge; its devices cannot be reached"
+    )]
     NoBusNumber,
 }
 

@@ -140,11 +140,11 @@ impl Drop for Prober {
 fn check(options: &ProberOptions) -> Result<(), ConfigError> {
     if !(INTERVAL_LEAST..=INTERVAL_MOST).contains(&options.interval) {
         let problem = format!("{:?} is not between 10 ms and 1 h", options.interval);
-        return Err(ConfigError::new("interval", problem, "write an interval such as 1s"));
+        return Err(ConfigError::new("interval", problem, "use an interval such as 1s"));
     }
     if !(2..=KEEP_MOST).contains(&options.keep) {
         let problem = format!("{} is not between 2 and {KEEP_MOST}", options.keep);
-        return Err(ConfigError::new("keep", problem, "keep some hundred points"));
+        return Err(ConfigError::new("keep", problem, "use a few hundred points"));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ impl ProfileError {
                 "look at the kernel's log (dmesg); `method=adaptive` leaves slices with failed requests out"
                     .to_owned()
             }
-            ProfileError::Interrupted => "the tests that were done are in the result; `resume` continues after them".to_owned(),
+            ProfileError::Interrupted => "the completed tests are in the result; `resume` continues after them".to_owned(),
         }
     }
 

@@ -399,8 +399,7 @@ impl Lane {
         }
         if dropped > 0 {
             result.notes.push(format!(
-                "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests: they do not \
-                 count; a longer `time` measures them"
+                "the time limit ended {dropped} of {tests} tests before {CUT_REQUESTS_MIN} requests; they do not count; a longer `time` measures them"
             ));
         }
         if result.sessions.len() > 1 {
@@ -417,7 +416,7 @@ impl Lane {
             let missing = result.sizes_bytes.len() - ratios.len();
             if self.plan.ops.contains(&op) && missing > 0 {
                 result.notes.push(format!(
-                    "{missing} of {} request sizes have no {op} ratio: too few of their tests were done",
+                    "{missing} of {} request sizes have no {op} ratio: too few of their tests were completed",
                     result.sizes_bytes.len()
                 ));
             }
@@ -432,7 +431,7 @@ impl Lane {
         let texts: Vec<String> = sessions.iter().map(of).collect();
         let state = match self.is_real {
             true => "the device continued from its present state",
-            false => "each began with a new device, preconditioned as the first was",
+            false => "each began with a new device, preconditioned like the first",
         };
         format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))
     }

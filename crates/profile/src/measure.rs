@@ -25,7 +25,7 @@ impl FromStr for ProfileOp {
         match text.trim() {
             "read" => Ok(ProfileOp::Read),
             "write" => Ok(ProfileOp::Write),
-            _ => Err("write read, write or read,write".to_owned()),
+            _ => Err("use read, write or read,write".to_owned()),
         }
     }
 }

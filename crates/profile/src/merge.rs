@@ -35,7 +35,10 @@ pub fn merge(profiles: &[ProfileResult]) -> Result<ProfileResult, ProfileError> 
     }
     if profiles.iter().any(|one| one.map.is_some()) {
         let help = "measure one map with a longer `time`, or a smaller `error`";
-        return Err(ProfileError::plan("maps cannot be merged: each chose its own points", help));
+        return Err(ProfileError::plan(
+            "maps cannot be merged, because each has its own points",
+            help,
+        ));
     }
     // A merged profile may have several solutions. Each keeps the number of its argument, so
     // that a message names the file that the user gave.
@@ -94,7 +97,7 @@ fn one_device(
     match (device(first), device(other)) {
         (Some(one), Some(two)) if one != two => refused(
             format!(
-                "profile {number} is of another device ({two}) than profile 1 ({one}): solutions are of one device"
+                "profile {number} is of another device ({two}) than profile 1 ({one}); the solutions of a file must be of one device"
             ),
             help,
         ),

@@ -186,7 +186,7 @@ impl ProfilePlan {
                 Bytes(largest),
                 Bytes(span)
             );
-            let help = "write a smaller depth, leave large `sizes` out, or make `span` larger";
+            let help = "use a smaller depth, leave large `sizes` out, or make `span` larger";
             return Err(ProfileError::plan(what, help));
         }
         Ok(span)
@@ -196,7 +196,7 @@ impl ProfilePlan {
         let refuse = |what: &str, help: &str| Err(ProfileError::plan(what, help));
         match self.method {
             Method::Serra { points, .. } if points < 2 => {
-                return refuse("`points` is below 2", "a line needs two points: write 2 or more");
+                return refuse("`points` is below 2", "a line needs two points: use 2 or more");
             }
             Method::Serra { repeat: 0, .. } => {
                 return refuse("`repeat` is 0", "measure each test once or more");
@@ -204,11 +204,11 @@ impl ProfilePlan {
             Method::Full { error } | Method::Adaptive { error } | Method::Capacity { error }
                 if !(error > 0.0 && error < 1.0) =>
             {
-                let help = "write a percentage above 0 and below 100, such as 10%";
+                let help = "use a percentage above 0 and below 100, such as 10%";
                 return refuse("`error` is not between 0 % and 100 %", help);
             }
             Method::Map { error } if !(MAP_ERROR.0..=MAP_ERROR.1).contains(&error) => {
-                let help = "write a percentage of 1 or more, and 50 at most, such as 10%";
+                let help = "use a percentage from 1 to 50, such as 10%";
                 return refuse("`error` of a map is not between 1 % and 50 %", help);
             }
             Method::Map { .. } if self.ops.len() < 2 => {
@@ -223,12 +223,12 @@ impl ProfilePlan {
             _ => {}
         }
         if self.ops.is_empty() {
-            return refuse("`ops` is empty", "write read, write or read,write");
+            return refuse("`ops` is empty", "use read, write or read,write");
         }
         let capacity = matches!(self.method, Method::Capacity { .. });
         let map = matches!(self.method, Method::Map { .. });
         if capacity && !self.ops.contains(&ProfileOp::Read) {
-            let help = "write `ops=read`, or leave it out";
+            let help = "use `ops=read`, or leave it out";
             return refuse("`method=capacity` without reads has too few figures", help);
         }
         if let Some(name) = &self.solution {
@@ -239,7 +239,7 @@ impl ProfilePlan {
             solution::check(name)?;
         }
         if self.sizes.is_empty() && !capacity && !map {
-            return refuse("`sizes` is empty", "write an interval, such as 8KiB..64KiB/8KiB");
+            return refuse("`sizes` is empty", "use an interval, such as 8KiB..64KiB/8KiB");
         }
         let depths = self.depths();
         if depths.contains(&0) {
@@ -247,13 +247,13 @@ impl ProfilePlan {
         }
         if let Some(depth) = (1..depths.len()).find(|at| depths[..*at].contains(&depths[*at])) {
             let what = format!("`depth` has {} twice", depths[depth]);
-            return refuse(&what, "write each depth once, such as 1,8");
+            return refuse(&what, "give each depth once, such as 1,8");
         }
         if self.time == Some(Time::ZERO) {
             return refuse("`time` is 0", "allow some time, such as 3min");
         }
         if self.threshold.is_some_and(|ratio| !(ratio > 0.0 && ratio.is_finite())) {
-            return refuse("`threshold` is not a ratio", "write a number above 0, such as 1.5");
+            return refuse("`threshold` is not a ratio", "use a number above 0, such as 1.5");
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ fn same<T: PartialEq>(
         "capacity" | "sector" | "serial" => {
             "this is another device: leave `resume` out to begin a new profile".to_owned()
         }
-        _ => "leave it out, which takes the value of the file, or leave `resume` out to begin a \
+        _ => "leave it out to use the value of the file, or leave `resume` out to begin a \
               new profile"
             .to_owned(),
     };
@@ -85,8 +85,7 @@ fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
         return Err(ProfileError::plan(what, help));
     }
     if before.method == MethodName::Map {
-        let what = "a map cannot be resumed: where its next point lies follows from all points before it, and the device \
-                    is in another state than at the end of the long writes";
+        let what = "a map cannot be resumed: its next point depends on all earlier points, and the device is no longer in the state after the long writes";
         return Err(ProfileError::plan(what, "measure again with a longer `time`"));
     }
     before.plan.as_ref().ok_or_else(|| {

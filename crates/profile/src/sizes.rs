@@ -43,16 +43,16 @@ impl SizeInterval {
     pub fn new(smallest: Bytes, largest: Bytes, gap: Bytes) -> Result<SizeInterval, String> {
         let (smallest, largest, gap) = (smallest.0, largest.0, gap.0);
         if gap == 0 {
-            return Err("the gap is 0; write the distance of two sizes, such as 8KiB".to_owned());
+            return Err("the gap is 0; use the distance between two sizes, such as 8KiB".to_owned());
         }
         if smallest == 0 {
             return Err("a request of 0 bytes measures nothing; begin with a size above 0".into());
         }
         if largest < smallest {
-            return Err("the interval is reversed; write the smaller size first".to_owned());
+            return Err("the interval is reversed; give the smaller size first".to_owned());
         }
         if largest == smallest {
-            return Err("the interval is empty; write two different sizes".to_owned());
+            return Err("the interval is empty; give two different sizes".to_owned());
         }
         // The number is checked before the list is made. A gap of one byte up to 4 MiB would
         // make a list of four million sizes.
@@ -92,7 +92,7 @@ impl SizeInterval {
 impl FromStr for SizeInterval {
     type Err = String;
     fn from_str(text: &str) -> Result<SizeInterval, String> {
-        let form = || "write SMALLEST..LARGEST/GAP, such as 8KiB..64KiB/8KiB".to_owned();
+        let form = || "use SMALLEST..LARGEST/GAP, such as 8KiB..64KiB/8KiB".to_owned();
         let (range, gap) = text.split_once('/').ok_or_else(form)?;
         let (smallest, largest) = range.split_once("..").ok_or_else(form)?;
         let bytes = |text: &str| {

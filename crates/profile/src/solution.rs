@@ -19,7 +19,7 @@ pub(crate) fn check(name: &str) -> Result<(), ProfileError> {
     if !name.is_empty() && name.bytes().all(is_known) {
         return Ok(());
     }
-    let help = "write letters (a to z), digits, - and _, such as isolated-bandwidth";
+    let help = "use letters (a to z), digits, - and _, such as isolated-bandwidth";
     Err(ProfileError::plan(format!("`solution` {name:?} is not a valid name"), help))
 }
 

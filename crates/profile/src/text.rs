@@ -257,7 +257,7 @@ fn summary_of_depth(result: &ProfileResult) -> Vec<String> {
         };
         let op = advice.op;
         lines.push(format!(
-            "an optimisation that needs a {op} ratio of {threshold} pays at {sizes}"
+            "an optimisation that needs a {op} ratio of {threshold} pays off at {sizes}"
         ));
     }
     lines

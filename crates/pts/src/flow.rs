@@ -109,7 +109,7 @@ impl PtsPlan {
                 let message = format!(
                     "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} \
                      times): that may be too little to fill a fast cache and for cleaning to \
-                     settle, although figures kept their level; a longer load may be much slower",
+                     settle, although the figures were constant; a longer load may be much slower",
                     part.name,
                     written as f64 / range,
                     steps as f64 / range
@@ -120,7 +120,7 @@ impl PtsPlan {
         }
         if self.round < ssdyno_block::Time::from_s(60) {
             let text = format!(
-                "each load ran for {} and not for one minute, as the specification has it",
+                "each load ran for {}; the specification requires one minute",
                 ssdyno_figures::seconds(self.round.as_s_f64())
             );
             result.notes.push(text);

@@ -196,7 +196,7 @@ impl PtsPlan {
         // The comparison is written so that NaN is refused, too. A range of NaN would become a
         // range of zero bytes later.
         if !(self.active_range_percent > 0.0 && self.active_range_percent <= 100.0) {
-            return refuse("the active range is no share of the device", "write 1 to 100 percent");
+            return refuse("the active range is not a share of the device", "use 1 to 100 percent");
         }
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
             return refuse(
@@ -208,11 +208,14 @@ impl PtsPlan {
             return refuse("steady state needs five rounds", "allow 5 rounds or more");
         }
         if self.round == Time::ZERO || self.depth == 0 {
-            return refuse("a load of nothing measures nothing", "allow some time and one request");
+            return refuse(
+                "a load needs at least one request",
+                "set a time above 0 and at least one request",
+            );
         }
         if self.round.max(self.histogram().unwrap_or_default()) > LOAD_MOST {
             return refuse(
-                &format!("a load is longer than {LOAD_MOST}, which the clock has no room for"),
+                &format!("a load is longer than {LOAD_MOST}, the limit of the clock"),
                 "use a shorter `round`; the histogram of the latency test is 20 times as long",
             );
         }

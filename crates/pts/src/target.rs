@@ -122,8 +122,7 @@ fn discards_of(capacity_bytes: u64, sector_bytes: u64) -> Vec<WorkloadConfig> {
 /// The result of this number of discards, of which some failed.
 fn outcome(discards: u64, errors: u64) -> String {
     match errors {
-        0 => "discarded from start to end; what the drive makes of that is its affair \
-              (a secure erase or a format is stronger)"
+        0 => "discarded from start to end; the drive decides what a discard does (a secure erase or a format is stronger)"
             .to_owned(),
         all if all == discards => {
             "none: the target does not accept discards; the overwrite replaces the purge".to_owned()

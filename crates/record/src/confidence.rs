@@ -52,8 +52,8 @@ impl Source<'_> {
     pub(crate) fn confidence(mut self, result: &RunResult) -> Option<Confidence> {
         let latency = result.latency_ns.as_ref()?;
         let groups = self.batches.groups(self.start)?;
-        // All distributions are asked for together: exact bounds need a pass over the rows, and
-        // one pass serves all of them.
+        // All distributions are requested together: exact bounds need a pass over the rows, and one
+        // pass serves all of them.
         let mut by_op = self.latencies(latency, result.device_latency_ns);
         let device_latency_ns = by_op.pop().flatten().unwrap_or_default();
         let mut next = || by_op.pop().flatten();

@@ -99,8 +99,7 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     // nowhere, where it is the only explanation of wide intervals.
     if groups.len() == GROUPS && lag > CORRELATION_TOLD && drift.is_none() && !elsewhere {
         found.notes.push(format!(
-            "latencies of neighbouring parts of the run are alike (correlation {lag:.2}): the \
-             intervals allow for it and are wide; run longer for narrower ones"
+            "latencies of neighbouring parts of the run are correlated ({lag:.2}), so the intervals are wide; run longer for narrower intervals"
         ));
     }
     found
@@ -138,7 +137,7 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
         half if half > 1.0 => "is not known within ± 100 %".to_owned(),
         half => format!("is known to ± {} % only", significant(100.0 * half, 2)),
     };
-    let message = format!("the rate {known}: it swings, or the run is too short");
+    let message = format!("the rate {known}: the rate varies, or the run is too short");
     Some(Warning::new(WarningKind::NotSteady, message).with_help("run longer"))
 }
 
@@ -472,6 +471,6 @@ mod tests {
     fn correlation_is_told_as_such() {
         let notes = texts(&Draw(3).correlated(0.99, 0.1, 1_000));
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("neighbouring parts of the run are alike"), "{notes:?}");
+        assert!(notes[0].contains("neighbouring parts of the run are correlated"), "{notes:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! What makes figures: the recorders of a run, its rows, and the statistics.
 //!
-//! Shared by the runner in virtual time and the one in wall time; it knows requests and completions, no devices
-//! and no clocks.
+//! The runner in virtual time and the runner in wall time share this crate; it handles requests and completions, but no
+//! devices and no clocks.
 //!
 //! The way of a figure: a [`Recorder`] takes every request of a run in virtual time (below 25 ns
 //! each), a [`Tape`] every request of a job in wall time (below 10 ns). Both become a
@@ -13,11 +13,11 @@
 //! Order, from the ground up: `statistics`; `batches` and `slices`, which intervals are found from; `quantiles` and
 //! `tails`; `rows`; `totals` and `series`; `confidence`; `recording`; then `recorder` and `tape`, which end as a recording.
 //!
-//! Invariants that a run broke are no errors but [`Invariant`](ssdyno_figures::Invariant)s of the result; the caller
+//! Invariants that a run broke are not errors but [`Invariant`](ssdyno_figures::Invariant)s of the result; the caller
 //! decides what to make of them.
 //!
-//! Not here: the shapes (`figures`), and what is shown of them (`report`); energy models, closed forms, probes of
-//! the host; percentiles of several runs together.
+//! Not here: the result types (`figures`), their presentation (`report`), energy models, closed forms, probes of the
+//! host, and percentiles of several runs together.
 
 mod batches;
 mod buckets;

@@ -394,15 +394,13 @@ impl Recording {
         } else if self.skipped > result.requests {
             let (skipped, recorded) = (self.skipped, result.requests);
             result.notes.push(format!(
-                "the workload's ramp-up came first: {}, in no figure, more than were recorded \
-                 ({recorded}); a number of requests counts from its end",
+                "the workload's ramp-up came first ({}): it is longer than the recorded part ({recorded}) and not in the figures; a number of requests counts from the end of the ramp-up",
                 counted(skipped, "request", "requests")
             ));
         }
         if result.requests > 0 && self.window() == Time::ZERO {
             result.notes.push(
-                "no time passed: nothing that the requests needed takes any in this device, so \
-                 there are no rates"
+                "no time passed: nothing that the requests need takes time in this device, so there are no rates"
                     .into(),
             );
         }
@@ -420,8 +418,8 @@ impl Recording {
         {
             result.rows_lost = lost;
             let why = match error {
-                Some(error) => format!("the disk of the results took no more ({error})"),
-                None => "the disk of the results was slower than the load for too long".to_owned(),
+                Some(error) => format!("the disk of the results accepted no more data ({error})"),
+                None => "the disk of the results could not keep up with the load".to_owned(),
             };
             result.notes.push(format!(
                 "{} no row: {why}; they are in all figures, and percentiles are within 0.4 %",
@@ -434,8 +432,7 @@ impl Recording {
         }
         if result.unanswered > 0 {
             result.notes.push(format!(
-                "{} never completed (aborted, given up, or outstanding at the end): latencies count each as \
-                 long as it was waited for, and those with ≥ are as long or longer",
+                "{} never completed (aborted, given up, or outstanding at the end): each counts with the time until the run gave up, so figures marked ≥ are lower bounds",
                 match result.unanswered {
                     1 => "1 request was".to_owned(),
                     many => format!("{many} requests were"),

@@ -35,7 +35,7 @@ pub enum RecoverError {
         path: PathBuf,
     },
     /// It is something else.
-    #[error("{} is no file with rows of a run, or of a newer version of this program", path.display())]
+    #[error("{} is not a file with rows of a run, or a newer version of this program wrote it", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -53,11 +53,11 @@ impl RecoverError {
     pub fn help(&self) -> &'static str {
         match self {
             RecoverError::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                "name the directory of a run that was killed: it has a file requests.rows"
+                "name the directory of a killed run: it contains requests.rows"
             }
             RecoverError::Read { .. } => "check the directory",
             RecoverError::InUse { .. } => {
-                "wait for the end of the run, or interrupt it: it keeps its results"
+                "wait until the run ends, or interrupt it: it keeps its results"
             }
             RecoverError::Foreign { .. } => "use the version of the program that wrote it",
             RecoverError::Empty { .. } => "run it again",

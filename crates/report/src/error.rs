@@ -36,8 +36,7 @@ impl ResultError {
             ResultError::Write { path, source, .. } => ResultError::Write {
                 path,
                 source,
-                advice: "free some space, then `ssdyno recover` with this directory writes it from \
-                         requests.rows",
+                advice: "free some space, then run `ssdyno recover` with this directory: it writes the file from requests.rows",
             },
             other => other,
         }

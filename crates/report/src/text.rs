@@ -120,11 +120,11 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     };
     let Some(half) = p.at_stop else {
         return Some(format!(
-            "because {why}, before there was an interval of {} with two ends, asked for {asked}",
+            "because {why}, before the interval of {} had two ends; requested {asked}",
             p.metric
         ));
     };
-    let known = format!("{} known to {}, asked for {asked}", p.metric, percent(half));
+    let known = format!("{} known to {}, requested {asked}", p.metric, percent(half));
     if p.reached {
         return Some(known);
     }
@@ -136,7 +136,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
 /// the time.
 fn longer(half: f64, asked: f64, seconds: f64) -> String {
     if half <= asked {
-        return "it must be so at three looks, each a quarter of the run after the other"
+        return "three checks must agree, each a quarter of the run after the previous check"
             .to_owned();
     }
     let needed = seconds * (half / asked).powi(2);
@@ -163,7 +163,7 @@ pub fn plus_minus(interval: Option<Interval>) -> String {
     }
 }
 
-/// True where one side is so much longer that one number for both misses a bound: with a warm-up.
+/// True if one side is so much longer that one number for both misses a bound, as with a warm-up.
 fn is_lopsided(interval: &Interval) -> bool {
     let (down, up) = (interval.estimate - interval.low, interval.high - interval.estimate);
     down.max(up) > 1.5 * down.min(up)
@@ -355,8 +355,8 @@ fn energy(text: &mut String, r: &RunResult) {
     }
 }
 
-/// The energy of a run, where there was any: a device that is only a delay has no model of it,
-/// and a run of no time takes none.
+/// The energy of a run, if there is any: a device that is only a delay has no energy model, and a
+/// run without time uses no energy.
 pub(crate) fn energy_used(r: &RunResult) -> Option<Energy> {
     r.energy_joules.filter(|e| e.total > 0.0)
 }
@@ -387,7 +387,7 @@ pub(crate) fn above_idle(e: &Energy) -> String {
 pub(crate) fn settling(r: &RunResult) -> Option<String> {
     let whole = r.energy_seconds.filter(|whole| *whole > 1.01 * r.simulated_seconds)?;
     if r.requests == 0 {
-        return Some(format!("of {}: the whole run, since nothing was recorded", seconds(whole)));
+        return Some(format!("of {}: the whole run, because nothing was recorded", seconds(whole)));
     }
     let more = seconds(whole - r.simulated_seconds);
     Some(format!("of {}: the device was busy for {more} after the last completion", seconds(whole)))
@@ -524,7 +524,7 @@ mod tests {
         assert_eq!(told, "-3.85 % (beyond chance, ± 1.00 %)");
     }
 
-    /// What makes figures mean something else is told before any of them; all else after them.
+    /// Warnings that change the meaning of figures come first; all others come after the figures.
     #[test]
     fn warnings_come_before_the_figures() {
         let notes = vec!["one more thing".to_owned()];
@@ -550,10 +550,10 @@ mod tests {
         };
         // Three times as wide: nine times as long.
         let wide = stopped(Some(0.15), false);
-        assert!(wide.contains("known to ± 15 %, asked for ± 5.0 %: about 90.00 s"), "{wide}");
-        assert!(stopped(Some(0.04), false).contains("three looks"));
-        assert!(stopped(None, false).contains("before there was an interval"));
+        assert!(wide.contains("known to ± 15 %, requested ± 5.0 %: about 90.00 s"), "{wide}");
+        assert!(stopped(Some(0.04), false).contains("three checks"));
+        assert!(stopped(None, false).contains("before the interval of"));
         let reached = stopped(Some(0.04), true);
-        assert!(reached.ends_with("known to ± 4.0 %, asked for ± 5.0 %"), "{reached}");
+        assert!(reached.ends_with("known to ± 4.0 %, requested ± 5.0 %"), "{reached}");
     }
 }

@@ -88,13 +88,17 @@ impl Drum {
             Err(ConfigError::new(format!("drum.{key}"), problem, help))
         };
         if drum.track.0 == 0 || !drum.track.0.is_multiple_of(512) {
-            return error("track", "is no multiple of 512 B", "write a size such as \"8KiB\"");
+            return error("track", "is not a multiple of 512 B", "use a size such as \"8KiB\"");
         }
         if drum.capacity.0 == 0 || !drum.capacity.0.is_multiple_of(drum.track.0) {
-            return error("capacity", "is no multiple of drum.track", "write so many whole tracks");
+            return error(
+                "capacity",
+                "is not a multiple of drum.track",
+                "use a whole number of tracks",
+            );
         }
         if !(Time::from_us(1)..=Time::from_s(1)).contains(&drum.turn.0) {
-            return error("turn", "is outside 1 us to 1 s", "write a time such as \"17ms\"");
+            return error("turn", "is outside 1 us to 1 s", "use a time such as \"17ms\"");
         }
         let (config, events) = (drum.clone(), EventLog::default());
         Ok(Drum { config, free_at: Time::ZERO, inside: VecDeque::new(), events })

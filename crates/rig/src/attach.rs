@@ -168,7 +168,7 @@ impl Attach {
     /// The message if the driver called `driver` is for other devices.
     pub(crate) fn cannot_be_driven(&self, driver: &str) -> ConfigError {
         let problem = format!("the driver `{driver}` cannot drive {}", self.device.what());
-        ConfigError::new("driver", problem, "take the driver that can")
+        ConfigError::new("driver", problem, "use the driver that can")
     }
 
     /// The driver's name, `direct` without one.

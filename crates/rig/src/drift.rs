@@ -13,7 +13,7 @@ const COMPARED: usize = 2;
 const PAGES_LEAST: f64 = 1_000.0;
 /// Smaller changes are not worth a word.
 const CHANGE_LEAST: f64 = 0.01;
-/// Standard deviations of a window beyond which a change is no noise: less than one run in a thousand
+/// Standard deviations of a window beyond which a change is not noise: less than one run in a thousand
 /// is told of a drift that is none, see the test `noise_is_no_drift`.
 const DEVIATIONS: f64 = 6.0;
 
@@ -26,9 +26,7 @@ impl Course {
         let least = (CHANGE_LEAST * last).max(DEVIATIONS * noise(&windows));
         ((last - first).abs() > least).then(|| {
             format!(
-                "write amplification drifts: {first:.2} in the first tenth of the run, {last:.2} in the \
-                 last; the figures are of no steady state: run longer, and leave the beginning out \
-                 with `workload.ramp_up=N` (requests)"
+                "write amplification drifts: {first:.2} in the first tenth of the run, {last:.2} in the last; the figures do not describe a steady state: run longer, and leave the beginning out with `workload.ramp_up=N` (requests)"
             )
         })
     }

@@ -28,7 +28,7 @@ pub enum RunError {
     Scsi(#[from] ssdyno_scsi::FactsError),
     /// The driver is made for another stack than was wished for (S1-47).
     #[error(
-        "the driver `{driver}` reports the stack `{}`, and `{}` is asked for",
+        "the driver `{driver}` reports the stack `{}`, but `{}` is requested",
         .reported.name(), .wished.name()
     )]
     Stack {
@@ -65,7 +65,7 @@ pub enum RunError {
         at: Time,
     },
     /// The driver gave the device up.
-    #[error("the NVMe driver gave the device up {at} after the start: {error}")]
+    #[error("the NVMe driver gave up the device {at} after the start: {error}")]
     GivenUp {
         /// When a request found it given up, from the start of the run.
         at: Time,
@@ -73,7 +73,7 @@ pub enum RunError {
         error: NvmeError,
     },
     /// There is no memory for the rows of more requests.
-    #[error("memory ran out: the rows of all requests are kept there, 16 bytes each")]
+    #[error("memory ran out: the rows of all requests are kept in memory, 16 bytes each")]
     Memory,
     /// The run was stopped.
     #[error("interrupted")]

@@ -302,8 +302,7 @@ fn has_room_noted(result: &mut RunResult, blocks: u32, utilisation: f64, pages: 
     if !holds {
         let spare = f64::from(blocks) * (1.0 - utilisation);
         result.notes.push(format!(
-            "no expected write amplification: planes have {spare:.0} spare blocks of {pages} pages, and \
-             with so few the closed forms are too far off"
+            "no expected write amplification: planes have {spare:.0} spare blocks of {pages} pages, which is too few for the closed forms"
         ));
     }
     holds
@@ -325,8 +324,7 @@ const BLOCKS_LEAST: u32 = 200;
 fn has_blocks_enough(result: &mut RunResult, blocks_per_plane: u32) -> bool {
     if blocks_per_plane < BLOCKS_LEAST {
         result.notes.push(format!(
-            "no expected write amplification: planes have {blocks_per_plane} blocks, and with \
-             fewer than {BLOCKS_LEAST} the closed forms are too far off"
+            "no expected write amplification: planes have {blocks_per_plane} blocks, and the closed forms need at least {BLOCKS_LEAST}"
         ));
     }
     blocks_per_plane >= BLOCKS_LEAST
@@ -341,7 +339,7 @@ fn has_pools_enough(result: &mut RunResult, blocks: f64) -> bool {
     if blocks < POOL_BLOCKS_LEAST {
         result.notes.push(format!(
             "no expected write amplification: the pools of a plane have {blocks:.0} blocks in the \
-             mean that counts, and with fewer than {POOL_BLOCKS_LEAST} the closed forms are too far off"
+             mean that counts, and the closed forms need at least {POOL_BLOCKS_LEAST}"
         ));
     }
     blocks >= POOL_BLOCKS_LEAST
@@ -358,8 +356,7 @@ fn has_cleaned_enough(result: &mut RunResult, pools: u64) -> bool {
     let cleaned = result.flash_operations.map_or(0, |operations| operations.erases);
     if cleaned < least {
         result.notes.push(format!(
-            "no expected write amplification: {cleaned} blocks were cleaned, and with fewer than \
-             {least} it is a matter of chance; run longer"
+            "no expected write amplification: {cleaned} blocks were cleaned, and an estimate needs at least {least}; run longer"
         ));
     }
     cleaned >= least

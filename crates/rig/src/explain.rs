@@ -181,8 +181,7 @@ pub(crate) fn fill(result: &mut RunResult, asked: bool, explain: Option<&Explain
     // Where nothing is known of any request, all would be outside the device.
     let Some(explain) = explain.filter(|explain| explain.known || result.requests == 0) else {
         result.notes.push(
-            "What the latency consists of is not known: only a single simulated SSD can say, alone or behind the NVMe driver, \
-             an adapter or a network, without `host.namespaces`"
+            "The parts of the latency are unknown. They are measured for a single simulated SSD only, alone or behind the NVMe driver, an adapter or a network, without `host.namespaces`"
                 .into(),
         );
         return;

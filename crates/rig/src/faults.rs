@@ -99,18 +99,18 @@ impl NetworkFaultConfig {
         for (key, share) in shares {
             // A message that never gets through is sent forever.
             if key != "delay" && share > 0.9 {
-                let problem = format!("with {share} hardly anything gets through");
-                let help = "write a share up to 0.9, such as 0.01";
+                let problem = format!("with {share}, almost no command gets through");
+                let help = "use a share up to 0.9, such as 0.01";
                 return Err(ConfigError::new(format!("faults.{key}"), problem, help));
             }
         }
         if error + drop + reset > 0.95 {
-            let problem = "error, drop and reset together leave hardly anything that gets through";
-            return Err(ConfigError::new("faults.drop", problem, "write shares such as 0.01"));
+            let problem = "with error, drop and reset together, almost no command gets through";
+            return Err(ConfigError::new("faults.drop", problem, "use shares such as 0.01"));
         }
         if !(1..=1000).contains(&tries) {
             let problem = format!("{tries} is outside 1 to 1000");
-            return Err(ConfigError::new("faults.tries", problem, "write a number such as 5"));
+            return Err(ConfigError::new("faults.tries", problem, "use a number such as 5"));
         }
         Ok(())
     }
@@ -145,7 +145,7 @@ fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError>
     } else if faults.hang_at.is_some() {
         ("hang_at", "a device that hangs would hang the run")
     } else if faults.lost_interrupts > 0.0 {
-        ("lost_interrupts", "no interrupt can be lost")
+        ("lost_interrupts", "interrupts cannot be lost")
     } else {
         return Ok(());
     };
@@ -156,7 +156,7 @@ fn without_driver(faults: &FaultConfig, driver: &str) -> Result<(), ConfigError>
 
 fn with_interrupts(faults: &FaultConfig, polled: bool, help: &str) -> Result<(), ConfigError> {
     if polled && faults.lost_interrupts > 0.0 {
-        let problem = "the host polls: there are no interrupts that could be lost";
+        let problem = "the host polls: it uses no interrupts that could be lost";
         return Err(ConfigError::new(
             "faults.lost_interrupts",
             problem,

@@ -64,7 +64,7 @@ fn unread(pages: PagesRead) -> Option<Warning> {
         );
     }
     (flash == 0 && buffer > 0).then(|| {
-        let message = "no read reached the flash: the buffer of the device had all pages";
+        let message = "no read reached the flash: the buffer of the device held all pages";
         Warning::new(WarningKind::NotExhausted, message).with_help("read a larger range")
     })
 }
@@ -76,11 +76,11 @@ pub(crate) fn page_cache(cache: &CacheResult) -> Vec<Warning> {
     let share = hits as f64 / cache.pages_read.max(1) as f64;
     let reads = (share > SHARE_LEAST).then(|| {
         let message = format!(
-            "the page cache of the host had {} % of the pages that were read: these latencies are those of memory",
+            "the page cache of the host held {} % of the pages that were read: their latencies are memory latencies",
             significant(100.0 * share, 3)
         );
         Warning::new(WarningKind::Memory, message)
-            .with_help("read a range that is larger than the cache, or choose a host without one")
+            .with_help("read a range that is larger than the cache, or choose a host without a page cache")
     });
     // A cache that writes back keeps up with its writers: what it holds back in the end is small beside all writes.
     let kept = cache.pages_dirtied.saturating_sub(cache.pages_written);

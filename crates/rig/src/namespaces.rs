@@ -31,8 +31,10 @@ pub(crate) fn check(host: &HostPlan) -> Result<(), RunError> {
     let help = "name one namespace for each thread, such as 1,2,1,2, or a single one for all";
     match host.processes {
         None => error(
-            format!("{named} namespaces, and the number of threads is open: each request is one"),
-            "take `host.threads=async`, or a single namespace",
+            format!(
+                "{named} namespaces, but the number of threads is not fixed: each request is a thread"
+            ),
+            "use `host.threads=async`, or a single namespace",
         ),
         Some(threads) if threads as usize != named => {
             error(format!("{named} namespaces for {threads} threads"), help)

@@ -124,7 +124,7 @@ impl EndTable {
         }
         for (key, rate) in [("send", self.send), ("receive", self.receive)] {
             if rate.0 < 1e5 {
-                let help = "write what one core copies and sums, such as \"200MB/s\"";
+                let help = "set the rate at which one core copies and sums, such as \"200MB/s\"";
                 return Err(error(&format!("{table}.{key}"), "below 100kB/s", help));
             }
         }
@@ -171,29 +171,37 @@ impl NetworkConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         let LinkTable { rate, latency, segment, segment_overhead, header } = &self.link;
         if rate.0 < 1e5 {
-            return Err(error("link.rate", "below 100kB/s", "write a rate such as \"125MB/s\""));
+            return Err(error("link.rate", "below 100kB/s", "use a rate such as \"125MB/s\""));
         }
         if latency.0 > Time::from_s(1) {
-            return Err(error("link.latency", "longer than 1s", "write one way, such as \"50us\""));
+            return Err(error(
+                "link.latency",
+                "longer than 1s",
+                "use the latency of one direction, such as \"50us\"",
+            ));
         }
         if !(64..=1 << 20).contains(&segment.0) || segment_overhead.0 > 4096 || header.0 > 4096 {
-            let help = "write segment = \"1460B\", segment_overhead = \"78B\", header = \"48B\"";
-            return Err(error("link.segment", "these are no segments of a network", help));
+            let help = "set segment = \"1460B\", segment_overhead = \"78B\", header = \"48B\"";
+            return Err(error("link.segment", "these are not segments of a network", help));
         }
         let TargetTable { cores, switches, switch, surcharge, .. } = &self.target;
         if !(1..=1024).contains(cores) {
-            return Err(error("target.cores", "outside 1 to 1024", "write how many it has"));
+            return Err(error(
+                "target.cores",
+                "outside 1 to 1024",
+                "set the number of cores of the target",
+            ));
         }
         if !(0.0..=1e4).contains(switches) || (*switches > 0.0 && switch.is_empty()) {
-            let help = "write how many a command needs, and in `switch` what one costs";
+            let help = "set the number of switches per command, and in `switch` the time of one";
             return Err(error("target.switches", "not 0 to 10000, or without a cost", help));
         }
         if switch.len() > 1024 || switch.iter().any(|span| span.0 > Time::from_ms(100)) {
-            let help = "write microseconds, the first for one session at work";
+            let help = "use times in microseconds; the first applies to one working session";
             return Err(error("target.switch", "longer than 100ms, or more than 1024", help));
         }
         if !(0.0..=100.0).contains(surcharge) {
-            let help = "write a share such as 0.1, or 0";
+            let help = "use a share such as 0.1, or 0";
             return Err(error("target.surcharge", "outside 0 to 100", help));
         }
         self.target.end().check("target")?;

@@ -406,7 +406,7 @@ impl Parts<'_> {
         if ftl.free_blocks_background > most {
             result.notes.push(format!(
                 "ftl.free_blocks_background asks for {:.1} % free blocks, but a full device leaves \
-                 {:.1} % at most: whenever idle, it cleans until nothing is gained.",
+                 {:.1} % at most: whenever idle, it cleans until cleaning frees no more blocks.",
                 ftl.free_blocks_background * 100.0,
                 most * 100.0
             ));

@@ -105,19 +105,18 @@ impl SafetyError {
                     .to_owned()
             }
             SafetyError::ReadOnly { .. } => {
-                "measure reads, or make it writable (a device: `blockdev --setrw`; an export: in the \
+                "measure reads only, or make it writable (a device: `blockdev --setrw`; an export: in the \
                  server's configuration)"
                     .to_owned()
             }
             SafetyError::Serial { wanted, .. } => format!(
-                "everything on it is lost: if that is meant, write --destroy={wanted}"
+                "this destroys all data on it; if you mean that, use --destroy={wanted}"
             ),
             SafetyError::Foreign { stale: None, .. } => {
-                "its contents are lost: if that is meant, add --overwrite".to_owned()
+                "this destroys its contents; if you mean that, add --overwrite".to_owned()
             }
             SafetyError::Foreign { stale: Some(_), .. } => {
-                "add --overwrite to lose its contents in this run, or delete the file and make a new one \
-                 with --size"
+                "add --overwrite to destroy its contents in this run, or delete the file and create a new one with --size"
                     .to_owned()
             }
             SafetyError::Create { .. } => "choose a directory that you may write to".to_owned(),
@@ -192,7 +191,7 @@ fn inspect_on(system: &System, target: &str) -> io::Result<Inspection> {
     let status = std::fs::metadata(&path)?;
     let kind = status.file_type();
     if !kind.is_block_device() && !kind.is_file() {
-        let other = "it is not a block device and not a regular file";
+        let other = "it is neither a block device nor a regular file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, other));
     }
     // A file of the kernel looks like a regular file. Reading it may consume something, and
@@ -413,7 +412,7 @@ pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError>
     let failed = |source| SafetyError::Create { target: target.to_owned(), source };
     if is_place_of_devices(Path::new(target)) {
         let why =
-            "there is no device of that name, and ssdyno makes no file under /dev, /proc or /sys";
+            "there is no device of that name, and ssdyno creates no file under /dev, /proc or /sys";
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
     }
     let mut options = File::options();

@@ -154,7 +154,7 @@ pub(crate) fn check(file: &File) -> Mark {
         Err(_) => return Mark::Missing,
     };
     let Some(marked) = Facts::parse(marked) else {
-        return Mark::Stale("the mark is of another version, or a run did not end in order");
+        return Mark::Stale("the mark is from another version, or a run did not end normally");
     };
     // A file that cannot be read cannot be compared with its mark. The mark then counts as
     // stale, because only a certain mark permits writing.
@@ -266,7 +266,7 @@ mod tests {
         let Some(scratch) = marked(dir.path()) else { return };
         let moved = dir.path().join("moved");
         std::fs::rename(&scratch, &moved).unwrap();
-        let other = Mark::Stale("the mark is of another version, or a run did not end in order");
+        let other = Mark::Stale("the mark is from another version, or a run did not end normally");
         let long = "3 ".repeat(200);
         for text in ["1", "", "3", "2 1 2 3 4 0", "3 1 2", "3 1 2 3 4 zz", "3 1 2 3 4 0 5", &long] {
             fsetxattr(open(&moved), NAME, text.as_bytes(), XattrFlags::empty()).unwrap();

@@ -11,8 +11,7 @@ pub(crate) const FORMATS_MAX: usize = 64;
 pub enum FactsError {
     /// There is no room for metadata or protection information in the path (S1-46).
     #[error(
-        "namespace {nsid} carries {metadata_bytes} bytes of metadata a block, which are not \
-         translated; format it without metadata"
+        "namespace {nsid} carries {metadata_bytes} bytes of metadata per block, which are not translated; format it without metadata"
     )]
     Metadata {
         /// The namespace.

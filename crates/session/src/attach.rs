@@ -164,8 +164,7 @@ impl HostRequest<'_> {
     fn plan(&self) -> Result<HostPlan, Failure> {
         let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
         if self.spec.namespaces.len() > 1 && !matches!(self.source, Source::Generator(_)) {
-            let what = "several `host.namespaces` are for threads of a generator: the requests of a trace \
-                        or a job file are dealt out to threads as they come";
+            let what = "several `host.namespaces` are for threads of a generator: the requests of a trace or a job file are distributed to threads as they arrive";
             return Err(about("namespaces", what, "choose one namespace, or a generated workload"));
         }
         let threads = match self.source {
@@ -201,7 +200,7 @@ impl HostRequest<'_> {
         } else if other && spec.retries.is_some() {
             ("retries", "`host.retries` is for the NVMe driver", ssd)
         } else if driver == DriverSpec::Ring && spec.stack == Some(StackKind::Scsi) {
-            let what = "the ring card takes no SCSI commands: the translation makes NVMe commands";
+            let what = "the ring card does not accept SCSI commands: the translation produces NVMe commands";
             ("stack", what, "leave `host.stack` out, or run an SSD such as sim:p3600")
         } else if !spec.classes.is_empty() && driver != DriverSpec::Direct && !by_class {
             let what = "`host.classes` has no effect with these queues";
@@ -268,5 +267,5 @@ impl HostRequest<'_> {
 
 fn cannot(driver: DriverSpec, device: &str) -> Failure {
     let what = format!("the driver `{}` cannot drive {device}", driver.name());
-    about("driver", what, "leave `host.driver` out to use the one that can")
+    about("driver", what, "leave `host.driver` out to use the driver that can")
 }

@@ -47,7 +47,7 @@ pub fn access(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result
         found.permit(trial).map_err(|error| explain(&error))?;
         prompt.tell(&found.text());
         let what = found.confirmed_by();
-        let question = format!("Everything on it will be lost. Type its {what} to go on: ");
+        let question = format!("Everything on it will be lost. Type its {what} to continue: ");
         typed = prompt.ask(&question);
     }
     let consent = Consent { typed: typed.as_deref(), overwrite: spec.overwrite };
@@ -69,8 +69,8 @@ fn same_size(target: &str, size: Bytes) -> Result<(), Failure> {
     let found = std::fs::metadata(target).ok().filter(std::fs::Metadata::is_file);
     let message = match found.map(|file| Bytes(file.len())) {
         Some(found) if found == size => return Ok(()),
-        Some(found) => format!("{target} exists, and has {found} in place of {size}"),
-        None => format!("{target} is not a file: its size is its own"),
+        Some(found) => format!("{target} exists and has {found}, not {size}"),
+        None => format!("{target} is not a file: its size is fixed"),
     };
     let help = "leave `write.size` out, or name a file that does not exist";
     Err(Failure::usage(message).with_help(help).with_key("write.size"))
@@ -85,7 +85,7 @@ fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Acces
     let missing = || Failure::usage(format!("there is no device or file `{target}`"));
     if safety::is_place_of_devices(Path::new(target)) {
         return Err(
-            missing().with_help("check the path; ssdyno makes no file under /dev, /proc or /sys")
+            missing().with_help("check the path; ssdyno creates no file under /dev, /proc or /sys")
         );
     }
     let Some(size) = spec.size else {

@@ -167,10 +167,9 @@ impl Document {
             ("duplicate key", Some(key)) => {
                 (format!("`{key}` is written twice"), "keep one of the two".to_owned())
             }
-            (_, Some(key)) if message.contains("too large") || message.contains("as i128") => (
-                format!("the number of `{key}` is too large"),
-                format!("write at most {} there", i64::MAX),
-            ),
+            (_, Some(key)) if message.contains("too large") || message.contains("as i128") => {
+                (format!("the number of `{key}` is too large"), format!("use at most {}", i64::MAX))
+            }
             _ => (message.to_owned(), "see https://toml.io for the syntax".to_owned()),
         };
         let failure = Failure::usage(format!("{} is not valid TOML: {what}", self.name));
@@ -205,7 +204,7 @@ impl Document {
             let expected = || expected.unwrap_or_else(|| "remove it".to_owned());
             let help = if known.contains(&key) {
                 // A key of another kind of the same table, such as of a link.
-                format!("it does not go with this kind: {}", expected())
+                format!("it does not apply to this kind: {}", expected())
             } else {
                 in_place_of(&key, known).unwrap_or_else(expected)
             };

@@ -185,7 +185,7 @@ pub(crate) fn in_place_of(wanted: &str, known: &BTreeSet<String>) -> Option<Stri
     let below: Vec<String> =
         known.iter().filter(|key| below(key).is_some()).map(|key| format!("`{key}`")).collect();
     if !below.is_empty() {
-        return Some(format!("write {}", below.join(" or ")));
+        return Some(format!("set {}", below.join(" or ")));
     }
     let near = nearest(wanted, known.iter().map(String::as_str));
     near.map(|key| format!("did you mean `{key}`?"))
@@ -218,8 +218,8 @@ mod tests {
         let keys = ["ftl.bast.log_blocks", "ftl.dftl.mapping_cache", "ftl.fast.log_blocks", "x.y"];
         let known: BTreeSet<String> = keys.map(str::to_owned).into();
         for (wanted, help) in [
-            ("ftl.mapping_cache", Some("write `ftl.dftl.mapping_cache`")),
-            ("ftl.log_blocks", Some("write `ftl.bast.log_blocks` or `ftl.fast.log_blocks`")),
+            ("ftl.mapping_cache", Some("set `ftl.dftl.mapping_cache`")),
+            ("ftl.log_blocks", Some("set `ftl.bast.log_blocks` or `ftl.fast.log_blocks`")),
             ("x.z", Some("did you mean `x.y`?")),
             ("zzzzzz", None),
             ("nvme.timeout", Some("did you mean `host.time_limit`?")),

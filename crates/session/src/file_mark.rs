@@ -41,17 +41,14 @@ impl FileMark {
             Ok(now) if now == self.sha256.to_ascii_lowercase() => Ok(()),
             Ok(now) => refused(
                 format!(
-                    "{} has changed since the run that is to be repeated: its SHA-256 was {} and is {now}",
+                    "{} has changed since the run to repeat: its SHA-256 was {} and is now {now}",
                     self.path, self.sha256
                 ),
-                "bring back the file as it was, or take `contents.files` out of the spec to run it with the new one",
+                "restore the old file, or remove `contents.files` from the spec to use the new one",
             ),
             Err(error) => refused(
-                format!(
-                    "cannot read {}, which the run that is to be repeated had: {error}",
-                    self.path
-                ),
-                "bring back the file; the spec has its SHA-256 and not its contents",
+                format!("cannot read {}, a file of the run to repeat: {error}", self.path),
+                "restore the file; the spec contains its SHA-256 but not its contents",
             ),
         }
     }

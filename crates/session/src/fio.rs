@@ -47,8 +47,7 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
     let message =
         format!("{}: the job [{}] names no file or device to load", path.display(), job.name);
     Err(Failure::usage(message).with_help(format!(
-        "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or a file such \
-         as fio would make, {made} with `write.size={size}B`{writes}; or add `filename` to the job"
+        "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or a file like fio's, {made} with `write.size={size}B`{writes}; or add `filename` to the job"
     )))
 }
 
@@ -56,12 +55,12 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
 fn simulated(job: &mut FioJob) {
     let name = job.name.clone();
     let lacks = [
-        (std::mem::take(&mut job.buffered), "direct=0", "there is no page cache before it"),
+        (std::mem::take(&mut job.buffered), "direct=0", "the target has no page cache"),
         (std::mem::take(&mut job.nowait), "nowait", "a simulated target has no kernel to wait in"),
         (
             job.batch.take().is_some(),
             "iodepth_batch …",
-            "requests go to it one by one (`host.doorbell`, `host.threads` and `host.completion` set the driver's ways)",
+            "requests go to it one by one (`host.doorbell`, `host.threads` and `host.completion` configure the driver)",
         ),
         (
             job.engine == FioEngine::Passthrough,
@@ -205,7 +204,7 @@ fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result
 fn lined_up(job: &FioJob) -> Option<String> {
     let (name, count) = (&job.name, job.file_count);
     (count > 1)
-        .then(|| format!("[{name}]: its {count} files lie one behind the other on the target"))
+        .then(|| format!("[{name}]: its {count} files lie one after the other on the target"))
 }
 
 fn same(file: &str, target: &str) -> bool {

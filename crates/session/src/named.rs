@@ -103,7 +103,7 @@ pub(crate) fn host_or(
         let presets = ssdyno_host::presets::ALL.iter().map(|preset| preset.name);
         let help = match nearest(name, presets) {
             Some(near) => format!("did you mean `{near}`? `ssdyno list hosts` shows all"),
-            None => "`ssdyno list hosts` shows all; a file.toml will do too".to_owned(),
+            None => "`ssdyno list hosts` shows all; a file.toml also works".to_owned(),
         };
         return Err(Failure::usage(format!("there is no host `{name}`")).with_help(help));
     };
@@ -134,7 +134,7 @@ pub(crate) fn network_or(
         Document::preset(format!("network {name}"), preset.text)
     } else {
         let known: Vec<&str> = NETWORKS.iter().map(|preset| preset.name).collect();
-        let help = format!("write one of {}, or a file that ends in .toml", known.join(", "));
+        let help = format!("use one of {}, or a file that ends in .toml", known.join(", "));
         return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
     };
     let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
@@ -172,7 +172,7 @@ fn unknown_device(target: &str) -> Failure {
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
         None => format!(
-            "write one of {}, a file that ends in .toml, or the path of a real device or file",
+            "use one of {}, a file that ends in .toml, or the path of a real device or file",
             presets.join(", ")
         ),
     };
@@ -231,7 +231,7 @@ fn unknown_workload(name: &str) -> Failure {
     }
     let help = match nearest(name, ssdyno_workload::presets::names()) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list workloads` shows all"),
-        None => "`ssdyno list workloads` shows all presets; a file.toml or a trace will do too"
+        None => "`ssdyno list workloads` shows all presets; a file.toml or a trace also works"
             .to_owned(),
     };
     Failure::usage(format!("there is no workload `{name}`")).with_help(help)

@@ -40,7 +40,7 @@ impl Setting {
         let Some((key, value)) = parts.filter(|(key, _)| key.split('.').all(|p| !p.is_empty()))
         else {
             return Err(Failure::usage(format!("the setting `{argument}` is not KEY=VALUE"))
-                .with_help("write it as flash.channels=4 or workload.depth=8")
+                .with_help("use the form flash.channels=4 or workload.depth=8")
                 .with_key(argument.split('=').next().unwrap_or_default()));
         };
         Ok(Setting { argument: argument.to_owned(), key: key.to_owned(), value: read(value) })

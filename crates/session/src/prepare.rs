@@ -218,15 +218,14 @@ fn judge(result: &RunResult) -> Option<Failure> {
     // No fault of the simulation: as the paper's driver does, and what else is broken follows.
     if let Some(stall) = broken().find(|invariant| invariant.name == "ring_goes_on") {
         let message = format!("the driver is stalled: {}", stall.detail);
-        let help = "run a number of requests that fills the blocks, with a depth of a block or more; \
-                    or give `host.ring=partial-after=100us`, or `host.ring=block=dynamic`";
+        let help = "use a number of requests that fills the blocks, with a depth of at least one block; or set `host.ring=partial-after=100us`, or `host.ring=block=dynamic`";
         return Some(Failure::new(FailureKind::Failed, message).with_help(help));
     }
     let broken: Vec<String> =
         broken().map(|invariant| format!("{} ({})", invariant.name, invariant.detail)).collect();
     if !broken.is_empty() {
         let message = format!("the run violates its invariants: {}", broken.join("; "));
-        let help = "do not trust these figures; please report this with the command of the replay";
+        let help = "do not trust these figures; please report this with the replay command";
         return Some(Failure::new(FailureKind::Failed, message).with_help(help));
     }
     (result.errors > 0).then(|| {
@@ -234,10 +233,12 @@ fn judge(result: &RunResult) -> Option<Failure> {
         let message = format!("{who} ended in an error");
         let help = match &result.faults {
             Some(faults) if faults.device.is_none() && faults.network.is_none() => {
-                "the notes of the result say why; it counts what the driver did about it"
+                "the notes of the result say why; the result counts the driver's retries and resets"
             }
-            Some(_) => "faults were asked for: the result counts what went wrong and what was done about it",
-            None => "the notes of the result say what became of the device",
+            Some(_) => {
+                "the run injected faults: the result counts the faults and the driver's reactions"
+            }
+            None => "the notes of the result describe what happened to the device",
         };
         Failure::new(FailureKind::Failed, message).with_help(help)
     })

@@ -31,7 +31,7 @@ fn for_real_targets(key: &str, instead: &str) -> Failure {
     let mut help = format!("leave it out, or name {instead}");
     if matches!(key, "write.allowed" | "write.size") {
         // Without a slash it is taken for the name of a simulated device.
-        help += "; a file that is to be made is named with its path, such as ./NAME";
+        help += "; give a new file with its path, such as ./NAME";
     }
     Failure::usage(format!("`{key}` is for real targets")).with_help(help).with_key(key)
 }

@@ -100,7 +100,7 @@ fn time(key: &str, value: &str) -> Result<ssdyno_block::Time, String> {
 }
 
 fn bad(key: &str, value: &str, wanted: &str) -> String {
-    format!("`{value}` is no value of `{key}`: write {wanted}")
+    format!("`{value}` is not a value of `{key}`: use {wanted}")
 }
 
 ssdyno_block::text_form!(RingSpec, "KEY=VALUE,… of the ring driver", "^[a-z-]+=");

@@ -107,17 +107,14 @@ impl SimulatedRun {
                     .with_help("the figures cover the requests before it")
             }
             RunError::Unprepared => Failure::new(FailureKind::Interrupted, error.to_string())
-                .with_help("nothing was measured, and nothing is kept"),
+                .with_help("nothing was measured, so there is no result"),
             RunError::Gone { .. } => Failure::new(FailureKind::Failed, error.to_string())
-                .with_help("the figures cover the requests before it; `faults` of the device \
-                            has what was asked for"),
+                .with_help("the figures cover the requests before it; `faults` of the device contains the injected faults"),
             RunError::GivenUp { .. } => Failure::new(FailureKind::Failed, error.to_string()).with_help(
-                "the figures cover the requests before it; where no faults were asked for, the \
-                 driver's time limit is shorter than what the device takes: raise `host.time_limit`",
+                "the figures cover the requests before it; if the run injects no faults, the driver's time limit is too short for the device: raise `host.time_limit`",
             ),
             RunError::Memory => Failure::new(FailureKind::Failed, error.to_string()).with_help(
-                "the figures cover the requests up to that point; `keep=summary` takes the same for \
-                 any number of requests",
+                "the figures cover the requests up to that point; with `keep=summary`, memory does not grow with the number of requests",
             ),
             RunError::Interrupted => Failure::new(FailureKind::Interrupted, "interrupted")
                 .with_help("the figures cover the requests up to that point"),

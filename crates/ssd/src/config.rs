@@ -160,21 +160,21 @@ impl Config {
             return Err(ConfigError::new(
                 "queue.depth",
                 format!("{} is outside 1 to 1048576", self.queue.depth),
-                "write how many requests the device works on at a time, such as 1024",
+                "set the number of requests that the device works on at a time, such as 1024",
             ));
         }
         if self.controller.cores == 0 || self.controller.cores > 256 {
             return Err(ConfigError::new(
                 "controller.cores",
                 format!("{} is outside 1 to 256", self.controller.cores),
-                "write the number of firmware cores; cores cost no time if command_time is 0us",
+                "set the number of firmware cores; cores cost no time if command_time is 0us",
             ));
         }
         if let Some(rate) = self.controller.dram_bandwidth.filter(|rate| !RATES.contains(&rate.0)) {
             return Err(ConfigError::new(
                 "controller.dram_bandwidth",
                 format!("{rate} is outside 1MB/s to 1000GB/s"),
-                "write a bandwidth such as \"3.2GB/s\", or leave the key out",
+                "use a bandwidth such as \"3.2GB/s\", or leave the key out",
             ));
         }
         let ControllerConfig { command_time, page_time, .. } = &self.controller;
@@ -191,7 +191,11 @@ impl Config {
             nvme.check()?;
             if nvme.link.is_some() {
                 let problem = "an SSD has its link to the host in a table of its own";
-                return Err(ConfigError::new("nvme.link", problem, "write it as [host_link]"));
+                return Err(ConfigError::new(
+                    "nvme.link",
+                    problem,
+                    "set these keys in the table [host_link]",
+                ));
             }
         }
         self.faults.check()?;
@@ -212,7 +216,7 @@ impl Config {
             return Err(ConfigError::new(
                 "power.states",
                 format!("a power of {} is outside 0W to 1000000W", state.power),
-                "write what the device draws, such as \"50mW\"",
+                "set the power that the device draws, such as \"50mW\"",
             ));
         }
         let hour = Time::from_s(3600);

@@ -135,24 +135,24 @@ impl CompareTask {
         let sides = self.sides.len();
         if sides < 2 && (sides == 0 || self.runs.is_none()) {
             return Err(Failure::usage("nothing to compare")
-                .with_help("name two results or targets, or more")
+                .with_help("name at least two results or targets")
                 .with_key("sides"));
         }
         if !self.specs.is_empty() && self.specs.len() != sides {
-            return Err(Failure::usage("`specs` are not as many as `sides`")
-                .with_help("write a spec or null for each side")
+            return Err(Failure::usage("the number of `specs` differs from the number of `sides`")
+                .with_help("give a spec or null for each side")
                 .with_key("specs"));
         }
         if self.runs.is_some_and(|runs| runs < 2) {
             return Err(Failure::usage("one run has no spread: `runs` must be 2 or more")
-                .with_help("write 2 or more, such as `runs=5`, or leave it out")
+                .with_help("use 2 or more, such as `runs=5`, or leave it out")
                 .with_key("runs"));
         }
         // All runs are prepared before the first begins, and each takes memory. The
         // limit turns a typing error into a message.
         if self.runs.is_some_and(|runs| runs > RUNS_MOST) {
             return Err(Failure::usage(format!("`runs` must be {RUNS_MOST} at most"))
-                .with_help("write fewer, and longer ones if need be")
+                .with_help("use fewer, and longer ones if need be")
                 .with_key("runs"));
         }
         if let (Some(at), Some(_)) = ((0..sides).find(|at| self.reads(*at)), self.runs) {
@@ -395,7 +395,7 @@ fn run_all(
     });
     let interrupted = || {
         Failure::new(FailureKind::Interrupted, "interrupted before all sides had run")
-            .with_help("nothing was compared, and nothing is kept")
+            .with_help("nothing was compared, so there is no result")
     };
     let mut failure = None;
     let mut results = Vec::new();

@@ -70,7 +70,7 @@ impl FromStr for SlowerLimit {
         };
         let share = share
             .parse::<Percent>()
-            .map_err(|_| format!("`{text}` is no percentage, such as 5% or p99=10%"))?;
+            .map_err(|_| format!("`{text}` is not a percentage such as 5% or p99=10%"))?;
         match figure {
             // A cost follows from the design, and no comparison has it. The limit
             // would be undecided in every build.
@@ -84,8 +84,8 @@ impl FromStr for SlowerLimit {
 
 /// Judges `bounds` by the figures of `result` and their intervals. A figure without an interval is undecided.
 pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
-    // Errors and an early end make a run another one than the user asked for. Its
-    // figures may keep the bound for that reason alone.
+    // With errors or an early end, a run is not the run that the user requested. Its figures may
+    // keep the bound for that reason alone.
     let whole = result.errors == 0 && !result.partial;
     judged(bounds, &headline_figures(result), whole)
 }
@@ -93,8 +93,8 @@ pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
 /// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
 pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec<Gate> {
     let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
-    // Every round must have run to its end. A side with fewer rounds than asked for lost some of them for a
-    // reason, and that reason may have changed its figures, too.
+    // Every round must have run to its end. A side with fewer rounds than requested lost some of them for a reason, and
+    // that reason may have changed its figures, too.
     judged(bounds, &repeated_figures(side), whole && side.runs.len() == side.asked as usize)
 }
 
@@ -187,7 +187,7 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
     gates
 }
 
-/// Why a run is no success by its bounds: one is broken, or else one is undecided.
+/// Why a run is not a success by its bounds: one is broken, or else one is undecided.
 pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     let count = |verdict| gates.iter().filter(|gate| gate.verdict == verdict).count() as u64;
     let line = |gate: &Gate| format!("{} ({})", gate.bound, gate.found);
@@ -201,7 +201,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     let line = first(GateVerdict::Undecided)?;
     let undecided = counted(count(GateVerdict::Undecided), "bound is", "bounds are");
     let failure = Failure::new(FailureKind::Undecided, format!("{undecided} undecided: {line}"));
-    Some(failure.with_help("run longer, so that the interval leaves the bound out"))
+    Some(failure.with_help("run longer, until the interval excludes the bound"))
 }
 
 /// The gates as a JUnit report of one suite: a bound that is broken is a failure, one that is undecided an error.

@@ -92,7 +92,7 @@ fn sample(
     // complete, because each is taken in one piece.
     let failure = (taken < samples).then(|| {
         Failure::new(FailureKind::Interrupted, "interrupted")
-            .with_help("the samples until then are whole")
+            .with_help("the samples until then are complete")
     });
     TaskOutcome { result: result.unwrap_or(TaskResult::Probe(Vec::new())), failure }
 }
@@ -111,7 +111,7 @@ fn device(given: &str) -> Result<String, Failure> {
         Failure::usage(message).with_help(help).with_key("device")
     })?;
     found.ok_or_else(|| {
-        let message = format!("{given} is no block device, nor does it lie on one");
+        let message = format!("{given} is not a block device or a file on one");
         Failure::usage(message).with_help(help).with_key("device")
     })
 }

@@ -301,7 +301,7 @@ pub fn stored_profile(name: &str) -> Result<ProfileResult, Failure> {
     let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
     let text = files::read_text(&file.display().to_string())?;
     serde_json::from_str(&text).map_err(|error| {
-        Failure::usage(format!("{} is no profile: {error}", file.display()))
+        Failure::usage(format!("{} is not a profile: {error}", file.display()))
             .with_help("name the directory or the result.json of `ssdyno profile`")
     })
 }

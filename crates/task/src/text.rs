@@ -67,7 +67,7 @@ impl Task {
 fn refuse(message: String, nearest: Option<&str>) -> Failure {
     let help = match nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("write one of {}", NAMES.join(", ")),
+        None => format!("use one of {}", NAMES.join(", ")),
     };
     Failure::usage(message).with_help(help).with_key("task")
 }

@@ -113,8 +113,11 @@ impl VerifyTask {
         // A random number marks the blocks of this run. Blocks of an earlier run with the
         // same seed would otherwise pass as correct.
         let run = verify::fresh_run().map_err(|error| {
-            Failure::new(FailureKind::Failed, format!("no random number for the run: {error}"))
-                .with_help("look at /dev/urandom")
+            Failure::new(
+                FailureKind::Failed,
+                format!("cannot get a random number for the run: {error}"),
+            )
+            .with_help("look at /dev/urandom")
         })?;
         let mut watch = Watch::new(self, control);
         let plan = self.plan(&target, run)?;
@@ -219,8 +222,7 @@ fn hung(target: &str, patience: Duration, kind: FailureKind) -> Failure {
     let seconds = patience.as_secs_f64();
     let message = format!("{target} hangs: no request completed for {seconds} s");
     Failure::new(kind, message).with_help(
-        "look at the kernel's log (`dmesg`); what was written is in the journal, if one was asked \
-         for: `resume` checks it",
+        "look at the kernel's log (`dmesg`); the journal, if you set one, records what was written: `resume` checks it",
     )
 }
 
@@ -247,8 +249,10 @@ impl Opened {
             Failure::usage(format!("cannot open {name}: {error}")).with_help("close some files")
         })?;
         let Some(medium) = medium else {
-            return Err(Failure::usage(format!("{name} keeps nothing that could be verified"))
-                .with_help("name a block device, a file or a network target"));
+            return Err(Failure::usage(format!(
+                "{name} does not store data, so it cannot be verified"
+            ))
+            .with_help("name a block device, a file or a network target"));
         };
         let (size_bytes, sector_bytes) = (facts.capacity_bytes, facts.sector_bytes);
         Ok(Opened { medium, size_bytes, sector_bytes, serial, target })
@@ -299,15 +303,14 @@ fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
         let message = format!("{who} not what was written");
         return Some(
             Failure::new(FailureKind::Failed, message)
-                .with_help("do not trust this target with data; the findings say where and what"),
+                .with_help("do not trust this target with data; the findings give the places and the kinds of errors"),
         );
     }
     // A partial report without a stop has its own error. Only an
     // interrupt by the user is reported here.
     (report.partial && stopped).then(|| {
-        Failure::new(FailureKind::Interrupted, "interrupted").with_help(
-            "what was written is in the journal, if one was asked for: `resume` checks it",
-        )
+        Failure::new(FailureKind::Interrupted, "interrupted")
+            .with_help("the journal, if you set one, records what was written: `resume` checks it")
     })
 }
 

@@ -135,7 +135,7 @@ pub enum JournalError {
         problem: &'static str,
     },
     /// It has a hole: no crash does that.
-    #[error("{} is damaged at byte {at_byte}: what follows is whole, so this is no torn end", .path.display())]
+    #[error("{} is damaged at byte {at_byte}: complete records follow, so an interrupted write did not cause this", .path.display())]
     Damaged {
         /// Where.
         path: PathBuf,
@@ -199,7 +199,8 @@ pub(crate) fn read(path: &Path) -> Result<Contents, JournalError> {
         other => other.map_err(failed)?,
     }
     let header = Header::read(&bytes).map_err(wrong)?;
-    let blocks = usize::try_from(header.blocks).map_err(|_| wrong("it is for a larger machine"))?;
+    let blocks = usize::try_from(header.blocks)
+        .map_err(|_| wrong("it needs a machine with a larger address space"))?;
     let mut contents = Contents {
         header,
         expected: vec![Expected::default(); blocks],

@@ -213,8 +213,7 @@ pub enum VerifyError {
     },
     /// Nothing on the target is of the run that the journal is of.
     #[error(
-        "nothing on the target is of the journal's run: it is another target, or it has lost all \
-         of the {blocks} blocks that it was to keep"
+        "the target has no block of the journal's run: it is another target, or it has lost all {blocks} blocks that it should keep"
     )]
     NothingOfRun {
         /// Blocks that a flush had promised.
@@ -244,7 +243,7 @@ impl VerifyError {
                 "name the target that the journal was written for"
             }
             VerifyError::NothingOfRun { .. } => {
-                "name the target that the journal was written for; if this is it, trust it with nothing"
+                "name the target that the journal was written for; if this is that target, do not trust it with data"
             }
         }
     }

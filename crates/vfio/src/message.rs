@@ -38,13 +38,13 @@ pub enum ProtocolError {
         flags: u32,
     },
     /// The first message did not agree on a version.
-    #[error("no version was agreed on: the first message has command {command}")]
+    #[error("the first message has command {command}, not VERSION")]
     NoVersion {
         /// What it has instead.
         command: u16,
     },
     /// The first message is a VERSION without room for one.
-    #[error("the VERSION message has {bytes} bytes behind its header, and a version takes 4")]
+    #[error("the VERSION message has {bytes} bytes after its header; a version takes 4")]
     VersionBytes {
         /// How many there are.
         bytes: usize,

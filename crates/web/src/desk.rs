@@ -254,7 +254,7 @@ impl Desk {
         // A run on this machine is sampled here anyway. Probers are connected by the
         // controller of several hosts, and there is none.
         if addresses.is_empty() && !is_plan && !probers.is_empty() {
-            return Err(Failure::usage("probers need a run on hosts, and no host is named")
+            return Err(Failure::usage("probers need a run on hosts, but no host is given")
                 .with_help("name hosts, or leave the probers out: a run here samples this machine")
                 .with_key("probers"));
         }

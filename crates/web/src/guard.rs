@@ -115,14 +115,15 @@ impl Guard {
         // DNS rebinding: a page of another origin lets its own name point to 127.0.0.1. The browser
         // then sends that name, and this test refuses it.
         if !text(HOST).is_some_and(is_mine) {
-            let what = "this server is not called so: open the address that `ssdyno ui` printed";
+            let what =
+                "this server does not have that name: open the address that `ssdyno ui` printed";
             return Some((StatusCode::MISDIRECTED_REQUEST, refused(what)));
         }
         let origin = text(ORIGIN);
         // Browsers send `Origin` with every request that changes something. Programs send
         // none, and for them the token alone counts.
         if origin.is_some_and(|origin| !origin.strip_prefix("http://").is_some_and(is_mine)) {
-            let what = "requests of pages from elsewhere are refused";
+            let what = "requests from pages of other origins are refused";
             return Some((StatusCode::FORBIDDEN, refused(what)));
         }
         let changes = !matches!(*method, Method::GET | Method::HEAD);

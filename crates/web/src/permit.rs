@@ -87,6 +87,6 @@ fn permitted(
 
 pub(crate) fn refuse_write(target: &str) -> Failure {
     Failure::usage(format!("writing to {target} is not allowed"))
-        .with_help("allow it where the page is served: `ssdyno ui --write TARGET`")
+        .with_help("allow it on the machine that serves the page: `ssdyno ui --write TARGET`")
         .with_key("write.allowed")
 }

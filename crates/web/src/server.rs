@@ -41,7 +41,7 @@ impl PageServer {
         }
         let taken = |error| {
             Failure::usage(format!("cannot listen at {address}: {error}"))
-                .with_help("use another port; 0 takes one that is free")
+                .with_help("use another port; 0 selects a free port")
         };
         let listener = TcpListener::bind(address).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;

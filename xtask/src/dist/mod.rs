@@ -103,7 +103,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static System>> {
     let named = |name: &str| {
         let known = |system: &&System| name == system.target || name == system.processor;
         let names: Vec<_> = SYSTEMS.iter().map(|system| system.processor).collect();
-        let help = || format!("there are no packages for {name}; write {}", names.join(" or "));
+        let help = || format!("there are no packages for {name}; use {}", names.join(" or "));
         SYSTEMS.iter().find(known).with_context(help)
     };
     match only {
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(targets(&["aarch64"]).unwrap(), ["aarch64-unknown-linux-musl"]);
         assert_eq!(targets(&["x86_64-unknown-linux-musl"]).unwrap().len(), 1);
         let wrong = targets(&["riscv64"]).unwrap_err().to_string();
-        assert_eq!(wrong, "there are no packages for riscv64; write x86_64 or aarch64");
+        assert_eq!(wrong, "there are no packages for riscv64; use x86_64 or aarch64");
     }
 
     /// `cargo binstall` finds the archive by this pattern, so both have to change together.

@@ -72,8 +72,8 @@ pub(super) fn check(program: &Path, most_mib: u64) -> Result<()> {
     if bytes.len() as u64 > most_mib << 20 {
         bail!("{} is larger than {most_mib} MiB", program.display());
     }
-    let kinds =
-        segments(&bytes).with_context(|| format!("{} is no 64-bit program", program.display()))?;
+    let kinds = segments(&bytes)
+        .with_context(|| format!("{} is not a 64-bit program", program.display()))?;
     if kinds.contains(&INTERPRETER) {
         bail!("{} needs a loader and libraries of the system", program.display());
     }
@@ -116,7 +116,7 @@ mod tests {
         for content in [&b""[..], b"\x7fELF", b"#!/bin/sh\nexit 0\n", b"\x7fELF\x02\x01\x01"] {
             std::fs::write(&file, content).unwrap();
             let error = check(&file, 1).unwrap_err().to_string();
-            assert!(error.ends_with("is no 64-bit program"), "{error}");
+            assert!(error.ends_with("is not a 64-bit program"), "{error}");
         }
         std::fs::write(&file, vec![0; (1 << 20) + 1]).unwrap();
         let error = check(&file, 1).unwrap_err().to_string();

@@ -176,7 +176,7 @@ impl Lab {
         if !ran.ok {
             bail!("`{}` failed:\n{}{}", words.join(" "), ran.stdout, ran.stderr);
         }
-        let result = serde_json::from_str(&ran.stdout).context("the result is no JSON")?;
+        let result = serde_json::from_str(&ran.stdout).context("the result is not JSON")?;
         Ok(Ran { result, cpu_s: children_cpu_s(&ran.stderr).context("no times of the shell")? })
     }
 }

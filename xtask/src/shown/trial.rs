@@ -295,7 +295,7 @@ fn complaint(shown: &Shown, args: &[String], captured: &Captured) -> Option<Stri
     if args.iter().any(|arg| arg == "--json") {
         return match serde_json::from_str::<Value>(stdout) {
             Ok(Value::Object(_)) => None,
-            Ok(_) => Some("printed JSON that is no object".to_owned()),
+            Ok(_) => Some("printed JSON that is not an object".to_owned()),
             Err(error) => Some(format!("printed no JSON: {error}")),
         };
     }

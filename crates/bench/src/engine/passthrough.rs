@@ -83,7 +83,7 @@ impl Generic {
         // for it. Refusing is better than figures of failed commands.
         if format.metadata_bytes > 0 {
             return refuse(format!(
-                "the namespace has {} bytes of metadata a block, which commands would have to carry",
+                "the namespace has {} bytes of metadata per block, and passthrough commands would have to carry them",
                 format.metadata_bytes
             ));
         }
@@ -91,7 +91,7 @@ impl Generic {
         // reach another place of the drive.
         if format.block_bytes != block_bytes {
             return refuse(format!(
-                "the drive tells of blocks of {} bytes, the kernel of {block_bytes}",
+                "the drive reports blocks of {} bytes, the kernel {block_bytes} bytes",
                 format.block_bytes
             ));
         }
@@ -101,7 +101,7 @@ impl Generic {
     /// Note that a reader of the figures needs.
     pub(crate) fn note(&self) -> String {
         format!(
-            "NVMe passthrough: commands go unchanged to namespace {}, past the block layer, which neither splits nor merges them; its counters do not count them",
+            "NVMe passthrough: commands go unchanged to namespace {} and bypass the block layer; it does not split, merge or count them",
             self.namespace.nsid
         )
     }

@@ -55,7 +55,7 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
     match (source.raw_os_error(), facts.disabled) {
         (Some(libc::EPERM), Some(2..)) => told(
             "EPERM",
-            "kernel.io_uring_disabled=2 forbids it to everybody",
+            "kernel.io_uring_disabled=2 forbids it for all users",
             "`sysctl kernel.io_uring_disabled=0` allows it".to_owned(),
         ),
         (Some(libc::EPERM), Some(1)) => {
@@ -75,7 +75,7 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
         }
         (Some(error @ (libc::EPERM | libc::EACCES | libc::ENOSYS)), _) if facts.filtered => told(
             name(error),
-            "a seccomp filter is in force (Seccomp: 2 in /proc/self/status), as containers have",
+            "a seccomp filter is in force (Seccomp: 2 in /proc/self/status), as in containers",
             "start the container with a profile that allows io_uring_setup, io_uring_enter and \
              io_uring_register (docker: `--security-opt seccomp=FILE`)"
                 .to_owned(),
@@ -83,7 +83,7 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
         (Some(libc::ENOSYS), _) => told(
             "ENOSYS",
             "this kernel has no io_uring",
-            "it takes Linux 5.1 with CONFIG_IO_URING".to_owned(),
+            "use Linux 5.1 or newer with CONFIG_IO_URING".to_owned(),
         ),
         (Some(error @ (libc::EPERM | libc::EACCES)), _) => told(
             name(error),
@@ -98,7 +98,7 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
         ),
         (Some(libc::ENOMEM), _) => told(
             "ENOMEM",
-            "too little memory may be locked",
+            "the limit on locked memory is too low",
             "raise `ulimit -l` (RLIMIT_MEMLOCK)".to_owned(),
         ),
         _ => told("", &source.to_string(), "look at the kernel's log (`dmesg`)".to_owned()),

@@ -42,8 +42,7 @@ impl Remote {
     /// Connects to the target `name`.
     pub(crate) fn open(name: &str) -> Result<Remote, BenchError> {
         let uri = Uri::parse(name).map_err(|what| {
-            let help = "write nbd://HOST[:PORT][/EXPORT], nbd+unix:///[EXPORT]?socket=PATH or \
-                        iscsi://HOST[:PORT]/IQN/LUN";
+            let help = "use nbd://HOST[:PORT][/EXPORT], nbd+unix:///[EXPORT]?socket=PATH or iscsi://HOST[:PORT]/IQN/LUN";
             Trouble::new(what, help).of(name)
         })?;
         let (link, facts) = connect(&uri).map_err(|trouble| trouble.of(name))?;
@@ -84,7 +83,7 @@ impl Remote {
             let (was, is) = (self.facts.size_bytes, facts.size_bytes);
             let what = format!("the target had {was} B, and has {is} B on another connection");
             return Err(
-                Trouble::new(what, "run again when it is not changed meanwhile").of(&self.name)
+                Trouble::new(what, "run again while nothing changes the target").of(&self.name)
             );
         }
         Ok(link)
@@ -153,7 +152,7 @@ fn unreachable_server(address: &Address, error: &io::Error) -> Trouble {
         (io::ErrorKind::ConnectionRefused, Address::Tcp { .. }) => {
             "no server listens there: start it, and check host and port"
         }
-        (io::ErrorKind::TimedOut, _) => "check host, port and firewall: nothing answers",
+        (io::ErrorKind::TimedOut, _) => "nothing answers: check host, port and firewall",
         (io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused, Address::Unix(_)) => {
             "no server listens there: start it, and check the path of the socket"
         }

@@ -129,7 +129,7 @@ fn unit(path: &str, query: &str) -> Result<UnitName, String> {
     };
     let target = name("a target", target)?;
     let number = lun.parse().ok().filter(|number| *number <= LUN_MOST);
-    let lun = number.ok_or_else(|| format!("`{lun}` is no number of a unit: 0 to {LUN_MOST}"))?;
+    let lun = number.ok_or_else(|| format!("`{lun}` is not a unit number: use 0 to {LUN_MOST}"))?;
     let given = query.split('&').find_map(|pair| pair.strip_prefix("initiator="));
     let initiator = name("an initiator", given.unwrap_or(INITIATOR))?;
     Ok(UnitName { target, lun, initiator })
@@ -161,7 +161,7 @@ fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
         None | Some("") => port_untold,
         Some(text) => match text.parse() {
             Ok(port) if port > 0 => port,
-            _ => return Err(format!("`{text}` is no port: 1 to 65535")),
+            _ => return Err(format!("`{text}` is not a port: use 1 to 65535")),
         },
     };
     let host = decode(host)?;
@@ -171,7 +171,7 @@ fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
 
 fn unix(authority: &str, query: &str) -> Result<Address, String> {
     if !authority.is_empty() {
-        return Err(format!("a local socket has no host (`{authority}`): write `nbd+unix:///`"));
+        return Err(format!("a local socket has no host (`{authority}`): use `nbd+unix:///`"));
     }
     let value = query.split('&').find_map(|pair| pair.strip_prefix("socket="));
     match value.map(decode).transpose()? {
@@ -197,7 +197,7 @@ fn decode(text: &str) -> Result<String, String> {
             _ => return Err(format!("two hexadecimal digits must follow each `%` in `{text}`")),
         }
     }
-    String::from_utf8(bytes).map_err(|_| format!("`{text}` is no UTF-8"))
+    String::from_utf8(bytes).map_err(|_| format!("`{text}` is not valid UTF-8"))
 }
 
 #[cfg(test)]
@@ -260,8 +260,8 @@ mod tests {
             ("nbd+unix:///x", "socket="),
             ("iscsi://h", "name of a target"),
             ("iscsi:///iqn.2026-01.a:b/0", "no host"),
-            ("iscsi://h/iqn.2026-01.a:b", "number of a unit"),
-            ("iscsi://h/iqn.2026-01.a:b/16384", "number of a unit"),
+            ("iscsi://h/iqn.2026-01.a:b", "unit number"),
+            ("iscsi://h/iqn.2026-01.a:b/16384", "unit number"),
             ("iscsi://me%secret@h/iqn.2026-01.a:b/0", "CHAP"),
             ("iscsi://h/iqn.2026-01.a:b/0?initiator=", "name of an initiator"),
             ("iser://h/iqn.2026-01.a:b/0", "`iser`"),

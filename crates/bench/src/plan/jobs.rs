@@ -20,7 +20,7 @@ const JOBS_MAX: usize = 1_024;
 pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOptions, BenchError> {
     let refuse = |option, why: &str| Err(BenchError::Option { option, why: why.to_owned() });
     if options.jobs > 1 {
-        return refuse("jobs", "a job file says itself how many there are (numjobs)");
+        return refuse("jobs", "the job file sets the number of jobs (numjobs)");
     }
     let asked = |pick: fn(&FioJob) -> bool| {
         let asking = jobs.iter().filter(|job| pick(job)).count();
@@ -50,7 +50,7 @@ pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOp
         && given
         && (options.batch, options.submit) != (Some(complete), Some(submit))
     {
-        return refuse("batch", "the job file has batches of its own (iodepth_batch …)");
+        return refuse("batch", "the job file sets its own batches (iodepth_batch …)");
     }
     let mut all = options.clone();
     all.iopoll |= iopoll;
@@ -192,7 +192,7 @@ fn workloads(
     if depth > THREADS_MAX {
         return Err(BenchError::Option {
             option: "engine",
-            why: format!("an iodepth of {depth} needs as many threads; {THREADS_MAX} are the most"),
+            why: format!("an iodepth of {depth} needs as many threads; the limit is {THREADS_MAX}"),
         });
     }
     Ok(stream.build_shared(facts, depth)?)

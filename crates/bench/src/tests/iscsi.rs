@@ -121,7 +121,7 @@ fn names_that_are_not_there_are_told_with_those_that_are() {
     let (what, help) = network_error(&format!("iscsi://{at}/{TARGET}/5"));
     assert!(what.contains("no unit 5") && help.contains("units: 0"), "{what} {help}");
     let (what, help) = network_error(&format!("iscsi://{at}/{TARGET}"));
-    assert!(what.contains("number of a unit") && help.contains("IQN/LUN"), "{what} {help}");
+    assert!(what.contains("unit number") && help.contains("IQN/LUN"), "{what} {help}");
 }
 
 /// Beyond the end of the unit: the target refuses it, in words.
@@ -194,7 +194,7 @@ fn targets_that_want_what_is_not_supported_are_told() {
     let (what, help) = told((1, 1), b"TargetAddress=192.0.2.7:3260,1\0");
     assert!(what.contains("moved to 192.0.2.7") && help.contains("192.0.2.7"), "{what} {help}");
     let (what, help) = told((2, 2), b"");
-    assert!(what.contains("does not let") && help.contains("initiator="), "{what} {help}");
+    assert!(what.contains("does not accept") && help.contains("initiator="), "{what} {help}");
     let (what, _) = told((0, 0), b"HeaderDigest=CRC32C\0");
     assert!(what.contains("HeaderDigest=CRC32C"), "{what}");
     let (what, help) = network_error(&answering(|stream| {

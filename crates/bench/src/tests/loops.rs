@@ -139,6 +139,6 @@ fn a_job_spins_that_is_asked_to() {
         let said = |what: &str| result.notes.iter().any(|note| note.contains(what));
         assert_eq!(said("each spins"), waiting == ReapWait::Spin);
         // Who is always there is not the limit for that.
-        assert!(!(waiting == ReapWait::Spin && said("this side is the limit")));
+        assert!(!(waiting == ReapWait::Spin && said("this machine is the limit")));
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     refuse_options(args, &run)?;
     let compare = CompareTask { sides: args.sides.clone(), run, specs, runs: args.runs };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
-    // Made before the runs: who has no place for results should hear of it at once.
+    // Created before the runs, so that a user without a place for results gets the error at once.
     let directory = directory(args)?;
     let outcome = task::watch(prepared, output, Some(CountMeter::new()), None);
     // Where nothing is compared nothing is left behind.
@@ -223,7 +223,7 @@ fn of_file(file: &str) -> Result<RunSpec, Failure> {
     let spec = RunSpec::read(file)?;
     if spec.target.is_none() && spec.fio.is_some() {
         return Err(Failure::usage(format!("{file} does not name its target"))
-            .with_help("write the file or device of the job file as `target`")
+            .with_help("set `target` to the file or device of the job file")
             .with_key("target"));
     }
     Ok(RunSpec { target: Some(spec.target().to_owned()), ..spec })
@@ -238,7 +238,7 @@ fn refuse_options(args: &CompareArgs, run: &RunSpec) -> Result<(), Failure> {
     let other = given("", run).into_iter().find(|(key, value)| key != "seed" || value != 1);
     let Some((key, _)) = other else { return Ok(()) };
     Err(Failure::usage(format!("`{}` has no place beside spec files", option_of(&key)))
-        .with_help(format!("leave it out, or write the key {key} into the files"))
+        .with_help(format!("leave it out, or set the key {key} in the files"))
         .with_key(key))
 }
 

@@ -67,7 +67,7 @@ fn text(entry: &KeyEntry) -> String {
         entry.default.as_ref().filter(|value| !value.is_object()).map(ToString::to_string);
     match (default, entry.required) {
         (Some(default), _) => fact("default", &default),
-        (None, true) => fact("default", "none: a file must have it"),
+        (None, true) => fact("default", "none: the file must set it"),
         (None, false) => {}
     }
     let keys: Vec<&KeyEntry> = below(entry).collect();

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     };
     let listing = listing.with(&args.words);
     if listing.parts().iter().all(|(_, entries)| entries.as_ref().is_none_or(Vec::is_empty)) {
-        let message = format!("nothing is called or described as `{}`", args.words.join(" "));
+        let message = format!("no name or description matches `{}`", args.words.join(" "));
         return Err(Failure::usage(message).with_help("leave a word out"));
     }
     output.either(|| listing.text(), || &listing)

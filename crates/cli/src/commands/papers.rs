@@ -82,7 +82,7 @@ impl PapersArgs {
                 .with_help("progress and CPU time are read ten times a second"));
         }
         let program = std::env::current_exe().map_err(|error| {
-            let message = format!("cannot tell where this program is: {error}");
+            let message = format!("cannot find the path of this program: {error}");
             Failure::new(FailureKind::Failed, message).with_help("start it by its full path")
         })?;
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -97,7 +97,7 @@ impl PapersArgs {
             return Ok(RunCache::default());
         }
         let Some(build) = crate::program::build() else {
-            tell("note: this program cannot be read, so that no runs are kept or found\n");
+            tell("note: this program's file cannot be read, so runs are not kept or reused\n");
             return Ok(RunCache::default());
         };
         let directory = self.results.results.join(CACHE);
@@ -216,7 +216,7 @@ fn judge(report: &PapersReport, cache: &RunCache) -> Option<Failure> {
     if report.partial && crate::progress::interrupted() {
         let help = match (cache.directory(), cache.counts().kept) {
             (Some(place), kept) if kept > 0 => format!(
-                "the cells cover the requests up to that point; {} in {}, and the same command continues with them",
+                "the cells cover the requests up to that point; {} in {}; the same command continues from them",
                 counted(kept, "run is kept", "runs are kept"),
                 place.display()
             ),
@@ -245,17 +245,17 @@ fn write(directory: &ResultFolder, report: &PapersReport) -> Result<String, Resu
 fn explain(error: &PaperError) -> Failure {
     match error {
         PaperError::UnknownSelector { selector, known } => {
-            Failure::usage(format!("`{selector}` names nothing in a paper"))
+            Failure::usage(format!("`{selector}` is not a figure, table or claim of a paper"))
                 .with_help(format!("there are: {known}"))
         }
         PaperError::UnknownTrace { given, known } => {
             Failure::usage(format!("`{given}` is not a trace of a paper"))
-                .with_help(format!("write NAME=FILE with NAME one of: {known}"))
+                .with_help(format!("give NAME=FILE; NAME is one of: {known}"))
         }
-        PaperError::NoDevice { given } => Failure::usage(format!(
-            "`--device {given}` is not NAME=FILE"
-        ))
-        .with_help("write the file of a hard disk after the name, and add --trace NAME=FILE"),
+        PaperError::NoDevice { given } => {
+            Failure::usage(format!("`--device {given}` is not NAME=FILE"))
+                .with_help("give the file of a hard disk after the name, and add --trace NAME=FILE")
+        }
         PaperError::Workload { error, .. } => {
             named::workload_failure(FailureKind::Usage, error, None)
         }

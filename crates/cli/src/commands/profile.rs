@@ -181,14 +181,14 @@ fn interval(text: &str) -> Result<SizeInterval, String> {
 fn error_share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(|text| text.trim().parse::<f64>().ok());
     let share = number.filter(|number| *number > 0.0 && *number < 100.0);
-    let help = || "write a percentage above 0 and below 100, such as 10%".to_owned();
+    let help = || "use a percentage above 0 and below 100, such as 10%".to_owned();
     share.map(|number| number / 100.0).ok_or_else(help)
 }
 
 /// A ratio above zero.
 fn ratio(text: &str) -> Result<f64, String> {
     let ratio = text.trim().parse::<f64>().ok().filter(|ratio| *ratio > 0.0 && ratio.is_finite());
-    ratio.ok_or_else(|| "write a ratio above 0, such as 1.5".to_owned())
+    ratio.ok_or_else(|| "use a ratio above 0, such as 1.5".to_owned())
 }
 
 /// Output of `profile --json`. `result.json` has only the result.

@@ -48,7 +48,8 @@ fn figures(directory: &Path) -> Result<RunResult, Failure> {
     let path = directory.join("result.json");
     let broken = |error: String| {
         let message = format!("cannot read {}: {error}", path.display());
-        let help = "move it away: the figures that follow from the rows are written then";
+        let help =
+            "move it away; `recover` then writes the figures that it can compute from the rows";
         Failure::new(FailureKind::Usage, message).with_help(help)
     };
     let text = std::fs::read_to_string(&path).map_err(|error| broken(error.to_string()))?;

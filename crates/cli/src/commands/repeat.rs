@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RunArgs, runs: u32, output: Output) -> Result<(), Failu
 fn check(spec: &RunSpec) -> Result<(), Failure> {
     if spec.target.is_none() && spec.fio.is_some() {
         return Err(Failure::usage("`--runs` needs the name of the target")
-            .with_help("write the file or device of the job file before the options")
+            .with_help("give the file or device of the job file before the options")
             .with_key("target"));
     }
     match spec.real.tune {

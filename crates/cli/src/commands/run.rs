@@ -146,7 +146,7 @@ impl RunArgs {
         replay::command(&RunArgs::options(), &origin, rest)
     }
 
-    /// What is asked for, as a value.
+    /// The requested run, as a value.
     pub(crate) fn asked(&self) -> Result<RunSpec, Failure> {
         let typed = self.typed();
         let Some(file) = &self.spec else { return Ok(typed) };
@@ -160,7 +160,7 @@ impl RunArgs {
                 format!("`{}`", option_of(&key))
             };
             return Err(Failure::usage(format!("{option} has no place beside `--spec {file}`"))
-                .with_help(format!("leave it out, or write the key {key} into a copy of the file"))
+                .with_help(format!("leave it out, or set the key {key} in a copy of the file"))
                 .with_key(key));
         }
         let spec = RunSpec::read(file)?;
@@ -224,7 +224,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
             .with_help("a real device does not show its internal events; requests.parquet contains its requests"));
     }
     if hosts.is_some() && args.keep.is_none() && args.spec.is_none() {
-        // Rows of many hosts fill the disk of this one: they are fetched where that was asked for.
+        // Rows of many hosts fill the disk of this host: they are fetched only if requested.
         spec.keep = Keep::Summary;
     }
     let is_here = hosts.is_none();
@@ -235,7 +235,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     };
     let plan = prepared.run().ok_or_else(other_result)?;
     let (name, goal, is_real) = (plan.name(), plan.goal(), plan.is_real()?);
-    // Made before the run: who has no place for results should hear of it at once.
+    // Created before the run, so that a user without a place for results gets the error at once.
     let timeline = TimelineFile::create(&args.timeline)?;
     let directory = directory(args, plan, is_here)
         .inspect_err(|_| timeline.iter().for_each(TimelineFile::discard))?;
@@ -277,7 +277,7 @@ fn directory(
     })
 }
 
-/// Writes and tells what was measured.
+/// Writes and prints the results.
 fn conclude(
     args: &RunArgs,
     output: Output,

@@ -90,7 +90,7 @@ fn nothing(what: &str) -> Failure {
             format!("did you mean `sim:{near}`?")
         }
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`ssdyno list` shows all presets; a FILE.toml will do too".to_owned(),
+        None => "`ssdyno list` shows all presets; a FILE.toml also works".to_owned(),
     };
     Failure::usage(format!("there is no device, host, network or workload `{what}`"))
         .with_help(help)
@@ -162,7 +162,7 @@ fn kind(what: &str) -> Result<Kind, Failure> {
         return Ok(Kind::Device);
     };
     if table.is_empty() {
-        return Err(Failure::usage(format!("nothing is written in {what}"))
+        return Err(Failure::usage(format!("{what} contains no file"))
             .with_help("`ssdyno show sim:nvme-tlc` and `ssdyno show mixed` print complete files"));
     }
     let has = |key: &str| table.contains_key(key);

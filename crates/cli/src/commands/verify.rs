@@ -169,14 +169,14 @@ fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
     );
     if let Some(journal) = report.journal {
         text.push_str(&format!(
-            "  the journal tells of {} and {}, which promise {}\n",
+            "  the journal records {} and {}, which promise {}\n",
             counted(journal.writes, "write", "writes"),
             counted(journal.flushes, "flush", "flushes"),
             counted(journal.promised_blocks, "block", "blocks"),
         ));
         if journal.unused_bytes > 0 {
             text.push_str(&format!(
-                "  its last {} B are torn, as after a crash, and left out\n",
+                "  its last {} B are incomplete, as after a crash, and are ignored\n",
                 journal.unused_bytes
             ));
         }

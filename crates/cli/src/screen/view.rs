@@ -86,7 +86,7 @@ pub(super) fn draw(view: &View, frame: &mut Frame<'_>) {
     frame.render_widget(Paragraph::new(view.counts.as_str()), counts);
     frame.render_widget(Paragraph::new(view.cost.as_str()), cost);
     frame.render_widget(
-        Line::styled("Ctrl-C ends the run and keeps what was measured", FAINT),
+        Line::styled("Ctrl-C ends the run and keeps the results so far", FAINT),
         keys,
     );
 }

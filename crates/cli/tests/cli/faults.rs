@@ -60,8 +60,8 @@ fn impossible_faults_name_their_place() {
     let delay = place.ok(&["show", "sim:delay-100us"]);
     let lines = delay.lines().count() as u64;
     for (keys, line, key, says) in [
-        ("error = 1.5", 2, "faults.error", "no share"),
-        ("delay = 0.1", 2, "faults.delay", "by how much"),
+        ("error = 1.5", 2, "faults.error", "outside 0 to 1"),
+        ("delay = 0.1", 2, "faults.delay", "the delay is missing"),
         ("eror = 0.1", 2, "faults.eror", "did you mean `faults.error`"),
         ("remove_at = \"0s\"", 2, "faults.remove_at", "not more than 0"),
         ("error = 0.1\nhang_at = \"1s\"", 3, "faults.hang_at", "would hang the run"),

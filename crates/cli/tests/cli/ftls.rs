@@ -66,10 +66,10 @@ fn keys_of_one_ftl_are_in_its_table() {
     let place = Place::new();
     let page = place.ok(&["show", "sim:config-a"]);
     for (key, value, write) in [
-        ("mapping_cache", "\"64KiB\"", "write `ftl.dftl.mapping_cache`"),
-        ("log_blocks", "0.1", "write `ftl.bast.log_blocks` or `ftl.fast.log_blocks`"),
-        ("cleaning_pace", "\"paced\"", "write `ftl.page.cleaning_pace`"),
-        ("classes", "[]", "write `ftl.page.classes`"),
+        ("mapping_cache", "\"64KiB\"", "set `ftl.dftl.mapping_cache`"),
+        ("log_blocks", "0.1", "set `ftl.bast.log_blocks` or `ftl.fast.log_blocks`"),
+        ("cleaning_pace", "\"paced\"", "set `ftl.page.cleaning_pace`"),
+        ("classes", "[]", "set `ftl.page.classes`"),
     ] {
         let set = format!("ftl.{key}={value}");
         let error = place.fails(2, &["run", "sim:config-a", "--set", &set]);

@@ -194,7 +194,7 @@ fn a_server_that_answers_no_more_can_be_interrupted() {
     }
     server.kill();
     let object = ended(run, 130);
-    assert!(object["notes"].to_string().contains("without an answer when the run ended"));
+    assert!(object["notes"].to_string().contains("had not completed when the run ended"));
     let stored = one_object(&std::fs::read_to_string(file).unwrap());
     assert_eq!(stored["partial"], true);
     assert!((400..=500).contains(&stored["requests"].as_u64().unwrap()), "{}", stored["requests"]);

@@ -110,11 +110,11 @@ fn a_worker_enrols_listens_everywhere_and_runs() {
     .unwrap();
     let hosts = format!("tls://127.0.0.1:{port}");
     let told = place.fails(1, &["run", "null:", "--hosts", &hosts, "--identity", "thief"]);
-    assert!(told.contains("not one of a controller"), "{told}");
+    assert!(told.contains("not a controller certificate"), "{told}");
     worker.process.kill().unwrap();
     let (_, told) = worker.end();
     assert!(
-        told.contains("does not use TLS") && told.contains("not one of a controller"),
+        told.contains("does not use TLS") && told.contains("not a controller certificate"),
         "{told}"
     );
 }
@@ -221,7 +221,7 @@ fn an_invitation_says_what_it_cannot_do() {
     assert!(refused(&["--listen", "192.0.2.1:1"]).contains("cannot listen"));
     assert!(!place.path().join("a").exists(), "nothing is made for what is refused");
     let told = place.fails(2, &["worker", "enrol", "ssdyno-invitation://a:1/2/3/4deadbeef"]);
-    assert!(told.contains("no token") && !told.contains("deadbeef"), "{told}");
+    assert!(told.contains("not a complete") && !told.contains("deadbeef"), "{told}");
     let told = place.fails(
         1,
         &[

@@ -141,7 +141,7 @@ fn a_timeline_is_not_written_over_a_device() {
     let Some(()) = loops.attach(&place, "image") else { return };
     let run = ["run", "sim:config-a", "--requests", "9", "--keep", "none", "--timeline"];
     let refused = place.fails(2, &[&run[..], &[&loops.0[0]]].concat());
-    assert!(refused.contains("is no timeline"), "{refused}");
+    assert!(refused.contains("is not a timeline"), "{refused}");
     assert_eq!(std::fs::read(place.path().join("image")).unwrap(), vec![7u8; 1 << 20]);
 }
 
@@ -308,6 +308,6 @@ fn a_size_is_that_of_the_target_or_is_refused() {
     place.ok(&with("1MiB"));
     place.ok(&with("1MiB"));
     let told = place.fails(2, &with("2MiB"));
-    assert!(told.contains("has 1MiB in place of 2MiB") && told.contains("`--size`"), "{told}");
+    assert!(told.contains("has 1MiB, not 2MiB") && told.contains("`--size`"), "{told}");
     assert_eq!(std::fs::metadata(place.path().join("t")).unwrap().len(), 1 << 20);
 }

@@ -175,7 +175,7 @@ fn options_of_a_side_are_checked() {
     for (args, message) in [
         (vec![sim, sim, "--a", "--quues single"], "in `--a`: unexpected argument '--quues'"),
         (vec![sim, sim, "--b", "--queues sngle"], "in `--b`: invalid value 'sngle'"),
-        (vec![sim, sim, "--b", "--write"], "`--write` has no place in `--b`"),
+        (vec![sim, sim, "--b", "--write"], "`--write` cannot be used in `--b`"),
         (vec![sim, sim, "--a", "--jobs 2"], "in `--a`: `--jobs` is for real targets"),
         (vec![sim, sim, sim, "--a", "-d 2"], "`--a` is for a comparison of two sides"),
         (vec!["results/a", sim, "--a", "-d 2"], "results/a is a result"),

@@ -59,8 +59,8 @@ fn what_cannot_go_on_is_refused_and_leaves_nothing() {
     place.write("seconds", edited(&|value| value["measurements"][0]["seconds"] = 0.into()));
     let cases: [(&[&str], &str); 13] = [
         (&["none"], "cannot read none"),
-        (&["text"], "text is no profile"),
-        (&["half"], "half is no profile"),
+        (&["text"], "text is not a profile"),
+        (&["half"], "half is not a profile"),
         (&["old"], "has no `plan`: it was merged, or an older version"),
         (&["capacity"], "a profile by capacity cannot be resumed"),
         (&["seconds"], "is damaged: measurement 1 is impossible"),

@@ -257,7 +257,7 @@ fn an_impossible_profile_is_refused_with_its_option() {
             &["--method", "serra", "--error", "5%"],
             "`--error` is for `--method` adaptive, full or capacity",
         ),
-        (&["--ops", "trim"], "write read, write or read,write"),
+        (&["--ops", "trim"], "use read, write or read,write"),
         (&["--set", "workload.depth=3"], "the profile has no key `workload.depth`"),
         (&["--depth", "0"], "0 is not in 1.."),
         (&["--depth", "1,x"], "invalid value 'x'"),
@@ -381,7 +381,7 @@ fn impossible_scheduler_files_are_refused_before_the_profile() {
         (&["no/such/file"][..], 3, "cannot write no/such/file"),
         (&["f", "--method", "serra"], 2, "`--io-cost-model` is for --method capacity"),
         (&["f", "--ops", "read"], 2, "needs figures of writes"),
-        (&["-", "--mclock", "-"], 2, "standard output can have one thing only"),
+        (&["-", "--mclock", "-"], 2, "only one file can go to standard output"),
         (&["f", "--depth", "3"], 2, "`--depth` is for `--method` adaptive, serra or full"),
         (&["f", "--ops", "write"], 2, "without reads has too few figures"),
     ] {

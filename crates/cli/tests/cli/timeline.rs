@@ -47,7 +47,7 @@ fn a_timeline_that_cannot_be_written_costs_no_result() {
     let run = |file: &'static str, name: &'static str| {
         [&["run", "sim:config-a", "--timeline", file, "--name", name], &SMALL[..]].concat()
     };
-    assert!(place.fails(2, &run("precious", "a")).contains("is no timeline"));
+    assert!(place.fails(2, &run("precious", "a")).contains("is not a timeline"));
     assert!(place.fails(3, &run("none/t.json", "a")).contains("make the directory"));
     assert!(!place.path().join("results").exists(), "nothing ran, nothing may be left");
     assert!(place.fails(2, &["run", "null:", "--timeline", "t.json"]).contains("simulated"));

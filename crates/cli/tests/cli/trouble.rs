@@ -450,7 +450,7 @@ fn a_target_that_hangs_is_given_up_in_time() {
     mounted.freeze("-u");
     let object = ended(run, 1);
     assert!(message(&object).contains("hangs"), "{}", message(&object));
-    assert!(object["notes"].to_string().contains("without an answer when the run ended"));
+    assert!(object["notes"].to_string().contains("had not completed when the run ended"));
     assert_eq!(stored(&place, "a")["partial"], true);
 
     let verify = ["verify", "mnt/t", "--write", "--overwrite", "--timeout", "1s", "--json"];

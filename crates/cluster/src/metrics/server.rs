@@ -60,7 +60,7 @@ impl MetricsListener {
         let taken = |error| {
             Failure::usage(format!("cannot serve metrics at {address}: {error}"))
                 .with_key("metrics")
-                .with_help("use another port; 0 takes one that is free")
+                .with_help("use another port; 0 selects a free port")
         };
         let listener = TcpListener::bind(address).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
@@ -163,7 +163,7 @@ async fn answer(
     // DNS rebinding: a web page of another origin may let its own name point to 127.0.0.1. Its `Host` header
     // then contains that name, and the request is refused.
     if !is_called_loopback(request.headers()) {
-        let why = "this server is not called so: ask 127.0.0.1, [::1] or localhost";
+        let why = "this server does not have that name: use 127.0.0.1, [::1] or localhost";
         return Ok(refused(StatusCode::MISDIRECTED_REQUEST, why));
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {

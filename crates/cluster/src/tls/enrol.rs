@@ -65,7 +65,7 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
     // The handshake checked the certificate of the server. The answer contains the authority again, and this
     // copy is the one that the worker will trust from now on.
     if fingerprint(&identity.chain[1]) != token.authority {
-        let message = format!("{} gave a certificate of another authority", token.place());
+        let message = format!("{} gave a certificate from another authority", token.place());
         return Err(Failure::new(FailureKind::Failed, message)
             .with_help("ask for an invitation of your controller"));
     }
@@ -83,10 +83,10 @@ pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let bad = names.iter().find(|name| !is_name(name));
     match bad {
         Some(bad) => Err(Failure::usage(format!("a certificate cannot be for the name `{bad}`"))
-            .with_help("write a name of DNS, or an address without a port")),
+            .with_help("use a DNS name, or an address without a port")),
         None if names.len() > NAMES_MAX => {
-            Err(Failure::usage(format!("{} names are too many", names.len()))
-                .with_help(format!("a worker has {NAMES_MAX} at most")))
+            Err(Failure::usage(format!("there are {} names", names.len()))
+                .with_help(format!("a worker has at most {NAMES_MAX} names")))
         }
         None => Ok(()),
     }

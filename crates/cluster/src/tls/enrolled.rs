@@ -29,7 +29,7 @@ impl Line {
         let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
         match unhex_any(&line.serial) {
             Some(_) => Ok(line),
-            None => Err(format!("`{}` is no serial number", line.serial)),
+            None => Err(format!("`{}` is not a serial number", line.serial)),
         }
     }
 }
@@ -92,10 +92,15 @@ fn read(directory: &Path) -> Result<Vec<Line>, Failure> {
     let lines = text.lines().enumerate();
     let lines = lines.map(|(index, line)| Line::of(line).map_err(|why| (index, why)));
     lines.collect::<Result<_, _>>().map_err(|(index, why)| {
-        let message =
-            format!("{} is damaged: line {} is no worker: {why}", path.display(), index + 1);
+        let message = format!(
+            "{} is damaged: line {} does not describe a worker: {why}",
+            path.display(),
+            index + 1
+        );
         Failure::usage(message)
-            .with_help("restore it, or remove this line: its certificate can then not be revoked")
+            .with_help(
+                "restore it, or remove this line; after that its certificate cannot be revoked",
+            )
             .with_key("identity")
     })
 }
@@ -119,7 +124,7 @@ fn authority_in(directory: &Path) -> Result<Authority, Failure> {
         let message =
             format!("this controller has no authority: there is no authority.pem in {place}");
         Failure::usage(message)
-            .with_help("invite a worker first: that makes one")
+            .with_help("invite a worker first: that creates the authority")
             .with_key("identity")
     })
 }
@@ -220,7 +225,7 @@ fn past_failure(name: &str, newest: Option<&WorkerCertificate>) -> Failure {
         _ => format!("expired on {}", date(newest.ends_unix_s)),
     });
     Failure::usage(format!("the certificate of `{name}` {why}"))
-        .with_help("nothing is left to revoke: it is refused already")
+        .with_help("there is nothing to revoke: it is already refused")
         .with_key("name")
 }
 
@@ -247,7 +252,7 @@ mod tests {
         std::fs::write(&path, format!("{whole}{half}")).unwrap();
         enrol("b");
         let failure = enrolled_workers(directory).unwrap_err();
-        assert!(failure.message.contains("line 2 is no worker"), "{failure}");
+        assert!(failure.message.contains("line 2 does not describe a worker"), "{failure}");
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, text.replace(&format!("\n{half}\n"), "\n")).unwrap();
         let all = enrolled_workers(directory).unwrap();

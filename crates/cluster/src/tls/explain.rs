@@ -24,7 +24,7 @@ pub(super) fn unusable(identity: &Identity, error: &dyn std::fmt::Display) -> Fa
 pub(super) fn unreachable(name: &str, error: &io::Error) -> Failure {
     failed(
         format!("cannot reach a worker at {name}: {error}"),
-        "start a worker there that listens at this address",
+        "start a worker that listens at this address",
     )
 }
 
@@ -32,7 +32,7 @@ pub(super) fn unreachable(name: &str, error: &io::Error) -> Failure {
 pub(super) fn silent(name: &str, waited: Duration) -> Failure {
     failed(
         format!("{name} does not answer (waited {} s)", waited.as_secs()),
-        "look whether the host and the network to it are up, and whether a worker with TLS listens there",
+        "check that the host and its network are up, and that a worker with TLS listens there",
     )
 }
 
@@ -55,15 +55,15 @@ pub(super) fn by_client(name: &str, error: &io::Error) -> Failure {
         Some(Error::AlertReceived(alert)) => refused(name, *alert),
         Some(Error::InvalidMessage(_)) => failed(
             format!("{name} does not use TLS"),
-            "only a worker on loopback may listen without: name it without `tls://`; or start it with its certificate",
+            "only a worker on loopback may listen without TLS: name it without `tls://`, or start it with its certificate",
         ),
         Some(Error::NoApplicationProtocol) => {
-            failed(format!("{name} is no worker: it speaks another protocol over TLS"), ANOTHER)
+            failed(format!("{name} is not a worker: it speaks another protocol over TLS"), ANOTHER)
         }
         Some(error) => failed(format!("{name}: TLS failed: {error}"), ANOTHER),
         None => failed(
             format!("{name} closed the connection before it identified itself: {error}"),
-            "look what the worker there printed",
+            "check what the worker printed",
         ),
     }
 }
@@ -82,27 +82,27 @@ fn bad_worker(name: &str, error: &CertificateError) -> Failure {
                 "the certificate of the worker at {name} is not valid before {}",
                 seconds(not_before)
             ),
-            "look whether the clock of this machine is right",
+            "check the clock of this machine",
         ),
         CertificateError::NotValidForNameContext { presented, .. } => {
             let names: Vec<&str> = presented.iter().map(|name| plain_name(name)).collect();
             failed(
                 format!("the worker at {name} is enrolled under other names: {}", names.join(", ")),
-                "call it by one of these, or enrol it again with this name too",
+                "use one of these names, or enrol it again with this name too",
             )
         }
         CertificateError::Revoked => failed(
             format!("this controller revoked the certificate of the worker at {name}"),
-            "if the worker is to be trusted again, enrol it with a new invitation, and start it again",
+            "to trust the worker again, enrol it with a new invitation and restart it",
         ),
         // A foreign authority with the same name gives a bad signature instead of an
         // unknown issuer. Both mean the same to the user.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => failed(
-            format!("the certificate of the worker at {name} is of another authority"),
+            format!("the certificate of the worker at {name} is from another authority"),
             "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it",
         ),
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            failed(format!("{name} has a certificate that is not one of a worker"), renewal)
+            failed(format!("the certificate of {name} is not a worker certificate"), renewal)
         }
         error => {
             failed(format!("the certificate of the worker at {name} is bad: {error}"), renewal)
@@ -132,19 +132,19 @@ fn refused(name: &str, alert: AlertDescription) -> Failure {
         // same case as an authority that the worker does not know.
         AlertDescription::UnknownCA | AlertDescription::DecryptError => failed(
             format!(
-                "{name} does not know the authority of this controller: another one enrolled it"
+                "{name} does not know the authority of this controller: another controller enrolled it"
             ),
             "enrol that worker with an invitation of this controller, or use the identity of the controller that invited it",
         ),
         AlertDescription::UnsupportedCertificate | AlertDescription::CertificateRequired => failed(
             format!(
-                "{name} takes commands of controllers alone, and this certificate is not one of a controller"
+                "{name} accepts commands from controllers only, and this certificate is not a controller certificate"
             ),
             "use the identity of a controller",
         ),
         AlertDescription::NoApplicationProtocol => failed(
-            format!("{name} is no worker: it speaks another protocol over TLS"),
-            "look which program listens there",
+            format!("{name} is not a worker: it speaks another protocol over TLS"),
+            "check which program listens there",
         ),
         alert => failed(format!("{name} refuses this controller: {alert:?}"), renewal),
     }
@@ -154,7 +154,7 @@ fn refused(name: &str, alert: AlertDescription) -> Failure {
 pub(super) fn not_the_controller(place: &str, error: &io::Error) -> Failure {
     let why = match cause(error) {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "it has another authority than the token says".to_owned()
+            "its authority is not the one in the token".to_owned()
         }
         Some(Error::InvalidMessage(_)) => "it does not use TLS".to_owned(),
         Some(Error::NoApplicationProtocol | Error::AlertReceived(_)) => {
@@ -165,7 +165,7 @@ pub(super) fn not_the_controller(place: &str, error: &io::Error) -> Failure {
     };
     failed(
         format!("{place} is not the controller that made this token: {why}"),
-        "make another invitation, and look which program listens there; nothing was told to it",
+        "make another invitation, and check which program listens there; it was sent no secret",
     )
 }
 
@@ -178,11 +178,11 @@ pub(super) fn by_server(error: &io::Error) -> String {
                 format!("its certificate expired on {}", date(not_after.as_secs() as i64))
             }
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "its certificate is of another authority".to_owned()
+                "its certificate is from another authority".to_owned()
             }
             CertificateError::Revoked => "its certificate was revoked".to_owned(),
             CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-                "its certificate is not one of a controller".to_owned()
+                "its certificate is not a controller certificate".to_owned()
             }
             error => format!("its certificate is bad: {error}"),
         },

@@ -102,7 +102,7 @@ pub(super) fn read_list(path: &Path) -> Result<Option<String>, Failure> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::usage(format!("cannot read {}: {error}", path.display()))
-            .with_help("restore it, or let its owner alone use it")
+            .with_help("restore it, or allow only its owner to use it")
             .with_key("identity")),
     }
 }
@@ -118,7 +118,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => {
             return Err(Failure::usage(format!("cannot read {name}: {error}"))
-                .with_help("it holds a private key: its owner alone can use it")
+                .with_help("it holds a private key, so only its owner can use it")
                 .with_key("identity"));
         }
     };
@@ -128,7 +128,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
     if mode & 0o077 != 0 {
         let message = format!("others may read {name}, which holds a private key");
         return Err(Failure::usage(message)
-            .with_help(format!("if nobody did, `chmod 600 {name}`; otherwise remove it"))
+            .with_help(format!("if nobody read it, run `chmod 600 {name}`; otherwise remove it"))
             .with_key("identity"));
     }
     Ok(Some(text))

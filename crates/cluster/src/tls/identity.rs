@@ -33,7 +33,7 @@ impl Role {
     pub(super) fn renewal(self) -> &'static str {
         match self {
             Role::Controller => {
-                "let this controller make an invitation: that renews its own certificate"
+                "make an invitation with this controller: that renews its own certificate"
             }
             Role::Worker => "enrol this worker again, with a new invitation of its controller",
         }
@@ -62,7 +62,7 @@ impl Identity {
             let message =
                 format!("this {name} has no certificate: there is no {name}.pem in {place}");
             let help = match role {
-                Role::Controller => "invite a worker first: that makes one",
+                Role::Controller => "invite a worker first: that creates the certificate",
                 Role::Worker => "enrol it first, with an invitation of its controller",
             };
             return Err(Failure::usage(message).with_help(help).with_key("identity"));
@@ -84,7 +84,7 @@ impl Identity {
             (Some(chain), Some(key)) => Ok(Identity { role, path, chain, key }),
             _ => {
                 let message = format!(
-                    "{} does not hold a certificate, that of its authority, and a key",
+                    "{} does not hold a certificate, the certificate of its authority and a key",
                     path.display()
                 );
                 Err(Failure::usage(message)
@@ -136,7 +136,7 @@ impl Identity {
                 date(from)
             );
             return Err(Failure::new(FailureKind::Failed, message)
-                .with_help("look whether the clock of this machine is right")
+                .with_help("check the clock of this machine")
                 .with_key("identity"));
         }
         Ok(())

@@ -117,7 +117,7 @@ impl Gate {
         if !self.secret.is(secret) {
             self.wrong += 1;
             return Err(
-                "its token is not that of this invitation: it was used, has expired, or was never given",
+                "its token does not belong to this invitation: it was used, has expired, or was never issued",
             );
         }
         // A wrong secret is counted before this test, so a stranger cannot find
@@ -155,7 +155,7 @@ impl Invitation {
         }
         let taken = |error| {
             Failure::usage(format!("cannot listen at {listen}: {error}"))
-                .with_help("use another address or port; 0 takes one that is free")
+                .with_help("use another address or port; port 0 selects a free port")
         };
         let listener = TcpListener::bind(listen).map_err(taken)?;
         let port = listener.local_addr().map_err(taken)?.port();
@@ -267,7 +267,7 @@ impl Desk {
         if wrong >= WRONG_MAX {
             let message = format!("the invitation ended: {wrong} wrong tokens were tried");
             return Some(Failure::new(FailureKind::Failed, message).with_help(
-                "find the program that tries, then make another invitation at an address that only the worker reaches",
+                "find the program that sends wrong tokens, then make another invitation at an address that only the worker can reach",
             ));
         }
         if is_interrupted {

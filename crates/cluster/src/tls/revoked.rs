@@ -81,7 +81,8 @@ impl Revocations {
         let path = file_in(directory);
         let Some(text) = files::read_list(&path)? else { return Ok(Revocations::default()) };
         Revocations::of(&text, authority).map_err(|why| {
-            let message = format!("{} is no list of revoked certificates: {why}", path.display());
+            let message =
+                format!("{} is not a list of revoked certificates: {why}", path.display());
             Failure::usage(message)
                 .with_help("restore it; without it a revoked worker would be trusted again")
                 .with_key("identity")

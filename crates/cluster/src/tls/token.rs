@@ -119,8 +119,9 @@ impl FromStr for Token {
     /// The error does not repeat the text: it may hold a secret.
     fn from_str(text: &str) -> Result<Token, Failure> {
         parse(text).ok_or_else(|| {
-            Failure::usage("this is no token of an invitation, or a part of one")
-                .with_help(format!("give all that the controller printed, from `{SCHEME}` on"))
+            Failure::usage("this is not a complete invitation token").with_help(format!(
+                "give the whole text that the controller printed, from `{SCHEME}` on"
+            ))
         })
     }
 }

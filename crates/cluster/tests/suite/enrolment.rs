@@ -260,7 +260,7 @@ fn wrong_tokens_are_refused_and_counted() {
     let other = "0".repeat(64);
     parts[4] = &other;
     let failure = enrol_worker(&parts.join("/"), &place.worker(), &[]).unwrap_err();
-    assert!(failure.message.contains("another authority than the token says"), "{failure:?}");
+    assert!(failure.message.contains("its authority is not the one in the token"), "{failure:?}");
     let failure = enrol_worker(&token[..token.len() - 1], &place.worker(), &[]).unwrap_err();
     assert_eq!(failure.kind, FailureKind::Usage);
     enrol_worker(&token, &place.worker(), &[]).unwrap();
@@ -411,15 +411,15 @@ fn a_worker_commands_no_other_worker() {
     std::fs::copy(place.worker().join("worker.pem"), &file).unwrap();
     let failure = run(&host, thief.path()).unwrap_err();
     assert!(failure.message.contains(&host), "{failure:?}");
-    assert!(failure.message.contains("not one of a controller"), "{failure:?}");
-    assert!(running.refusal().contains("not one of a controller"));
+    assert!(failure.message.contains("not a controller certificate"), "{failure:?}");
+    assert!(running.refusal().contains("not a controller certificate"));
     // A controller is not a worker either.
     drop(running);
     std::fs::copy(place.controller().join("controller.pem"), place.worker().join("worker.pem"))
         .unwrap();
     let running = Running::new(&place.worker());
     let failure = run(&format!("tls://{}", running.address), &place.controller()).unwrap_err();
-    assert!(failure.message.contains("not one of a worker"), "{failure:?}");
+    assert!(failure.message.contains("not a worker certificate"), "{failure:?}");
 }
 
 #[test]

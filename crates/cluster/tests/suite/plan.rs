@@ -169,7 +169,7 @@ fn what_a_plan_cannot_mean_is_told_with_its_line() {
         (format!("{clients}name = \"a:1\"\n"), Some(5), "twice"),
         (format!("{clients}share = 0\n"), Some(5), "above 0"),
         (format!("{clients}share = 2\n"), Some(5), "no step has `rates`"),
-        (format!("{clients}[[clients]]\nhost = \"-x:1\"\n"), Some(6), "no host"),
+        (format!("{clients}[[clients]]\nhost = \"-x:1\"\n"), Some(6), "not a host"),
         (format!("{clients}[[steps]]\nclients = [\"a:2\"]\n"), Some(6), "no client `a:2`"),
         (format!("{clients}[[steps]]\nclients = [\"a:1\", \"a:1\"]\n"), Some(6), "twice"),
         (format!("{clients}[[steps]]\nrates = []\n"), Some(6), "one or more rates"),

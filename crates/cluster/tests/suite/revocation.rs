@@ -101,14 +101,14 @@ fn a_damaged_list_lets_nobody_in() {
         assert!(revoke_worker(&place.controller(), "127.0.0.1").unwrap_err().message.contains(why));
     };
     fs::write(&revoked, "garbage").unwrap();
-    refused("is no list of revoked certificates");
+    refused("is not a list of revoked certificates");
     // A list of another authority does not concern this worker.
     fs::copy(other.controller().join("revoked.pem"), &revoked).unwrap();
     refused("did not sign it");
     fs::remove_file(&revoked).unwrap();
     revoke_worker(&place.controller(), "127.0.0.1").unwrap();
     cut(&revoked);
-    refused("is no list of revoked certificates");
+    refused("is not a list of revoked certificates");
     // The list of workers.
     fs::remove_file(&revoked).unwrap();
     cut(&place.controller().join("enrolled.jsonl"));

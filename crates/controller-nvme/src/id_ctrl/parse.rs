@@ -39,7 +39,9 @@ pub enum IdCtrlError {
         key: String,
     },
     /// No controller told it: the structure reads as zeroes or as ones.
-    #[error("no controller wrote this: vendor, model and serial number are all {pattern}")]
+    #[error(
+        "this is not the data of a controller: vendor, model and serial number are all {pattern}"
+    )]
     Unfilled {
         /// `zeroes` or `ones`.
         pattern: &'static str,

@@ -84,14 +84,14 @@ impl Namespaces {
                         "a block of {} is smaller than the device's sector of {sector_bytes} B",
                         wanted.block_size
                     ),
-                    "write block_size = \"4KiB\"",
+                    "set block_size = \"4KiB\"",
                 ));
             }
             if ![512, 4096].contains(&wanted.block_size.0) {
                 return Err(ConfigError::new(
                     "nvme.namespaces",
                     format!("a block of {} is not offered", wanted.block_size),
-                    "write block_size = \"512B\" or \"4KiB\"",
+                    "set block_size = \"512B\" or \"4KiB\"",
                 ));
             }
             let left = namespaces.largest_gap().1;
@@ -99,8 +99,10 @@ impl Namespaces {
             let id = namespaces.create(blocks, shift).map_err(|_| {
                 ConfigError::new(
                     "nvme.namespaces",
-                    format!("{blocks} blocks are none, or do not fit into the {left} bytes left"),
-                    "write sizes that fit together into the device",
+                    format!(
+                        "{blocks} blocks: the size is 0 or does not fit into the {left} bytes left"
+                    ),
+                    "use sizes that fit into the device together",
                 )
             })?;
             if let Some(namespace) = namespaces.get_mut(id) {

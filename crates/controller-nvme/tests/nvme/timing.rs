@@ -130,7 +130,7 @@ fn impossible_tables_are_refused() {
     }
     for (keys, what) in [
         ("namespaces = [{ block_size = \"1KiB\" }]", "1KiB"),
-        ("namespaces = [{ size = \"1GiB\" }]", "do not fit"),
+        ("namespaces = [{ size = \"1GiB\" }]", "does not fit"),
     ] {
         let config = config(keys, &[]);
         let error = NvmeController::in_front_of(

@@ -20,7 +20,7 @@ pub(crate) const UNITS_MOST: usize = 256;
 /// The message for a member that is neither.
 const NEITHER: &str = "wanted the name of a device, or a table of its own";
 /// And what to do.
-const HELP: &str = "write a name in quotes, or a table with what its file would have";
+const HELP: &str = "use a name in quotes, or a table with the keys of a device file";
 
 /// A device that another is made of: the name of one that comes with the program, or a table with all that its
 /// own file would have.
@@ -49,7 +49,7 @@ impl MemberSpec {
                     let names: Vec<_> = kinds.presets().map(|preset| preset.name).collect();
                     let names = names.join(", ");
                     let help =
-                        format!("write one of {names}, or a table with what its file would have");
+                        format!("use one of {names}, or a table with the keys of a device file");
                     let problem = format!("there is no device \"{name}\"");
                     return Err(ConfigError::new(key, problem, help));
                 };
@@ -70,7 +70,7 @@ impl MemberSpec {
     pub(crate) fn checked(&self, key: &str, whole: &str) -> Result<&DeviceSpec, ConfigError> {
         let member = self.device(key)?;
         if member.own_driver() {
-            let problem = "takes no requests but from a driver of its own kind";
+            let problem = "accepts requests only from its own driver";
             return Err(ConfigError::new(key, problem, "choose an SSD, a delay or an array"));
         }
         let faults = member.faults();
@@ -80,8 +80,8 @@ impl MemberSpec {
             ("lost_interrupts", faults.lost_interrupts > 0.0, "a lost interrupt"),
         ] {
             if asked {
-                let problem = format!("{whole} has no time limit: {what} would hang it for ever");
-                let help = "take error, delay or remove_at, or put the fault on an SSD of its own";
+                let problem = format!("{whole} has no time limit, so {what} would hang it forever");
+                let help = "use error, delay or remove_at, or test the fault on a single SSD";
                 return Err(ConfigError::new(format!("{key}.faults.{fault}"), problem, help));
             }
         }
@@ -122,7 +122,7 @@ fn within(key: &str, error: DeviceFileError) -> ConfigError {
             let message = error.message();
             let (problem, help) = match message.find(", expected") {
                 Some(at) => (&message[..at], message[at..].trim_start_matches(", ")),
-                None => (message, "write all that a file of its own would have"),
+                None => (message, "set all the keys that a device file needs"),
             };
             ConfigError::new(key, problem, help)
         }
@@ -204,13 +204,13 @@ impl ArrayConfig {
         if stripe.0 < sector || !stripe.0.is_multiple_of(sector) || stripe.0 > 1 << 30 {
             return Err(ConfigError::new(
                 "array.stripe",
-                format!("{stripe} is no multiple of 512 B up to 1 GiB"),
-                "write a size such as \"64KiB\"",
+                format!("{stripe} is not a multiple of 512 B up to 1 GiB"),
+                "use a size such as \"64KiB\"",
             ));
         }
         if self.array.members.is_empty() {
             let help = "name its devices, such as members = [\"nvme-tlc\", \"nvme-tlc\"]";
-            return Err(ConfigError::new("array.members", "there is none", help));
+            return Err(ConfigError::new("array.members", "the array has none", help));
         }
         for (index, member) in self.array.members.iter().enumerate() {
             let place = key_of(index);

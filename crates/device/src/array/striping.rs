@@ -95,8 +95,8 @@ impl Striping {
         let sector_bytes = sectors.max().unwrap_or(ssdyno_block::SECTOR_BYTES);
         if !stripe.is_multiple_of(u64::from(sector_bytes)) {
             let problem =
-                format!("{stripe} B is no multiple of the members' sector of {sector_bytes} B");
-            let help = "write a multiple of this size, such as \"64KiB\"";
+                format!("{stripe} B is not a multiple of the members' sector of {sector_bytes} B");
+            let help = "use a multiple of this size, such as \"64KiB\"";
             return Err(ConfigError::new("array.stripe", problem, help));
         }
         let smallest = members.iter().map(|member| member.device.capacity_bytes()).min();
@@ -105,7 +105,7 @@ impl Striping {
         let Some(capacity_bytes) = (stripes * stripe).checked_mul(number).filter(|all| *all > 0)
         else {
             let problem = "the smallest member has no room for one stripe";
-            return Err(ConfigError::new("array.stripe", problem, "write a smaller stripe"));
+            return Err(ConfigError::new("array.stripe", problem, "use a smaller stripe"));
         };
         Ok(Striping {
             members,

@@ -125,20 +125,20 @@ impl DelayConfig {
         let DelayTable { capacity, read, write, servers, bandwidth, depth, .. } = &self.delay;
         let sector = u64::from(SECTOR_BYTES);
         if capacity.0 < sector || !capacity.0.is_multiple_of(sector) || capacity.0 > 1 << 50 {
-            let help = "write a multiple of 512B up to 1PiB, such as \"8GiB\"";
-            return error("capacity", format!("{capacity} is no size of a device"), help);
+            let help = "use a multiple of 512B up to 1PiB, such as \"8GiB\"";
+            return error("capacity", format!("{capacity} is not a valid size of a device"), help);
         }
         for (key, span) in [("read", read), ("write", write)] {
             if span.0 > Time::from_s(3600) {
-                return error(key, "longer than an hour".into(), "write a time such as \"100us\"");
+                return error(key, "longer than an hour".into(), "use a time such as \"100us\"");
             }
         }
-        let help = "write how many requests the device works on at a time, such as 1";
+        let help = "set the number of requests that the device works on at a time, such as 1";
         ConfigError::within("delay.servers", *servers, 1..=1 << 16, help)?;
-        let help = "write how many requests its queue takes, such as 256";
+        let help = "set the number of requests that the queue holds, such as 256";
         ConfigError::within("delay.depth", *depth, 1..=1 << 20, help)?;
         if let Some(rate) = bandwidth.filter(|rate| !(1e3..=1e12).contains(&rate.0)) {
-            let help = "write a rate such as \"53MB/s\", or leave the key out";
+            let help = "use a rate such as \"53MB/s\", or leave the key out";
             return error("bandwidth", format!("{rate} is outside 1KB/s to 1000GB/s"), help);
         }
         self.faults.check()

@@ -67,8 +67,8 @@ pub fn check_share(key: &str, share: f64) -> Result<(), ConfigError> {
     if (0.0..=1.0).contains(&share) {
         return Ok(());
     }
-    let problem = format!("{share} is no share: it is outside 0 to 1");
-    Err(ConfigError::new(format!("faults.{key}"), problem, "write a share such as 0.001"))
+    let problem = format!("{share} is outside 0 to 1");
+    Err(ConfigError::new(format!("faults.{key}"), problem, "use a share such as 0.001"))
 }
 
 /// Checks the times of a table `[faults]` by their keys, and that the shares, with their keys, leave
@@ -89,16 +89,17 @@ pub fn check_faults(
         let names: Vec<_> = shares.iter().map(|(key, _)| *key).collect();
         let key = shares.iter().find(|(_, share)| *share > 0.0).map_or("error", |(key, _)| *key);
         let problem = format!("{} together are more than 1", names.join(", "));
-        let help = "each meets one kind of fault at most: write shares that sum to 1 or less";
+        let help = "a request meets one kind of fault at most: use shares that sum to 1 or less";
         return Err(ConfigError::new(format!("faults.{key}"), problem, help));
     }
     match delay {
         (share, None) if share > 0.0 => {
-            let help = "write how late, such as delay_by = \"100ms\"";
-            return Err(ConfigError::new("faults.delay", "nothing says by how much", help));
+            let help = "set how long a late completion is delayed, such as delay_by = \"100ms\"";
+            return Err(ConfigError::new("faults.delay", "the delay is missing", help));
         }
         (share, Some(_)) if share <= 0.0 => {
-            let help = "write which share is late, such as delay = 0.001, or leave both keys out";
+            let help =
+                "set the share of late completions, such as delay = 0.001, or leave both keys out";
             return Err(ConfigError::new("faults.delay_by", "nothing is delayed", help));
         }
         _ => {}
@@ -107,7 +108,7 @@ pub fn check_faults(
         let Some(Span(time)) = time else { continue };
         if *time == Time::ZERO || *time > Time::from_s(3600) {
             let problem = format!("{time} is not more than 0 and up to an hour");
-            let help = "write a time such as \"100ms\", or leave the key out";
+            let help = "use a time such as \"100ms\", or leave the key out";
             return Err(ConfigError::new(format!("faults.{key}"), problem, help));
         }
     }
@@ -152,16 +153,16 @@ impl FaultConfig {
         let error = |key: &str, problem: &str, help: &str| {
             Err(ConfigError::new(format!("faults.{key}"), problem, help))
         };
-        let help = "write a share such as 0.2";
+        let help = "use a share such as 0.2";
         ConfigError::within("faults.slow_by", self.slow_by, 0.0..=100.0, help)?;
         match (self.slow_by > 0.0, self.slow_for) {
             (true, None) => {
-                error("slow_by", "nothing says for how long", "write such as slow_for = \"30s\"")
+                error("slow_by", "the duration is missing", "set a time such as slow_for = \"30s\"")
             }
             // With slow_by = 0 nothing is slow, for however long: `--set faults.slow_by=0` turns it off.
             (_, Some(Span(time))) if time < Time::from_ms(1) || time > Time::from_s(86_400) => {
                 let problem = format!("{time} is outside 1 ms to 24 hours");
-                error("slow_for", &problem, "write a time such as \"30s\"")
+                error("slow_for", &problem, "use a time such as \"30s\"")
             }
             _ => Ok(()),
         }

@@ -174,19 +174,23 @@ impl Numbers {
             (".refill", self.refill, 0.0),
         ] {
             if !(least..=most).contains(&value) {
-                return error(key, format!("{value} is outside {}", bounds.rates), "write a rate");
+                return error(
+                    key,
+                    format!("{value} is outside {}", bounds.rates),
+                    "use a rate within these bounds",
+                );
             }
         }
         if !(0.0..=bounds.bucket).contains(&self.bucket) {
             let problem = format!("{} is outside {}", self.bucket, bounds.buckets);
-            return error(".bucket", problem, "write what the bucket holds");
+            return error(".bucket", problem, "set the size of the bucket");
         }
         if self.burst < self.baseline {
-            return error("", "the burst is below the baseline".into(), "write a higher burst");
+            return error("", "the burst is below the baseline".into(), "use a higher burst");
         }
         if self.bucket > 0.0 && !bursts {
-            let problem = "there are credits, but no burst that takes them".into();
-            return error(".bucket", problem, "write the rate of the burst, too");
+            let problem = "there are credits, but no burst that uses them".into();
+            return error(".bucket", problem, "set the rate of the burst, too");
         }
         Ok(())
     }
@@ -211,19 +215,20 @@ impl VolumeConfig {
             bandwidth.numbers().check("bandwidth", &bounds, bandwidth.burst.is_some())?;
         }
         if let Some(unit) = volume.unit.filter(|unit| !(4096..=1 << 40).contains(&unit.0)) {
-            let help = "write what counts as one request, such as \"256KiB\", or leave the key out";
+            let help =
+                "set the size that counts as one request, such as \"256KiB\", or leave the key out";
             return error("unit", format!("{unit} is outside 4 KiB to 1 TiB"), help);
         }
         if volume.merge && volume.unit.is_none() {
-            let help = "write a unit, such as \"256KiB\"";
-            return error("merge", "nothing says up to which size".into(), help);
+            let help = "use a size such as \"256KiB\"";
+            return error("merge", "the size limit for merging is missing".into(), help);
         }
-        let help = "write a share such as 1.0";
+        let help = "use a share such as 1.0";
         ConfigError::within("volume.initial", volume.initial, 0.0..=1.0, help)?;
-        let help = "write how many requests it takes, such as 1024";
+        let help = "set the number of requests that the volume holds, such as 1024";
         ConfigError::within("volume.depth", volume.depth, 1..=1 << 16, help)?;
         if volume.latency.0 > Time::from_s(3600) {
-            let help = "write a time such as \"200us\"";
+            let help = "use a time such as \"200us\"";
             return error("latency", "longer than an hour".into(), help);
         }
         volume.device.checked(DEVICE, "the volume").map(|_| ())

@@ -349,7 +349,7 @@ impl Double {
         let mut pieces = Vec::new();
         let first = entry.prp1.get();
         if !first.is_multiple_of(4) {
-            self.wrong(format!("PRP1 {first:#x} is no whole dword"));
+            self.wrong(format!("PRP1 {first:#x} is not a whole dword"));
         }
         let bytes = (4096 - first % 4096).min(left);
         pieces.push((first, bytes));

@@ -165,21 +165,21 @@ fn check_choices(config: &FtlConfig) -> Result<(), ConfigError> {
         return built_in(
             "ftl.cleaning",
             "always cleans the block with the fewest valid pages",
-            "write \"greedy\", or use ftl.name = \"page\"",
+            "use \"greedy\", or set ftl.name = \"page\"",
         );
     }
     if config.hot_cold != HotCold::Off {
         return built_in(
             "ftl.hot_cold",
             "has one open block a plane",
-            "write \"off\", or use ftl.name = \"page\"",
+            "use \"off\", or set ftl.name = \"page\"",
         );
     }
     if config.wear_levelling != WearLevelling::Off {
         return built_in(
             "ftl.wear_levelling",
             "is the wear-agnostic variant of S3",
-            "write \"off\", or use ftl.name = \"page\"",
+            "use \"off\", or set ftl.name = \"page\"",
         );
     }
     if config.free_blocks_background != 0.0 {

@@ -95,20 +95,20 @@ impl BufferConfig {
         if pages == 0 {
             return Err(ConfigError::new(
                 "buffer.size",
-                format!("{} holds not even one page of {page_bytes} B", self.size),
-                "write a size such as \"64MiB\", or policy = \"none\"",
+                format!("{} is less than one page of {page_bytes} B", self.size),
+                "use a size such as \"64MiB\", or set policy = \"none\"",
             ));
         }
         let low = self.write_back_low.unwrap_or(self.write_back_high);
         for (key, share) in [("write_back_high", self.write_back_high), ("write_back_low", low)] {
-            let help = "write a share of the buffer's pages, such as 0.9";
+            let help = "use a share of the buffer's pages, such as 0.9";
             ConfigError::within(format!("buffer.{key}"), share, 0.0..=1.0, help)?;
         }
         if low > self.write_back_high {
             return Err(ConfigError::new(
                 "buffer.write_back_low",
                 format!("{low} is above buffer.write_back_high, {}", self.write_back_high),
-                "write a share at or below buffer.write_back_high",
+                "use a share at or below buffer.write_back_high",
             ));
         }
         // More than the device has would never be used.

@@ -41,14 +41,13 @@ pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
         if classes.is_empty() {
             return Ok(());
         }
-        let help = "write ftl.hot_cold = \"classes\", or leave them out (ftl.page.classes = [])";
+        let help = "set ftl.hot_cold = \"classes\", or leave them out (ftl.page.classes = [])";
         return fail("classes change nothing unless ftl.hot_cold is \"classes\"".into(), help);
     }
     if !COUNT.contains(&classes.len()) {
         return fail(
             format!("{} classes, for ftl.hot_cold = \"classes\"", classes.len()),
-            "write two to eight, such as \
-             --set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
+            "use two to eight, such as --set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
         );
     }
     let given = |share: fn(&PageClass) -> Option<f64>| {
@@ -66,26 +65,29 @@ pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
         }
         if !in_all {
             let problem = format!("`{key}` is in {} of {} classes", shares.len(), classes.len());
-            return fail(problem, "write it in every class, or in none");
+            return fail(problem, "set it in every class, or in none");
         }
         // A class without writes or spare blocks is kept; a class without space is omitted.
         let least_wrong = |share: &&f64| !(**share <= 1.0 && **share >= 0.0);
         let none = |share: &&f64| key == "space" && **share == 0.0;
         if let Some(share) = shares.iter().find(|share| least_wrong(share) || none(share)) {
-            return fail(format!("`{key}` = {share} is no share"), "write above 0 and below 1");
+            return fail(
+                format!("`{key}` = {share} is not a share"),
+                "use a value above 0 and below 1",
+            );
         }
         let sum: f64 = shares.iter().sum();
         if (sum - 1.0).abs() > 1e-6 {
             // Without what rounding leaves, such as 0.8999999999999999.
             let sum = (sum * 1e9).round() / 1e9;
             let problem = format!("`{key}` of all classes adds up to {sum}");
-            return fail(problem, "write shares that add up to 1");
+            return fail(problem, "use shares that add up to 1");
         }
     }
     if classes.iter().all(|class| class.writes.is_none() && class.spare.is_none()) {
         return fail(
-            "nothing says how the spare blocks are shared out".into(),
-            "write in every class its share of the `writes`, or its share of the `spare` blocks",
+            "the shares of the spare blocks are missing".into(),
+            "set in every class its share of the `writes` or its share of the `spare` blocks",
         );
     }
     Ok(())

@@ -74,11 +74,14 @@ fn what_cannot_be_is_refused_by_key() {
             "`spare` of all classes adds up to 0.6",
         ),
         (r#"[{"space":0.5,"writes":1.0},{"space":0.5}]"#, "`writes` is in 1 of 2"),
-        (r#"[{"space":0.5},{"space":0.5}]"#, "nothing says"),
-        (r#"[{"space":0.0,"writes":0.5},{"space":1.0,"writes":0.5}]"#, "`space` = 0 is no share"),
+        (r#"[{"space":0.5},{"space":0.5}]"#, "are missing"),
+        (
+            r#"[{"space":0.0,"writes":0.5},{"space":1.0,"writes":0.5}]"#,
+            "`space` = 0 is not a share",
+        ),
         (
             r#"[{"space":1.5,"writes":0.5},{"space":-0.5,"writes":0.5}]"#,
-            "`space` = 1.5 is no share",
+            "`space` = 1.5 is not a share",
         ),
     ] {
         let error = error(classes, "");

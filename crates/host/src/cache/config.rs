@@ -114,30 +114,30 @@ fn error(key: &str, problem: &str, help: &str) -> Result<(), ConfigError> {
 pub(crate) fn check_cache(cache: &CacheConfig) -> Result<(), ConfigError> {
     let CacheConfig { size, page, read_ahead, cluster, write_depth, .. } = cache;
     if !page.0.is_power_of_two() || !(512..=1 << 20).contains(&page.0) {
-        let help = "write a power of two from \"512B\" to \"1MiB\", such as \"4KiB\"";
-        return error("cache.page", "no size of a page", help);
+        let help = "use a power of two from \"512B\" to \"1MiB\", such as \"4KiB\"";
+        return error("cache.page", "not a page size", help);
     }
     if size.0 / page.0 < 16 || size.0 / page.0 > 1 << 28 {
-        let help = "write the memory that the cache may use, such as \"192MiB\"";
+        let help = "set the memory that the cache may use, such as \"192MiB\"";
         return error("cache.size", "below 16 pages, or above 268435456", help);
     }
     for (key, bytes) in [("cache.read_ahead", read_ahead), ("cache.cluster", cluster)] {
         if bytes.0 > size.0 / 4 || bytes.0 > 1 << 30 || !bytes.0.is_multiple_of(page.0) {
-            let help = "write whole pages, at most a quarter of the cache";
+            let help = "use whole pages, at most a quarter of the cache";
             return error(key, "not a multiple of the page, or too much", help);
         }
     }
     if cluster.0 == 0 || *write_depth == 0 || *write_depth > 65_536 {
-        let help = "write at least a page, and 1 to 65536 commands";
+        let help = "use at least a page, and 1 to 65536 commands";
         return error("cache.write_depth", "write-back would never write", help);
     }
     let (background, limit) = (cache.dirty_background, cache.dirty_limit);
     if !(0.0..=1.0).contains(&background) || !(0.0..=0.95).contains(&limit) || limit <= 0.0 {
-        let help = "write shares of the cache such as 0.1 and 0.2; the limit is 0.95 at most";
-        return error("cache.dirty_limit", "no share of the cache", help);
+        let help = "use shares of the cache such as 0.1 and 0.2; the limit is 0.95 at most";
+        return error("cache.dirty_limit", "not a share of the cache", help);
     }
     if cache.dirty_resume.is_some_and(|resume| !(background..=limit).contains(&resume)) {
-        let help = "write a share between both, or leave it out";
+        let help = "use a share between both, or leave it out";
         let problem = "not between cache.dirty_background and cache.dirty_limit";
         return error("cache.dirty_resume", problem, help);
     }
@@ -148,7 +148,7 @@ pub(crate) fn check_cache(cache: &CacheConfig) -> Result<(), ConfigError> {
     let hour = Time::from_s(3600);
     let interval = cache.flush_interval.0;
     if interval < Time::from_ms(1) || interval > hour || cache.expire.0 > hour {
-        let help = "write seconds, such as \"5s\" and \"30s\"";
+        let help = "use times such as \"5s\" and \"30s\"";
         return error("cache.flush_interval", "below 1ms, or more than an hour", help);
     }
     Ok(())
@@ -165,19 +165,19 @@ pub(crate) fn check_file_system(
     };
     let page = cache.page.0;
     if table.extent.0 < page || !table.extent.0.is_multiple_of(page) {
-        let help = "write what one page of metadata maps, such as \"4MiB\"";
+        let help = "set the data that one page of metadata maps, such as \"4MiB\"";
         return error("file_system.extent", "not a multiple of the page", help);
     }
     if !(0.0..=1.0).contains(&table.metadata_share) {
-        return error("file_system.metadata_share", "outside 0 to 1", "write a share such as 0.1");
+        return error("file_system.metadata_share", "outside 0 to 1", "use a share such as 0.1");
     }
     let interval = table.commit_interval.0;
     if interval < Time::from_ms(1) || interval > Time::from_s(3600) {
-        let help = "write seconds, such as \"5s\"";
+        let help = "use a time such as \"5s\"";
         return error("file_system.commit_interval", "below 1ms, or more than an hour", help);
     }
     if table.journal_size.0 < 64 * page || !table.journal_size.0.is_multiple_of(page) {
-        let help = "write whole pages, 64 at least, such as \"32MiB\"";
+        let help = "use whole pages, at least 64, such as \"32MiB\"";
         return error("file_system.journal_size", "no room for a transaction", help);
     }
     Ok(())

@@ -54,7 +54,7 @@ impl Evidence<'_> {
         let id = cell_id(table, column, row);
         let printed: f64 = text.parse().map_err(|_| PaperError::Defect {
             file: "papers/s3/printed.toml".into(),
-            problem: format!("{id}: `{text}` is no number"),
+            problem: format!("{id}: `{text}` is not a number"),
         })?;
         let remarks = self.printed.remarks.iter();
         let remarks: Vec<_> = remarks.filter(|r| r.concerns(table, column, row)).collect();

@@ -181,7 +181,7 @@ pub enum MpError {
         sum: u8,
     },
     /// An entry reaches over the end.
-    #[error("entry {entry} of the MP table, at offset {offset}, reaches over its end at {end}")]
+    #[error("entry {entry} of the MP table, at offset {offset}, extends beyond its end at {end}")]
     EntryCut {
         /// Number of the entry, from 0.
         entry: u16,

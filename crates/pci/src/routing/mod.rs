@@ -177,7 +177,9 @@ impl Route {
             write!(text, "the operating system says {irq}; ")?;
         }
         match self.interrupt_line {
-            Some(line) => write!(text, "firmware's interrupt line register says {line}")?,
+            Some(line) => {
+                write!(text, "the interrupt line register (written by firmware) contains {line}")?
+            }
             None => write!(text, "firmware left the interrupt line register unset")?,
         }
         if self.interrupt_line.is_some_and(|line| line > 15) {
@@ -185,10 +187,13 @@ impl Route {
         }
         match self.chosen() {
             Some((via, irq)) if self.disagrees() => {
-                write!(text, ". They disagree: {} ({irq}) is taken", via.name())
+                write!(text, ". They disagree: {} ({irq}) is used", via.name())
             }
-            Some((via, irq)) => write!(text, ". Taken: {} ({irq})", via.name()),
-            None => write!(text, ". Nobody knows: use message signalled interrupts, or poll"),
+            Some((via, irq)) => write!(text, ". Used: {} ({irq})", via.name()),
+            None => write!(
+                text,
+                ". The interrupt is unknown: use message signalled interrupts, or poll"
+            ),
         }
     }
 }

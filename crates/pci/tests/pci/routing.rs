@@ -101,8 +101,7 @@ fn an_entry_of_another_pin_is_not_taken() {
     assert_eq!(
         text,
         "NEXIST: the MP table has no entry for INTD of 0000:00:05.0, nor for anything on the way \
-         there; its entry for INTA of 0000:00:05.0, input 10, is another interrupt; firmware's \
-         interrupt line register says 11. Taken: interrupt-line (11)"
+         there; its entry for INTA of 0000:00:05.0, input 10, is another interrupt; the interrupt line register (written by firmware) contains 11. Used: interrupt-line (11)"
     );
 }
 
@@ -125,7 +124,7 @@ fn sources_that_disagree_are_told() {
     let route = Route::find(&tree, index, Some(&mp), None).unwrap();
     assert!(route.disagrees());
     assert_eq!(route.sources(), [(Via::Swizzle, 19), (Via::InterruptLine, 11)]);
-    assert!(route.explanation().ends_with("They disagree: swizzle (19) is taken"));
+    assert!(route.explanation().ends_with("They disagree: swizzle (19) is used"));
     let route = Route::find(&tree, index, None, Some(11)).unwrap();
     assert_eq!((route.chosen(), route.disagrees()), (Some((Via::OperatingSystem, 11)), false));
 }

@@ -163,7 +163,7 @@ fn interfaces_disks_and_cores_come_and_go() {
 #[test]
 fn energy_wraps_where_the_zone_says_so() {
     let machine = Machine::new();
-    assert!(machine.sample(|_| ()).power.is_empty(), "no zone is no error");
+    assert!(machine.sample(|_| ()).power.is_empty(), "a missing zone is not an error");
     machine.zone(262_143_328_000);
     let sample = machine.sample(|machine| {
         std::thread::sleep(std::time::Duration::from_millis(2));

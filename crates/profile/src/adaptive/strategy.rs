@@ -89,7 +89,7 @@ impl Strategy for Adaptive {
     fn notes(&self, so_far: &Measurements) -> Vec<String> {
         let findings = self.findings(so_far);
         let long = self.long_writes.then(|| {
-            "two slices of the same writes differ: writes depend on what was written before. They were measured in long tests, alternately sequential and random, and slices of these tests do not count"
+            "two slices of the same writes differ: writes depend on what was written before. They were measured in long tests, alternately sequential and random; slices of these tests do not count"
                 .to_owned()
         });
         let poor = findings.lack_of_fit.iter().filter(|(_, fit)| fit.p_value < 0.01);

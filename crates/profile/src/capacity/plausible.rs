@@ -46,8 +46,7 @@ pub(crate) fn implausible(result: &CapacityResult) -> Vec<String> {
         if same(seq, limit) && same(rand, limit) {
             reasons.push(format!(
                 "{op} IOPS ({}) equal the {op} bandwidth divided by the request size: the bandwidth limited all {op} \
-                 tests (a bus, a network, a limit of bytes per second, or a cache), so nothing is known of the cost of \
-                 a request",
+                 tests (a bus, a network, a limit of bytes per second, or a cache), so the cost of a request is unknown",
                 rate(rand)
             ));
         }
@@ -55,7 +54,9 @@ pub(crate) fn implausible(result: &CapacityResult) -> Vec<String> {
     for one in &result.figures {
         if one.estimate < 1.0 || one.estimate >= u64::MAX as f64 {
             let (key, value) = (one.figure.key(), significant(one.estimate, 4));
-            reasons.push(format!("{key} is {value}: the kernel takes 0 as no limit, and 64 bits"));
+            reasons.push(format!(
+                "{key} is {value}: for the kernel, 0 means no limit, and a value has 64 bits"
+            ));
         }
     }
     reasons
@@ -98,11 +99,10 @@ fn media_warning(result: &CapacityResult) -> Vec<String> {
     let pair = result.disk.media.zip(result.disk.rotational);
     let text = match pair {
         Some((MediaKind::Ssd, true)) => {
-            "the kernel takes the disk for a hard disk (queue/rotational is 1), but it answers random reads as fast as \
-             an SSD: schedulers that read the flag choose wrong defaults"
+            "the kernel treats the disk as a hard disk (queue/rotational is 1), but it serves random reads as fast as an SSD: schedulers that read the flag choose wrong defaults"
         }
         Some((MediaKind::Hdd, false)) => {
-            "the kernel takes the disk for an SSD (queue/rotational is 0), but its random reads are as slow as on a hard disk"
+            "the kernel treats the disk as an SSD (queue/rotational is 0), but its random reads are as slow as on a hard disk"
         }
         _ => return Vec::new(),
     };
@@ -139,8 +139,7 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
         let apart = seq.high.zip(rand.low).is_some_and(|(seq, rand)| seq < rand);
         if apart && seq.estimate < rand.estimate * (1.0 - result.error) {
             warnings.push(format!(
-                "sequential {op}s are slower than random ones ({} and {} per second): usual for SSDs that serve \
-                 neighbours by one die, wrong for a hard disk",
+                "sequential {op}s are slower than random ones ({} and {} per second): this is usual for SSDs that serve neighbouring blocks from one die, but wrong for a hard disk",
                 rate(seq.estimate),
                 rate(rand.estimate)
             ));

@@ -51,7 +51,7 @@ def _below(key: str, name: Any) -> str:
 def _name(name: Any, key: str) -> str:
     if isinstance(name, str):
         return name
-    raise UsageError(f"a name in `{key}` is {name!r}, not a text", key=key, help="write names as texts")
+    raise UsageError(f"a name in `{key}` is {name!r}, not a text", key=key, help="give names as texts")
 
 
 def toml(value: Any, key: str) -> str:
@@ -79,5 +79,5 @@ def settings(values: Any, key: str = "set") -> list[str]:
     if isinstance(values, (list, tuple)) and all(isinstance(value, str) for value in values):
         return list(values)
     raise UsageError(
-        f"`{key}` cannot be a {type(values).__name__}", key=key, help='write it as {"flash.channels": 16}'
+        f"`{key}` cannot be a {type(values).__name__}", key=key, help='use {"flash.channels": 16}'
     )

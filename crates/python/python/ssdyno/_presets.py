@@ -133,7 +133,7 @@ def preset(name: str, kind: str | None = None) -> Preset:
     if not isinstance(name, str):
         raise UsageError(f"a preset is called by a text, not by a {type(name).__name__}", key="name")
     if kind not in (None, "device", "workload"):
-        raise UsageError(f"there is no kind `{kind}`", key="kind", help="write `device` or `workload`")
+        raise UsageError(f"there is no kind `{kind}`", key="kind", help="use `device` or `workload`")
     if kind is None:
         kind = "workload" if name in {entry.name for entry in presets().workloads} else "device"
     if kind == "device" and not name.startswith("sim:") and not name.endswith(".toml"):

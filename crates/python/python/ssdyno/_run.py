@@ -278,7 +278,7 @@ def sweep(
     keys = {"requests": requests, "for": duration, "seed": seed, "host": host}
     made = _load(spec, target, workload, set, (False, (), False, None), keys)
     if not isinstance(vary, Mapping):
-        raise UsageError("`vary` is not a dict", key="vary", help='write it as {"flash.channels": [4, 8]}')
+        raise UsageError("`vary` is not a dict", key="vary", help='use {"flash.channels": [4, 8]}')
     task: dict[str, Any] = {"run": made.values, "vary": [_axis(key, values) for key, values in vary.items()]}
     plan = {
         "objectives": [objectives] if isinstance(objectives, str) else objectives,

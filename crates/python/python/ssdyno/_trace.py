@@ -91,5 +91,5 @@ def _checked(row: Any, number: int) -> tuple[int, str, int, int]:
         numbers.append(value)
     op = op.decode() if isinstance(op, bytes) else op
     if op not in ("read", "write", "trim", "flush"):
-        raise UsageError(f"`{key}.op` is {op!r}", key=f"{key}.op", help="write read, write, trim or flush")
+        raise UsageError(f"`{key}.op` is {op!r}", key=f"{key}.op", help="use read, write, trim or flush")
     return numbers[0], str(op), numbers[1], numbers[2]

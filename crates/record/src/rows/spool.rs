@@ -479,6 +479,8 @@ mod tests {
         let none = recover(directory.path()).unwrap_err();
         assert!(none.to_string().contains("requests.rows"), "{none}");
         fs::write(directory.path().join(ROWS_FILE), b"PAR1").unwrap();
-        assert!(recover(directory.path()).unwrap_err().to_string().contains("no file with rows"));
+        assert!(
+            recover(directory.path()).unwrap_err().to_string().contains("not a file with rows")
+        );
     }
 }

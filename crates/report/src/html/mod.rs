@@ -98,7 +98,7 @@ pub fn report_html(result: &RunResult) -> String {
     page::with_contents(zoom::with_zoom(&page))
 }
 
-/// A section; one without content says so, so that nobody looks for it in vain.
+/// A section; an empty section says so, so that no reader searches for it in vain.
 fn section(page: &mut String, id: &str, title: &str, blocks: &[String]) {
     let _ = writeln!(page, "<section id=\"{id}\"><h2>{title}</h2>");
     if blocks.iter().all(String::is_empty) {
@@ -110,8 +110,7 @@ fn section(page: &mut String, id: &str, title: &str, blocks: &[String]) {
     page.push_str("</section>\n");
 }
 
-/// A section about the inside of a device, which nobody sees of a real one: there it is left out where it
-/// has no content.
+/// A section about the inside of a device, which is invisible for a real device: it is left out if it is empty.
 fn inside(page: &mut String, result: &RunResult, id: &str, title: &str, blocks: &[String]) {
     let real = result.simulated_requests_per_wall_second.is_none();
     if !real || !blocks.iter().all(String::is_empty) {

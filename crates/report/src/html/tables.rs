@@ -133,7 +133,7 @@ pub(super) fn packages(r: &RunResult) -> String {
     let header = [
         "package",
         "energy",
-        "of it idle",
+        "of that idle",
         "reads",
         "programs",
         "erases",

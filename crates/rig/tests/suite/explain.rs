@@ -100,5 +100,5 @@ fn what_cannot_say_so_has_a_note() {
     let run = SimRun { device, ..direct("config-a", load) };
     let result = run.execute(&mut |_| KeepGoing::Continue).unwrap().result;
     assert_eq!(result.latency_parts_ns, None);
-    assert!(result.notes.iter().any(|note| note.contains("is not known")), "{:?}", result.notes);
+    assert!(result.notes.iter().any(|note| note.contains("are unknown")), "{:?}", result.notes);
 }

@@ -15,7 +15,7 @@ pub enum DiskFactsError {
         block_bytes: u32,
     },
     /// A device of no blocks.
-    #[error("a device of no blocks; give it a capacity")]
+    #[error("a device without blocks; give it a capacity")]
     Empty,
     /// A physical block that is no power of two.
     #[error("a physical block of {bytes} bytes: it must be a power of two, such as 4096")]

@@ -44,7 +44,7 @@ impl RunSpec {
             let requests = self.requests.is_some().then(|| "requests".to_owned());
             if let Some(key) = workload.into_iter().chain(requests).chain(of_trace).next() {
                 let what = format!("`{key}` has no effect on a job file");
-                let help = "leave it out, and say it in the file, or leave `fio` out";
+                let help = "leave it out and set it in the file, or leave `fio` out";
                 return Err(Failure::usage(what).with_help(help).with_key(key));
             }
         }
@@ -55,8 +55,8 @@ impl RunSpec {
                 .with_key("requests"));
         }
         refuse([
-            (is_zero(self.duration), "for", MORE, "write a time above zero, such as 10s"),
-            (self.requests == Some(0), "requests", MORE, "write 1 or more"),
+            (is_zero(self.duration), "for", MORE, "use a time above zero, such as 10s"),
+            (self.requests == Some(0), "requests", MORE, "use 1 or more"),
         ])
     }
 }
@@ -64,12 +64,12 @@ impl RunSpec {
 impl TraceSpec {
     fn check(&self) -> Result<(), Failure> {
         refuse([
-            (self.depth == Some(0), "trace.depth", MORE, "write 1 or more"),
+            (self.depth == Some(0), "trace.depth", MORE, "use 1 or more"),
             (
                 self.slot.is_some_and(|slot| slot.0 == 0),
                 "trace.slot",
                 MORE,
-                "write a size above zero, such as 100GiB",
+                "use a size above zero, such as 100GiB",
             ),
         ])
     }
@@ -84,26 +84,26 @@ impl HostSpec {
     fn check(&self) -> Result<(), Failure> {
         let limit = self.time_limit.is_some_and(|limit| !is_time_limit(limit.0));
         refuse([
-            (self.cores == Some(0), "host.cores", MORE, "write 1 or more"),
+            (self.cores == Some(0), "host.cores", MORE, "use 1 or more"),
             (
                 self.classes.iter().any(|class| *class > 3),
                 "host.classes",
                 RANGE,
-                "write classes from 0 (served first) to 3",
+                "use classes from 0 (served first) to 3",
             ),
             (
                 self.power_state.is_some_and(|state| state > 31),
                 "host.power_state",
                 RANGE,
-                "write a state from 0 to 31",
+                "use a state from 0 to 31",
             ),
             (self.namespaces.contains(&0), "host.namespaces", RANGE, "namespaces count from 1"),
-            (limit, "host.time_limit", RANGE, "write a time of 1ms to 1h"),
+            (limit, "host.time_limit", RANGE, "use a time of 1ms to 1h"),
             (
                 self.retries.is_some_and(|retries| retries > 1000),
                 "host.retries",
                 RANGE,
-                "write 1000 at most",
+                "use 1000 at most",
             ),
         ])
     }
@@ -117,13 +117,13 @@ impl RealSpec {
             || self.wait.is_some();
         let one = "leave one of the two out";
         refuse([
-            (self.jobs == Some(0), "real.jobs", MORE, "write 1 or more"),
-            (is_zero(self.timeout), "real.timeout", MORE, "write such as 30s"),
+            (self.jobs == Some(0), "real.jobs", MORE, "use 1 or more"),
+            (is_zero(self.timeout), "real.timeout", MORE, "use a time such as 30s"),
             (
                 is_zero(self.probe_interval),
                 "real.probe_interval",
                 MORE,
-                "write such as 100ms, or use real.no_probes",
+                "use a time such as 100ms, or set real.no_probes",
             ),
             (self.buffered && self.iopoll, "real.iopoll", "excludes `real.buffered`", one),
             (
@@ -142,7 +142,7 @@ impl RealSpec {
                 self.tune && tuned,
                 "real.tune",
                 "excludes `method, batch, submit and wait`",
-                "leave it out, or those that it searches for",
+                "leave it out, or leave out the keys that it searches for",
             ),
         ])
     }

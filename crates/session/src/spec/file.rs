@@ -76,13 +76,13 @@ fn spec_of(path: &str, value: Value) -> Result<Value, Failure> {
     match value {
         Value::Object(mut result) if is_result => match result.remove("spec") {
             Some(spec @ Value::Object(_)) => Ok(spec),
-            _ => Err(Failure::usage(format!("{path} has no spec: it is of an older program"))
-                .with_help("name a result that this program wrote, or write a spec")
+            _ => Err(Failure::usage(format!("{path} has no spec: an older program wrote it"))
+                .with_help("name a result of this version, or write a spec")
                 .with_key("spec")
                 .in_file(path)),
         },
         Value::Object(_) => Ok(value),
-        _ => Err(Failure::usage(format!("{path} is no spec: it must be an object"))
+        _ => Err(Failure::usage(format!("{path} is not a spec: it must be an object"))
             .with_help("`ssdyno schema spec` has its keys")
             .in_file(path)),
     }

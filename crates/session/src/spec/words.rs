@@ -93,7 +93,7 @@ impl TryFrom<PinForm> for Pin {
         match form {
             PinForm::Word(NoneWord::None) => Ok(Pin(Vec::new())),
             PinForm::Cores(cores) if !cores.is_empty() => Ok(Pin(cores)),
-            PinForm::Cores(_) => Err("write at least one core, or none".to_owned()),
+            PinForm::Cores(_) => Err("name at least one core, or use none".to_owned()),
         }
     }
 }
@@ -124,7 +124,7 @@ impl FromStr for Pin {
             return Ok(Pin(Vec::new()));
         }
         let cores: Result<_, _> = text.split(',').map(str::parse).collect();
-        cores.map(Pin).map_err(|_| "write cores such as 0,2, or none".to_owned())
+        cores.map(Pin).map_err(|_| "use core numbers such as 0,2, or none".to_owned())
     }
 }
 
@@ -139,7 +139,7 @@ pub fn timing(text: &str) -> Result<TraceTiming, String> {
         _ => {
             let factor = text.strip_prefix("scaled=").and_then(|factor| factor.parse().ok());
             let sane = factor.filter(|factor: &f64| factor.is_finite() && *factor > 0.0);
-            let help = "write original, scaled=FACTOR with a factor above 0, or fast";
+            let help = "use original, scaled=FACTOR with a factor above 0, or fast";
             sane.map(TraceTiming::Scaled).ok_or_else(|| help.to_owned())
         }
     }

@@ -138,7 +138,7 @@ fn a_moment_that_is_over_is_now_and_the_result_says_so() {
     runner.begin(BeginAt::Moment(SystemTime::now() - Duration::from_secs(2)));
     let result = runner.result().unwrap().result;
     assert!(result.window.as_ref().unwrap().late_ns > 2_000_000_000, "{:?}", result.window);
-    assert!(result.notes.iter().any(|note| note.contains("after the moment that was given")));
+    assert!(result.notes.iter().any(|note| note.contains("after the given start time")));
 }
 
 /// The largest difference between the windows of two runs with the same start time on a busy machine. Left alone it is

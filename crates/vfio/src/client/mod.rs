@@ -37,7 +37,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The server does not serve a PCI function.
-    #[error("the server serves no PCI function")]
+    #[error("the server does not serve a PCI function")]
     NotPci,
     /// The server has ended, or has cut the connection.
     #[error("the server is gone")]
@@ -59,7 +59,7 @@ pub enum ClientError {
         error: i32,
     },
     /// Its message is invalid.
-    #[error("the server is not understood: {0}")]
+    #[error("the server's message is invalid: {0}")]
     Protocol(#[from] ProtocolError),
     /// A reply is not the expected one, or is too short.
     #[error("the server's reply to command {command} is malformed")]

@@ -28,7 +28,7 @@ const REPLY_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// There cannot be a socket of that name.
-    #[error("{}: no socket can be made there: {source}", path.display())]
+    #[error("{}: cannot create a socket there: {source}", path.display())]
     Bind {
         /// Where.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum ServerError {
         path: PathBuf,
     },
     /// The system does not let us wait for a client.
-    #[error("no client can be waited for: {0}")]
+    #[error("cannot wait for clients: {0}")]
     Wait(io::Error),
 }
 

@@ -42,12 +42,12 @@ impl WriteData {
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
         for (key, share) in [("buffer.compress", self.compress), ("buffer.dedupe", self.dedupe)] {
             if !(0.0..=100.0).contains(&share.0) {
-                let what = format!("{share} is no share of a whole");
+                let what = format!("{share} is not a share between 0 and 1");
                 return Err(WorkloadError::of_key(key, what, "give 0% to 100%"));
             }
         }
         if !self.refill && self.dedupe.0 > 0.0 {
-            let what = "without fresh data nothing is there to repeat";
+            let what = "without fresh data there is nothing to repeat";
             return Err(WorkloadError::of_key("buffer.dedupe", what, "set buffer.refill = true"));
         }
         Ok(())

@@ -115,11 +115,11 @@ fn latency_target(config: &WorkloadConfig) -> Result<Option<LatencyTarget>, Work
         };
     };
     if config.arrivals.is_some() {
-        let what = "an open loop has no depth that could meet it: requests arrive anyway";
+        let what = "an open loop has no depth to adjust: requests arrive at their own rate";
         return fail("latency_target", what, "remove the table `arrivals`, or this key");
     }
     let Some(window) = config.latency_window else {
-        let what = "how long a depth is tried is missing (latency_window)";
+        let what = "the duration of a try is missing (latency_window)";
         return fail("latency_target", what, "add latency_window = \"1s\"");
     };
     let target = LatencyTarget {
@@ -156,10 +156,10 @@ pub(crate) fn check_device(device: &TargetFacts) -> Result<(), WorkloadError> {
 
 fn limits(config: &WorkloadConfig) -> Result<Limits, WorkloadError> {
     if config.requests == Some(0) {
-        return fail("requests", "no request at all", "give 1 or more, or leave it out");
+        return fail("requests", "0 requests", "give 1 or more, or leave it out");
     }
     if config.duration.is_some_and(|duration| duration.0 == Time::ZERO) {
-        return fail("duration", "no time at all", "give a time above 0, or leave it out");
+        return fail("duration", "a duration of 0", "give a time above 0, or leave it out");
     }
     Ok(Limits {
         left: config.total_requests().unwrap_or(u64::MAX),
@@ -174,7 +174,7 @@ fn pacing(config: &WorkloadConfig, mut limits: Limits) -> Result<(Pacing, Limits
         return fail("threads", format!("{threads} threads"), "give 1 to 65536");
     }
     if config.depth == Some(0) {
-        return fail("depth", "nothing may be outstanding", "give 1 or more");
+        return fail("depth", "depth must be at least 1", "give 1 or more");
     }
     let depth = config.depth.map(|depth| u64::from(depth) * u64::from(threads));
     let pacing = match &config.arrivals {
@@ -214,7 +214,7 @@ fn mean_gap(arrivals: &Arrivals) -> Result<Time, WorkloadError> {
         (None, None) => {
             return fail(
                 "arrivals",
-                "how often requests arrive is missing",
+                "the arrival rate is missing",
                 "add rate = 2000 (per second) or mean_gap = \"500us\"",
             );
         }
@@ -292,7 +292,7 @@ fn check_size(key: &str, size: u64, device: &TargetFacts) -> Result<(), Workload
     let sector = u64::from(device.sector_bytes);
     if size == 0 || !size.is_multiple_of(sector) {
         let problem =
-            format!("{size} B is no positive multiple of the target's sector, {sector} B");
+            format!("{size} B is not a positive multiple of the target's sector, {sector} B");
         let help = format!("give a multiple of {sector} B; kB are 1000 bytes, KiB and k are 1024");
         return fail(key, problem, &help);
     }
@@ -318,8 +318,12 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
             Some(_) => (keys[0], keys[1]),
             None => (keys[1], keys[0]),
         };
-        let what = format!("with {sum} given, nothing of 100 is left for {absent}");
-        return fail(key, what, &format!("give 100 at most together, or {absent} too"));
+        let what = format!("the given shares sum to {sum}, which leaves nothing for {absent}");
+        return fail(
+            key,
+            what,
+            &format!("give shares that sum to at most 100, or give {absent} too"),
+        );
     }
     let [read, write, trim] = config.op_weights();
     let sum = read + write + trim;

@@ -42,12 +42,12 @@ impl LatencyTarget {
     pub(crate) fn fault(&self) -> Option<(&'static str, String, &'static str)> {
         let (latency, window) = (self.latency, self.window);
         if latency == Time::ZERO {
-            let what = "no request takes no time".to_owned();
+            let what = "a latency of 0 is impossible".to_owned();
             return Some(("target", what, "give a time above 0, such as 500us"));
         }
         if window < latency {
             let what = format!(
-                "a window of {window} is shorter than one request of {latency} may take, and tells nothing"
+                "a window of {window} is shorter than the latency of one request, {latency}"
             );
             return Some(("window", what, "give a time of many requests, such as 1s"));
         }
@@ -224,7 +224,7 @@ impl Searching {
         let found = match at_once {
             true => format!("a request took longer than {latency} with no other one outstanding"),
             false => format!(
-                "with one request outstanding {share:.2} % took {latency} at most, below {percentile} %"
+                "with one request outstanding, {share:.2} % of the requests took at most {latency}; the goal is {percentile} %"
             ),
         };
         self.is_hopeless = true;
@@ -255,7 +255,7 @@ impl Searching {
             depths.push("…".to_owned());
         }
         let tried = match depths.is_empty() {
-            true => "no window was over".to_owned(),
+            true => "no window ended".to_owned(),
             false => format!("tried {}", depths.join(", ")),
         };
         let rule = format!("{percentile} % of the requests of {window} within {latency}");

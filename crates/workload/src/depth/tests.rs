@@ -134,7 +134,7 @@ fn a_search_that_is_cut_short_says_so() {
     assert!(cut.error.is_none() && !cut.search.met && cut.from == Time::MAX);
     assert!(cut.notes.contains("was not over when the job ended (tried 1, 2)"), "{}", cut.notes);
     let early = play(config(&plan(64, 1_250, "requests = 10")).unwrap(), usize::MAX);
-    assert!(early.notes.contains("no window was over"), "{}", early.notes);
+    assert!(early.notes.contains("no window ended"), "{}", early.notes);
 }
 
 /// `latency_run`: all is recorded, and the job ends by its own limits.
@@ -188,7 +188,7 @@ fn what_cannot_be_met_or_judged_is_refused_where_it_stands() {
     for (keys, told) in [
         (
             "latency_target = \"0s\"\nlatency_window = \"1s\"",
-            "`latency_target`: no request takes no time",
+            "`latency_target`: a latency of 0 is impossible",
         ),
         ("latency_target = \"1ms\"", "add latency_window"),
         (
@@ -224,7 +224,7 @@ fn what_cannot_be_met_or_judged_is_refused_where_it_stands() {
     let job = "[a]\nrw=randread\nioengine=libaio\niodepth=8\n";
     for (options, line, told) in [
         ("latency_target=1ms\n", 5, "latency_window"),
-        ("latency_target=1ms\nlatency_window=10us\n", 6, "shorter than one request"),
+        ("latency_target=1ms\nlatency_window=10us\n", 6, "shorter than the latency"),
         ("latency_target=1ms\nlatency_window=1s\nlatency_percentile=101\n", 7, "0 to 100"),
         ("latency_target=soon\nlatency_window=1s\n", 5, "a time"),
         ("latency_target=1ms\nlatency_window=1s\nrate_iops=100\n", 5, "a rate"),

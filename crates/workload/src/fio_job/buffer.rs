@@ -28,7 +28,7 @@ impl Reader<'_> {
         let chunk = match chunk {
             None => WriteData::default().compress_chunk,
             Some(Size::Bytes(bytes)) => Bytes(bytes),
-            Some(_) => return self.wrong("`buffer_compress_chunk` is no size", "write 512 or 4k"),
+            Some(_) => return self.wrong("`buffer_compress_chunk` is not a size", "use 512 or 4k"),
         };
         let of_a_kind = compress.is_some_and(|share| share > 0) || dedupe > 0.0;
         let zeroes = (self.switch("zero_buffers")? || self.zero_pattern()?) && !of_a_kind;
@@ -54,7 +54,7 @@ impl Reader<'_> {
             return Ok(true);
         }
         let what = "every write would carry the same bytes (buffer_pattern)";
-        let help = "leave it out for fresh data; for data that is easily stored write zero_buffers, \
+        let help = "leave it out for fresh data; for compressible data use zero_buffers, \
                     buffer_compress_percentage=50 or dedupe_percentage=30";
         self.wrong(what, help)
     }

@@ -53,20 +53,24 @@ pub(super) fn parse(text: &str, strides: bool) -> Result<[Distribution; 3], (Str
     match (name, number()) {
         ("random", None) if rest.is_empty() => same(Distribution::Uniform),
         ("zipf", Some(theta)) if theta > 0.0 && theta <= 10.0 => same(Distribution::Zipf(theta)),
-        ("zipf", _) => wrong("zipf needs an exponent above 0, to 10".into(), "write zipf:1.2"),
+        ("zipf", _) => {
+            wrong("zipf needs an exponent above 0, to 10".into(), "use the form zipf:1.2")
+        }
         ("pareto", Some(h)) if h > 0.0 && h < 1.0 => same(Distribution::Pareto(h)),
-        ("pareto", _) => wrong("pareto needs a power between 0 and 1".into(), "write pareto:0.2"),
+        ("pareto", _) => {
+            wrong("pareto needs a power between 0 and 1".into(), "use the form pareto:0.2")
+        }
         ("normal" | "gauss", Some(width)) if (0.0..=100.0).contains(&width) => {
             same(Distribution::Normal(width))
         }
         ("normal" | "gauss", _) => {
-            wrong("normal needs a deviation of 0 to 100".into(), "write normal:20")
+            wrong("normal needs a deviation of 0 to 100".into(), "use the form normal:20")
         }
         ("sequence", _) => match sequence(rest) {
             Some(blocks) => same(Distribution::Sequence(blocks, strides)),
             None => wrong(
                 format!("`{rest}` is not a list of 1 to {SEQUENCE_MAX} blocks"),
-                "write sequence:2,0,1",
+                "use the form sequence:2,0,1",
             ),
         },
         ("zoned" | "zoned_abs", _) => {
@@ -84,7 +88,7 @@ pub(super) fn parse(text: &str, strides: bool) -> Result<[Distribution; 3], (Str
         }
         _ => wrong(
             format!("fio's distribution `{name}` is not offered"),
-            "write random, zipf:1.2, pareto:0.2, normal:20, zoned:60/10:40/90, zoned_abs or sequence",
+            "use random, zipf:1.2, pareto:0.2, normal:20, zoned:60/10:40/90, zoned_abs or sequence",
         ),
     }
 }
@@ -98,8 +102,11 @@ fn sequence(text: &str) -> Option<Vec<u64>> {
 /// left, in equal parts.
 fn zones(text: &str, in_bytes: bool) -> Result<Vec<Zone>, (String, String)> {
     let wrong = |what: String| {
-        let help =
-            if in_bytes { "write zoned_abs:60/20g:40/100g" } else { "write zoned:60/10:40/90" };
+        let help = if in_bytes {
+            "use the form zoned_abs:60/20g:40/100g"
+        } else {
+            "use the form zoned:60/10:40/90"
+        };
         Err((what, help.to_owned()))
     };
     let (mut zones, mut open) = (Vec::new(), Vec::new());
@@ -120,7 +127,7 @@ fn zones(text: &str, in_bytes: bool) -> Result<Vec<Zone>, (String, String)> {
         zones.push(Zone { weight, length });
     }
     if zones.len() > ZONES_MAX {
-        return wrong(format!("{} zones; {ZONES_MAX} are the most", zones.len()));
+        return wrong(format!("{} zones; the limit is {ZONES_MAX}", zones.len()));
     }
     let requests: f64 = zones.iter().map(|zone| zone.weight).sum();
     if requests <= 0.0 || requests > 100.001 {
@@ -196,7 +203,7 @@ impl Picker {
             }
             Distribution::Sequence(list, strides) => {
                 if let Some(beyond) = list.iter().find(|block| **block >= blocks) {
-                    return Err(format!("block {beyond} of the sequence lies behind the range"));
+                    return Err(format!("block {beyond} of the sequence lies beyond the range"));
                 }
                 let list = list.clone();
                 Picker::Sequence { list, strides: *strides, blocks, drawn: 0 }

@@ -49,7 +49,7 @@ impl Reader<'_> {
             None | Some("group") => Ok(FioEnd::Set),
             Some("stonewall") => Ok(FioEnd::Running),
             Some("all") => Ok(FioEnd::All),
-            Some(_) => self.wrong("`exit_what` is unknown", "write group, stonewall or all"),
+            Some(_) => self.wrong("`exit_what` is unknown", "use group, stonewall or all"),
         }
     }
 }

@@ -56,7 +56,7 @@ impl Reader<'_> {
         }
         let Some(other) = before.iter().rev().find(|job| job.name == name) else {
             return self.wrong(
-                format!("wait_for names no job before this one: `{name}`"),
+                format!("wait_for does not name an earlier job: `{name}`"),
                 "name a job that precedes this one",
             );
         };
@@ -66,7 +66,7 @@ impl Reader<'_> {
         if before.iter().any(|job| job.group == group && job.name != name) {
             return self.wrong(
                 format!(
-                    "`{name}` is not all that runs before this job, so it cannot wait for it alone"
+                    "other jobs than `{name}` run before this job, so it cannot wait for `{name}` alone"
                 ),
                 "use stonewall, which waits for all jobs before",
             );
@@ -161,19 +161,18 @@ impl Reader<'_> {
         };
         if told.is_none() && engine != FioEngine::Null {
             warnings.push(
-                "requests go past the page cache (direct=1): the job does not say, and fio would go \
-                 through it (direct=0)"
+                "requests bypass the page cache (direct=1): the job does not set `direct`, and fio would use the page cache (direct=0)"
                     .into(),
             );
         }
         let buffered = buffered && engine != FioEngine::Null;
         if buffered && self.switch("fadvise_hint")? {
-            let what = "the page cache is given no hints (fadvise_hint)";
-            return self.wrong(what, "write fadvise_hint=0");
+            let what = "the page cache gets no hints (fadvise_hint)";
+            return self.wrong(what, "set fadvise_hint=0");
         }
         if buffered && self.find(&["fadvise_hint"]).is_none() {
             notes.push(
-                "the page cache is given no hint whether requests are random (fio: fadvise_hint)"
+                "the page cache gets no hint whether requests are random (fio: fadvise_hint)"
                     .into(),
             );
         }
@@ -192,7 +191,7 @@ impl Reader<'_> {
             return self.wrong(what, "leave it out, and run with `--wait spin`");
         }
         if complete.is_some_and(|complete| complete > load.depth) {
-            let what = "more completions than are ever outstanding";
+            let what = "more completions than the iodepth";
             return self.wrong(what, "give at most the iodepth");
         }
         if submit.is_none() && complete.is_none() {
@@ -208,11 +207,11 @@ impl Reader<'_> {
         let Some(entry) = self.find(&["read_iolog"]) else { return Ok(None) };
         let path = entry.value.unwrap_or_default();
         if path.is_empty() || path == "-" || path.contains(':') {
-            let what = "`read_iolog` names no one file";
+            let what = "`read_iolog` does not name exactly one file";
             return self.wrong(what, "name one recording, with a job for each");
         }
         if self.value(&["numjobs"], "a number", values::whole)?.is_some_and(|jobs| jobs > 1) {
-            return self.wrong("several copies of a recording", "write numjobs=1");
+            return self.wrong("several copies of a recording", "set numjobs=1");
         }
         let percent = |text: &str| values::whole(text).filter(|percent| *percent > 0);
         let scale = self.value(&["replay_time_scale"], "a share in percent, above 0", percent)?;
@@ -231,7 +230,7 @@ impl Reader<'_> {
             Some("0" | "none") => Ok(FioSync::None),
             Some("1" | "sync") | None => Ok(FioSync::Whole),
             Some("dsync") => Ok(FioSync::Data),
-            _ => self.wrong("`sync` is unknown", "write none, sync or dsync"),
+            _ => self.wrong("`sync` is unknown", "use none, sync or dsync"),
         }
     }
 
@@ -240,7 +239,7 @@ impl Reader<'_> {
         match entry.value.as_deref() {
             Some("shared") => Ok(false),
             Some("split") => Ok(true),
-            _ => self.wrong("`cpus_allowed_policy` is unknown", "write shared or split"),
+            _ => self.wrong("`cpus_allowed_policy` is unknown", "use shared or split"),
         }
     }
 
@@ -299,7 +298,7 @@ impl Reader<'_> {
             "null" => Ok(FioEngine::Null),
             other => self.wrong(
                 format!("fio's engine `{other}` is not offered"),
-                "write io_uring, psync or null; networked and special targets have none yet",
+                "use io_uring, psync or null; networked and special targets have none yet",
             ),
         }
     }
@@ -308,7 +307,7 @@ impl Reader<'_> {
     fn passthrough(&mut self) -> Answer<FioEngine> {
         let kind = self.find(&["cmd_type"]).and_then(|entry| entry.value);
         if kind.as_deref().is_some_and(|kind| kind != "nvme") {
-            return self.wrong("`cmd_type` is not nvme", "write cmd_type=nvme");
+            return self.wrong("`cmd_type` is not nvme", "set cmd_type=nvme");
         }
         Ok(FioEngine::Passthrough)
     }

@@ -28,11 +28,11 @@ impl Reader<'_> {
             return Ok(None);
         };
         let Some(window) = window else {
-            let what = "latency_target needs a latency_window: how long a depth is tried";
+            let what = "latency_target needs a latency_window, the duration of a try";
             return self.wrong(what, "add latency_window=5s");
         };
         if load.arrivals.is_some() {
-            let what = "a rate and a latency_target: the rate decides how many requests there are, not the depth";
+            let what = "a rate and a latency_target exclude each other: with a rate, the depth does not decide the load";
             return self.wrong(what, "leave one of the two out");
         }
         if load.low.is_some() {

@@ -292,7 +292,7 @@ impl Reader<'_> {
             Some(_) => {
                 return self.wrong(
                     "zoned devices are not offered",
-                    "write zonemode=strided for parts of a device, or leave it out",
+                    "set zonemode=strided for parts of a device, or leave it out",
                 );
             }
         }
@@ -348,7 +348,7 @@ impl Reader<'_> {
             None | Some("sequential") => false,
             Some("identical") => true,
             Some(_) => {
-                return self.wrong("`rw_sequencer` is unknown", "write sequential or identical");
+                return self.wrong("`rw_sequencer` is unknown", "use sequential or identical");
             }
         };
         let Some(entry) = self.find(&["rw", "readwrite"]) else {
@@ -368,7 +368,7 @@ impl Reader<'_> {
             other => {
                 return self.wrong(
                     format!("fio's direction `{other}` is not offered"),
-                    "write read, write, trim, randread, randwrite, randtrim, rw or randrw",
+                    "use read, write, trim, randread, randwrite, randtrim, rw or randrw",
                 );
             }
         };
@@ -380,7 +380,7 @@ impl Reader<'_> {
                 None => {
                     return self.wrong(
                         format!("`{text}` is not a number of requests"),
-                        "write rw=randread:8 for a new place every eight requests",
+                        "use a form such as rw=randread:8 for a new place every eight requests",
                     );
                 }
             },
@@ -389,7 +389,7 @@ impl Reader<'_> {
                 None => {
                     return self.wrong(
                         format!("`{text}` is not a distance"),
-                        "write rw=read:4k for holes of 4 KiB, or rw=read:-8k for backwards",
+                        "use a form such as rw=read:4k for holes of 4 KiB, or rw=read:-8k for backwards",
                     );
                 }
             },
@@ -422,14 +422,14 @@ impl Reader<'_> {
             Some("poisson") => ArrivalKind::Poisson,
             Some(other) => {
                 return self
-                    .wrong(format!("`{other}` is no rate process"), "write linear or poisson");
+                    .wrong(format!("`{other}` is not a rate process"), "use linear or poisson");
             }
         };
         let used: Vec<usize> = (0..3).filter(|direction| mix[*direction] > 0.0).collect();
         if used.iter().any(|direction| rates[*direction].is_none_or(|rate| rate <= 0.0)) {
             return self.wrong(
                 "a direction has no rate: part of the load would be open and part closed",
-                "give every direction a rate above 0, or write a job for each",
+                "give every direction a rate above 0, or use a job for each",
             );
         }
         let rate_of = |direction: usize| rates[direction].unwrap_or(0.0);
@@ -437,7 +437,7 @@ impl Reader<'_> {
         if used.len() > 1 {
             used.iter().for_each(|direction| mix[*direction] = 100.0 * rate_of(*direction) / rate);
             notes.push(
-                "each direction has its own rate, as in fio: they decide about the mix".into(),
+                "each direction has its own rate, as in fio: the rates decide the mix".into(),
             );
         }
         notes.push(

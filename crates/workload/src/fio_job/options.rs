@@ -104,7 +104,7 @@ const VERIFY: &str = "`ssdyno verify TARGET --fio FILE --write` writes what the 
                       the option to measure alone";
 
 /// What sets priorities.
-const PRIORITY: &str = "requests carry no priority of their own: start the whole with `ionice -c CLASS -n LEVEL \
+const PRIORITY: &str = "requests have no priority of their own: start the run with `ionice -c CLASS -n LEVEL \
                         ssdyno run …`, and leave it out";
 
 /// Options that change the requests to the target in an unsupported way: ignoring one would measure
@@ -123,7 +123,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("atomic", "leave it out"),
     ("max_open_zones", "zoned devices are not offered"),
     ("blocksize_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
-    ("bs_is_seq_rand", "write a job for sequential and one for random requests"),
+    ("bs_is_seq_rand", "use one job for sequential and one job for random requests"),
     ("bs_unaligned", "O_DIRECT takes whole sectors only; leave it out"),
     ("cgroup", "start ssdyno in the group"),
     ("cgroup_nodelete", "start ssdyno in the group"),
@@ -147,10 +147,10 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("merge_blktrace_file", "replay one trace: ssdyno run TARGET --workload FILE"),
     ("num_range", "one range a trim is offered; leave it out"),
     ("opendir", "name one file or device with filename"),
-    ("percentage_sequential", "write percentage_random instead"),
+    ("percentage_sequential", "use percentage_random instead"),
     ("plid_select", "placement of data is not offered; leave it out"),
     ("plids", "placement of data is not offered; leave it out"),
-    ("profile", "write the options of the profile"),
+    ("profile", "set the options of the profile instead"),
     ("ramp_size", "give a ramp_time"),
     ("rate_ignore_thinktime", "leave out thinktime or the rate"),
     ("read_beyond_wp", "zoned devices are not offered"),
@@ -200,12 +200,11 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("prioclass", PRIORITY),
     (
         "create_only",
-        "there is no load then: make the file with `--size SIZE --write`, and leave it out to load it",
+        "the job has no load then: create the file with `--size SIZE --write`, and leave the option out to load it",
     ),
     (
         "max_latency",
-        "`--timeout TIME` ends a run at a request without an answer for so long, and `latency_ns.max` \
-         has the longest",
+        "`--timeout TIME` ends a run when a request takes this long, and `latency_ns.max` is the longest latency",
     ),
     ("file_append", "a job here never makes a file longer: give its offset and size"),
     ("pre_read", "read the file with a job before this one, with stonewall between"),

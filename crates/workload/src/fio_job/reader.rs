@@ -68,7 +68,7 @@ impl Reader<'_> {
         let Some(entry) = self.find(&[name]) else { return Ok(false) };
         match values::switch(entry.value.as_deref()) {
             Some(on) => Ok(on),
-            None => self.wrong(format!("`{name}` is neither 0 nor 1"), "write 0 or 1"),
+            None => self.wrong(format!("`{name}` is neither 0 nor 1"), "use 0 or 1"),
         }
     }
 
@@ -82,8 +82,9 @@ impl Reader<'_> {
         let Some(entry) = self.find(names) else { return Ok(None) };
         match entry.value.as_deref().and_then(parse) {
             Some(value) => Ok(Some(value)),
-            None => self
-                .wrong(format!("`{}` is not {expected}", entry.key), format!("write {expected}")),
+            None => {
+                self.wrong(format!("`{}` is not {expected}", entry.key), format!("use {expected}"))
+            }
         }
     }
 
@@ -92,7 +93,7 @@ impl Reader<'_> {
         match entry.value.as_deref() {
             Some("1024") => Ok(false),
             Some("1000") => Ok(true),
-            _ => self.wrong("`kb_base` is neither 1024 nor 1000", "write 1024 or 1000"),
+            _ => self.wrong("`kb_base` is neither 1024 nor 1000", "use 1024 or 1000"),
         }
     }
 }

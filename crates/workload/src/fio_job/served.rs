@@ -15,7 +15,7 @@ impl Reader<'_> {
     pub(super) fn files(&mut self) -> Answer<(Vec<String>, bool, u32)> {
         let directory = self.find(&["directory"]).and_then(|entry| entry.value);
         if directory.as_ref().is_some_and(|directory| directory.contains(':')) {
-            return self.wrong("several directories are not offered", "write a job for each");
+            return self.wrong("several directories are not offered", "use a job for each");
         }
         let directory = directory.map(|directory| format!("{directory}/"));
         let Some(names) = self.find(&["filename"]).and_then(|entry| entry.value) else {
@@ -74,7 +74,9 @@ impl Reader<'_> {
             return self.wrong("a sequence over several files is not offered", "name one file");
         }
         if load.shape != Shape::default() && load.shape.flush_every.is_some() {
-            notes.push("a flush is for the file that was written last (fio: the next one)".into());
+            notes.push(
+                "a flush applies to the file that was written last (fio: the next file)".into(),
+            );
         }
         Ok(())
     }
@@ -94,7 +96,7 @@ impl Reader<'_> {
             other => {
                 return self.wrong(
                     format!("serving files by `{other}` is not offered"),
-                    "write roundrobin, random or sequential",
+                    "use roundrobin, random or sequential",
                 );
             }
         };
@@ -102,7 +104,7 @@ impl Reader<'_> {
             Some(each) => Ok(Service { order, each }),
             None => self.wrong(
                 format!("`{each}` is not a number of requests"),
-                "write roundrobin:8 for eight requests to a file before the next",
+                "use a form such as roundrobin:8 for eight requests to a file before the next",
             ),
         }
     }

@@ -148,12 +148,14 @@ impl Reader<'_> {
             let (size, share) = part.split_once('/').unwrap_or((part, ""));
             let weight = if share.is_empty() { None } else { percent(share) };
             let Some(size) = values::bytes(size).filter(|size| *size > 0) else {
-                return self
-                    .wrong(format!("`{part}` is not a size and a share"), "write 4k/60:16k/40");
+                return self.wrong(
+                    format!("`{part}` is not a size and a share"),
+                    "use the form 4k/60:16k/40",
+                );
             };
             if weight.is_none() {
                 if !share.is_empty() {
-                    return self.wrong(format!("`{share}` is not a share"), "write 0 to 100");
+                    return self.wrong(format!("`{share}` is not a share"), "use 0 to 100");
                 }
                 open.push(sizes.len());
             }

@@ -266,7 +266,7 @@ impl FioStream {
         let size = if load.file_bytes.is_some() { "filesize" } else { "size" };
         if range.length_bytes > left {
             let what = format!("{} B, which ends beyond the end of the target", range.length_bytes);
-            return self.refuse(size, what, format!("{left} B are left behind the offset"));
+            return self.refuse(size, what, format!("{left} B remain after the offset"));
         }
         if range.length_bytes == 0 {
             let what = "the range has no whole block".to_owned();

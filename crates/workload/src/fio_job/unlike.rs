@@ -26,7 +26,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let what = "fio would end the job at a failed request; here the request is counted as failed, and the job continues";
-        self.wrong(what, "write continue_on_error=all: `errors` in the result says how many failed")
+        self.wrong(what, "set continue_on_error=all: `errors` in the result says how many failed")
     }
 
     /// The thread that makes the requests submits them.
@@ -36,11 +36,11 @@ impl Reader<'_> {
             Some("inline") => Ok(()),
             Some("offload") => {
                 let what =
-                    "other threads would submit the requests, one at a time (io_submit_mode)";
+                    "in fio, other threads submit the requests, one at a time (io_submit_mode)";
                 let help = "leave it out: latencies of a job with a rate count from the intended start of a request";
                 self.wrong(what, help)
             }
-            _ => self.wrong("`io_submit_mode` is unknown", "write inline"),
+            _ => self.wrong("`io_submit_mode` is unknown", "use inline"),
         }
     }
 
@@ -51,8 +51,7 @@ impl Reader<'_> {
         if most.is_none_or(|most| most >= u64::from(load.depth)) {
             return Ok(());
         }
-        let what =
-            "fewer completions at a time than may be there: here all that are there are taken";
+        let what = "fewer completions at a time than can be ready: here each call takes all that are ready";
         self.wrong(what, "give the iodepth, or leave it out")
     }
 }

@@ -39,16 +39,13 @@ pub fn read_fio_verify(path: &Path) -> Result<FioVerify, WorkloadError> {
     let job = jobs.pop();
     let (Some(job), true) = (job, jobs.is_empty()) else {
         let at = crate::TraceLine { file: path.to_owned(), number: 0, text: String::new() };
-        let help = "write a file for each: what one job overwrites, another cannot check";
+        let help = "use a file for each: a job cannot check what another overwrites";
         return Err(WorkloadError::of_trace("verify takes one job", help, at));
     };
     let refuse = |what: &str, help: &str| Err(WorkloadError::of_trace(what, help, job.line()));
     let load = &job.load;
     if load.mix[1] <= 0.0 || load.mix[2] > 0.0 {
-        return refuse(
-            "the job has to write, and must not trim",
-            "write rw=randwrite or rw=randrw",
-        );
+        return refuse("the job has to write, and must not trim", "use rw=randwrite or rw=randrw");
     }
     let [read, write, _] = &load.sizes;
     let reads = load.mix[0] > 0.0;

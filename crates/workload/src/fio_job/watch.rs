@@ -277,7 +277,7 @@ impl Reader<'_> {
         let used: Vec<usize> = load.used().collect();
         let [direction] = used[..] else {
             let what = "a minimum rate applies to each direction, but the completions here are not split by direction";
-            return self.wrong(what, "write a job for each direction");
+            return self.wrong(what, "use a job for each direction");
         };
         let least = least[direction].filter(|least| *least > 0);
         Ok(least.map(|least| Floor { counted, least, cycle }))
@@ -306,7 +306,7 @@ impl Reader<'_> {
         }
         if self.value(&["numjobs"], "a number", values::whole)?.is_some_and(|jobs| jobs > 1) {
             let what = "steadystate of several copies: fio judges them together";
-            return self.wrong(what, "write one job, with a larger iodepth");
+            return self.wrong(what, "use one job, with a larger iodepth");
         }
         let ramp = ramp.unwrap_or(Time::ZERO);
         let window_s = window_s as u32;

@@ -169,8 +169,7 @@ impl Workload for DiskSim {
             return Vec::new();
         }
         vec![
-            "random numbers are DiskSim's own (numbers = \"drand48\"): the seed of the run changes \
-             nothing in the workload"
+            "random numbers are DiskSim's own (numbers = \"drand48\"): the seed of the run does not change the workload"
                 .to_owned(),
         ]
     }

@@ -54,8 +54,7 @@ impl Addresses {
                     record.length_bytes,
                 );
                 let help = if record.object {
-                    "use a larger target, `trace.beyond_end=wrap` or `trace.beyond_end=skip`; or, where objects are no \
-                     sectors, `trace.ids=byte` or `trace.ids=hash`"
+                    "use a larger target, `trace.beyond_end=wrap` or `trace.beyond_end=skip`; or, if objects are not sectors, `trace.ids=byte` or `trace.ids=hash`"
                 } else {
                     "use a larger target, `trace.beyond_end=wrap` or `trace.beyond_end=skip`"
                 };
@@ -100,7 +99,7 @@ impl Addresses {
             return Ok(None);
         }
         let what = format!(
-            "a {} of {} bytes at byte {} of its device ends behind the {slot} bytes of its slot",
+            "a {} of {} bytes at byte {} of its device ends beyond the {slot} bytes of its slot",
             record.op.name(),
             record.length_bytes,
             record.offset_bytes,

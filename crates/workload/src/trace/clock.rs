@@ -52,7 +52,8 @@ impl Clock {
                     "count times from the first request (`trace.origin=first`), or scale them"
                 }
             };
-            let what = format!("the time lies {days} days after the start; a run has 213 at most");
+            let what =
+                format!("the time lies {days} days after the start; the limit of a run is 213");
             Fault::new(what, help)
         })?);
         // Order is the file's: a late line starts with the one before it.

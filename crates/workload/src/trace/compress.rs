@@ -62,7 +62,7 @@ pub(crate) fn unpacked_with(head: &[u8]) -> Option<&'static str> {
         [b'7', b'z', 0xBC, 0xAF, ..] => Some("it is a 7z archive: unpack it first"),
         [0x5D, 0, 0, ..] => Some("it looks like LZMA: `unlzma` it first"),
         [0xF0, 0xDE, 0xBC, 0x9A, 0x78, 0x56, 0x34, 0x12, ..] => Some(
-            "it is libCacheSim's lcs: convert it with its `traceConv` to oracleGeneral, which is read",
+            "it is libCacheSim's lcs: convert it with its `traceConv` to oracleGeneral, which this program reads",
         ),
         // The native order of the machine that recorded it.
         [7, 0x74, b'a', b'e', ..] | [b'e', b'a', 0x74, 7, ..] => {
@@ -88,7 +88,7 @@ enum Zstd {
 fn check_frame(decoder: &FrameDecoder) -> io::Result<()> {
     match (decoder.get_checksum_from_data(), decoder.get_calculated_checksum()) {
         (Some(written), Some(found)) if written != found => {
-            Err(io::Error::other("the compressed data is damaged: its checksum does not fit"))
+            Err(io::Error::other("the compressed data is damaged: its checksum does not match"))
         }
         _ => Ok(()),
     }

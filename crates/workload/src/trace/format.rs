@@ -65,7 +65,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format, WorkloadError> {
         Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
             let names = Format::ALL.map(Format::name).join(", ");
-            let what = format!("`{text}` is no trace format");
+            let what = format!("`{text}` is not a trace format");
             WorkloadError::of_key("format", what, format!("known are {names}"))
         })
     }

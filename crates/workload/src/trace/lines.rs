@@ -75,8 +75,7 @@ fn not_text(number: u64, line: &[u8]) -> Fault {
     }
     Fault::new(
         "the line is not UTF-8 text",
-        "most traces are text; of the binary ones oraclegeneral and vscsi are read, others must be \
-         converted first",
+        "most traces are text; binary traces in oraclegeneral and vscsi format also work; convert others first",
     )
 }
 

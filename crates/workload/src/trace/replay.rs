@@ -78,7 +78,7 @@ impl Replay {
         let format = told_format(options, &head, whole, &mut remarks);
         let binary = format.is_some_and(Format::is_binary);
         if let Some(how) = unpacked_with(&head).filter(|_| !binary) {
-            return Err(whole_file("this is no trace", how));
+            return Err(whole_file("this is not a trace", how));
         }
         let Some(format) = format else {
             let lines = Lines::new(put_back(head, broken, source));
@@ -288,7 +288,7 @@ impl Replay {
 /// Checks the options and returns the factor on times.
 fn check_options(options: &TraceOptions) -> Result<f64, WorkloadError> {
     let none =
-        |key: &str| Err(WorkloadError::of_key(key, "0 allows no request at all", "give 1 or more"));
+        |key: &str| Err(WorkloadError::of_key(key, "0 allows no requests", "give 1 or more"));
     if options.depth_limit == Some(0) {
         return none("depth_limit");
     }
@@ -357,8 +357,7 @@ fn told_format(
 fn detection_remark(format: Format, doubtful: bool) -> String {
     if doubtful {
         format!(
-            "the trace was read as {format} (times in ns); whole milliseconds of DiskSim look the \
-             same: if it is that, say `trace.format=disksim`"
+            "the trace was read as {format} (times in ns); DiskSim traces with whole milliseconds look the same: if this is a DiskSim trace, set `trace.format=disksim`"
         )
     } else {
         format!("the trace was read as {format}, which was recognised from its content")

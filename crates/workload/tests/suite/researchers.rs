@@ -240,7 +240,7 @@ fn devices_lie_one_after_the_other_where_slots_say_so() {
     assert_eq!(requests(&all)[0], Request::write(4096, 4096));
     let (all, error, _) = run(text.as_bytes(), &slots(65536, &[], BeyondEnd::Fail));
     assert_eq!(all.len(), 3);
-    assert!(error.unwrap().to_string().contains("ends behind the 65536 bytes of its slot"));
+    assert!(error.unwrap().to_string().contains("ends beyond the 65536 bytes of its slot"));
     let (all, notes) = good(text.as_bytes(), &slots(65536, &[], BeyondEnd::Skip));
     assert_eq!(all.len(), 3);
     assert!(notes.contains("1 request was left out"), "{notes}");

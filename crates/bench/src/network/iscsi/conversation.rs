@@ -164,7 +164,7 @@ fn failed(error: &io::Error) -> Trouble {
         ),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::new(
             "the server closed the connection in the login or at the first commands".to_owned(),
-            "check that it is an iSCSI target that takes more sessions, and look at its log",
+            "check that it is an iSCSI target that accepts more sessions, and look at its log",
         ),
         _ => Trouble::new(format!("the login failed: {error}"), HELP),
     }

@@ -257,14 +257,13 @@ fn refusal(class: u8, detail: u8, data: &[u8]) -> Result<(), Trouble> {
             let address = address.unwrap_or_else(|| "another address".to_owned());
             return Err(Trouble {
                 what: format!("the target has moved to {address}; redirects are not followed"),
-                help: format!("name {address} in place of this host"),
+                help: format!("use {address} instead of this host"),
             });
         }
         (2, 1) => return Err(demands_authentication()),
         (2, 2) => (
-            "the target does not let this initiator in".to_owned(),
-            "add the initiator to the target's access list, or name one that it lets in: add \
-             `?initiator=IQN` to the name of the target",
+            "the target does not accept this initiator".to_owned(),
+            "add the initiator to the target's access list, or use an initiator that it accepts: add `?initiator=IQN` to the name of the target",
         ),
         (2, 3) => ("the server has no target of this name".to_owned(), UNKNOWN_TARGET),
         (2, 4) => ("the target was removed".to_owned(), "ask its owner where it is now"),

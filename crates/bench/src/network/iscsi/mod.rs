@@ -39,7 +39,7 @@ pub(crate) fn connect(
     };
     facts.notes.push(format!(
         "the target takes {} commands at once, and the first {unasked} B of a write before it asks for data; \
-         requests beyond wait here, and their latencies have that in them",
+         further requests wait here, and their latencies include the wait",
         numbers.window()
     ));
     Ok((Box::new(Tasks::new(unit, parameters, numbers)), facts))

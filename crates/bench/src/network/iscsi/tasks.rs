@@ -265,7 +265,7 @@ impl Tasks {
             return false;
         }
         let words = format!(
-            "{}: {}; sent again, and latencies include it",
+            "{}: {}; it was sent again, and latencies include that",
             task.request.op.name(),
             ended.words()
         );

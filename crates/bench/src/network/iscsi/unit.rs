@@ -109,7 +109,7 @@ impl Questions<'_, '_> {
         }
         if kind != 0 {
             return Err(Trouble::new(
-                format!("the unit {number} is no disk, but a device of the type {kind:#04x}"),
+                format!("the unit {number} is not a disk but a device of the type {kind:#04x}"),
                 "name a unit that is a disk",
             ));
         }
@@ -220,8 +220,7 @@ pub(crate) fn look(
     .filter_map(|(is, name)| is.then_some(name))
     .collect();
     let notes = vec![format!(
-        "iSCSI unit `{target}/{number}`: {identity}; {}; blocks of {block} B, requests of at most {most} B; latencies \
-         have the network and the target in them",
+        "iSCSI unit `{target}/{number}`: {identity}; {}; blocks of {block} B, requests of at most {most} B; latencies include the network and the target",
         if has.is_empty() { "no FUA, no unmap".to_owned() } else { has.join(", ") }
     )];
     let facts = Facts {

@@ -78,7 +78,8 @@ impl Handshake<'_> {
         let style = u64::from_be_bytes(self.read()?);
         if style == wire::OLD_STYLE_MAGIC {
             return Err(Trouble::new(
-                "the server speaks the oldstyle handshake, which names no exports".to_owned(),
+                "the server speaks the oldstyle handshake, which does not support export names"
+                    .to_owned(),
                 "use a server newer than 2012, or run it without the option for the old handshake",
             ));
         }
@@ -217,7 +218,7 @@ fn refused(name: &str, reply: &OptionReply) -> Trouble {
         ),
         wire::ERR_POLICY => (
             format!("the server refuses the export `{name}` to this client{message}"),
-            "look at whom the server's configuration lets in",
+            "check which clients the server's configuration accepts",
         ),
         wire::ERR_SHUTDOWN => {
             (format!("the server is shutting down{message}"), "start it again, or wait")
@@ -241,8 +242,7 @@ fn failed(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::TimedOut => Trouble::new(
             "the server does not answer in the handshake".to_owned(),
-            "check that it is an NBD server; one that serves a single client at a time lets others \
-             wait: close the other connection, or use `real.jobs=1`",
+            "check that it is an NBD server; a server that serves one client at a time makes others wait: close the other connection, or use `real.jobs=1`",
         ),
         io::ErrorKind::UnexpectedEof => Trouble::new(
             "the server closed the connection in the handshake".to_owned(),

@@ -116,15 +116,15 @@ impl Export {
             Some(BlockSizes { least_bytes, preferred_bytes, most_bytes }) => format!(
                 "requests of {least_bytes} to {most_bytes} B, {preferred_bytes} B preferred"
             ),
-            None => "it does not tell its block sizes".to_owned(),
+            None => "it does not report its block sizes".to_owned(),
         };
         let mut notes = vec![format!(
-            "NBD export `{name}`: {has}; {blocks}; latencies have the network and the server in them"
+            "NBD export `{name}`: {has}; {blocks}; latencies include the network and the server"
         )];
         let beyond = self.size_bytes % u64::from(self.sector_bytes());
         if beyond > 0 {
             notes.push(format!(
-                "the last {beyond} B of the export are no whole block of {} B, and are not reached",
+                "the last {beyond} B of the export are less than a block of {} B and are not reached",
                 self.sector_bytes()
             ));
         }

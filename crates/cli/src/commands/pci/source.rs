@@ -137,7 +137,7 @@ fn identity(device: &DeviceSpec) -> Result<(Identity, Link), ssdyno_block::Confi
     }
     Err(ssdyno_block::ConfigError::new(
         device.name(),
-        format!("{} is no function on a bus", device.what()),
+        format!("{} is not a function on a bus", device.what()),
         "name an SSD or a ring card, such as sim:nvme-tlc",
     ))
 }
@@ -158,7 +158,7 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
 
     let mut system = sysfs::read(sysfs::DEVICES.as_ref()).map_err(|error| {
         let help =
-            "a machine without PCI, or a container that hides it; a saved lspci -xxxx will do";
+            "a machine without PCI, or a container that hides it; a saved lspci -xxxx also works";
         Failure::usage(error.to_string()).with_help(help)
     })?;
     let tree = scan(&mut system.snapshot, &[]);
@@ -187,14 +187,13 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
 #[cfg(not(target_os = "linux"))]
 fn this_machine(_has_table: bool) -> Result<MachineFacts, Failure> {
     let help = "save its functions with lspci -xxxx, and name that file";
-    Err(Failure::usage("this machine can be read under Linux only").with_help(help))
+    Err(Failure::usage("this machine can be read on Linux only").with_help(help))
 }
 
 /// A dump of lspci.
 fn saved(path: &str) -> Result<MachineFacts, Failure> {
     if !std::path::Path::new(path).exists() {
-        let help =
-            "write sys, sim:NAME (see `ssdyno list devices`), or a file saved by lspci -xxxx";
+        let help = "use sys, sim:NAME (see `ssdyno list devices`), or a file saved by lspci -xxxx";
         return Err(Failure::usage(format!("there is no target `{path}`")).with_help(help));
     }
     let text = files::read_printed_text(path)?;
@@ -244,7 +243,7 @@ fn names(
     }
     let Some(list) = paths.iter().find_map(|path| std::fs::read(path).ok()) else {
         let missing = format!(
-            "makers and names are in a file pci.ids (packages pci.ids, hwdata), which is in none of {}",
+            "the names of vendors and devices come from the file pci.ids (package pci.ids or hwdata), which is not in {}",
             paths.join(", ")
         );
         return (known, Some(missing));

@@ -78,7 +78,7 @@ fn pages_from_elsewhere_start_stop_and_read_nothing() {
     let rebound = format!("http://evil.example:{port}");
     browser.open(&format!("{rebound}/?token={}", ui.token()));
     let told = browser.text("return document.body.innerText");
-    assert!(told.contains("this server is not called so"), "{told}");
+    assert!(told.contains("this server does not have that name"), "{told}");
     assert_eq!(attack(&rebound), json!([]));
     let results = place.path().join("results");
     assert!(!results.exists(), "a run was started");

@@ -127,34 +127,34 @@ impl ControllerTable {
             ("streams", self.streams, 256),
         ] {
             let key = format!("array.controller.{key}");
-            ConfigError::within(key, value, 1..=most, "write a number such as 8")?;
+            ConfigError::within(key, value, 1..=most, "use a number such as 8")?;
         }
         if self.latency.0 > Time::from_s(1) {
             let problem = format!("{} is longer than 1s", self.latency);
-            return Err(wrong("latency", problem, "write a time such as \"50us\""));
+            return Err(wrong("latency", problem, "use a time such as \"50us\""));
         }
         if self.cache.0 > 1 << 40 {
             let problem = format!("{} is more than 1TiB", self.cache);
-            return Err(wrong("cache", problem, "write a size such as \"256MiB\""));
+            return Err(wrong("cache", problem, "use a size such as \"256MiB\""));
         }
         for (key, asked) in [
             ("write_back", self.write_back),
             ("read_ahead", self.read_ahead != ReadAheadPolicy::None),
         ] {
             if asked && self.cache.0 == 0 {
-                let help = "write the size of the cache, such as cache = \"256MiB\"";
-                return Err(wrong("cache", format!("there is none, which {key} needs"), help));
+                let help = "set the size of the cache, such as cache = \"256MiB\"";
+                return Err(wrong("cache", format!("not set, but {key} needs it"), help));
             }
         }
         if let LinkConfig::SectorBus { .. } = self.link {
             let problem = "a controller has no such link to its host".into();
-            return Err(wrong("link.kind", problem, "write pcie, sata or ideal"));
+            return Err(wrong("link.kind", problem, "use pcie, sata or ideal"));
         }
         for (key, watts) in [("idle_power", self.idle_power), ("active_power", self.active_power())]
         {
             if !(0.0..=1e6).contains(&watts.0) {
                 let problem = format!("{watts} is outside 0W to 1000000W");
-                return Err(wrong(key, problem, "write a power such as \"14W\""));
+                return Err(wrong(key, problem, "use a power such as \"14W\""));
             }
         }
         Ok(())

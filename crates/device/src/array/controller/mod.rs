@@ -112,8 +112,8 @@ impl Controller {
         if let Some(size) = table.read_ahead_size
             && (size.0 > 1 << 30 || size.0 < sector || !size.0.is_multiple_of(sector))
         {
-            let problem = format!("{size} is no multiple of {sector} B up to 1GiB");
-            return Err(wrong("read_ahead_size", problem, "write a size such as \"1MiB\""));
+            let problem = format!("{size} is not a multiple of {sector} B up to 1GiB");
+            return Err(wrong("read_ahead_size", problem, "use a size such as \"1MiB\""));
         }
         let ahead_most = match table.read_ahead {
             ReadAheadPolicy::None => 0,
@@ -126,7 +126,7 @@ impl Controller {
                 table.cache,
                 Bytes(ahead_most)
             );
-            let help = "write a larger cache, or less of read_ahead_size or streams";
+            let help = "set a larger cache, or reduce read_ahead_size or streams";
             return Err(wrong("cache", problem, help));
         }
         // A request has 32 bits for its length.

@@ -29,7 +29,7 @@ pub(crate) fn documented() -> BTreeMap<String, Documented> {
             "undecided" => Some(ClaimState::Undecided),
             "assumed" => Some(ClaimState::Assumed),
             "not run" => None,
-            other => panic!("`{other}` is no state: {line}"),
+            other => panic!("`{other}` is not a state: {line}"),
         };
         let documented = Documented { state, why: why.to_owned() };
         let before = table.insert(id.trim_matches('`').to_owned(), documented);

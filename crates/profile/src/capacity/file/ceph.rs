@@ -15,7 +15,9 @@ fn believed(media: MediaKind) -> (u64, u64) {
 /// A section for `ceph.conf`, and the commands that set the same.
 pub(super) fn file(capacity: &CapacityResult) -> Result<String, String> {
     let Some(media) = capacity.disk.media else {
-        return Err("it was not measured whether it is a hard disk: allow more `time`".to_owned());
+        return Err(
+            "the profile did not measure whether it is a hard disk: allow more `time`".to_owned()
+        );
     };
     let kind = if media == MediaKind::Hdd { "hdd" } else { "ssd" };
     let iops = capacity.rounded(Figure::Wrandiops);

@@ -27,7 +27,7 @@ pub fn scheduler_file(
     if all.len() > 1 && file != SchedulerFile::IoCostHwdb {
         let names: Vec<&str> = all.iter().map(|one| one.solution_name()).collect();
         return Err(format!(
-            "the profile has the solutions {}, and this file has one: make it of the profiles of one solution",
+            "the profile has the solutions {}, and this file can have only one: make it from the profiles of one solution",
             names.join(", ")
         ));
     }

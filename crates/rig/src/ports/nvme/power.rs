@@ -39,8 +39,9 @@ pub(super) fn check(
         if limit.power.0 <= 0.0 {
             return Ok(());
         }
-        let problem =
-            format!("power state {state} limits the power, and this device cannot be limited");
+        let problem = format!(
+            "power state {state} limits the power, but the power of this device cannot be limited"
+        );
         return error(problem, "choose state 0, or an SSD such as sim:gen4-consumer");
     };
     let least = device.least_watts();

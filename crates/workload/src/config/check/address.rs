@@ -25,7 +25,7 @@ fn range(
     let alignment = config.alignment.map_or(smallest, |alignment| alignment.0);
     if alignment == 0 || !alignment.is_multiple_of(sector) {
         let problem =
-            format!("{alignment} B is no positive multiple of the target's sector, {sector} B");
+            format!("{alignment} B is not a positive multiple of the target's sector, {sector} B");
         let help = format!("give a multiple of {sector} B");
         return fail("alignment", problem, &help);
     }
@@ -43,7 +43,7 @@ fn range(
     }
     let (key, length) = range_length(address, capacity)?;
     if length > capacity - start {
-        let help = format!("{} B are left behind address.start", capacity - start);
+        let help = format!("{} B remain after address.start", capacity - start);
         return fail(key, "the range ends beyond the end of the target", &help);
     }
     let length = length - length % sector;
@@ -103,7 +103,7 @@ pub(super) fn place(
     let cursors = if config.address.pattern == Pattern::Sequential {
         let part = length / threads / alignment * alignment;
         if part < largest {
-            let what = format!("each of {threads} threads would have {part} B for itself");
+            let what = format!("each of {threads} threads would have {part} B");
             let help = "fewer threads, smaller blocks or a longer range are needed";
             return fail("threads", what, help);
         }

@@ -73,7 +73,7 @@ pub(crate) struct Header {
 }
 
 const HELP: &str = "the first line must name the columns, as `time_us,op,offset_bytes,length_bytes` \
-     (docs/traces.md); for a file without one, name them with `trace.columns`";
+     (docs/traces.md); for a file without a header, name them with `trace.columns`";
 
 /// The names of columns in libCacheSim's tools and traces.
 const TIMES: [&str; 5] = ["time", "real_time", "clock_time", "timestamp", "time_s"];
