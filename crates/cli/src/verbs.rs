@@ -68,7 +68,8 @@ Values of --vary:
   KEY=25us..100us/4 with a unit
   KEY=0.07..0.28    any value between the ends, for random designs (--sampling)
 Figures of --objective and --require:
-  iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, host_cpu, cost";
+  iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa, host_cpu, cost,
+  cost_per_gib";
 
 /// Benchmark real and simulated storage devices: speed, latency and energy.
 #[derive(Debug, Parser)]

@@ -447,7 +447,7 @@ pub(crate) fn deviation(expected: &ssdyno_figures::Expected, result: &RunResult)
 
 fn remarks(text: &mut String, r: &RunResult) {
     if let Some(cost) = r.own_cost {
-        line(text, format_args!("\nOverhead  {}", own_cost(&cost)));
+        line(text, format_args!("\nTool overhead  {}", own_cost(&cost)));
     }
     let broken: Vec<_> = r.invariants.iter().filter(|i| !i.holds).collect();
     if !(r.notes.is_empty() && broken.is_empty()) {

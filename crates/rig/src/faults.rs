@@ -6,7 +6,7 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
-use ssdyno_figures::{DeviceFaults, DriverAction, DriverActionKind};
+use ssdyno_figures::{DeviceFaults, DriverAction, DriverActionKind, RunResult, WarningKind};
 use ssdyno_host::CompletionWait;
 
 use crate::attach::{Attach, DevicePath, HostSide};
@@ -211,9 +211,45 @@ pub(crate) fn of_device(injected: Option<Injected>, epoch: Time) -> Option<Devic
     })
 }
 
+/// A run with faults is meant to be unsteady. The usual remedies, a ramp-up or a longer run, would take the faults out
+/// of the figures.
+pub(crate) fn blame(result: &mut RunResult) {
+    let faults = result.faults.as_ref();
+    if faults.is_none_or(|faults| faults.device.is_none() && faults.network.is_none()) {
+        return;
+    }
+    let affected = |kind| {
+        matches!(kind, WarningKind::WarmUp | WarningKind::NotSteady | WarningKind::Overloaded)
+    };
+    for warning in result.warnings.iter_mut().filter(|warning| affected(warning.kind)) {
+        let help = "the injected faults can cause this; compare with a run without `faults`, \
+                    and leave no part of this run out";
+        warning.help = Some(help.to_owned());
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use ssdyno_figures::{FaultsResult, Warning};
+
     use super::*;
+
+    #[test]
+    fn a_warning_beside_faults_does_not_leave_them_out() {
+        let warned = |device| {
+            let warnings = [WarningKind::WarmUp, WarningKind::Memory];
+            let warnings = warnings.map(|kind| Warning::new(kind, "").with_help("run longer"));
+            let faults = Some(FaultsResult { device, ..FaultsResult::default() });
+            let mut result =
+                RunResult { faults, warnings: warnings.to_vec(), ..RunResult::default() };
+            blame(&mut result);
+            result.warnings.into_iter().map(|warning| warning.help.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(warned(None), ["run longer", "run longer"]);
+        let [warm_up, memory] = &warned(Some(DeviceFaults::default()))[..] else { panic!("two") };
+        assert!(warm_up.contains("injected faults"), "{warm_up}");
+        assert_eq!(memory, "run longer");
+    }
 
     #[test]
     fn impossible_values_are_named() {

@@ -22,7 +22,7 @@ use crate::error::RunError;
 use crate::ports::PathFigures;
 use crate::run::SimRun;
 use crate::sim_target::SimTarget;
-use crate::{bounds, expected, host_report, medium, ports, spread, thrash};
+use crate::{bounds, expected, faults, host_report, medium, ports, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.
 ///
@@ -132,6 +132,7 @@ impl Parts<'_> {
         self.fill_intervals(&mut result);
         self.describe_unreachable(&mut result);
         self.describe_time_limit(&mut result);
+        faults::blame(&mut result);
         if self.window_known {
             let said = (self.before, &after.device);
             expected::fill(&mut result, self.run, said, self.target.device().capacity_bytes());

@@ -46,7 +46,7 @@ pub(crate) struct SweepArgs {
     /// Figures to optimise: the best design by one figure, or the front of several figures [default: mean].
     ///
     /// Figures are iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa,
-    /// cost and cost_per_gib (the cost of a GiB of usable capacity).
+    /// host_cpu, cost and cost_per_gib (the cost of a GiB of usable capacity).
     #[arg(long, value_name = "FIGURE", value_delimiter = ',', help_heading = DESIGNS)]
     objective: Vec<Objective>,
     /// A bound that designs on the front must keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
