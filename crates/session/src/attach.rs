@@ -12,7 +12,8 @@ use ssdyno_workload::WorkloadConfig;
 
 use crate::failure::Failure;
 use crate::named;
-use crate::overlay::{NETWORK, Setting};
+use crate::overlay::Setting;
+use crate::schema_keys::NETWORK;
 use crate::spec::{
     DEFAULT_HOST, Doorbell, DriverSpec, FileContents, HostSpec, Queues, StackKind, given,
 };

@@ -44,6 +44,7 @@ mod simulated;
 mod source;
 mod spec;
 mod toml_places;
+mod unknown_key;
 
 pub use catalogue::CatalogueEntry;
 #[cfg(target_os = "linux")]

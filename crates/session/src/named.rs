@@ -15,6 +15,7 @@ use crate::failure::{Failure, FailureKind, FailurePlace, nearest};
 use crate::files;
 use crate::kinds::DEVICE_KINDS;
 use crate::overlay::{self, Setting};
+use crate::schema_keys::{NETWORK, WORKLOAD};
 
 /// A configuration and where it comes from.
 #[derive(Clone, Debug)]
@@ -137,7 +138,7 @@ pub(crate) fn network_or(
         let help = format!("use one of {}, or a file that ends in .toml", known.join(", "));
         return Err(Failure::usage(format!("there is no network `{name}`")).with_help(help));
     };
-    let document = document.with(settings, |s| s.key.starts_with(overlay::NETWORK));
+    let document = document.with(settings, |s| s.key.starts_with(NETWORK));
     let config: NetworkConfig = document.parse(overlay::network_keys())?;
     config.check().map_err(|error| document.impossible(&error))?;
     Ok(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() })
@@ -212,7 +213,7 @@ pub(crate) fn workload_or(
     } else {
         return Err(unknown_workload(name));
     };
-    let document = document.with(settings, |s| s.key.starts_with(overlay::WORKLOAD));
+    let document = document.with(settings, |s| s.key.starts_with(WORKLOAD));
     let config = document.parse(overlay::workload_keys())?;
     Ok(Some(NamedConfig { name: name.to_owned(), config, document, notes: Vec::new() }))
 }

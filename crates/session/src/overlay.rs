@@ -6,15 +6,9 @@ use std::sync::LazyLock;
 use schemars::JsonSchema;
 use toml::{Table, Value};
 
-use crate::failure::{Failure, FailurePlace, in_place_of};
+use crate::failure::{Failure, FailurePlace};
 use crate::kinds::DEVICE_KINDS;
-use crate::schema_keys::{KeyEntry, entries};
-
-/// The prefix of keys that belong to the workload.
-pub(crate) const WORKLOAD: &str = "workload.";
-
-/// The prefix of keys that belong to the network.
-pub(crate) const NETWORK: &str = "network.";
+use crate::schema_keys::{KeyEntry, NETWORK, WORKLOAD, entries};
 
 /// Keys of which a table has one: the second leaves where the first is set.
 const EITHER: [(&str, &str); 2] = [("block_size", "block_sizes"), ("block_sizes", "block_size")];
@@ -66,6 +60,11 @@ impl Setting {
         strip(WORKLOAD).or_else(|| strip(NETWORK)).unwrap_or(&self.key)
     }
 
+    /// Whether a file of its kind has the key.
+    pub(crate) fn is_known(&self) -> bool {
+        self.file().keys.contains(self.local_key())
+    }
+
     /// The keys of the kind of file that it is set over.
     fn file(&self) -> &'static FileKeys {
         match self.key.split_once('.') {
@@ -105,35 +104,6 @@ impl Setting {
             inner.remove(*other);
         }
         inner.insert(last.to_owned(), self.value.clone());
-    }
-
-    /// Refuses a key that is in no schema, with the nearest that is.
-    ///
-    /// # Errors
-    /// The key is in no schema.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.file().keys.contains(self.local_key()) {
-            return Ok(());
-        }
-        let mut known = device_keys().clone();
-        known.extend(workload_keys().iter().map(|key| format!("{WORKLOAD}{key}")));
-        known.extend(network_keys().iter().map(|key| format!("{NETWORK}{key}")));
-        let of_workload = known.get(&format!("{WORKLOAD}{}", self.key)).map(String::as_str);
-        let of_workload = of_workload.map(|key| format!("did you mean `{key}`?"));
-        // Keys of the run itself are no keys of a file that it reads.
-        let of_run = || {
-            let is_one =
-                crate::reference::explain(&self.key).is_ok_and(|found| found[0].key == self.key);
-            is_one.then(|| format!("it is no key of a device or workload: use `{}`", self.key))
-        };
-        let help = of_workload
-            .or_else(of_run)
-            .or_else(|| in_place_of(&self.key, &known))
-            .unwrap_or_else(|| "`ssdyno explain` lists all keys".to_owned());
-        Err(Failure::usage(format!("there is no key `{}`", self.key))
-            .with_help(help)
-            .with_key(&self.key)
-            .at(Some(self.place(true, "unknown key"))))
     }
 }
 

@@ -21,8 +21,9 @@ use crate::failure::{Failure, FailureKind};
 #[cfg(target_os = "linux")]
 use crate::fio;
 use crate::named;
-use crate::overlay::{WORKLOAD, settings};
+use crate::overlay::settings;
 use crate::prompt::Prompt;
+use crate::schema_keys::WORKLOAD;
 use crate::source::LoadedSource;
 use crate::spec::{FileContents, Pin, RealSpec, RunSpec, WriteSpec, given, series_interval};
 

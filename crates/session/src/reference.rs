@@ -9,8 +9,8 @@ use ssdyno_block::Preset;
 
 use crate::failure::{Failure, in_place_of};
 use crate::kinds::DEVICE_KINDS;
-use crate::overlay::{NETWORK, WORKLOAD};
-use crate::schema_keys::entries;
+
+use crate::schema_keys::{NETWORK, WORKLOAD, entries};
 
 pub use crate::schema_keys::{KeyEntry, KeyWord, PresetValue};
 

@@ -6,6 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+/// The prefix of keys that belong to the workload.
+pub(crate) const WORKLOAD: &str = "workload.";
+
+/// The prefix of keys that belong to the network.
+pub(crate) const NETWORK: &str = "network.";
+
 /// Behind the key of a list, before the keys of its values.
 const IN_LIST: &str = "[]";
 
