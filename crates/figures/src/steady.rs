@@ -17,6 +17,10 @@ pub struct SteadyState {
     pub steady_share: f64,
     /// The periods, in order.
     pub periods: Vec<SteadyPeriod>,
+    /// Mean number of erases of a block since the preconditioning, if there were too few for garbage collection to settle
+    /// under this load: its rate may still change slowly. `null` if it has settled, or if nothing was erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsettled_block_erases: Option<f64>,
 }
 
 /// A period in which rate and latency kept their level.
@@ -53,6 +57,10 @@ impl SteadyState {
                 None => format!("{from} to the end"),
             }
         });
-        each.collect::<Vec<_>>().join("; ")
+        let text = each.collect::<Vec<_>>().join("; ");
+        match self.unsettled_block_erases {
+            Some(_) => text + ", but garbage collection has not settled (see the note)",
+            None => text,
+        }
     }
 }

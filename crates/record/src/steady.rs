@@ -59,6 +59,7 @@ pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<Stead
         warm_up_seconds: periods.first().map(|p| p.from_seconds),
         steady_share: if whole > 0.0 { (steady / whole).min(1.0) } else { 0.0 },
         periods,
+        ..SteadyState::default()
     })
 }
 

@@ -17,17 +17,27 @@ const CHANGE_LEAST: f64 = 0.01;
 /// is told of a drift that is none, see the test `noise_is_no_drift`.
 const DEVIATIONS: f64 = 6.0;
 
+/// A change of write amplification in the course of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Drift {
+    /// From where to where.
+    pub(crate) message: String,
+    /// What to do about it.
+    pub(crate) remedy: &'static str,
+}
+
 impl Course {
-    /// What to say of a drift, where there was one; pages have `page_bytes`.
-    pub(crate) fn note_of_drift(&self, page_bytes: u32) -> Option<String> {
+    /// The drift, where there was one; pages have `page_bytes`.
+    pub(crate) fn drift(&self, page_bytes: u32) -> Option<Drift> {
         let windows = self.windows(f64::from(page_bytes))?;
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
         let (first, last) = (mean(&windows[..COMPARED]), mean(&windows[WINDOWS - COMPARED..]));
         let least = (CHANGE_LEAST * last).max(DEVIATIONS * noise(&windows));
-        ((last - first).abs() > least).then(|| {
-            format!(
-                "write amplification drifts: {first:.2} in the first tenth of the run, {last:.2} in the last; the figures do not describe a steady state: run longer, and leave the beginning out with `workload.ramp_up=N` (requests)"
-            )
+        ((last - first).abs() > least).then(|| Drift {
+            message: format!(
+                "not steady: write amplification drifts from {first:.2} in the first tenth of the run to {last:.2} in the last"
+            ),
+            remedy: "run longer, and leave the beginning out with `workload.ramp_up=N` (requests)",
         })
     }
 
@@ -86,28 +96,28 @@ mod tests {
         for seed in 0..1_000 {
             let mut rng = Rng::new(seed, "drift");
             let track = track(30_000 + 40 * seed as u32, |_| 6.0 + 10.0 * (rng.unit() - 0.5));
-            assert_eq!(track.note_of_drift(PAGE), None, "seed {seed}");
+            assert_eq!(track.drift(PAGE), None, "seed {seed}");
         }
     }
 
     #[test]
     fn a_drift_is_told_with_its_numbers() {
         let sinks = track(400_000, |share| 6.0 + 3.36 * (-5.0 * share).exp());
-        let note = sinks.note_of_drift(PAGE).unwrap();
+        let note = sinks.drift(PAGE).unwrap().message;
         assert!(note.contains("8.6") && note.contains("6.0"), "{note}");
         let mut rng = Rng::new(1, "drift");
         let rises = track(200_000, |share| 6.0 + 0.6 * share + 10.0 * (rng.unit() - 0.5));
-        assert!(rises.note_of_drift(PAGE).is_some());
+        assert!(rises.drift(PAGE).is_some());
         // Half a percent, without noise: not worth a word.
-        assert_eq!(track(400_000, |share| 6.0 + 0.03 * share).note_of_drift(PAGE), None);
+        assert_eq!(track(400_000, |share| 6.0 + 0.03 * share).drift(PAGE), None);
     }
 
     #[test]
     fn short_runs_and_runs_without_writes_are_silent() {
-        assert_eq!(track(5_000, |share| 1.0 + share).note_of_drift(PAGE), None);
-        assert_eq!(Course::new(0).note_of_drift(PAGE), None);
+        assert_eq!(track(5_000, |share| 1.0 + share).drift(PAGE), None);
+        assert_eq!(Course::new(0).drift(PAGE), None);
         let mut reads = Course::new(0);
         (0..1_000).for_each(|_| reads.note(Point::default()));
-        assert_eq!(reads.note_of_drift(PAGE), None);
+        assert_eq!(reads.drift(PAGE), None);
     }
 }

@@ -33,6 +33,7 @@ mod ports;
 mod report;
 mod run;
 mod session;
+mod settling;
 mod sim_target;
 mod source;
 mod spread;

@@ -159,7 +159,7 @@ mod tests {
         };
         assert_eq!(told(ahead), "");
         let used = CacheResult { pages_ahead: 490, ..ahead };
-        assert!(told(used).contains("had 50.0 % of the pages"));
+        assert!(told(used).contains("held 50.0 % of the pages"));
         let kept = CacheResult { pages_written: 400, ..ahead };
         assert!(told(kept).contains("holds 600 of 1000 written pages"));
         assert_eq!(told(CacheResult::default()), "");

@@ -10,7 +10,7 @@ use ssdyno_engine::events::{Activity, FlashCause};
 use ssdyno_figures::{
     BusyShare, Configuration, Ending, Energy, EnergyRow, FaultsResult, FlashOperations, GcVictims,
     HostResult, Invariant, JobResult, NamespaceResult, OwnCost, PackageEnergy, PartBusy, Power,
-    RunResult, StopReason, WarningKind,
+    RunResult, StopReason, Warning, WarningKind,
 };
 use ssdyno_record::{Recording, RequestLoop};
 use ssdyno_workload::FioFiles;
@@ -22,7 +22,7 @@ use crate::error::RunError;
 use crate::ports::PathFigures;
 use crate::run::SimRun;
 use crate::sim_target::SimTarget;
-use crate::{bounds, expected, faults, host_report, medium, ports, spread, thrash};
+use crate::{bounds, expected, faults, host_report, medium, ports, settling, spread, thrash};
 
 /// A meter for the device that has said `report` of itself.
 ///
@@ -122,7 +122,7 @@ impl Parts<'_> {
         self.invariants(&mut result, &after);
         describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);
-        self.describe_drift(&mut result);
+        self.describe_drift(&mut result, &after);
         self.describe_thrashing(&mut result, &after);
         let written = self.ended.written_bytes;
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
@@ -376,10 +376,28 @@ impl Parts<'_> {
         }
     }
 
-    /// Whether write amplification kept its level.
-    fn describe_drift(&self, result: &mut RunResult) {
+    /// Whether write amplification kept its level, and whether it can be that of this load.
+    fn describe_drift(&self, result: &mut RunResult, after: &After) {
         let flash = self.before.flash();
-        result.notes.extend(flash.and_then(|f| self.ended.course.note_of_drift(f.page_bytes)));
+        if let Some(drift) = flash.and_then(|f| self.ended.course.drift(f.page_bytes)) {
+            // One warning says that the figures are those of no steady state: a second one with other numbers
+            // would only raise the question which of them counts.
+            match result.warns_of(WarningKind::NotSteady) {
+                true => result.notes.push(format!("{}: {}", drift.message, drift.remedy)),
+                false => {
+                    let warning = Warning::new(WarningKind::NotSteady, drift.message);
+                    result.warnings.push(warning.with_help(drift.remedy));
+                }
+            }
+            return;
+        }
+        let Some((device, now)) = self.run.device.ssd().zip(after.device.flash()) else { return };
+        let capacity_bytes = self.target.device().capacity_bytes();
+        let turns = settling::turns(device, &self.run.source, capacity_bytes, now);
+        if let Some(steady) = &mut result.steady_state {
+            steady.unsettled_block_erases = turns;
+        }
+        result.notes.extend(turns.map(|turns| settling::note(turns, self.ended.issued)));
     }
 
     /// Whether the mapping table takes nearly all of the flash's work.

@@ -11,15 +11,17 @@ fn measure(seed: u64, ramp_up: u32, requests: u32) -> RunResult {
 }
 
 fn filled(fill: Fill, seed: u64, ramp_up: u32, requests: u32) -> RunResult {
+    loaded(fill, seed, &format!("ramp_up = {ramp_up}\nrequests = {requests}"))
+}
+
+fn loaded(fill: Fill, seed: u64, keys: &str) -> RunResult {
     let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
     let flash = &mut device.flash;
     (flash.channels, flash.chips_per_channel) = (2, 1);
     (flash.blocks_per_plane, flash.pages_per_block) = (128, 32);
     device.ftl.over_provisioning = 0.25;
     device.precondition.fill = fill;
-    let load = format!(
-        "write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\nramp_up = {ramp_up}\nrequests = {requests}"
-    );
+    let load = format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\n{keys}");
     let run = SimRun {
         target: "sim:test".into(),
         device: device.into(),
@@ -85,4 +87,25 @@ fn a_run_that_cleaned_nothing_has_no_interval_of_them() {
     let all = fresh.confidence.unwrap();
     assert!(all.iops.is_some());
     assert_eq!((all.write_amplification, all.energy_joules_per_request), (None, None));
+}
+
+/// Hot and cold writes over a drive that uniform writes filled: each of 32 768 pages must be programmed twice before
+/// garbage collection is that of this load. The 3 000 first writes are steady among themselves, and below the level that
+/// they end with.
+#[test]
+fn garbage_collection_that_has_not_settled_is_said() {
+    const HOT: &str = "[address]\npattern = \"hot-cold\"";
+    let hot = |keys: &str| loaded(Fill::Random, 1, &format!("{keys}\n{HOT}"));
+    let early = hot("requests = 3000");
+    let turns = early.steady_state.as_ref().unwrap().unsettled_block_erases.unwrap();
+    let erased = early.flash_operations.unwrap().erases as f64 / (8.0 * 128.0);
+    assert!((turns - erased).abs() < 1e-9 && turns < 0.6, "{turns}, {erased}");
+    let says = |run: &RunResult| run.notes.iter().any(|note| note.contains("not settled"));
+    assert!(says(&early), "{:?}", early.notes);
+    let late = hot("ramp_up = 30000\nrequests = 20000");
+    assert!(!says(&late) && late.steady_state.unwrap().unsettled_block_erases.is_none());
+    // Uniform writes are what the preconditioning did.
+    assert!(!says(&measure(1, 0, 3_000)));
+    // After a sequential fill they are not.
+    assert!(says(&filled(Fill::Sequential, 1, 0, 12_000)));
 }

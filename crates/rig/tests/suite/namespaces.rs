@@ -109,5 +109,5 @@ fn what_cannot_be_is_told() {
     assert!(told(&[1, 2, 3, 1], ThreadMode::Batch, MIXED).contains("4 namespaces for 3 threads"));
     assert!(told(&[1, 2, 3], ThreadMode::Sync, MIXED).contains("3 namespaces for 9 threads"));
     let open = "block_size = \"4KiB\"\nrequests = 100\n[arrivals]\nkind = \"poisson\"\nrate = 1000";
-    assert!(told(&[1, 2], ThreadMode::Sync, open).contains("is open"));
+    assert!(told(&[1, 2], ThreadMode::Sync, open).contains("is not fixed"));
 }

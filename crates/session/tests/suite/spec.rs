@@ -206,7 +206,7 @@ fn a_file_that_is_no_spec_is_told_with_its_place() {
     let failure = read("a.json", "{\"host\": {\"cors\": 3}}");
     assert_eq!(failure.key.as_deref(), Some("host.cors"));
     assert!(failure.file.is_some_and(|file| file.ends_with("a.json")));
-    assert!(read("result.json", "{\"schema_version\": 1}").message.contains("not a spec"));
+    assert!(read("result.json", "{\"schema_version\": 1}").message.contains("has no spec"));
     assert!(read("a.json", "[1]").message.contains("object"));
     assert!(RunSpec::read("/nowhere.json").unwrap_err().message.contains("no such file"));
 }
