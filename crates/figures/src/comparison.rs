@@ -72,6 +72,19 @@ pub struct FigureComparison {
     pub text: String,
 }
 
+/// A part of the mean latency of one operation in two results.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PartComparison {
+    /// The operation: `read`, `write`, `trim`, `flush`.
+    pub op: String,
+    /// Key of the part, as in `latency_parts_ns`: `total`, `cleaning`.
+    pub part: String,
+    /// Mean time in the first result, in ns.
+    pub first_ns: f64,
+    /// Mean time in the second result, in ns.
+    pub second_ns: f64,
+}
+
 /// All figures that two results share.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
@@ -98,6 +111,10 @@ pub struct Comparison {
     pub warnings: Vec<Warning>,
     /// Figure by figure, IOPS first.
     pub figures: Vec<FigureComparison>,
+    /// Where the mean latency of each operation goes: its total, then its parts, the greatest difference first. Empty unless
+    /// both results have `latency_parts_ns`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_parts: Vec<PartComparison>,
     /// Reasons why the comparison is unfair or weak: different workloads, partial runs, runs that are too short for
     /// intervals.
     pub notes: Vec<String>,

@@ -48,7 +48,7 @@ mod warning;
 
 pub use bound::{BrokenBound, FigureBound};
 pub use calendar::CalendarTime;
-pub use comparison::{Change, Comparison, FigureComparison, Verdict};
+pub use comparison::{Change, Comparison, FigureComparison, PartComparison, Verdict};
 pub use depth::{DepthSearchResult, TriedDepthResult};
 pub use faults::{
     DeviceFaults, DriverAction, DriverActionKind, DriverRecovery, FaultsResult, NetworkFaults,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use ssdyno_figures::{Change, RunResult, WarningKind};
 
 /// Keys that decide neither figures nor what they mean: the shape, texts for people, and what is kept.
-const SAME_ALL_THE_SAME: [&str; 5] = ["version", "description", "keep", "interval", "write"];
+const SAME_ALL_THE_SAME: [&str; 6] = ["version", "description", "keep", "interval", "why", "write"];
 
 /// Keys that set the length of a load, not its kind.
 const LENGTH: [&str; 3] = ["workload.requests", "workload.duration", "workload.ramp_up"];
@@ -91,6 +91,14 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     changes
 }
 
+/// What speaks against a comparison.
+pub(crate) struct Obstacles {
+    /// The reasons; empty if the runs may be compared.
+    pub(crate) why: Vec<String>,
+    /// One of them is a difference that the user can ask for.
+    pub(crate) can_be_asked_for: bool,
+}
+
 /// Why the figures of two runs must not be held against each other; empty where they may. A difference that the user
 /// requested is not a reason.
 pub(crate) fn obstacles(
@@ -98,8 +106,8 @@ pub(crate) fn obstacles(
     second: &RunResult,
     changes: &[Change],
     asked: &AskedKeys,
-) -> Vec<String> {
-    let mut why = Vec::new();
+) -> Obstacles {
+    let (mut why, mut can_be_asked_for) = (Vec::new(), false);
     let is_real = |run: &RunResult| run.simulated_requests_per_wall_second.is_none();
     if is_real(first) != is_real(second) {
         why.push("one target is real, the other is simulated".to_owned());
@@ -109,18 +117,20 @@ pub(crate) fn obstacles(
     let other_cache = one != other && is_real(first) == is_real(second);
     if other_cache && !asked.explain("page cache") {
         why.push("one run went through the page cache, the other did not".to_owned());
+        can_be_asked_for = true;
     }
     let unasked = changes.iter().filter(|change| !change.asked_for);
     let of_load: Vec<&str> =
         unasked.map(|change| change.key.as_str()).filter(|k| is_of_load(k)).collect();
     let without_spec = first.spec.is_none() || second.spec.is_none();
     if !of_load.is_empty() {
+        can_be_asked_for = true;
         why.push(format!("the loads differ ({})", of_load.join(", ")));
     } else if without_spec && first.workload != second.workload {
         why.push(format!("the loads differ ({} and {})", first.workload, second.workload));
     }
     why.extend(overloaded(first, second));
-    why
+    Obstacles { why, can_be_asked_for }
 }
 
 /// The latencies of an overloaded run grow with its length, so their ratio does not describe the target.
@@ -254,12 +264,12 @@ mod tests {
                 "workload.requests 1 -> 2"
             ]
         );
-        let why = obstacles(&a, &b, &changes(&a, &b, &none), &none);
+        let why = obstacles(&a, &b, &changes(&a, &b, &none), &none).why;
         assert_eq!(why, ["the loads differ (workload.block_size)"]);
         // Between two devices nearly all keys differ.
         let other = run("sim:b", spec("4KiB", 16, 1));
         assert_eq!(changes(&a, &other, &none), []);
-        assert!(obstacles(&a, &other, &[], &none).is_empty());
+        assert!(obstacles(&a, &other, &[], &none).why.is_empty());
     }
 
     /// Differences that the user names are judged; every other difference still prevents a verdict.
@@ -269,7 +279,7 @@ mod tests {
         let told = |one: Value, other: Value| {
             let asked = AskedKeys::between(&one, &other);
             let changes = changes(&a, &b, &asked);
-            (changes[0].to_string(), obstacles(&a, &b, &changes, &asked))
+            (changes[0].to_string(), obstacles(&a, &b, &changes, &asked).why)
         };
         let settings = |of: &[&str]| json!({ "version": 1, "set": of });
         let block = "workload.block_size 4KiB -> 64KiB, as asked for";
@@ -298,15 +308,15 @@ mod tests {
         };
         let real = |on: bool| json!({ "real": { "buffered": on } });
         let asked = AskedKeys::between(&json!({}), &real(true));
-        assert_eq!(obstacles(&buffered(false), &buffered(true), &[], &asked), [""; 0]);
-        let simulated = obstacles(&a, &buffered(true), &[], &asked);
+        assert_eq!(obstacles(&buffered(false), &buffered(true), &[], &asked).why, [""; 0]);
+        let simulated = obstacles(&a, &buffered(true), &[], &asked).why;
         assert_eq!(simulated, ["one target is real, the other is simulated"]);
     }
 
     #[test]
     fn unlike_targets_are_not_held_against_each_other() {
         let none = AskedKeys::default();
-        let obstacles = |a: &RunResult, b: &RunResult| obstacles(a, b, &[], &none);
+        let obstacles = |a: &RunResult, b: &RunResult| obstacles(a, b, &[], &none).why;
         let a = run("sim:a", spec("4KiB", 8, 1));
         let real = RunResult {
             simulated_requests_per_wall_second: None,

@@ -8,6 +8,7 @@ use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES
 
 use crate::changes::{AskedKeys, changes, obstacles};
 use crate::headline::{FigureKind, headline_figures};
+use crate::lines::parts::compared_parts;
 use crate::provenance::provenance_changes;
 
 /// What more and less of a figure is called, where more of its goodness comes first.
@@ -46,7 +47,7 @@ pub(crate) fn concluded(
     (first, second): (&RunResult, &RunResult),
     asked: &AskedKeys,
     figures: Vec<FigureComparison>,
-    notes: Vec<String>,
+    mut notes: Vec<String>,
 ) -> Comparison {
     let names = (title(first), title(second));
     let verdict = ["iops", "latency_ns.mean"].into_iter().find_map(|name| {
@@ -56,7 +57,11 @@ pub(crate) fn concluded(
     let warnings = warnings(first, second);
     let changed = changes(first, second, asked);
     let changed_provenance = provenance_changes(first, second);
-    let not_comparable = obstacles(first, second, &changed, asked);
+    let obstacles = obstacles(first, second, &changed, asked);
+    let not_comparable = obstacles.why;
+    if obstacles.can_be_asked_for {
+        notes.push(ON_PURPOSE.to_owned());
+    }
     let same = |figure: &FigureComparison| figure.first.to_bits() == figure.second.to_bits();
     let is_same = !figures.is_empty()
         && figures.iter().all(same)
@@ -66,6 +71,7 @@ pub(crate) fn concluded(
         _ if !not_comparable.is_empty() => Verdict::NotComparable,
         verdict => verdict.unwrap_or(Verdict::CannotTell),
     };
+    let latency_parts = compared_parts(first, second);
     let (first, second) = names;
     Comparison {
         first,
@@ -75,10 +81,15 @@ pub(crate) fn concluded(
         changed_provenance,
         not_comparable,
         warnings,
+        latency_parts,
         figures,
         notes,
     }
 }
+
+/// How two runs that differ are compared all the same.
+const ON_PURPOSE: &str = "to compare such runs on purpose, let `ssdyno compare` run both targets, and name the \
+    difference with `--a` and `--b`";
 
 /// Those of both runs; what both say is said once.
 fn warnings(first: &RunResult, second: &RunResult) -> Vec<Warning> {
@@ -118,6 +129,11 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult) -> Vec<String> {
     for (which, result) in [("first", first), ("second", second)] {
         if result.partial {
             notes.push(format!("the {which} run is partial"));
+        }
+        // Intervals do not know of it: they describe a run beside other programs, or one through a busy core.
+        if let Some(verdict) = result.p99_believable.as_ref().filter(|v| !v.believable) {
+            let why = verdict.reasons.join("; ");
+            notes.push(format!("the p99 of the {which} run is not believable, because {why}"));
         }
         for broken in result.invariants.iter().filter(|i| !i.holds) {
             notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));

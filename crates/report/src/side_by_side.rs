@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use ssdyno_figures::{Comparison, Verdict};
 
 use crate::headline::{HeadlineFigure, figure_format};
+use crate::lines::parts::compared_row;
 
 /// Keys that differ which are shown; the JSON form has all.
 const CHANGES_SHOWN: usize = 8;
@@ -68,6 +69,12 @@ pub fn comparison_text(comparison: &Comparison) -> String {
     });
     let header = ["Figure", first, second, "", &format!("{second} is")].map(str::to_owned).to_vec();
     text.push_str(&aligned(&header, rows, &[1, 2]));
+    if !comparison.latency_parts.is_empty() {
+        text.push('\n');
+        let header = ["Where the mean latency goes", first, second, "difference"];
+        let rows = comparison.latency_parts.iter().map(|part| compared_row(part).to_vec());
+        text.push_str(&aligned(&header.map(str::to_owned), rows, &[1, 2, 3]));
+    }
     let level = match (comparison.verdict, level(comparison)) {
         (Verdict::Identical | Verdict::NotComparable, _) | (_, None) => String::new(),
         (_, Some(level)) => format!(" (intervals of ratios at {level})"),

@@ -53,6 +53,10 @@ pub(crate) struct CompareArgs {
     /// The same for the second target.
     #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, help_heading = None::<&str>)]
     pub(crate) b: Option<String>,
+    /// Also print where the mean latency of each side goes: queue, firmware, bus, die, garbage collection. For
+    /// simulated SSDs only.
+    #[arg(long, help_heading = None::<&str>)]
+    pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) common: SideArgs,
     /// What to keep: all (result.json and report.html of the comparison) or none.
@@ -99,8 +103,13 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
         return Err(Failure::usage("`--csv` writes a file, and `--keep none` keeps none")
             .with_help("leave one of the two out"));
     }
-    let (run, specs) = (args.common.spec(), specs(args)?);
+    let (mut run, mut specs) = (args.common.spec(), specs(args)?);
     refuse_options(args, &run)?;
+    [Some(&mut run)]
+        .into_iter()
+        .chain(specs.iter_mut().map(Option::as_mut))
+        .flatten()
+        .for_each(|spec| spec.why |= args.why);
     let compare = CompareTask { sides: args.sides.clone(), run, specs, runs: args.runs };
     let prepared = task::prepare(&Task::Compare(Box::new(compare)))?;
     // Created before the runs, so that a user without a place for results gets the error at once.

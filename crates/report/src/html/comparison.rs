@@ -9,6 +9,7 @@ use ssdyno_figures::{
 use super::page::{Page, table};
 use super::plot::{Axis, Plot, short};
 use crate::headline::{figure_format, headline_figures};
+use crate::lines::parts::compared_row;
 use crate::repeat::repeated_figures;
 use crate::repeat_text::repeated_tables;
 use crate::side_by_side::{level, runs_table, verdict};
@@ -81,7 +82,13 @@ pub fn comparison_html(
         let changed = changed.map(|change| vec![change.to_string()]);
         let changed = table(&["changed"], &changed.collect::<Vec<_>>());
         let title = format!("{second} against {first}: {}", verdict(comparison));
-        page.section(&title, &[changed, table(&header, &rows)]);
+        let parts = comparison.latency_parts.iter().map(|part| compared_row(part).to_vec());
+        let parts: Vec<Vec<String>> = parts.collect();
+        let parts = match parts.is_empty() {
+            true => String::new(),
+            false => table(&["where the mean latency goes", first, second, "difference"], &parts),
+        };
+        page.section(&title, &[changed, table(&header, &rows), parts]);
     }
     repeated.iter().for_each(|side| runs_of(&mut page, side));
     let pictures = [

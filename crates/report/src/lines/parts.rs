@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use ssdyno_figures::{LatencyPartsByOp, MeanParts, OpLatencyParts, nanoseconds};
+use ssdyno_figures::{
+    LatencyPartsByOp, MeanParts, OpLatencyParts, PartComparison, RunResult, nanoseconds,
+};
 
 /// A part that occurs: its name, and its share (0 to 1) and time in the mean and in the slowest 1 %.
 pub(crate) struct PartLine {
@@ -76,4 +78,86 @@ pub(crate) fn rows(op: &OpLatencyParts) -> Vec<Vec<String>> {
         op.slowest_1_percent.map_or("-".into(), |_| percent_of(1.0)),
     ];
     of_op(op).into_iter().map(row).chain([all.to_vec()]).collect()
+}
+
+/// The key of the sum of all parts.
+const TOTAL: &str = "total";
+
+/// The parts of the mean latencies of two runs: of each operation that both have the total, then the parts that occur, the
+/// greatest difference first. Empty unless both runs say where their time goes.
+pub(crate) fn compared_parts(first: &RunResult, second: &RunResult) -> Vec<PartComparison> {
+    let (Some(first), Some(second)) = (&first.latency_parts_ns, &second.latency_parts_ns) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for (op, one) in first.iter() {
+        let Some((_, other)) = second.iter().find(|(name, _)| *name == op) else { continue };
+        let row = |part: &str, first_ns, second_ns| PartComparison {
+            op: op.to_owned(),
+            part: part.to_owned(),
+            first_ns,
+            second_ns,
+        };
+        all.push(row(TOTAL, one.mean.total, other.mean.total));
+        let pairs = one.mean.list().into_iter().zip(other.mean.list());
+        let mut parts: Vec<PartComparison> =
+            pairs.map(|((key, _, first), (.., second))| row(key, first, second)).collect();
+        parts.retain(|part| part.first_ns > 0.0 || part.second_ns > 0.0);
+        let difference = |part: &PartComparison| (part.second_ns - part.first_ns).abs();
+        parts.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
+        all.append(&mut parts);
+    }
+    all
+}
+
+/// A row of a table: part, first, second, difference. The total has the name of its operation.
+pub(crate) fn compared_row(part: &PartComparison) -> [String; 4] {
+    let name = match part.part.as_str() {
+        TOTAL => part.op.clone(),
+        key => {
+            let known = MeanParts::default().list();
+            let name =
+                known.iter().find(|(name, ..)| *name == key).map_or(key, |(_, name, _)| name);
+            format!("  {name}")
+        }
+    };
+    let difference = part.second_ns - part.first_ns;
+    let sign = if difference < 0.0 { '-' } else { '+' };
+    let difference = match difference {
+        0.0 => "-".to_owned(),
+        difference => format!("{sign}{}", nanoseconds(difference.abs())),
+    };
+    [name, time_of(part.first_ns), time_of(part.second_ns), difference]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_two_runs_stand_side_by_side_the_greatest_difference_first() {
+        let run = |flash, cleaning, has_trims: bool| {
+            let mean = MeanParts {
+                total: 30e3 + flash + cleaning,
+                link: 30e3,
+                flash,
+                cleaning,
+                ..MeanParts::default()
+            };
+            let op = Some(OpLatencyParts { requests: 10, mean, slowest_1_percent: None });
+            let trim = op.filter(|_| has_trims);
+            let parts = LatencyPartsByOp { read: op, trim, ..LatencyPartsByOp::default() };
+            RunResult { latency_parts_ns: Some(parts), ..RunResult::default() }
+        };
+        let rows: Vec<[String; 4]> = compared_parts(&run(50e3, 10e3, true), &run(55e3, 0.0, false))
+            .iter()
+            .map(compared_row)
+            .collect();
+        assert_eq!(rows[0], ["read", "90.00 µs", "85.00 µs", "-5.000 µs"]);
+        assert_eq!(rows[1], ["  die: garbage collection", "10.00 µs", "-", "-10.00 µs"]);
+        assert_eq!(rows[2], ["  die: own pages", "50.00 µs", "55.00 µs", "+5.000 µs"]);
+        assert_eq!(rows[3], ["  link", "30.00 µs", "30.00 µs", "-"]);
+        assert_eq!(rows.len(), 4);
+        assert!(compared_parts(&run(1.0, 1.0, true), &RunResult::default()).is_empty());
+    }
 }
