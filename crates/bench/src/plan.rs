@@ -151,7 +151,9 @@ impl LoadPlan {
             Source::Generator(config) => {
                 // The refusal comes before anything is built. A run without permission to write
                 // never reaches the point where a request could be issued.
-                refuse_changes(config, target)?;
+                if !target.writable {
+                    refuse_changes(config, &target.name)?;
+                }
                 generator(run, config, &facts, means, notes)
             }
             Source::Trace { path, options } => {
@@ -316,15 +318,32 @@ fn refuse_job(job: &FioJob, run: &BenchRun) -> BenchError {
     BenchError::ReadOnlyJob { target: run.name(), job: job.name.clone() }
 }
 
-fn refuse_changes(config: &WorkloadConfig, target: &RealTarget) -> Result<(), BenchError> {
+/// Refuses a load that changes data.
+fn refuse_changes(config: &WorkloadConfig, target: &str) -> Result<(), BenchError> {
     let [_, write, trim] = config.op_weights();
     let op = match (write > 0.0, trim > 0.0) {
-        _ if target.writable => return Ok(()),
         (true, _) => Op::Write,
         (_, true) => Op::Trim,
         _ => return Ok(()),
     };
-    Err(BenchError::ReadOnly { target: target.name.clone(), op })
+    Err(BenchError::ReadOnly { target: target.to_owned(), op })
+}
+
+impl BenchRun {
+    /// Refuses a load that changes data, where no file may be changed. It can be asked before the files exist.
+    ///
+    /// # Errors
+    /// The load writes or trims. That of a trace shows on the way only.
+    pub fn refuse_changes(&self) -> Result<(), BenchError> {
+        match &self.source {
+            Source::Generator(config) => refuse_changes(config, &self.target),
+            Source::Trace { .. } => Ok(()),
+            Source::Jobs { jobs, .. } => match jobs.iter().find(|job| job.changes_data()) {
+                Some(job) => Err(refuse_job(job, self)),
+                None => Ok(()),
+            },
+        }
+    }
 }
 
 fn generator(

@@ -478,7 +478,11 @@ pub(crate) fn own_cost(cost: &ssdyno_figures::OwnCost) -> String {
         }
     }
     if let Some(floor) = cost.floor_cpu_ns_per_request {
-        let _ = write!(text, "; least possible on this machine {} CPU", nanoseconds(floor));
+        let _ = write!(
+            text,
+            "; about {} CPU of the tool alone, measured before the run",
+            nanoseconds(floor)
+        );
     }
     text
 }

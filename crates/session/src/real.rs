@@ -201,6 +201,10 @@ impl RealRun {
     /// Opens the target as it was consented to.
     #[cfg(target_os = "linux")]
     fn permit(&mut self, write: &WriteSpec, prompt: &mut dyn Prompt) -> Result<(), Failure> {
+        // A file is made before it is opened. A load that it cannot have would leave it behind.
+        if !write.allowed && write.size.is_some() {
+            self.run.refuse_changes().map_err(|error| self.explain(&error, FailureKind::Usage))?;
+        }
         let BenchRun { target, access: of_target, more, source, .. } = &mut self.run;
         // Of several files, only those that a job changes are opened for writing.
         let read_only = WriteSpec { allowed: false, ..write.clone() };
