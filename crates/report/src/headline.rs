@@ -79,7 +79,7 @@ fn pick(result: &RunResult, name: &str) -> Option<(f64, Option<Interval>)> {
             let each = confidence.and_then(|all| all.energy_joules_per_request);
             let delay = confidence.and_then(|all| all.latency_ns.all.mean);
             let value = result.energy_delay_joule_seconds?;
-            (value, each.zip(delay).map(|(each, delay)| product(value, each, delay)))
+            (value, each.zip(delay).and_then(|(each, delay)| product(value, each, delay)))
         }
         "write_amplification" => {
             let interval = confidence.and_then(|all| all.write_amplification);
@@ -120,9 +120,32 @@ pub fn figure_format(name: &str) -> fn(f64) -> String {
 
 /// The interval of a product. Both factors are of one run: slow requests also take more energy. So the bounds are
 /// those of the factors multiplied, which hold however the factors depend on each other.
-fn product(estimate: f64, one: Interval, other: Interval) -> Interval {
+fn product(estimate: f64, one: Interval, other: Interval) -> Option<Interval> {
+    // A device without an energy model takes 0 J: there is no share of that.
+    if one.estimate <= 0.0 || other.estimate <= 0.0 {
+        return None;
+    }
     let share = |bound: fn(&Interval) -> f64| {
         estimate * (bound(&one) / one.estimate) * (bound(&other) / other.estimate)
     };
-    Interval { estimate, low: share(|i| i.low), high: share(|i| i.high), level: one.level }
+    Some(Interval { estimate, low: share(|i| i.low), high: share(|i| i.high), level: one.level })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_a_product_are_those_of_its_factors_multiplied() {
+        let around = |estimate: f64, half: f64| Interval {
+            estimate,
+            low: estimate * (1.0 - half),
+            high: estimate * (1.0 + half),
+            level: 0.95,
+        };
+        let both = product(6.0, around(2.0, 0.1), around(3.0, 0.2)).unwrap();
+        assert!((both.low - 6.0 * 0.9 * 0.8).abs() < 1e-12, "{both:?}");
+        assert!((both.high - 6.0 * 1.1 * 1.2).abs() < 1e-12, "{both:?}");
+        assert_eq!(product(0.0, around(0.0, 0.0), around(3.0, 0.2)), None);
+    }
 }

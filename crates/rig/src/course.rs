@@ -106,6 +106,10 @@ fn of_batches(estimate: f64, amounts: &[f64], weights: &[f64]) -> Option<Interva
 
 /// The interval of `estimate`, the energy of a request in joules, from the power over time of `series`.
 pub(crate) fn energy_per_request(estimate: f64, series: &[SeriesPoint]) -> Option<Interval> {
+    // A device without an energy model takes 0 J. That is not a figure that was measured to 0 %.
+    if estimate <= 0.0 {
+        return None;
+    }
     let each = series.len().div_ceil(BATCHES).max(1);
     let batches = || series.chunks(each);
     let joules = |point: &SeriesPoint| {

@@ -215,7 +215,10 @@ fn structures_that_nobody_filled() {
     for (name, byte) in [("ones.bin", 0xff), ("zeroes.bin", 0)] {
         place.write(name, [byte; 4096]);
         let text = place.fails(2, &["show", "sim:p3600", "--id-ctrl", name]);
-        assert!(text.contains(&format!("cannot use {name}: no controller wrote this")), "{text}");
+        assert!(
+            text.contains(&format!("cannot use {name}: this is not the data of a controller")),
+            "{text}"
+        );
         assert!(text.contains("`nvme list` that the drive responds"), "{text}");
     }
 }

@@ -25,7 +25,7 @@ fn run_prints_and_writes_what_it_promises() {
     let place = Place::new();
     let args = small(&["run", "sim:config-a", "--name", "a", "--seed", "7"]);
     let text = place.ok(&args);
-    for part in ["IOPS", "p99.9", "Write amplification", "Energy", "results/a", "--seed 7"] {
+    for part in ["IOPS", "p99.9", "Write amplification", "Drive energy", "results/a", "--seed 7"] {
         assert!(text.contains(part), "{part} in {text}");
     }
     for file in ["result.json", "requests.parquet", "report.html"] {

@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(named[&other.address], "told", "the source has the last word");
         let (same, missing) = names(&tree, known.clone(), &["/no/such"]);
         assert_eq!(same, known);
-        assert!(missing.unwrap().contains("in none of /no/such"));
+        assert!(missing.unwrap().contains("not in /no/such"));
     }
 
     /// A prompt, a message and a function without bytes: notes, by line, and the machine all the same.

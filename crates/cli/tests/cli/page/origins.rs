@@ -72,7 +72,7 @@ fn pages_from_elsewhere_start_stop_and_read_nothing() {
          form.submit();",
         ui.origin()
     ));
-    browser.wait("document.body.innerText.includes('pages from elsewhere are refused')");
+    browser.wait("document.body.innerText.includes('pages of other origins are refused')");
     // A name of the attacker that leads here: one origin with the server, if the server went by that.
     let port = ui.host().rsplit(':').next().unwrap();
     let rebound = format!("http://evil.example:{port}");
