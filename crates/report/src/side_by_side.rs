@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
-use ssdyno_figures::{Comparison, Verdict};
+use ssdyno_figures::{Comparison, Verdict, significant};
 
 use crate::headline::{HeadlineFigure, figure_format};
 use crate::lines::parts::compared_row;
@@ -92,6 +92,30 @@ pub(crate) fn level(comparison: &Comparison) -> Option<String> {
     Some(format!("{:.0} %", interval.level * 100.0))
 }
 
+/// Figures of what a request takes, with their names in a sentence.
+const TAKEN: [(&str, &str); 2] =
+    [("host.cpu_ns_per_request", "host CPU time"), ("energy_joules.per_request", "drive energy")];
+
+/// What the better side pays for it, or the worse one saves: `, at 41.0 times the host CPU time`. Polling is faster
+/// than interrupts, and nobody would choose it without that number.
+fn price(comparison: &Comparison) -> String {
+    let mut text = String::new();
+    for (name, what) in TAKEN {
+        let found = comparison.figures.iter().find(|figure| figure.figure == name);
+        let opposed = found.filter(|figure| {
+            matches!(
+                (comparison.verdict, figure.verdict),
+                (Verdict::Better, Verdict::Worse) | (Verdict::Worse, Verdict::Better)
+            )
+        });
+        if let Some(figure) = opposed {
+            let factor = significant(1.0 / figure.ratio, 3);
+            let _ = write!(text, ", at {factor} times the {what} per request");
+        }
+    }
+    text
+}
+
 /// What may be said, in a sentence.
 pub fn verdict(comparison: &Comparison) -> String {
     let Comparison { first, second, .. } = comparison;
@@ -113,8 +137,8 @@ pub fn verdict(comparison: &Comparison) -> String {
         _ => {}
     }
     match comparison.verdict {
-        Verdict::Better => format!("{second} is faster than {first}"),
-        Verdict::Worse => format!("{second} is slower than {first}"),
+        Verdict::Better => format!("{second} is faster than {first}{}", price(comparison)),
+        Verdict::Worse => format!("{second} is slower than {first}{}", price(comparison)),
         Verdict::CannotTell => "cannot tell which is faster".to_owned(),
         Verdict::Identical => "identical: all figures are equal".to_owned(),
         Verdict::NotComparable => {
@@ -255,13 +279,44 @@ pub fn aligned(
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Change, RunResult};
+    use ssdyno_figures::{Change, FigureComparison, RunResult};
 
     use super::*;
     use crate::headline::headline_figures;
 
     fn run(iops: f64) -> RunResult {
         RunResult { iops, requests: 1, ..RunResult::default() }
+    }
+
+    #[test]
+    fn a_verdict_names_what_the_faster_side_takes_more() {
+        let figure = |name: &str, ratio: f64, verdict| FigureComparison {
+            figure: name.to_owned(),
+            first: 1.0,
+            second: 1.0,
+            ratio,
+            interval: None,
+            verdict,
+            text: String::new(),
+        };
+        let compared = |rate, cpu: (f64, Verdict)| {
+            let figures = vec![figure("iops", 1.0, rate), figure(TAKEN[0].0, cpu.0, cpu.1)];
+            let all = crate::compare(&run(1.0), &run(2.0));
+            verdict(&Comparison {
+                verdict: rate,
+                figures,
+                first: "a".into(),
+                second: "b".into(),
+                ..all
+            })
+        };
+        assert_eq!(
+            compared(Verdict::Better, (0.025, Verdict::Worse)),
+            "b is faster than a, at 40.0 times the host CPU time per request"
+        );
+        assert!(compared(Verdict::Worse, (40.0, Verdict::Better)).contains("at 0.0250 times"));
+        assert_eq!(compared(Verdict::Better, (2.0, Verdict::Better)), "b is faster than a");
+        assert_eq!(compared(Verdict::Better, (0.99, Verdict::CannotTell)), "b is faster than a");
     }
 
     #[test]

@@ -196,7 +196,7 @@ fn unreadable_members_are_refused_by_their_key() {
         ("\"nvme-tcl\"", "array.members[1]", "no device \"nvme-tcl\"", "delay-100us, delay-10us"),
         (&unknown, "array.members[1]", "unknown field `raed`", "`read`"),
         (&inner, "array.members[1].array.members[1]", "unknown field `raed`", "`read`"),
-        ("{}", "array.members[1]", "missing field `delay`", "write"),
+        ("{}", "array.members[1]", "missing field `delay`", "set all the keys"),
     ] {
         let error = parse(&text("4KiB", &[delay(1), member.into()])).unwrap_err();
         let DeviceFileError::Member(error) = error else { panic!("{error}") };

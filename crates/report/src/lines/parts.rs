@@ -123,9 +123,10 @@ pub(crate) fn compared_row(part: &PartComparison) -> [String; 4] {
     };
     let difference = part.second_ns - part.first_ns;
     let sign = if difference < 0.0 { '-' } else { '+' };
-    let difference = match difference {
-        0.0 => "-".to_owned(),
-        difference => format!("{sign}{}", nanoseconds(difference.abs())),
+    // Less than a nanosecond is rounding beside any part that somebody would act on.
+    let difference = match difference.abs() {
+        small if small < 0.5 => "-".to_owned(),
+        difference => format!("{sign}{}", nanoseconds(difference)),
     };
     [name, time_of(part.first_ns), time_of(part.second_ns), difference]
 }

@@ -287,7 +287,7 @@ fn sizes_by_direction_share_one_map() {
 fn jobs_wait_for_another() {
     let text = "[w]\nnumber_ios=3\n[r]\nwait_for=w\n[s]\nwait_for=w\n[t]\nwait_for=r\n";
     let error = jobs(text).unwrap_err();
-    assert!(error.what.contains("not all"), "{error}");
+    assert!(error.what.contains("cannot wait for `r` alone"), "{error}");
     let text = &text[..text.find("[t]").unwrap()];
     assert_eq!(jobs(text).unwrap().iter().map(|job| job.group).collect::<Vec<_>>(), [0, 1, 1]);
     assert!(refused("wait_for=later\n").1.contains("later"));

@@ -133,7 +133,9 @@ fn how_requests_reach_the_target_is_read() {
     assert_eq!(batch("iodepth_batch=8\n"), Some((1, 8)));
     assert_eq!(batch("iodepth_batch_submit=0\n"), Some((1, u32::MAX)));
     assert_eq!(batch("iodepth_batch_complete_min=4\n"), Some((4, 1)));
-    assert!(refused("iodepth_batch_complete_min=2\n").1.contains("outstanding"));
+    assert!(
+        refused("iodepth_batch_complete_min=2\n").1.contains("more completions than the iodepth")
+    );
     assert!(refused("iodepth_batch_complete_min=0\n").1.contains("--wait spin"));
     let cached = |text: &str| (job(text).buffered, job(text).invalidate);
     assert_eq!(cached(""), (false, true));
