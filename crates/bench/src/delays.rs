@@ -100,7 +100,7 @@ impl Delays {
             return None;
         }
         let mut text = format!(
-            "requests were issued late by {} (median), {} (99 %), {} (most)",
+            "requests were issued late: {} (median), {} (p99), {} (maximum)",
             nanoseconds(self.ours_ns_at(0.5)),
             nanoseconds(self.ours_ns_at(0.99)),
             nanoseconds(self.ours_ns_max as f64),

@@ -187,12 +187,14 @@ impl BenchError {
                 io::ErrorKind::PermissionDenied => {
                     "run as root, or as a user that may open it: the owner of a file, or a member of a device's group (`disk`)"
                 }
-                io::ErrorKind::ResourceBusy => "something holds it: unmount it, stop it, or wait",
+                io::ErrorKind::ResourceBusy => {
+                    "it is in use: unmount it, stop the program that uses it, or wait"
+                }
                 _ => "the system's message says why",
             },
             BenchError::Network { help, .. } => return help.clone(),
             BenchError::Busy { .. } => {
-                "wait until it has ended: two runs at once would measure each other"
+                "wait until it has ended: two runs at once would disturb each other"
             }
             BenchError::Kind { .. } => "name a block device such as /dev/nvme0n1, or a file",
             BenchError::Geometry { .. } => "the device may be gone or have no medium",
@@ -229,10 +231,10 @@ impl BenchError {
                 "look at the kernel's log (`dmesg`); the figures cover the requests up to that point"
             }
             BenchError::Hang { .. } => {
-                "look at the kernel's log (`dmesg`); a longer timeout waits longer; the figures cover the requests up to that point"
+                "look at the kernel's log (`dmesg`); if the device is only slow, raise the timeout; the figures cover the requests up to that point"
             }
             BenchError::Silent { .. } => {
-                "look at the kernel's log (`dmesg`); a longer timeout waits longer; nothing was \
+                "look at the kernel's log (`dmesg`); if the device is only slow, raise the timeout; nothing was \
                  measured"
             }
             BenchError::Unprepared => "nothing was measured, so there is no result",

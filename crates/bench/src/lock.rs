@@ -17,7 +17,7 @@ use crate::error::BenchError;
 const LINGERS_MOST: Duration = Duration::from_secs(10);
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Keeps other runs away: two at once would measure each other. The lock goes with the file
+/// Keeps other runs away: two at once would disturb each other. The lock goes with the file
 /// (flock(2)); device managers respect it too (systemd, "Locking Block Device Access").
 ///
 /// A device may have several nodes, and be part of another device. The returned locks must be kept as long as the

@@ -217,10 +217,10 @@ fn check(options: &BenchOptions) -> Result<(), BenchError> {
     }
     if options.engine == EngineKind::Threads && (options.iopoll || options.sqpoll) {
         let option = if options.iopoll { "iopoll" } else { "sqpoll" };
-        return refuse(option, "only the engine io_uring has it");
+        return refuse(option, "only the engine io_uring supports this option");
     }
     if options.engine == EngineKind::Threads && options.nowait {
-        return refuse("nowait", "only the engine io_uring has it");
+        return refuse("nowait", "only the engine io_uring supports this option");
     }
     if options.iopoll && options.page_cache != PageCache::Bypassed {
         return refuse("iopoll", "polling for completions needs direct I/O");
@@ -228,7 +228,10 @@ fn check(options: &BenchOptions) -> Result<(), BenchError> {
     if options.waiting == Some(ReapWait::Spin) {
         match options.engine {
             EngineKind::Threads => {
-                return refuse("wait", "a thread of its own waits for each request");
+                return refuse(
+                    "wait",
+                    "with the engine `threads`, each request has its own thread, which sleeps",
+                );
             }
             _ if options.iopoll => return refuse("wait", "with iopoll the kernel spins"),
             _ => {}
@@ -356,7 +359,7 @@ fn generator(
     let closed = config.is_closed_loop();
     let adapts = config.latency_target.is_some();
     if adapts && run.options.jobs > 1 {
-        let why = "latency_target: the depth is that of one job".to_owned();
+        let why = "latency_target needs exactly one job".to_owned();
         return Err(BenchError::Option { option: "jobs", why });
     }
     let jobs = match means {
@@ -371,7 +374,10 @@ fn generator(
     let total = [config.total_requests(), run.limits.requests].into_iter().flatten().min();
     let busy = total.unwrap_or(u64::MAX).clamp(1, u64::from(jobs)) as u32;
     if busy < jobs {
-        notes.push(format!("{busy} of {jobs} jobs run: the run has no more requests than that"));
+        notes.push(format!(
+            "only {busy} of {jobs} jobs run, because the run has only {}",
+            ssdyno_block::counted(u64::from(busy), "request", "requests")
+        ));
     }
     let jobs = busy;
     // A changing depth belongs to one load; its threads take the requests in turn. A search changes

@@ -292,7 +292,7 @@ impl Parts<'_> {
         let jobs = counted(u64::from(jobs), "job", "jobs");
         let stays = self.reports.iter().find_map(|report| report.stayed);
         let stays = stays.map(|core| {
-            format!(", which stays on core {core}, so that the kernel's threads for it do")
+            format!(", which stays on core {core}, so that the kernel threads of the device stay there too")
         });
         let engine = match self.means {
             Means::Null | Means::Threads => "threads (pread and pwrite)".to_owned(),
@@ -311,7 +311,11 @@ impl Parts<'_> {
                 },
                 if iopoll { ", polled completions" } else { "" },
                 if sqpoll { ", polled submissions" } else { "" },
-                if nowait { ", failing rather than waiting in the kernel" } else { "" },
+                if nowait {
+                    ", with nowait: requests fail instead of blocking in the kernel"
+                } else {
+                    ""
+                },
             ),
         };
         let complete = match method.batch {
@@ -389,6 +393,6 @@ impl Parts<'_> {
             nanoseconds(self.floor),
         );
         let warning = Warning::new(WarningKind::Machine, message);
-        result.warnings.push(warning.with_help("more jobs may reach more: raise `--jobs`"));
+        result.warnings.push(warning.with_help("more jobs may reach more IOPS: raise `--jobs`"));
     }
 }

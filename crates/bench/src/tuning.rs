@@ -120,7 +120,7 @@ fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
         Means::Null => "null: completes everything at once, whatever the method",
         Means::Threads => "the engine `threads` has one method: each thread waits in its own call",
         Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } if !plan.closed => {
-            "requests of an open loop start at their times, whatever the method"
+            "in an open loop, arrival times decide when requests start, whatever the method"
         }
         Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } => return Ok(()),
     };

@@ -49,7 +49,7 @@ impl SideArgs {
         let mut found = SideArgs::command().try_get_matches_from(words).map_err(wrong)?;
         let alone = SideArgs::from_arg_matches(&found).map_err(wrong)?;
         if !is_real {
-            let instead = "a device, a file or null: as this side";
+            let instead = "a device, a file or `null:` as this side";
             refuse_real(&alone.spec().real, &alone.spec().write, instead).map_err(|failure| {
                 Failure { message: format!("in `{option}`: {}", failure.message), ..failure }
             })?;

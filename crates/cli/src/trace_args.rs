@@ -19,7 +19,7 @@ pub(crate) struct TraceArgs {
     /// fewer than --trace-depth are outstanding) [default: original].
     #[arg(long, value_name = "TIMING", value_parser = timing)]
     pub(crate) timing: Option<TraceTiming>,
-    /// Trace time that is time 0 of the run: the time of the first replayed request, or the trace's own 0
+    /// Point in the trace at which the run starts: the first replayed request, or time 0 of the trace
     /// [default: first].
     #[arg(long, value_name = "ORIGIN", value_parser = words::<TraceOrigin>())]
     pub(crate) trace_origin: Option<TraceOrigin>,

@@ -159,7 +159,7 @@ impl PlanFile {
         PlanFile::of(plan, &text)
     }
 
-    /// The plan that somebody edits as `text`; messages call it `name`.
+    /// The plan in `text`, which the user is editing; messages call it `name`.
     ///
     /// # Errors
     /// It says what cannot be done; with the line of the key.

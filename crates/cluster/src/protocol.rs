@@ -245,7 +245,7 @@ pub(crate) fn failure_of(host: &str, status: &Status) -> Failure {
         return Failure { message: format!("{host}: {}", failure.message), ..failure };
     }
     let message = match status.code() {
-        Code::Unimplemented => format!("{host} is not a worker of this version"),
+        Code::Unimplemented => format!("{host}: the worker runs another version of ssdyno"),
         _ => format!("{host}: {}", status.message()),
     };
     // A status without details did not come from the code of a worker. The key `NO_ANSWER` marks it

@@ -130,7 +130,7 @@ impl DeviceConfig for RingConfig {
     const OWN_DRIVER: bool = true;
 
     fn build(&self, _seed: u64) -> Result<Box<dyn Device>, ConfigError> {
-        let help = "leave --driver out: the ring driver drives it";
+        let help = "leave out --driver: a ring card always uses the ring driver";
         Err(ConfigError::new("card", "a ring card accepts requests from its own driver only", help))
     }
 

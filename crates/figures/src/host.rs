@@ -42,7 +42,7 @@ pub struct HostResult {
     pub interrupts_per_request: f64,
     /// Register writes, posted.
     pub register_writes_per_request: f64,
-    /// Register reads, for which a core stalls.
+    /// Register reads; a core stalls during each.
     pub register_reads_per_request: f64,
     /// Waiting for locks.
     pub lock_wait_ns_per_request: f64,

@@ -17,7 +17,7 @@ pub enum Placement {
     Static,
     /// One plane after another, independently of the logical page.
     RoundRobin,
-    /// The package by logical page; in it, the plane with the most free pages (S3-39).
+    /// The logical page number selects the package; within it, the plane with the most free pages is used (S3-39).
     MostFree,
     /// The least busy die; in it, its planes in turn.
     LeastBusy,

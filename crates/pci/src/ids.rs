@@ -16,8 +16,8 @@ pub struct PciIds {
 }
 
 impl PciIds {
-    /// Reads the names of `wanted`, vendors with devices, from the text of the list. Lines of another form are
-    /// left out: the list grows.
+    /// Reads the names of `wanted`, vendors with devices, from the text of the list. Lines in another
+    /// format are skipped, because the list may gain new ones.
     pub fn parse(text: &str, wanted: &[(u16, u16)]) -> PciIds {
         let mut names = PciIds::default();
         let mut vendor = None;

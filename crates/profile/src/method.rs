@@ -66,7 +66,7 @@ ssdyno_block::named! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum MethodName: name {
-        /// Slices, chosen to narrow the ratios most.
+        /// Measures in short time slices; further slices go to the sizes whose intervals they narrow most.
         Adaptive = "adaptive",
         /// Some sizes measured, the others on a line.
         Serra = "serra",

@@ -135,7 +135,7 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
     let half = rate?.relative_half_width().filter(|half| *half > LOOSE)?;
     let known = match half {
         half if half > 1.0 => "is not known within ± 100 %".to_owned(),
-        half => format!("is known to ± {} % only", significant(100.0 * half, 2)),
+        half => format!("is known only to ± {} %", significant(100.0 * half, 2)),
     };
     let message = format!("the rate {known}: the rate varies, or the run is too short");
     Some(Warning::new(WarningKind::NotSteady, message).with_help("run longer"))
@@ -305,7 +305,7 @@ mod tests {
             loose(Some(Interval { estimate: 100.0, low, high, level: 0.95 }))
         };
         assert_eq!(around(19.0), None);
-        assert!(around(39.0).unwrap().message.contains("± 39 % only"));
+        assert!(around(39.0).unwrap().message.contains("only to ± 39 %"));
         assert!(around(150.0).unwrap().message.contains("not known within ± 100 %"));
     }
 

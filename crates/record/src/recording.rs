@@ -394,13 +394,13 @@ impl Recording {
         } else if self.skipped > result.requests {
             let (skipped, recorded) = (self.skipped, result.requests);
             result.notes.push(format!(
-                "the workload's ramp-up came first ({}): it is longer than the recorded part ({recorded}) and not in the figures; a number of requests counts from the end of the ramp-up",
+                "the ramp-up ({}) is longer than the recorded part ({recorded}) and is not in the figures; `requests` counts from the end of the ramp-up",
                 counted(skipped, "request", "requests")
             ));
         }
         if result.requests > 0 && self.window() == Time::ZERO {
             result.notes.push(
-                "no time passed: nothing that the requests need takes time in this device, so there are no rates"
+                "no simulated time passed, because these requests take no time on this device; there are no rates"
                     .into(),
             );
         }
@@ -408,8 +408,8 @@ impl Recording {
             let errors = counted(result.errors, "request", "requests");
             let when = when_errors(&result.series).unwrap_or_default();
             let others = match result.unanswered {
-                0 => "latencies and rates are of the others",
-                _ => "rates are of the others",
+                0 => "latencies and rates include only the others",
+                _ => "rates include only the others",
             };
             result.notes.push(format!("{errors} ended in an error{when}; {others}"));
         }
@@ -422,11 +422,11 @@ impl Recording {
                 None => "the disk of the results could not keep up with the load".to_owned(),
             };
             result.notes.push(format!(
-                "{} no row: {why}; they are in all figures, and percentiles are within 0.4 %",
+                "the {} not kept: {why}; all figures include these requests, and percentiles are within 0.4 %",
                 if lost == 1 {
-                    "1 request has".to_owned()
+                    "row of 1 request was".to_owned()
                 } else {
-                    format!("{lost} requests have")
+                    format!("rows of {lost} requests were")
                 }
             ));
         }

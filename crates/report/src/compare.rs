@@ -123,7 +123,7 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult) -> Vec<String> {
     let methods = first.method.as_ref().zip(second.method.as_ref());
     if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
         notes.push(format!(
-            "the methods differ: {differences}; what is compared is both, the targets and the methods"
+            "the methods differ: {differences}; so the comparison covers both the targets and the methods"
         ));
     }
     for (which, result) in [("first", first), ("second", second)] {
@@ -162,7 +162,7 @@ fn too_short(which: &str, result: &RunResult) -> Option<String> {
     };
     Some(format!(
         "the {which} run is too short for an interval of {of} ({has}): give it `requests=10000` or \
-         more, or say with `until=1%` how precise it is to be"
+         more, or set the precision with `until=1%`"
     ))
 }
 

@@ -120,7 +120,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     };
     let Some(half) = p.at_stop else {
         return Some(format!(
-            "because {why}, before the interval of {} had two ends; requested {asked}",
+            "because {why}, before the interval of {} had an upper bound; requested {asked}",
             p.metric
         ));
     };

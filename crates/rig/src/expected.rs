@@ -338,8 +338,8 @@ const POOL_BLOCKS_LEAST: f64 = 100.0;
 fn has_pools_enough(result: &mut RunResult, blocks: f64) -> bool {
     if blocks < POOL_BLOCKS_LEAST {
         result.notes.push(format!(
-            "no expected write amplification: the pools of a plane have {blocks:.0} blocks in the \
-             mean that counts, and the closed forms need at least {POOL_BLOCKS_LEAST}"
+            "no expected write amplification: the pools of a plane have an effective mean of \
+             {blocks:.0} blocks, and the closed forms need at least {POOL_BLOCKS_LEAST}"
         ));
     }
     blocks >= POOL_BLOCKS_LEAST

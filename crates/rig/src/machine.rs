@@ -240,7 +240,7 @@ impl<P: PathReport, W: CoreWatch> Machine<P, W> {
         invariants.push(Invariant {
             name: "host_requests".into(),
             holds: account.requests == delivered && self.host.is_idle(),
-            detail: format!("{} handed in, {delivered} reported", account.requests),
+            detail: format!("{} requests submitted, {delivered} completed", account.requests),
         });
         let taken = account.interrupts + account.interrupts_merged;
         let polled = account.interrupts == 0;

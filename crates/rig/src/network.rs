@@ -124,7 +124,8 @@ impl EndTable {
         }
         for (key, rate) in [("send", self.send), ("receive", self.receive)] {
             if rate.0 < 1e5 {
-                let help = "set the rate at which one core copies and sums, such as \"200MB/s\"";
+                let help =
+                    "set the rate at which one core copies and checksums data, such as \"200MB/s\"";
                 return Err(error(&format!("{table}.{key}"), "below 100kB/s", help));
             }
         }
@@ -182,7 +183,7 @@ impl NetworkConfig {
         }
         if !(64..=1 << 20).contains(&segment.0) || segment_overhead.0 > 4096 || header.0 > 4096 {
             let help = "set segment = \"1460B\", segment_overhead = \"78B\", header = \"48B\"";
-            return Err(error("link.segment", "these are not segments of a network", help));
+            return Err(error("link.segment", "the segment sizes are out of range", help));
         }
         let TargetTable { cores, switches, switch, surcharge, .. } = &self.target;
         if !(1..=1024).contains(cores) {
@@ -193,7 +194,8 @@ impl NetworkConfig {
             ));
         }
         if !(0.0..=1e4).contains(switches) || (*switches > 0.0 && switch.is_empty()) {
-            let help = "set the number of switches per command, and in `switch` the time of one";
+            let help =
+                "set the context switches per command in `switches` and their times in `switch`";
             return Err(error("target.switches", "not 0 to 10000, or without a cost", help));
         }
         if switch.len() > 1024 || switch.iter().any(|span| span.0 > Time::from_ms(100)) {

@@ -248,7 +248,7 @@ impl Parts<'_> {
                 let share = joules / (energy.total_joules + joules) * 100.0;
                 let text = ssdyno_figures::joules(joules);
                 result.notes.push(format!(
-                    "{what} saved {text} ({share:.1} % of what the run would have taken without)."
+                    "{what} saved {text} ({share:.1} % of the energy that the run would have used without it)."
                 ));
             }
         }
@@ -425,7 +425,7 @@ impl Parts<'_> {
         if ftl.free_blocks_background > most {
             result.notes.push(format!(
                 "ftl.free_blocks_background asks for {:.1} % free blocks, but a full device leaves \
-                 {:.1} % at most: whenever idle, it cleans until cleaning frees no more blocks.",
+                 {:.1} % at most: when it is idle, the device cleans until it cannot free more blocks.",
                 ftl.free_blocks_background * 100.0,
                 most * 100.0
             ));

@@ -57,7 +57,7 @@ pub(crate) fn note(turns: f64, issued: u64) -> String {
     let unit = 10f64.powf(needed.log10().floor() - 1.0);
     let needed = (needed / unit).ceil() * unit;
     format!(
-        "garbage collection has not settled: since the preconditioning (random writes) each block was erased {turns:.2} times on average, and write amplification can change until about {TURNS_LEAST}; leave the beginning out with `workload.ramp_up={needed:.0}` (requests)"
+        "garbage collection has not settled: since the preconditioning (random writes) each block was erased {turns:.2} times on average, and write amplification can change until each block was erased about {TURNS_LEAST} times; leave the beginning out with `workload.ramp_up={needed:.0}` (requests)"
     )
 }
 

@@ -218,7 +218,7 @@ impl System {
         users
     }
 
-    /// All loop devices, each with the file that it lies on.
+    /// All loop devices, each with its backing file.
     fn loops(&self) -> Vec<(String, Identity)> {
         let blocks = self.sys.join("block");
         let below = |name: String| {

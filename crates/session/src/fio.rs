@@ -47,7 +47,7 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
     let message =
         format!("{}: the job [{}] names no file or device to load", path.display(), job.name);
     Err(Failure::usage(message).with_help(format!(
-        "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or a file like fio's, {made} with `write.size={size}B`{writes}; or add `filename` to the job"
+        "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or the file that fio would create: {made} with `write.size={size}B`{writes}; or add `filename` to the job"
     )))
 }
 
@@ -55,24 +55,21 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
 fn simulated(job: &mut FioJob) {
     let name = job.name.clone();
     let lacks = [
-        (std::mem::take(&mut job.buffered), "direct=0", "the target has no page cache"),
+        (std::mem::take(&mut job.buffered), "direct=0", "a simulated target has no page cache"),
         (std::mem::take(&mut job.nowait), "nowait", "a simulated target has no kernel to wait in"),
         (
             job.batch.take().is_some(),
             "iodepth_batch …",
-            "requests go to it one by one (`host.doorbell`, `host.threads` and `host.completion` configure the driver)",
+            "a simulated target takes requests one by one (`host.doorbell`, `host.threads` and `host.completion` configure the driver)",
         ),
         (
             job.engine == FioEngine::Passthrough,
             "ioengine=io_uring_cmd",
-            "it has its own driver; the load is the same",
+            "a simulated target has its own driver; the load is the same",
         ),
     ];
     let lacking = lacks.into_iter().filter(|(asked, ..)| *asked);
-    job.notes.extend(
-        lacking
-            .map(|(_, option, why)| format!("[{name}]: {option}: the target is simulated, {why}")),
-    );
+    job.notes.extend(lacking.map(|(_, option, why)| format!("[{name}]: {option} ignored: {why}")));
     job.flush_instead_of_sync();
 }
 

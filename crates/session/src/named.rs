@@ -77,8 +77,9 @@ fn fit_ftl(config: &mut Config, settings: &[Setting]) -> Option<String> {
     }
     let left_out = config.ftl.leave_out_tables(|table| sets(&format!("ftl.{table}"))).join(", ");
     let name = &config.ftl.name;
-    (!left_out.is_empty())
-        .then(|| format!("`{name}` does not have {left_out} of the device: left out"))
+    (!left_out.is_empty()).then(|| {
+        format!("ignored {left_out} of the device file: the FTL `{name}` has no such keys")
+    })
 }
 
 /// The host that `name` names: a preset or `FILE.toml`.
@@ -156,7 +157,7 @@ pub fn is_toml(name: &str) -> bool {
 
 /// Whether `target` names something real: `null:`, a network target, a path, or a file that is no configuration.
 pub fn is_real(target: &str) -> bool {
-    // A word alone may be the name of a simulated device: also that of a directory beside it.
+    // A word without a slash may name a simulated device, even if a directory of that name exists.
     let is_path = target.contains('/')
         || Path::new(target).metadata().is_ok_and(|found| !found.file_type().is_dir());
     target == NULL

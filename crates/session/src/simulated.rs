@@ -28,7 +28,7 @@ pub(crate) struct SimulatedRun {
 impl SimulatedRun {
     /// The run of `spec` on `target`, and the spec with everything in it.
     pub(crate) fn new(spec: &RunSpec, target: &str) -> Result<(SimulatedRun, RunSpec), Failure> {
-        refuse_real(&spec.real, &spec.write, "a device, a file or null:")?;
+        refuse_real(&spec.real, &spec.write, "a device, a file or `null:`")?;
         let settings = settings(&spec.set)?;
         let device = named::device_or(spec.contents.device.as_ref(), target, &settings)?;
         let load = LoadedSource::new(spec, target, &[], &settings)?;

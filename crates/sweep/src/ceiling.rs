@@ -160,11 +160,11 @@ impl Ceiling {
             });
         }
         if self.beyond.is_none() {
-            rest.push("not beyond at any rate tried".to_owned());
+            rest.push("bound not exceeded at any tried rate".to_owned());
         }
         match self.within {
             Some(within) => format!("{bound} up to {} ({})", iops(within), rest.join(", ")),
-            None => format!("{bound} at no rate tried ({})", rest.join(", ")),
+            None => format!("no tried rate meets {bound} ({})", rest.join(", ")),
         }
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         assert!(found.failure(&bound).unwrap().message.contains("p99 <= 1"));
         let (found, _) = search(1e6, 1e5, |_| Side::Within);
         assert_eq!((found.within, found.beyond), (Some(1e6), None));
-        assert!(found.line(&bound).ends_with("(not beyond at any rate tried)"));
+        assert!(found.line(&bound).ends_with("(bound not exceeded at any tried rate)"));
         let (found, _) = search(1e9, 1e5, |_| Side::Undecided);
         assert!(found.within.is_none() && found.failure(&bound).is_some());
         let side = |rate| if rate < 2e5 { Side::Within } else { Side::Overloaded };

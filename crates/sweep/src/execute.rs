@@ -138,7 +138,7 @@ impl Sweep {
         let ran = side_by_side(
             &missing,
             // A real target is loaded by one design at a time. Two of
-            // them would measure each other.
+            // them would disturb each other.
             self.is_real.then_some(1),
             |number, stop| crew.row(*number, designs.values(*number), stop),
             &mut |done| {

@@ -97,7 +97,7 @@ fn interactions(page: &mut Page, result: &SweepResult) {
     if result.interactions.examined > 0 {
         let found = result.interactions.found.iter();
         let rows: Vec<Vec<String>> = found.map(interaction_cells).collect();
-        let names = ["key", "figure", "effect", "effect", "the second by the first"];
+        let names = ["key", "figure", "effect", "effect", "ratio (second / first)"];
         let tables = if rows.is_empty() { Vec::new() } else { vec![html_table(&names, &rows)] };
         page.section(&interactions_line(&result.interactions), &tables);
     }

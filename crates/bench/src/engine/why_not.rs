@@ -65,12 +65,12 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
                 }
                 _ => String::new(),
             };
-            let reason = "kernel.io_uring_disabled=1 forbids it to all but administrators and \
+            let reason = "kernel.io_uring_disabled=1 allows it only to administrators and \
                           members of kernel.io_uring_group";
             told(
                 "EPERM",
                 reason,
-                format!("run as root, {group}or `sysctl kernel.io_uring_disabled=0`"),
+                format!("run as root, {group}or run `sysctl kernel.io_uring_disabled=0`"),
             )
         }
         (Some(error @ (libc::EPERM | libc::EACCES | libc::ENOSYS)), _) if facts.filtered => told(
@@ -90,7 +90,7 @@ fn explain(source: &io::Error, facts: &Facts) -> WhyNot {
             match facts.disabled {
                 Some(0) => {
                     "a security policy forbids it (SELinux, AppArmor or the like); \
-                     kernel.io_uring_disabled=0 does not"
+                     kernel.io_uring_disabled=0 is not the cause"
                 }
                 _ => "a security policy forbids it (SELinux, AppArmor or the like)",
             },

@@ -81,7 +81,8 @@ impl Remote {
         // on another connection would fail requests, and a larger one would be another export.
         if facts.size_bytes != self.facts.size_bytes {
             let (was, is) = (self.facts.size_bytes, facts.size_bytes);
-            let what = format!("the target had {was} B, and has {is} B on another connection");
+            let what =
+                format!("the target has {was} B on the first connection and {is} B on another");
             return Err(
                 Trouble::new(what, "run again while nothing changes the target").of(&self.name)
             );

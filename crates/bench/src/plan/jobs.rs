@@ -43,7 +43,7 @@ pub(super) fn options(options: &BenchOptions, jobs: &[FioJob]) -> Result<BenchOp
     let mut batches = jobs.iter().map(|job| job.batch);
     let batch = batches.next().flatten();
     if batches.any(|other| other != batch) {
-        return refuse("batch", "all jobs of a file must have the same batches (iodepth_batch …)");
+        return refuse("batch", "all jobs of a file must have the same values of iodepth_batch …");
     }
     let given = options.batch.is_some() || options.submit.is_some();
     if let Some(FioBatch { complete, submit }) = batch
@@ -72,7 +72,8 @@ pub(super) fn opening(jobs: &[FioJob], page_cache: PageCache) -> Result<Opening,
     // The target is opened once for all jobs, with or without O_DIRECT. Jobs that differ in it
     // would need two open files of one target.
     if jobs.iter().map(caches).any(|other| other != first) {
-        let why = "all jobs of a file must have the same (direct, invalidate)".to_owned();
+        let why =
+            "all jobs of a file must have the same values of direct and invalidate".to_owned();
         return Err(BenchError::Option { option: "direct", why });
     }
     let page_cache = if first == PageCache::Bypassed { page_cache } else { first };
@@ -84,7 +85,7 @@ fn sync_writes(jobs: &[FioJob]) -> Result<SyncWrites, BenchError> {
     let mut writing = jobs.iter().filter(|job| job.changes_data()).map(|job| job.sync);
     let first = writing.next().unwrap_or_default();
     if writing.any(|other| other != first) {
-        let why = "all jobs of a file that write must have the same (sync)".to_owned();
+        let why = "all jobs of a file that write must have the same value of sync".to_owned();
         return Err(BenchError::Option { option: "sync", why });
     }
     Ok(match first {

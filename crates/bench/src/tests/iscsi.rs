@@ -55,7 +55,7 @@ fn more_requests_than_the_window_are_all_answered() {
     let result = measure(&reads).result;
     assert_eq!((result.requests, result.errors), (3000, 0), "{:?}", result.notes);
     assert_eq!(result.method.as_ref().unwrap().engine, "iscsi");
-    let window = "takes 64 commands at once";
+    let window = "accepts 64 outstanding commands";
     assert!(result.notes.iter().any(|note| note.contains(window)), "{:?}", result.notes);
 }
 

@@ -194,7 +194,7 @@ fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
     let first = options.iter().find(|(_, text)| text.is_some());
     if let (Some((first, _)), true) = (first, args.sides.len() != 2) {
         return Err(Failure::usage(format!("`{first}` is for a comparison of two sides"))
-            .with_help("name two targets; a result of each other one can be stored and compared"));
+            .with_help("for more than two targets, run each and compare the results"));
     }
     let own = |(at, side): (usize, &String)| {
         let own = options.get(at).and_then(|(option, text)| Some((*option, text.as_ref()?)));
@@ -246,7 +246,7 @@ fn refuse_options(args: &CompareArgs, run: &RunSpec) -> Result<(), Failure> {
     // The seed is always among what is given.
     let other = given("", run).into_iter().find(|(key, value)| key != "seed" || value != 1);
     let Some((key, _)) = other else { return Ok(()) };
-    Err(Failure::usage(format!("`{}` has no place beside spec files", option_of(&key)))
+    Err(Failure::usage(format!("`{}` cannot be used with spec files", option_of(&key)))
         .with_help(format!("leave it out, or set the key {key} in the files"))
         .with_key(key))
 }
@@ -257,7 +257,7 @@ fn check_options(args: &CompareArgs) -> Result<(), Failure> {
         true => Ok(()),
         false => {
             let (real, write) = (args.common.real.spec(), args.common.real.write_spec());
-            refuse_real(&real, &write, "a device, a file or null: among the sides")
+            refuse_real(&real, &write, "a device, a file or `null:` among the sides")
         }
     }
 }

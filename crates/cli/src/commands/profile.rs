@@ -72,7 +72,7 @@ pub(crate) struct ProfileArgs {
     /// [default: 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     points: Option<u32>,
-    /// How many times serra measures each test [default: 1].
+    /// Number of times that serra runs each test [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
     /// Precision at which the profile stops. For adaptive, half the width of the 90 % confidence interval

@@ -105,7 +105,7 @@ fn test(text: &str) -> Result<Test, String> {
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>().ok();
     let sane = number.filter(|number| *number > 0.0 && *number <= 100.0);
-    sane.ok_or_else(|| "use a percentage above 0 to 100, such as 75%".to_owned())
+    sane.ok_or_else(|| "use a percentage above 0 and up to 100, such as 75%".to_owned())
 }
 
 /// Output of `pts --json`. `result.json` has only the result.

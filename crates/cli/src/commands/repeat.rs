@@ -84,7 +84,7 @@ fn check(spec: &RunSpec) -> Result<(), Failure> {
             .with_key("target"));
     }
     match spec.real.tune {
-        true => Err(Failure::usage("`real.tune` has no place beside `--runs`")
+        true => Err(Failure::usage("`real.tune` cannot be used with `--runs`")
             .with_help("search once without `--runs`; the replay command names the method")
             .with_key("real.tune")),
         false => Ok(()),

@@ -85,8 +85,8 @@ pub(crate) struct RunArgs {
     pub(crate) why: bool,
     #[command(flatten)]
     pub(crate) timeline: TimelineArgs,
-    /// Run N times (at least 2), with N seeds from --seed on, and print means with intervals between the
-    /// runs.
+    /// Run N times (at least 2), with N consecutive seeds, starting at --seed; print means with
+    /// intervals from the spread of the runs.
     ///
     /// --require is judged by these intervals. The runs keep no rows.
     #[arg(long, value_name = "N", help_heading = None::<&str>,
@@ -159,7 +159,7 @@ impl RunArgs {
             } else {
                 format!("`{}`", option_of(&key))
             };
-            return Err(Failure::usage(format!("{option} has no place beside `--spec {file}`"))
+            return Err(Failure::usage(format!("{option} cannot be used with `--spec {file}`"))
                 .with_help(format!("leave it out, or set the key {key} in a copy of the file"))
                 .with_key(key));
         }

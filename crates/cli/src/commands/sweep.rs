@@ -139,8 +139,8 @@ impl SweepArgs {
         if self.typed(None) == SweepPlan::default() {
             return Ok(());
         }
-        Err(Failure::usage(format!("{plan} has the options of the designs and of the load already"))
-            .with_help("change them in the plan; only --top, --keep, --csv and where results go may stand beside it"))
+        Err(Failure::usage(format!("{plan} already sets the designs and the load"))
+            .with_help("change them in the plan; only --top, --keep, --csv and the options of the results directory can be added"))
     }
 
     /// The plan that the options ask for.

@@ -35,7 +35,7 @@ pub(crate) fn search(args: &RunArgs, target: &Requirement, output: Output) -> Re
     let spec = args.asked()?;
     if let Some(setting) = spec.set.iter().find(|one| one.trim().starts_with(ARRIVALS)) {
         return Err(Failure::usage(format!(
-            "`{setting}` has no place beside `--latency-target`, which decides how requests arrive"
+            "`{setting}` cannot be used with `--latency-target`, which decides how requests arrive"
         ))
         .with_help("leave one of the two out"));
     }

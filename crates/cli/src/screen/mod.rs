@@ -144,7 +144,7 @@ impl Screen {
             format!("overhead: {each} CPU a request, {share:.0} % of one CPU")
         } else {
             let speed = rate(completed as f64 / wall);
-            format!("simulation: {speed} requests by second of wall time, {each} CPU each")
+            format!("simulation: {speed} requests per second of wall time, {each} CPU each")
         }
     }
 }

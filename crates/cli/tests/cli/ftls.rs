@@ -38,7 +38,7 @@ fn any_ftl_runs_on_the_default_device() {
         assert_eq!(shown.contains("# `"), ftl != "page", "{shown}");
         if ftl == "dftl" {
             let text = place.ok(&[&call[..], &FEW].concat());
-            let note = "`dftl` does not have ftl.page.cleaning_pace of the device: left out";
+            let note = "ignored ftl.page.cleaning_pace of the device file: the FTL `dftl` has no such keys";
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(text.contains(note), "{text}");
             let asked = ["--set", "ftl.page.cleaning_pace=paced"];

@@ -147,7 +147,7 @@ fn spec_files_are_sides() {
     let repeated = place.json(&[&files[..], &["--runs", "2"]].concat());
     assert_eq!(repeated["repeated"][1]["runs"].as_array().unwrap().len(), 2);
     let told = place.fails(2, &[&files[..], &["--seed", "4"]].concat());
-    assert!(told.contains("`--seed` has no place beside spec files"), "{told}");
+    assert!(told.contains("`--seed` cannot be used with spec files"), "{told}");
     let told = place.fails(2, &[&files[..], &["--b", "-d 2"]].concat());
     assert!(told.contains("b.toml is a spec file"), "{told}");
     // Options are for the sides that are no files; a device file is none of them.

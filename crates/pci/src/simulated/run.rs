@@ -161,7 +161,7 @@ impl<D: FaultyDevice> SimulatedPci<D> {
     }
 }
 
-/// When `device` has something to do, [`Time::MAX`] for never.
+/// The time of the next event of `device`; [`Time::MAX`] if there is none.
 #[inline]
 fn due<D: PciDevice>(device: &D) -> Time {
     device.next_event().unwrap_or(Time::MAX)

@@ -233,5 +233,5 @@ fn the_machine_is_drawn_on_the_time_axis_of_the_series() {
     assert!(report_html(&poor).contains("Power: not available on this machine"));
     let text = summary_text(&poor);
     assert!(text.contains("25.0 % user") && text.contains("power not available"), "{text}");
-    assert!(text.contains("NOT as the run did"), "{text}");
+    assert!(text.contains("does NOT match the run"), "{text}");
 }

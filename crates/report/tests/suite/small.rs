@@ -106,7 +106,10 @@ fn requests_of_no_time_have_no_rates_and_no_pictures() {
     assert!(html.contains("<span>IOPS</span><b>-</b>"), "no rate in no time");
     assert!(!html.contains("Energy per request"), "no energy in no time");
     let text = summary_text(&result);
-    assert!(text.contains("IOPS        -\n") && text.contains("no time passed"), "{text}");
+    assert!(
+        text.contains("IOPS        -\n") && text.contains("no simulated time passed"),
+        "{text}"
+    );
     assert!(!text.contains("above idle"), "{text}");
     // Among others they have no place on a logarithmic axis, but are no reason for none.
     let mut recorder = Recorder::new(Keep::All, None);

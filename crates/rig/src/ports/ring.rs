@@ -253,7 +253,7 @@ impl PathReport for RingPort {
             name: "ring_ownership".into(),
             holds: fault.is_none(),
             detail: match fault {
-                None => "nobody touched a block that the other side owned".into(),
+                None => "neither side touched a block that the other owned".into(),
                 Some(fault) => format!("{fault:?}"),
             },
         });
@@ -262,7 +262,7 @@ impl PathReport for RingPort {
             name: "ring_goes_on".into(),
             holds: !stalled,
             detail: match stalled {
-                false => "no request waits for others that never come".into(),
+                false => "no request waits in a block that never fills".into(),
                 true => format!(
                     "the last {} requests are fewer than a static block holds, so it is never sent \
                      (S0-36)",
@@ -279,7 +279,11 @@ impl PathReport for RingPort {
         invariants.push(Invariant {
             name: "commands".into(),
             holds: self.driver.in_flight() == 0,
-            detail: format!("{} bios answered, none left", counters.bios),
+            detail: format!(
+                "{} bios completed, {} requests outstanding",
+                counters.bios,
+                self.driver.in_flight()
+            ),
         });
     }
 }

@@ -303,7 +303,7 @@ ssdyno_block::named! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queues {
-    /// All queues in turn by every core, each under its lock.
+    /// Every core uses all queues in turn; each queue has a lock.
     RoundRobin,
     /// As `round-robin`, with the mistakes of the printed code.
     RoundRobinAsPrinted,

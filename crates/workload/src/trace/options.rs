@@ -43,7 +43,7 @@ ssdyno_block::named! {
         /// The name is a sector of 512 B, as in libCacheSim's traces of block devices.
         #[default]
         Sector = "sector",
-        /// The name is a byte.
+        /// The name is a byte address.
         Byte = "byte",
         /// The name is a string: a hash of the name decides the address of the object, a multiple of 4 KiB. Objects may
         /// overlap.

@@ -50,7 +50,7 @@ impl Conversation<'_> {
         if !is_of_targets(header.opcode()) {
             return Err(Trouble::new(
                 format!("the server does not speak iSCSI: it begins with {:02x?}", &header.0[..8]),
-                "check the port: iSCSI targets use 3260 unless told otherwise",
+                "check the port: the default iSCSI port is 3260",
             ));
         }
         let header = header.checked().map_err(|what| Trouble::new(what, HELP))?;
@@ -115,7 +115,7 @@ impl Conversation<'_> {
                 }
             }
         }
-        Err(Trouble::protocol("messages without end".to_owned()))
+        Err(Trouble::protocol("too many other messages before the response".to_owned()))
     }
 
     /// Asks the target whether it is there, in a session on which nothing is outstanding.
@@ -138,7 +138,7 @@ impl Conversation<'_> {
                 }
             }
         }
-        Err(Trouble::protocol("messages without end".to_owned()))
+        Err(Trouble::protocol("too many other messages before the response".to_owned()))
     }
 }
 

@@ -89,7 +89,7 @@ impl Parameters {
             {
                 return Err(Trouble::new(
                     format!("the target wants {key}={value}, which is not supported"),
-                    "let the target take sessions without digests and error recovery",
+                    "configure the target to accept sessions without digests and error recovery",
                 ));
             }
             "TargetAlias"
@@ -147,7 +147,7 @@ pub(crate) fn log_in(
         }
         stage = next;
     }
-    Err(Trouble::protocol("answers to a login without end".to_owned()))
+    Err(Trouble::protocol("too many login responses".to_owned()))
 }
 
 /// The identifier of the session for the target, besides the name: random, because a second session with the same
@@ -200,11 +200,11 @@ impl Login {
             }
             let next = if flags & FINAL == 0 { stage } else { flags & 3 };
             if next < stage || next == 2 {
-                return Err(Trouble::protocol(format!("the stage {next} after {stage}")));
+                return Err(Trouble::protocol(format!("login stage {next} after stage {stage}")));
             }
             return Ok((next, answer));
         }
-        Err(Trouble::protocol("a login answer without end".to_owned()))
+        Err(Trouble::protocol("a login response that is too long".to_owned()))
     }
 
     fn request(
@@ -241,7 +241,7 @@ impl Login {
 fn demands_authentication() -> Trouble {
     Trouble::new(
         "the target demands authentication (CHAP), which is not supported".to_owned(),
-        "let the target take sessions without authentication, on a network that you trust",
+        "configure the target to accept sessions without authentication, on a network that you trust",
     )
 }
 

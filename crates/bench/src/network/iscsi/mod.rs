@@ -38,7 +38,7 @@ pub(crate) fn connect(
         (false, true) => 0,
     };
     facts.notes.push(format!(
-        "the target takes {} commands at once, and the first {unasked} B of a write before it asks for data; \
+        "the target accepts {} outstanding commands and {unasked} B of unsolicited data per write; \
          further requests wait here, and their latencies include the wait",
         numbers.window()
     ));

@@ -173,9 +173,7 @@ impl Ended {
             Ended::Good => "good".to_owned(),
             Ended::Check(sense) => sense.words(),
             Ended::Status(status::BUSY) => "the logical unit is busy".to_owned(),
-            Ended::Status(TASK_SET_FULL) => {
-                "the task set is full: ask for a lower depth".to_owned()
-            }
+            Ended::Status(TASK_SET_FULL) => "the task set is full: lower the depth".to_owned(),
             Ended::Status(status::RESERVATION_CONFLICT) => {
                 "reservation conflict: another initiator has reserved the logical unit".to_owned()
             }

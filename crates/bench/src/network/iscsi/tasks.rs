@@ -265,7 +265,7 @@ impl Tasks {
             return false;
         }
         let words = format!(
-            "{}: {}; it was sent again, and latencies include that",
+            "{}: {}; the command was sent again, and its latency includes the retries",
             task.request.op.name(),
             ended.words()
         );
@@ -294,12 +294,17 @@ impl Tasks {
     fn data_in(&mut self, header: &Header, out: &mut Outbox) -> Result<Piece, String> {
         let (slot, mut task) = self.find(header)?;
         let (from, bytes) = (header.word(40) as usize, header.data_bytes());
-        // In order, as was agreed on.
         // DataPDUInOrder was agreed on, so data comes without gaps. A gap would leave bytes in
         // the buffer that were never received.
         if from != task.received || from + bytes > task.in_bytes() {
             let most = task.in_bytes();
-            return Err(format!("the target sent bytes {from} to {} of {most}", from + bytes));
+            let (end, next) = (from + bytes, task.received);
+            return Err(match from == next {
+                true => format!("the target sent data up to byte {end}, but the read has {most} B"),
+                false => {
+                    format!("the target sent data out of order: byte {from} instead of {next}")
+                }
+            });
         }
         task.received += bytes;
         self.tasks[slot as usize] = Some(task);

@@ -72,7 +72,7 @@ impl Handshake<'_> {
         if magic != wire::MAGIC {
             return Err(Trouble::new(
                 format!("the server does not speak NBD: it begins with {magic:#018x}"),
-                "check the port: NBD servers use 10809 unless told otherwise",
+                "check the port: the default NBD port is 10809",
             ));
         }
         let style = u64::from_be_bytes(self.read()?);
@@ -145,7 +145,7 @@ impl Handshake<'_> {
                 kind => return Err(Trouble::protocol(format!("a reply of the kind {kind}"))),
             }
         }
-        Err(Trouble::protocol("replies without end".to_owned()))
+        Err(Trouble::protocol("too many replies".to_owned()))
     }
 
     /// The export does not exist; the message lists those that exist, if the server reports them.
@@ -214,7 +214,7 @@ fn refused(name: &str, reply: &OptionReply) -> Trouble {
     let (what, help) = match reply.kind {
         wire::ERR_TLS_REQUIRED => (
             format!("the server demands TLS, which is not supported{message}"),
-            "let the server take connections without TLS, on a network that you trust",
+            "configure the server to accept connections without TLS, on a network that you trust",
         ),
         wire::ERR_POLICY => (
             format!("the server refuses the export `{name}` to this client{message}"),

@@ -11,7 +11,7 @@ pub(crate) struct PciArgs {
     /// the first MiB or of the 64 KiB below it.
     #[arg(long, value_name = "FILE")]
     pub(crate) mp_table: Option<String>,
-    /// Route interrupts with the mistakes of the printed code (S1-19), beside the right way.
+    /// Also route interrupts with the mistakes of the printed code (S1-19), next to the correct way.
     #[arg(long)]
     pub(crate) vortex_quirks: bool,
     /// How the simulated device is connected [default: root-port].

@@ -451,7 +451,7 @@ impl Controller {
         self.parts.show_to(log);
     }
 
-    /// The controller's additions to the facts of the array; returns its parts.
+    /// Adds the controller's facts to those of the array; returns its parts.
     pub(super) fn describe(&self, facts: &mut DeviceFacts) -> Vec<PartPower> {
         facts.queue_depth = self.table.depth;
         facts.write_buffer_bytes = self.writes.room();

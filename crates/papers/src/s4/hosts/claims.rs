@@ -20,7 +20,7 @@ const TOGETHER_US: f64 = 1000.0;
 const CHECKS: &[ClaimCheck<Check>] = &[
     ClaimCheck {
         name: "second_client_raises_the_total",
-        text: "Table 4: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        text: "Table 4: two clients together get more throughput than one client over a link of 1 Gbit/s (S4-42).",
         about: &["table4"],
         check: |facts| rises(facts, Server::Nbd, Link::Gigabit),
     },
@@ -56,7 +56,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "iscsi_second_client_raises_the_total",
-        text: "Table 4, our iSCSI target: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        text: "Table 4, our iSCSI target: two clients together get more throughput than one client over a link of 1 Gbit/s (S4-42).",
         about: &["table4"],
         check: |facts| rises(facts, Server::Own, Link::Gigabit),
     },
@@ -74,7 +74,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "iscsi_second_client_raises_the_total_of_a_fast_link",
-        text: "Table 4, our iSCSI target: two clients get more than one over a link that does not limit (S4-42).",
+        text: "Table 4, our iSCSI target: two clients together get more throughput than one client if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| rises(facts, Server::Own, Link::Unshaped),
     },
@@ -92,7 +92,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "tgt_second_client_raises_the_total",
-        text: "Table 4, tgt over iSCSI: two clients get more than one over a link of 1 Gbit/s (S4-42).",
+        text: "Table 4, tgt over iSCSI: two clients together get more throughput than one client over a link of 1 Gbit/s (S4-42).",
         about: &["table4"],
         check: |facts| rises(facts, Server::Tgt, Link::Gigabit),
     },
@@ -110,7 +110,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "tgt_second_client_raises_the_total_of_a_fast_link",
-        text: "Table 4, tgt over iSCSI: two clients get more than one over a link that does not limit (S4-42).",
+        text: "Table 4, tgt over iSCSI: two clients together get more throughput than one client if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| rises(facts, Server::Tgt, Link::Unshaped),
     },

@@ -79,7 +79,7 @@ fn range_length(
         }
         (None, Some(percent)) => {
             let what = format!("{percent} % of the target");
-            fail("address.length_percent", what, "give above 0 to 100")
+            fail("address.length_percent", what, "use a percentage above 0 and up to 100")
         }
         (None, None) => Ok(("address.length", capacity - address.start.0)),
     }
