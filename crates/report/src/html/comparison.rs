@@ -43,53 +43,7 @@ pub fn comparison_html(
             page.section("All runs", &[table(&header, rows)]);
         }
     }
-    for comparison in comparisons {
-        for why in &comparison.not_comparable {
-            page.note(&format!("Not comparable: {why}"), true);
-        }
-        for warning in &comparison.warnings {
-            page.note(&format!("Warning: {}", warning.line()), true);
-        }
-        for note in &comparison.notes {
-            page.note(note, false);
-        }
-        let row = |f: &FigureComparison| {
-            let verdict = match f.verdict {
-                Verdict::Better => "better",
-                Verdict::Worse => "worse",
-                _ => "cannot tell",
-            };
-            let interval = f.interval.map(|i| match i.upper() {
-                Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
-                None => format!("{} or more", significant(i.low, 4)),
-            });
-            vec![
-                f.figure.clone(),
-                figure_format(&f.figure)(f.first),
-                figure_format(&f.figure)(f.second),
-                significant(f.ratio, 4),
-                interval.unwrap_or_else(|| "-".to_owned()),
-                verdict.to_owned(),
-                f.text.clone(),
-            ]
-        };
-        let rows: Vec<Vec<String>> = comparison.figures.iter().map(row).collect();
-        let (first, second) = (comparison.first.as_str(), comparison.second.as_str());
-        let is = format!("{second} is");
-        let interval = level(comparison).unwrap_or_default() + " interval";
-        let header = ["figure", first, second, "times better", &interval, "verdict", is.as_str()];
-        let changed = comparison.changed_provenance.iter().chain(&comparison.changed);
-        let changed = changed.map(|change| vec![change.to_string()]);
-        let changed = table(&["changed"], &changed.collect::<Vec<_>>());
-        let title = format!("{second} against {first}: {}", verdict(comparison));
-        let parts = comparison.latency_parts.iter().map(|part| compared_row(part).to_vec());
-        let parts: Vec<Vec<String>> = parts.collect();
-        let parts = match parts.is_empty() {
-            true => String::new(),
-            false => table(&["where the mean latency goes", first, second, "difference"], &parts),
-        };
-        page.section(&title, &[changed, table(&header, &rows), parts]);
-    }
+    comparisons.iter().for_each(|comparison| compared(&mut page, comparison));
     repeated.iter().for_each(|side| runs_of(&mut page, side));
     let pictures = [
         over_time(&names, results, "Requests per second", "requests per second", rate, |p| {
@@ -99,6 +53,55 @@ pub fn comparison_html(
     ];
     page.section("Over time", &[format!("<div class=\"pair\">{}</div>\n", pictures.concat())]);
     page.finish()
+}
+
+/// Two runs: what speaks against it first, then what differs, the figures, and where the time goes.
+fn compared(page: &mut Page, comparison: &Comparison) {
+    for why in &comparison.not_comparable {
+        page.note(&format!("Not comparable: {why}"), true);
+    }
+    for warning in &comparison.warnings {
+        page.note(&format!("Warning: {}", warning.line()), true);
+    }
+    for note in &comparison.notes {
+        page.note(note, false);
+    }
+    let row = |f: &FigureComparison| {
+        let verdict = match f.verdict {
+            Verdict::Better => "better",
+            Verdict::Worse => "worse",
+            _ => "cannot tell",
+        };
+        let interval = f.interval.map(|i| match i.upper() {
+            Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
+            None => format!("{} or more", significant(i.low, 4)),
+        });
+        vec![
+            f.figure.clone(),
+            figure_format(&f.figure)(f.first),
+            figure_format(&f.figure)(f.second),
+            significant(f.ratio, 4),
+            interval.unwrap_or_else(|| "-".to_owned()),
+            verdict.to_owned(),
+            f.text.clone(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = comparison.figures.iter().map(row).collect();
+    let (first, second) = (comparison.first.as_str(), comparison.second.as_str());
+    let is = format!("{second} is");
+    let interval = level(comparison).unwrap_or_default() + " interval";
+    let header = ["figure", first, second, "times better", &interval, "verdict", is.as_str()];
+    let changed = comparison.changed_provenance.iter().chain(&comparison.changed);
+    let changed = changed.map(|change| vec![change.to_string()]);
+    let changed = table(&["changed"], &changed.collect::<Vec<_>>());
+    let title = format!("{second} against {first}: {}", verdict(comparison));
+    let parts = comparison.latency_parts.iter().map(|part| compared_row(part).to_vec());
+    let parts: Vec<Vec<String>> = parts.collect();
+    let parts = match parts.is_empty() {
+        true => String::new(),
+        false => table(&["where the mean latency goes", first, second, "difference"], &parts),
+    };
+    page.section(&title, &[changed, table(&header, &rows), parts]);
 }
 
 /// The names of the sides, in their order.
