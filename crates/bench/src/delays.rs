@@ -138,7 +138,7 @@ mod tests {
         twice.merge(&delays);
         assert_eq!(twice.ours_ns_at(0.91), 200.0);
         let note = twice.note().unwrap();
-        assert!(note.contains("0 ns (median)") && note.contains("200.0 ns (most)"), "{note}");
+        assert!(note.contains("0 ns (median)") && note.contains("200.0 ns (maximum)"), "{note}");
         assert!(note.contains("2 more waited") && twice.overload().is_none(), "{note}");
         (0..200).for_each(|_| twice.add(1_000_000, true));
         let warning = twice.overload().unwrap();

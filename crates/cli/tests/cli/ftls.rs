@@ -35,7 +35,7 @@ fn any_ftl_runs_on_the_default_device() {
         assert_eq!(paced, ftl == "page", "{ftl}: {device}");
         // Printed by all verbs that say what they run.
         let shown = place.ok(&["show", "sim:nvme-tlc", "--set", &name]);
-        assert_eq!(shown.contains("# `"), ftl != "page", "{shown}");
+        assert_eq!(shown.contains("# ignored"), ftl != "page", "{shown}");
         if ftl == "dftl" {
             let text = place.ok(&[&call[..], &FEW].concat());
             let note = "ignored ftl.page.cleaning_pace of the device file: the FTL `dftl` has no such keys";
