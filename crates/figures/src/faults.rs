@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::format::{push_counted, seconds};
+use ssdyno_block::counted;
 
 /// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
 /// driver that were shorter than the time of the device. Counts are of the whole run, with ramp-up.
@@ -131,10 +132,8 @@ impl FaultsResult {
                 DriverActionKind::Abort => ("abort", "aborts"),
                 DriverActionKind::Reset => ("reset", "resets"),
             };
-            let mut what = Vec::new();
-            push_counted(&mut what, count, one, more);
-            // One of them needs no number.
-            let what = if count == 1 { one.to_owned() } else { what.remove(0) };
+            // One action needs no number: `abort at 31.20 s`.
+            let what = if count == 1 { one.to_owned() } else { counted(count, one, more) };
             format!("{what} at {}", seconds(action.time_ns as f64 / 1e9))
         };
         let mut words: Vec<String> = items.iter().take(SHOWN).map(shown).collect();

@@ -7,9 +7,10 @@ use ssdyno_engine::Pool;
 use ssdyno_figures::{Expected, RunResult};
 use ssdyno_ftl::closed_forms::{self, Class};
 use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling};
-use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
+use ssdyno_workload::{Pattern, Source, WorkloadConfig};
 
 use crate::run::SimRun;
+use crate::settling::covers_device;
 
 /// Appends the theoretical write amplification of random single-page writes if the run consisted of them: page mapping
 /// in steady state, in one pool or in pools for classes of pages that are written uniformly. These are in it from the
@@ -32,7 +33,7 @@ pub(crate) fn fill(
     }
     if !is_of_policy(device)
         || after.health().bad_blocks > 0
-        || !is_by_page(workload, facts.page_bytes)
+        || !is_by_page(workload, facts.page_bytes, capacity_bytes)
     {
         return;
     }
@@ -373,19 +374,12 @@ fn has_settled(workload: &WorkloadConfig, logical_pages: u64) -> bool {
 }
 
 /// True if every write is one whole page of the whole device, and nothing is trimmed.
-fn is_by_page(workload: &WorkloadConfig, page_bytes: u32) -> bool {
+fn is_by_page(workload: &WorkloadConfig, page_bytes: u32, capacity_bytes: u64) -> bool {
     let page_bytes = u64::from(page_bytes);
-    let [_, write, trim] = workload.op_weights();
-    let address = &workload.address;
+    let [_, write, _] = workload.op_weights();
     let alignment = workload.alignment.map_or(page_bytes, |bytes| bytes.0);
-    workload.kind == WorkloadKind::Mix
-        && workload.writes.is_none()
+    covers_device(workload, capacity_bytes)
         && write > 0.0
-        && trim == 0.0
         && workload.sizes().iter().all(|size| size.size.0 == page_bytes)
         && alignment.is_multiple_of(page_bytes)
-        && address.start.0 == 0
-        && address.length.is_none()
-        && address.length_percent.is_none_or(|percent| percent == 100.0)
-        && workload.sequential_percent.unwrap_or(0.0) == 0.0
 }

@@ -6,7 +6,7 @@
 
 use ssdyno_device::FlashReport;
 use ssdyno_ftl::Fill;
-use ssdyno_workload::{Pattern, Source, WorkloadKind};
+use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
 /// Erases of a block, on average, after which write amplification is within 3 % of its later level. Measured with
 /// hot and cold and with zipf-like writes, over-provisioning .145 and .5, greedy and cost-benefit cleaning; FIFO swings by
@@ -37,16 +37,19 @@ pub(crate) fn turns(
 /// Whether writes are at random over the whole device, as those of the preconditioning are.
 fn is_uniform(source: &Source, capacity_bytes: u64) -> bool {
     let Source::Generator(load) = source else { return false };
+    load.address.pattern == Pattern::Random && covers_device(load, capacity_bytes)
+}
+
+/// Whether the addresses of a load without trims are drawn from the whole device.
+pub(crate) fn covers_device(load: &WorkloadConfig, capacity_bytes: u64) -> bool {
     let address = &load.address;
-    let covers = address.length.is_none_or(|length| length.0 >= capacity_bytes);
     let [_, _, trim] = load.op_weights();
     load.kind == WorkloadKind::Mix
-        && address.pattern == Pattern::Random
-        && address.start.0 == 0
-        && covers
-        && address.length_percent.is_none_or(|percent| percent == 100.0)
-        && trim == 0.0
         && load.writes.is_none()
+        && trim == 0.0
+        && address.start.0 == 0
+        && address.length.is_none_or(|length| length.0 >= capacity_bytes)
+        && address.length_percent.is_none_or(|percent| percent == 100.0)
         && load.sequential_percent.unwrap_or(0.0) == 0.0
 }
 
@@ -57,7 +60,7 @@ pub(crate) fn note(turns: f64, issued: u64) -> String {
     let unit = 10f64.powf(needed.log10().floor() - 1.0);
     let needed = (needed / unit).ceil() * unit;
     format!(
-        "garbage collection has not settled: since the preconditioning (random writes) each block was erased {turns:.2} times on average, and write amplification can change until each block was erased about {TURNS_LEAST} times; leave the beginning out with `workload.ramp_up={needed:.0}` (requests)"
+        "garbage collection has not settled: since the preconditioning, each block was erased {turns:.2} times on average, and write amplification can change until each block was erased about {TURNS_LEAST} times; leave the beginning out with `workload.ramp_up={needed:.0}` (requests)"
     )
 }
 

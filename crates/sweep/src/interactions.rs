@@ -9,6 +9,7 @@ use serde_json::Value;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::axis::Axis;
+use crate::least_squares::{Solved, solve};
 use crate::objective::Objective;
 use crate::row::{DesignState, Interaction, Interactions, SweepRow};
 
@@ -26,9 +27,6 @@ const LEVEL: f64 = 0.95;
 
 /// A ratio is not told if its upper bound is more than so many times the lower one.
 const WIDEST: f64 = 100.0;
-
-/// The share of its length that a column must have beside the columns before it; one with less says nothing new.
-const NEW: f64 = 1e-8;
 
 /// What a key contributes to products.
 struct Term {
@@ -102,7 +100,7 @@ impl Fit {
             .enumerate()
             .filter_map(|(at, axis)| factor(points, at, axis.is_ordered()))
             .collect();
-        let mut columns = vec![vec![1.0; points.len()]];
+        let mut columns: Vec<Vec<f64>> = Vec::new();
         let mut terms = Vec::new();
         for factor in factors {
             let mains = columns.len()..columns.len() + factor.mains.len();
@@ -258,67 +256,6 @@ fn change(term: &Term, points: &[(&SweepRow, f64)], columns: &[Vec<f64>], solved
         coefficient * (columns[at][to] - columns[at][from])
     };
     term.mains.clone().map(one).sum()
-}
-
-/// A model that was fitted.
-struct Solved {
-    /// Of each column its coefficient with the standard error; `None` where it says nothing beside the others.
-    coefficients: Vec<Option<(f64, f64)>>,
-    freedom: f64,
-}
-
-/// Least squares by the normal equations, whose columns are bounded by 1; `None` where no design is left for the
-/// error.
-fn solve(columns: &[Vec<f64>], y: &[f64]) -> Option<Solved> {
-    // The columns have entries of at most 1, so the normal equations are conditioned well enough. Cholesky's
-    // method then needs only the products of pairs of columns.
-    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-    // Cholesky's factor is built row by row for the columns that are kept. Its inverse is built with
-    // it, because the standard errors need the inverse.
-    let (mut kept, mut lower, mut inverse): (Vec<usize>, Vec<Vec<f64>>, Vec<Vec<f64>>) =
-        (Vec::new(), Vec::new(), Vec::new());
-    for (at, column) in columns.iter().enumerate() {
-        let mut row: Vec<f64> = Vec::with_capacity(kept.len() + 1);
-        for (place, other) in kept.iter().enumerate() {
-            let known = dot(&row, &lower[place]);
-            row.push((dot(column, &columns[*other]) - known) / lower[place][place]);
-        }
-        let whole = dot(column, column);
-        let rest = whole - dot(&row, &row);
-        // A column that follows from the columns before it makes the matrix singular. It is left
-        // out: a drawn sample may lack some combinations.
-        if rest <= NEW * whole {
-            continue;
-        }
-        let own = rest.sqrt();
-        let mut inverted: Vec<f64> = (0..kept.len())
-            .map(|k| -(k..kept.len()).map(|j| row[j] * inverse[j][k]).sum::<f64>() / own)
-            .collect();
-        inverted.push(1.0 / own);
-        row.push(own);
-        kept.push(at);
-        lower.push(row);
-        inverse.push(inverted);
-    }
-    // As many columns as designs fit everything exactly, and no error can be estimated. There is no
-    // result then, instead of one without uncertainty.
-    let freedom = y.len().checked_sub(kept.len()).filter(|left| *left > 0)? as f64;
-    let right: Vec<f64> = kept.iter().map(|at| dot(&columns[*at], y)).collect();
-    let half: Vec<f64> = inverse.iter().map(|row| dot(row, &right)).collect();
-    let below = |k: usize| inverse[k..].iter().map(move |row| row[k]);
-    let values: Vec<f64> =
-        (0..kept.len()).map(|k| below(k).zip(&half[k..]).map(|(a, b)| a * b).sum()).collect();
-    let residual = |at: usize| {
-        let fitted: f64 = kept.iter().zip(&values).map(|(k, value)| columns[*k][at] * value).sum();
-        (y[at] - fitted).powi(2)
-    };
-    let variance = (0..y.len()).map(residual).sum::<f64>() / freedom;
-    let mut coefficients = vec![None; columns.len()];
-    for (k, at) in kept.iter().enumerate() {
-        let error = (variance * below(k).map(|one| one * one).sum::<f64>()).sqrt();
-        coefficients[*at] = Some((values[k], error));
-    }
-    Some(Solved { coefficients, freedom })
 }
 
 #[cfg(test)]

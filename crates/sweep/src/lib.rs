@@ -30,6 +30,7 @@ mod hopeless;
 mod interactions;
 mod journal;
 mod latencies;
+mod least_squares;
 mod objective;
 mod overloads;
 mod page;
