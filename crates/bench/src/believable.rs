@@ -40,14 +40,16 @@ pub(crate) fn crowded(spins: bool, others: Others) -> Option<Warning> {
         return None;
     }
     let taken = format!(
-        "other programs took {:.0} % of this machine's processors during the run: the figures describe both loads",
+        "other programs used {:.0} % of this machine's CPU time during the run: the figures include \
+         its effect",
         100.0 * others.share
     );
     // The kernel takes the CPU of a job that spins away for whole time slices; a job that sleeps is woken before others.
     let (message, help) = match spins {
         true => (
             format!(
-                "{taken}, and p99 is not reliable: jobs that spin wait for a CPU while another program uses it"
+                "{taken}, so p99 is not reliable: spinning jobs wait while another program uses \
+                 their CPU"
             ),
             "stop them and run again, or choose a method that sleeps",
         ),
@@ -64,7 +66,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
     // figure visibly.
     if result.requests < REQUESTS_LEAST {
         against.push(format!(
-            "the run has {} requests, and p99 needs {REQUESTS_LEAST}",
+            "the run has {} requests, but p99 needs {REQUESTS_LEAST}",
             result.requests
         ));
     }
@@ -74,11 +76,11 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
             WarningKind::NotSteady => "the run is not steady",
             WarningKind::WarmUp => "the figures contain a warm-up",
             WarningKind::NoMedia => "reads were served without the media",
-            WarningKind::NotExhausted => "a buffer took the writes",
+            WarningKind::NotExhausted => "a buffer absorbed the writes",
             WarningKind::Memory if result.page_cache == Some(true) => {
                 "requests went through the page cache"
             }
-            WarningKind::Memory => "the target lies in memory",
+            WarningKind::Memory => "the target is in memory",
             // Its first clause says it all.
             WarningKind::Machine => warning.message.split([':', '(']).next().unwrap_or_default(),
             WarningKind::FewRequests | WarningKind::OtherLoad => continue,
@@ -87,7 +89,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
     }
     match others {
         None => against.push(
-            "the machine was not observed for half a second, and may have been busy".to_owned(),
+            "the machine was not sampled for half a second and may have been busy".to_owned(),
         ),
         Some(Others { share, processors, stolen }) => {
             // The warning of a crowded machine is among the reasons already.
@@ -163,7 +165,7 @@ mod tests {
         assert_eq!(told, "no, because other programs kept 1.0 of 64 CPUs busy");
         let stolen = Others { stolen: Some(0.02), ..QUIET };
         assert!(text(&run(5_000), Some(stolen)).contains("hypervisor took 2.0 %"));
-        assert!(text(&run(5_000), None).contains("not observed"));
+        assert!(text(&run(5_000), None).contains("not sampled"));
     }
 
     /// Jobs that spin are told that their p99 is that of the scheduler, and the verdict names the cause once.
@@ -171,7 +173,7 @@ mod tests {
     fn spinning_jobs_on_a_busy_machine_have_no_p99() {
         let busy = Others { share: 0.5, processors: 2.0, stolen: None };
         let spinning = crowded(true, busy).unwrap();
-        assert!(spinning.message.contains("took 50 %"), "{}", spinning.message);
+        assert!(spinning.message.contains("used 50 %"), "{}", spinning.message);
         assert!(spinning.message.contains("p99 is not reliable"), "{}", spinning.message);
         assert!(spinning.help.as_deref().unwrap().ends_with("a method that sleeps"));
         let sleeping = crowded(false, busy).unwrap();
@@ -179,8 +181,7 @@ mod tests {
         assert_eq!(crowded(true, Others { share: 0.1, ..busy }), None);
         let mut result = run(5_000);
         result.warnings.push(spinning);
-        let told =
-            "no, because other programs took 50 % of this machine's processors during the run";
+        let told = "no, because other programs used 50 % of this machine's CPU time during the run";
         assert_eq!(text(&result, Some(busy)), told);
     }
 
@@ -188,7 +189,7 @@ mod tests {
     fn warnings_and_own_cost_are_reasons() {
         let mut result = run(999);
         result.page_cache = Some(true);
-        let others = "other programs took 50 % of this machine's processors during the run: more";
+        let others = "other programs used 50 % of this machine's CPU time during the run: more";
         result.warnings = vec![
             Warning::new(WarningKind::Memory, "buffered"),
             Warning::new(WarningKind::Machine, others),
@@ -199,9 +200,9 @@ mod tests {
         assert_eq!(
             verdict(&result, Some(busy)).unwrap().reasons,
             [
-                "the run has 999 requests, and p99 needs 1000",
+                "the run has 999 requests, but p99 needs 1000",
                 "requests went through the page cache",
-                "other programs took 50 % of this machine's processors during the run",
+                "other programs used 50 % of this machine's CPU time during the run",
                 "the tool itself accounts for 20.00 µs of the p99 of 100.0 µs",
             ]
         );

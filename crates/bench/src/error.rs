@@ -68,7 +68,7 @@ pub enum BenchError {
         block_bytes: u32,
     },
     /// Something would be written to a target that was opened for reading.
-    #[error("the workload has a {} and {target} is open for reading only", op.name())]
+    #[error("the workload contains a {}, but {target} is open read-only", op.name())]
     ReadOnly {
         /// The target, as it was named.
         target: String,
@@ -76,7 +76,7 @@ pub enum BenchError {
         op: Op,
     },
     /// The permit to write is for another file or device.
-    #[error("the permit to write is not for {target}: it was replaced since it was checked")]
+    #[error("writing is not permitted to {target}: it was replaced after it was checked")]
     Permit {
         /// The target, as it was named.
         target: String,
@@ -119,7 +119,7 @@ pub enum BenchError {
         source: io::Error,
     },
     /// A job of a job file changes data, which is not permitted.
-    #[error("the job [{job}] writes or trims, and {target} is open for reading only")]
+    #[error("the job [{job}] writes or trims, but {target} is open read-only")]
     ReadOnlyJob {
         /// The target, as it was named.
         target: String,
@@ -178,9 +178,9 @@ impl BenchError {
             // so only the number tells them apart. The advice to run as root would be wrong for
             // EPERM.
             BenchError::Open { source, .. } if source.raw_os_error() == Some(EPERM) => {
-                "even root may not open it: a file is immutable (`lsattr`), or a container or a policy of the \
-                 system (device cgroup) forbids it; run where the device is allowed, or name a file \
-                 that lies on it"
+                "even root cannot open it: the file is immutable (`lsattr`), or a container or a \
+                 system policy (device cgroup) forbids access; run where access is allowed, or \
+                 name a file on the device"
             }
             BenchError::Open { source, .. } => match source.kind() {
                 io::ErrorKind::NotFound => "check the path",

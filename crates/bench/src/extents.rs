@@ -43,7 +43,8 @@ fn warning(name: &str, size_bytes: u64, data_bytes: u64) -> Option<Warning> {
     let share = 1.0 - data_bytes as f64 / size_bytes.max(1) as f64;
     (size_bytes > 0 && share >= LEAST).then(|| {
         let message = format!(
-            "{} % of {name} held no data before the run (holes or unwritten extents): such reads never reach the drive",
+            "{} % of {name} held no data before the run (holes or unwritten extents): reads of \
+             these parts never reach the drive",
             significant(100.0 * share, 2)
         );
         let help = "write the whole file once before you read it";

@@ -65,7 +65,7 @@ impl Faults {
         );
         let last = || match outcome < 0 {
             true => error_of(outcome),
-            false => io::Error::new(io::ErrorKind::UnexpectedEof, "fewer bytes than asked for"),
+            false => io::Error::new(io::ErrorKind::UnexpectedEof, "fewer bytes than requested"),
         };
         (gone || self.in_a_row >= IN_A_ROW_MAX).then(|| (self.in_a_row, last()))
     }
@@ -83,7 +83,7 @@ impl Faults {
     pub(crate) fn notes(&self) -> Vec<String> {
         let line = |(error, (count, first)): (&i32, &(u64, Option<Request>))| {
             let what = match *error {
-                SHORT => "moved fewer bytes than asked for".to_owned(),
+                SHORT => "moved fewer bytes than requested".to_owned(),
                 error => format!("failed with {}", io::Error::from_raw_os_error(error)),
             };
             let first = first.map(|r| {

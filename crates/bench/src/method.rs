@@ -15,15 +15,17 @@ ssdyno_block::named! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Method: name {
-        /// Sleeps for completions; submits the ready requests in pairs, and reaps the available completions.
-        /// Applications with asynchronous requests work this way, and fio with its defaults.
+        /// Sleeps for completions; submits the ready requests in pairs, and reaps the available
+        /// completions. Applications with asynchronous requests and fio with its defaults work this
+        /// way.
         #[default]
         Default = "default",
-        /// Sleeps until all outstanding requests have completed, then submits the same number together: least CPU time
-        /// per request, at the price of a device that is idle between two batches.
+        /// Sleeps until all outstanding requests have completed, then submits the same number
+        /// together. Uses the least CPU time per request, but the device is idle between two
+        /// batches.
         Efficient = "efficient",
-        /// Submits each request separately and spins for its completion: latencies include no wake-up, at the price of
-        /// a core.
+        /// Submits each request separately and spins for its completion: latencies include no
+        /// wake-up, but the job uses a whole core.
         Latency = "latency",
     }
 }
@@ -59,7 +61,7 @@ ssdyno_block::named! {
         /// Sleeps until the kernel wakes the job: every latency includes the wake-up.
         #[default]
         Sleep = "sleep",
-        /// Polls for completions all the time, which takes a core. io_uring without IOPOLL.
+        /// Polls for completions all the time (io_uring without IOPOLL). Uses a whole core.
         Spin = "spin",
     }
 }

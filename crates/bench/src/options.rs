@@ -21,7 +21,7 @@ pub enum EngineKind {
     /// io_uring.
     #[serde(rename = "io_uring")]
     Uring,
-    /// One thread for each request outstanding, with pread(2) and pwrite(2).
+    /// One thread for each outstanding request, with pread(2) and pwrite(2).
     Threads,
 }
 

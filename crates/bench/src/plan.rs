@@ -189,7 +189,8 @@ fn fit(mut plan: LoadPlan, target: &RealTarget, known: bool) -> Result<LoadPlan,
     let Kind::Network(remote) = &target.kind else { return Ok(plan) };
     let most = remote.facts().most_bytes;
     if known && plan.block_bytes > most {
-        let what = format!("requests of {} B; the server takes {most} B at most", plan.block_bytes);
+        let what =
+            format!("requests of {} B; the server accepts at most {most} B", plan.block_bytes);
         let error = WorkloadError::of_key("block_size", what, "make the blocks smaller");
         return Err(BenchError::Workload(error));
     }
@@ -309,8 +310,8 @@ fn means(target: &RealTarget, options: &BenchOptions) -> Result<(Means, Vec<Stri
         Err(source) => {
             let WhyNot { reason, remedy } = why_not(&source);
             let note = format!(
-                "engine: threads, because io_uring cannot be used ({reason}); it would cost less \
-                 for each request: {remedy}"
+                "engine: threads, because io_uring cannot be used ({reason}); io_uring needs less \
+                 CPU time per request: {remedy}"
             );
             Ok((Means::Threads, vec![note]))
         }
@@ -390,7 +391,7 @@ fn generator(
         let seed = share::seed(run.seed, index as u32);
         let depth = share.outstanding_limit().unwrap_or(u64::from(OPEN_SLOTS));
         if closed && depth > u64::from(SLOTS_MAX) {
-            let what = format!("{depth} requests outstanding; a job can have {SLOTS_MAX}");
+            let what = format!("{depth} requests outstanding; the limit per job is {SLOTS_MAX}");
             let help = "lower it, or share it among more `real.jobs`";
             return Err(BenchError::Workload(WorkloadError::of_key("depth", what, help)));
         }
@@ -450,8 +451,8 @@ fn threads_wanted(
     Ok(wanted as u32)
 }
 
-const ONE_AT_A_TIME: &str = "each thread carries one request at a time: requests that arrive \
-    meanwhile wait, and their latency counts from their arrival";
+const ONE_AT_A_TIME: &str = "each thread handles one request at a time: requests that arrive \
+                             meanwhile wait, and their latency counts from their arrival";
 
 fn trace(
     run: &BenchRun,

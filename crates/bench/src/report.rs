@@ -319,11 +319,11 @@ impl Parts<'_> {
             ),
         };
         let complete = match method.batch {
-            1 => "completions are taken as they come".to_owned(),
-            batch => format!("completions are taken {batch} at a time"),
+            1 => "it reaps completions as they arrive".to_owned(),
+            batch => format!("it reaps {batch} completions at a time"),
         };
         let submit =
-            method.submit.map(|submit| format!(", requests are submitted {submit} at a time"));
+            method.submit.map(|submit| format!(" and submits {submit} requests at a time"));
         let wait = match (self.means, method.wait.as_str()) {
             (Means::Threads, _) => "waits in its own call",
             (_, "poll") => "polls in the kernel",
@@ -331,7 +331,8 @@ impl Parts<'_> {
             _ => "sleeps",
         };
         result.notes.push(format!(
-            "method {}: engine {engine}; {jobs}{}; each {wait} until completions are there, {complete}{}",
+            "method {}: engine {engine}; {jobs}{}; each {wait} until completions arrive; \
+             {complete}{}",
             method.name,
             stays.unwrap_or_default(),
             submit.unwrap_or_default(),

@@ -60,7 +60,7 @@ fn check_parts(config: &WorkloadConfig, jobs: u32, facts: &TargetFacts) -> Resul
     );
     let help = match length / largest {
         0 => "smaller blocks or a longer range are needed".to_owned(),
-        fit => format!("at most {fit} fit: lower the depth, or take smaller blocks"),
+        fit => format!("at most {fit} fit: lower the depth, or use smaller blocks"),
     };
     Err(WorkloadError::of_key("depth", what, help).into())
 }
@@ -98,7 +98,7 @@ fn share(
         let each = length_of(&writes.address, facts) / u64::from(jobs) / block * block;
         if each < block {
             let what = format!("{jobs} streams of sequential writes do not fit in their range");
-            let help = "make writes.address.length longer, or take fewer `real.jobs`";
+            let help = "make writes.address.length longer, or use fewer `real.jobs`";
             return Err(WorkloadError::of_key("writes.address.length", what, help).into());
         }
         writes.address.start = Bytes(from + u64::from(job) * each);

@@ -183,7 +183,7 @@ impl RealTarget {
         let facts = remote.facts().clone();
         if writable && facts.read_only {
             let what = "the export is read-only".to_owned();
-            let help = "measure reads only, or make the server export it for writing";
+            let help = "measure reads only, or make the export writable on the server";
             return Err(Trouble::new(what, help).of(name));
         }
         let durable = opening.sync_writes != SyncWrites::No;
@@ -392,8 +392,8 @@ impl RealTarget {
             None => "with the target's pages that it already contained",
         };
         format!(
-            "buffered I/O: requests go through this machine's page cache ({before}); reads may never \
-             reach the target, and a write ends when it is in memory"
+            "buffered I/O: requests go through this machine's page cache ({before}); reads may \
+             never reach the target, and a write completes when its data is in memory"
         )
     }
 

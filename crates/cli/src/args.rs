@@ -9,7 +9,7 @@ use ssdyno_session::RunSpec;
 use crate::host::HostArgs;
 use crate::trace_args::TraceArgs;
 
-/// What is asked of a target.
+/// The load of a target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LoadArgs {
     /// Workload: a preset (see `ssdyno list`), FILE.toml, or a trace, which may be compressed [default:
@@ -23,7 +23,7 @@ pub(crate) struct LoadArgs {
                                 "trace_device", "trace_origin", "trace_slot", "trace_ids",
                                 "trace_columns", "beyond_end"])]
     pub(crate) fio: Option<String>,
-    /// Random seed: the same seed gives the same figures (fio: randseed).
+    /// Random seed: the same seed repeats a simulated run (fio: randseed).
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true,
           value_parser = seed)]
     pub(crate) seed: u64,

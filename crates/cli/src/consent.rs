@@ -11,7 +11,7 @@ use ssdyno_session::{Prompt, WriteSpec};
 
 use crate::output::tell;
 
-/// What allows writing to a real target.
+/// Permissions to write to a real target.
 #[cfg(target_os = "linux")]
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Writing to real targets")]
@@ -63,12 +63,12 @@ impl Prompt for Terminal {
     }
 }
 
-/// What the owner of this machine allows others who start runs on it.
+/// Permissions of the owner of this machine for runs that are started elsewhere.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Consent to write")]
 pub(crate) struct ConsentArgs {
-    /// Allow runs that other machines or the page start to write to this target. Give the name of the
-    /// target that these runs use. May be repeated. All other targets are opened read-only.
+    /// Let runs started from other machines or the page write to this target. Give the target's
+    /// name as in these runs. May be repeated. All other targets are opened read-only.
     #[arg(long, value_name = "TARGET")]
     pub(crate) write: Vec<String>,
     /// Serial number of a --write device whose contents may be destroyed. May be repeated.

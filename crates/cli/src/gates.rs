@@ -23,7 +23,7 @@ impl JunitArgs {
     /// A report without bounds would say that all is well.
     pub(crate) fn check(&self, bounds: usize, option: &str) -> Result<(), Failure> {
         if self.junit.is_some() && bounds == 0 {
-            return Err(Failure::usage("`--junit` reports bounds, and the command has no bound")
+            return Err(Failure::usage("`--junit` reports bounds, but the command has no bound")
                 .with_help(format!("add `{option}`, or leave it out")));
         }
         Ok(())

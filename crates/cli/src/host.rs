@@ -9,7 +9,7 @@ use ssdyno_session::{
 
 use crate::words::words;
 
-/// What lies between the workload and the device.
+/// The host between the workload and the device.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Host")]
 pub(crate) struct HostArgs {

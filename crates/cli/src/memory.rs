@@ -35,7 +35,9 @@ pub(crate) fn look_ahead(keep: Keep, goal: Goal) {
     let Some(available) = ssdyno_record::memory::available_bytes() else { return };
     if keep != Keep::Summary && needed > available {
         eprintln!(
-            "warning: the rows of {requests} requests take {} of memory, and {} are available: the run will end when memory is used up; with --keep summary, memory does not grow with the number of requests",
+            "warning: the rows of {requests} requests take {} of memory, but only {} are \
+             available: the run ends when memory is used up; with --keep summary, memory does not \
+             grow with the number of requests",
             Bytes(needed >> 20 << 20),
             Bytes(available >> 20 << 20),
         );

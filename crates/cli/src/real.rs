@@ -10,7 +10,7 @@ use crate::args::positive_span;
 #[cfg(target_os = "linux")]
 use crate::consent::WriteArgs;
 
-/// How a real target is loaded, and what allows writing to it: what verbs take that load one.
+/// How a real target is loaded, and permissions to write to it.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Real targets")]
 pub(crate) struct RealArgs {

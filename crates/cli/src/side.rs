@@ -10,7 +10,7 @@ use crate::diagnose::told;
 use crate::real::RealArgs;
 use crate::suggest::{DESTROYING, called_here, harmless};
 
-/// Everything that decides a run beside its target.
+/// The options of a run, without its target.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SideArgs {
     #[command(flatten)]
@@ -122,8 +122,8 @@ fn refused(option: &str, mut error: clap::Error) -> Failure {
         _ => None,
     };
     let (message, rest) = told(&error);
-    let usual =
-        "options of `ssdyno run` that decide a run are known, such as --a '--queues single -d 16'";
+    let usual = "use options of `ssdyno run` that set the load or the host, such as --a '--queues single \
+         -d 16'";
     let help = known_elsewhere.map(str::to_owned).or((!rest.is_empty()).then_some(rest));
     Failure::usage(format!("in `{option}`: {message}"))
         .with_help(help.unwrap_or_else(|| usual.to_owned()))

@@ -54,7 +54,7 @@ impl TimelineFile {
         let Some(path) = args.timeline.clone() else { return Ok(None) };
         let fresh = !path.exists();
         if !fresh && !may_replace(&path) {
-            let help = "name another file; a file that is not needed any more can be removed";
+            let help = "name another file, or remove this file if you no longer need it";
             return Err(Failure::usage(no_timeline(&path)).with_help(help));
         }
         // Kept as it is until there is something to write.

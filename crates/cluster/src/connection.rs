@@ -259,7 +259,7 @@ fn tls_for(host: &HostAddress, identity: Option<&Path>) -> Result<Option<ClientT
         return Ok(None);
     }
     let missing = || {
-        Failure::usage(format!("{host} needs TLS, and there is no certificate for it"))
+        Failure::usage(format!("{host} needs TLS, but there is no certificate for it"))
             .with_help("name the directory with the identity of this controller")
             .with_key("identity")
     };
@@ -310,8 +310,11 @@ async fn explain_plain(address: &HostAddress, failure: Failure) -> Failure {
         HostAddress::Listening { host, port, tls: false }
             if !address.is_tls() && ClientTls::is_spoken_at(host, *port).await =>
         {
-            Failure::new(FailureKind::Failed, format!("{address} takes connections with TLS only"))
-                .with_help(format!("name it as tls://{address}"))
+            Failure::new(
+                FailureKind::Failed,
+                format!("{address} accepts only connections with TLS"),
+            )
+            .with_help(format!("name it as tls://{address}"))
         }
         _ => failure,
     }

@@ -67,7 +67,7 @@ pub struct StepHost {
     pub name: String,
     /// Reason why the client is missing in the figures; `null` if it is included.
     pub lost: Option<String>,
-    /// As of the step.
+    /// The figures of this client, with the same keys as the figures of a step.
     #[serde(flatten)]
     pub figures: StepFigures,
 }

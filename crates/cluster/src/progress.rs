@@ -10,10 +10,11 @@ use ssdyno_figures::{LiveSnapshot, RunProgress};
 use ssdyno_prober::{MetricPoint, SystemSample};
 use ssdyno_session::RunSnapshot;
 
-/// How far all hosts are.
+/// Progress of all hosts.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterProgress {
-    /// Each host: its name, its last snapshot, and since when it was not heard of, if it is cut off.
+    /// Each host: its name, its last snapshot, and, if it is cut off, the time since its last
+    /// message.
     pub hosts: Vec<(String, RunSnapshot, Option<Duration>)>,
     /// Each machine that is sampled: its name and its newest sample.
     pub systems: Vec<(String, Option<SystemSample>)>,

@@ -208,7 +208,7 @@ pub(crate) async fn fetch_rows(
                                 .map_err(|error| here("rename", error));
                         }
                         let message = format!(
-                            "{}: {has} of {total_bytes} bytes of its rows came",
+                            "{}: only {has} of {total_bytes} bytes of its rows arrived",
                             connection.name
                         );
                         return Err(Failure::new(FailureKind::Failed, message));

@@ -47,7 +47,9 @@ pub(crate) fn fill(result: &mut RunResult, hosts: &[(&str, &RunResult)], parts: 
     if !outside.is_empty() {
         let names = outside.join(", ");
         result.notes.push(format!(
-            "energy and flash operations are not summed, because more than 1 % of the requests of {names} are outside the window; `hosts` contains those of each whole run"
+            "energy and flash operations are not summed, because more than 1 % of the requests of \
+             {names} are outside the window; `hosts` contains these figures for the whole run of \
+             each host"
         ));
         return;
     }

@@ -231,7 +231,7 @@ impl WorkerService {
     fn claim(&self, controller: String) -> Result<u64, Failure> {
         if !self.takes_runs {
             return Err(Failure::usage(
-                "this is a prober: it samples its machine and takes no runs",
+                "this is a prober: it samples its machine and accepts no runs",
             )
             .with_help("name it among the probers, or start a worker there"));
         }
@@ -239,7 +239,7 @@ impl WorkerService {
         // same moment would otherwise both open the target.
         let mut state = self.state();
         if let Some(run) = &state.run {
-            let message = format!("this worker has a run of {} already", run.controller);
+            let message = format!("this worker already has a run of {}", run.controller);
             return Err(Failure::new(FailureKind::Failed, message)
                 .with_help("wait until it has ended, or use another worker"));
         }

@@ -24,7 +24,7 @@ pub enum RingError {
         version: u32,
     },
     /// A parameter of the card makes no sense.
-    #[error("the card says {value} for its {what}")]
+    #[error("the card reports {value} for its {what}")]
     BadParameter {
         /// Which one.
         what: &'static str,

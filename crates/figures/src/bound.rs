@@ -9,7 +9,7 @@ use crate::until::Metric;
 /// A bound of a figure.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FigureBound {
-    /// The figure; not [`Metric::MeanAndIops`], which is two.
+    /// The figure; not [`Metric::MeanAndIops`], which stands for two figures.
     pub metric: Metric,
     /// Whether the figure must be below the bound; otherwise above.
     pub is_below: bool,
@@ -29,14 +29,14 @@ impl FigureBound {
     }
 }
 
-/// The bound that ended a run, with what was known there.
+/// The bound that ended a run, and the figure at that time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct BrokenBound {
     /// The bound.
     pub bound: FigureBound,
-    /// The interval of the figure where the run stopped, at the resolution of histograms (0.8 %).
+    /// The interval of the figure when the run stopped, at the resolution of histograms (0.8 %).
     pub interval: Interval,
-    /// Requests completed by then, with those of a ramp-up.
+    /// Requests completed by that time, including those of a ramp-up.
     pub requests: u64,
 }
 

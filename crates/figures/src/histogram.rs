@@ -62,7 +62,7 @@ impl TryFrom<LatencyCounts> for Histogram {
             // another resolution would be added to the wrong latencies without a sign.
             if Histogram::bounds(bucket).0 != ns || histogram.counts[bucket] > 0 {
                 return Err(format!(
-                    "no bucket of a histogram begins at {ns} ns, or it is there twice"
+                    "no bucket of a histogram begins at {ns} ns, or this bucket appears twice"
                 ));
             }
             let total = histogram.total.checked_add(count);

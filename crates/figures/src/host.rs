@@ -50,8 +50,9 @@ pub struct HostResult {
     pub locks_contended_share: Option<f64>,
     /// Times that a thread had to wait for room in a queue, or for a buffer.
     pub queue_full_per_request: f64,
-    /// Bytes per second that the device completed until the last request was reported, both from the start of the
-    /// recorded window; `null` if no request is reported before the device completed it (S1-56).
+    /// Bytes per second that the device completed, from the start of the recorded window until the
+    /// last request was reported; `null` if no request is reported before the device completed it
+    /// (S1-56).
     pub device_completed_bytes_per_second: Option<f64>,
     /// Each namespace of `--namespaces` (S1-43).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +76,7 @@ pub struct HostResult {
 pub struct CacheResult {
     /// Pages requested by reads.
     pub pages_read: u64,
-    /// Pages of these that were in the cache or already being read.
+    /// Of these pages, the number that were in the cache or already being read.
     pub pages_hit: u64,
     /// `pages_hit` divided by `pages_read`; `null` without reads.
     pub hit_ratio: Option<f64>,
@@ -85,7 +86,7 @@ pub struct CacheResult {
     pub pages_dirtied: u64,
     /// Pages written back.
     pub pages_written: u64,
-    /// Commands that wrote these pages.
+    /// Commands that wrote back pages.
     pub write_commands: u64,
     /// Pages written to the journal.
     pub journal_pages: u64,

@@ -13,8 +13,8 @@ pub struct Interval {
     pub estimate: f64,
     /// Lower bound.
     pub low: f64,
-    /// Upper bound; infinite, in JSON `null`, if the run does not give an upper bound: the true figure is `low` or
-    /// more.
+    /// Upper bound; infinite (`null` in JSON) if the run does not determine one: the true figure is
+    /// at least `low`.
     #[serde(serialize_with = "unbounded::serialize", deserialize_with = "unbounded::deserialize")]
     #[schemars(extend("type" = ["number", "null"]))]
     pub high: f64,

@@ -12,8 +12,9 @@ use crate::histogram::Histogram;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// A row for each request (nearly always 16 bytes each, S4-17). Rows stay in memory until the run ends; in wall
-    /// time they go to the disk during the run. At the end they are in `requests.parquet`.
+    /// A row for each request (nearly always 16 bytes each, S4-17). A simulated run keeps rows in
+    /// memory until it ends; a run in wall time writes them to the disk during the run. At the end
+    /// they are in `requests.parquet`.
     #[default]
     All,
     /// No rows: memory use does not grow with the length of the run. Percentiles are within

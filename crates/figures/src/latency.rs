@@ -84,7 +84,8 @@ pub struct Confidence {
     /// Around `write_amplification`; `null` if too little was written, or if no block was erased.
     #[serde(default)]
     pub write_amplification: Option<Interval>,
-    /// Around `energy_joules.per_request`; `null` if the run is too short, or if the flash did not carry its load.
+    /// Around `energy_joules.per_request`; `null` if the run is too short, or if the load did not
+    /// reach the flash.
     #[serde(default)]
     pub energy_joules_per_request: Option<Interval>,
     /// Around `host.cpu_ns_per_request`; `null` without a simulated host.

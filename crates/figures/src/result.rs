@@ -27,9 +27,9 @@ use crate::warning::{Warning, WarningKind};
 /// meaning; added keys do not raise it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// All figures of one run, as `result.json` and `--json` give them.
+/// All figures of one run, as in `result.json` and `--json`.
 ///
-/// Every key carries its unit. A figure that does not exist (the energy of a device without an
+/// Every key includes its unit. A figure that does not exist (the energy of a device without an
 /// energy model, the latency of no requests) is `null` or left out, never zero, NaN or infinite.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
@@ -45,7 +45,8 @@ pub struct RunResult {
     pub page_cache: Option<bool>,
     /// The seed that repeats the run; `null` without random numbers, as with a trace.
     pub seed: Option<u64>,
-    /// Whether the run ended early (interrupt, error). The figures are then of the part that was done.
+    /// Whether the run ended early (interrupt, error). The figures then cover only the completed
+    /// part.
     pub partial: bool,
     /// Requests completed without error inside the recorded window.
     pub requests: u64,
@@ -218,8 +219,8 @@ pub struct LoadWindow {
     /// hosts, the start of the time in which all hosts were running, by the clock of the controller; 0 if the hosts
     /// simulate, because their time is virtual.
     pub start_unix_ns: u64,
-    /// Delay of the last of the jobs that begin with the run: after the given start time, or after the start of the run
-    /// without one.
+    /// Delay of the last job that begins with the run: from the given start time, or from the start
+    /// of the run if no time was given.
     pub late_ns: u64,
     /// End of the window of several hosts; left out for one host and for simulated runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

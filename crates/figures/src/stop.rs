@@ -14,13 +14,13 @@ pub enum StopReason {
     Requests,
     /// The duration was reached.
     Duration,
-    /// The interval was as narrow as asked.
+    /// The interval was as narrow as requested.
     Precision,
     /// The user interrupted the run.
     Interrupted,
     /// Memory had no room for more rows.
     Memory,
-    /// The target failed, or the load could not go on.
+    /// The target failed, or the load could not continue.
     Error,
     /// The program was killed; the result was recovered from the rows.
     Killed,

@@ -65,7 +65,7 @@ impl fmt::Display for Metric {
 pub struct Until {
     /// The figure.
     pub metric: Metric,
-    /// Half the width of its interval by the figure, above 0 to 0.1.
+    /// Half the width of its interval divided by the figure: greater than 0, at most 0.1.
     pub relative_half_width: f64,
 }
 
@@ -102,8 +102,9 @@ impl FromStr for Until {
         // Zero could never be reached. The upper limit is explained below: wider intervals do
         // not cover the truth as often as they say.
         let number = number.filter(|number| *number > 0.0 && *number <= 10.0);
-        let number =
-            number.ok_or("use a percentage above 0 to 10, such as 1%, or p99=2%".to_owned())?;
+        let number = number.ok_or(
+            "use a percentage greater than 0 and at most 10, such as 1%, or p99=2%".to_owned(),
+        )?;
         // Above 10 % a run may end before it has seen the target's slow moments at all: simulated
         // queues at load 0.8 then cover the truth 85 times of 100 only, and not 95.
         // Percentiles are watched in bins of 0.8 %.

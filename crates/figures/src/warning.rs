@@ -11,11 +11,11 @@ pub enum WarningKind {
     Overloaded,
     /// Figures include a warm-up that differs from the rest of the run.
     WarmUp,
-    /// Rate or latency changes over the run: a run of another length gives other figures.
+    /// Rate or latency changes over the run: the figures depend on the length of the run.
     NotSteady,
     /// The run has too few requests for a figure.
     FewRequests,
-    /// A write buffer, a cache or a fresh drive took the load: a longer load gives other figures.
+    /// A write buffer, a cache or a fresh drive absorbed the load: figures of a longer load differ.
     NotExhausted,
     /// Reads were served without the media: from holes, unwritten or trimmed blocks.
     NoMedia,

@@ -171,7 +171,7 @@ impl PciePort {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ListFault {
     /// The list comes back to where it was.
-    #[error("the capability list runs in a circle at {offset:#x}")]
+    #[error("the capability list loops at {offset:#x}")]
     Circle {
         /// Where it was before.
         offset: u16,

@@ -224,8 +224,8 @@ fn merge_ratios(profiles: &[ProfileResult], merged: &mut ProfileResult) {
     }
     if widest > 1.0 {
         merged.notes.push(format!(
-            "the profiles differ by more than their intervals explain: intervals are up to {widest:.2} times as wide \
-             as they would be"
+            "the profiles differ by more than their intervals explain: intervals were widened by a \
+             factor of up to {widest:.2}"
         ));
     }
 }

@@ -106,7 +106,7 @@ impl ProfilePlan {
             if writes && !spec.write.allowed && self.target != NULL {
                 let help = "add `ops=read` to measure reads alone, which writes nothing; or add `write.allowed`: \
                             everything in the span on the target will be lost";
-                return Err(Failure::usage("the write tests write over the target")
+                return Err(Failure::usage("the write tests overwrite the target")
                     .with_help(help)
                     .with_key("write.allowed"));
             }

@@ -92,7 +92,7 @@ pub struct ProfileResult {
     /// with different `--solution`. All other figures here are of the first solution. Left out with one solution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_solutions: Vec<ProfileResult>,
-    /// Notes that a reader of the figures needs.
+    /// Notes on the figures.
     pub notes: Vec<String>,
 }
 

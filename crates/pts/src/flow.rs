@@ -115,7 +115,7 @@ impl PtsPlan {
                     steps as f64 / range
                 );
                 let warning = Warning::new(WarningKind::NotExhausted, message);
-                result.warnings.push(warning.with_help("take longer rounds"));
+                result.warnings.push(warning.with_help("use longer rounds"));
             }
         }
         if self.round < ssdyno_block::Time::from_s(60) {
@@ -188,7 +188,7 @@ impl Run<'_> {
         let facts = self.target.facts();
         if let Some(config) = self.plan.precondition(&facts) {
             let times = self.plan.precondition;
-            self.stage.what = format!("writing the device over {times} times");
+            self.stage.what = format!("overwriting the device {times} times");
             let result = self.load(&config, None, "preconditioning")?;
             let written = result.throughput_bytes_per_second * result.simulated_seconds;
             let detail = format!("sequential writes of 128 KiB, {times} times the capacity");

@@ -94,7 +94,7 @@ pub struct PtsPlan {
     pub histogram: Time,
     /// How many times the device is written over sequentially before. The specification says 2.
     pub precondition: f64,
-    /// Part of the device that the rounds use, above 0 to 100 percent, from its start.
+    /// Percentage of the device, from its start, that the rounds use: greater than 0, at most 100.
     pub active_range_percent: f64,
     /// Requests outstanding, 1 or more; always 1 in the latency test.
     pub depth: u32,

@@ -21,7 +21,7 @@ pub struct PtsResult {
     pub specification: String,
     /// The seed that repeats the test.
     pub seed: u64,
-    /// Whether the test ended early. The result is then of the part that was done.
+    /// Whether the test ended early. The result then covers only the completed part.
     pub partial: bool,
     /// Whether every part reached steady state.
     pub steady: bool,
@@ -32,7 +32,7 @@ pub struct PtsResult {
     /// Warnings about misleading figures; shown above the figures.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Notes that a reader of the figures needs.
+    /// Notes on the figures.
     pub notes: Vec<String>,
 }
 

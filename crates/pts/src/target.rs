@@ -54,7 +54,7 @@ impl PtsPlan {
         // Every test of the specification writes over the target. The refusal comes before the
         // target is opened, so nothing is touched.
         if is_real(&spec)? && !spec.write.allowed && self.target != NULL {
-            return Err(Failure::usage("this test writes over the target")
+            return Err(Failure::usage("this test overwrites the target")
                 .with_help("allow it with `write.allowed`; everything on the target will be lost")
                 .with_key("write.allowed"));
         }

@@ -14,15 +14,18 @@ use crate::slices::{INSIDE, Part, Slices};
 use crate::statistics;
 use crate::tails::Shares;
 
-const MEANING: &str = "95 % intervals from batches of consecutive requests. Batches whose \
-    neighbours are still correlated count for fewer, so that a run too short for its target has \
-    wide intervals, not wrong ones (means, rates: batch means; percentiles: shares of batches, and \
-    never narrower than order statistics of independent requests, and open above - `high` is null - \
-    where fewer than four independent requests lie beyond). Batches at the start that are \
-    far off from the rest (a write buffer that fills) count in the figure and not in its spread: intervals \
-    of means and rates reach to the figure without them. \
-    Intervals say how far a run of the same length with another seed would differ. A simulated run repeats exactly with the same seed: there the interval is no error of \
-    measurement, and it says nothing about the model's fidelity.";
+const MEANING: &str = "95 % intervals from batches of consecutive requests: batch means for means \
+                       and rates, shares of batches for percentiles. Correlated neighbouring \
+                       batches count for fewer, so that too short a run has wide intervals, not \
+                       wrong intervals. Intervals of percentiles are never narrower than order \
+                       statistics of independent requests. They have no upper bound (`high` is \
+                       null) if fewer than four independent requests lie beyond the percentile. \
+                       Outlying batches at the start (a write buffer that fills) count in the \
+                       figure but not in its spread: intervals of means and rates extend to the \
+                       figure without them. An interval shows how far a run of the same length \
+                       with another seed would differ. A simulated run repeats exactly with the \
+                       same seed: its interval is not an error of measurement, and does not show \
+                       how accurate the model is.";
 
 /// What intervals are made from.
 pub(crate) struct Source<'a> {

@@ -134,8 +134,8 @@ fn rate_after(ends: &[f64], cut: usize, counts: &[f64]) -> Option<String> {
 pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
     let half = rate?.relative_half_width().filter(|half| *half > LOOSE)?;
     let known = match half {
-        half if half > 1.0 => "is not known within ± 100 %".to_owned(),
-        half => format!("is known only to ± {} %", significant(100.0 * half, 2)),
+        half if half > 1.0 => "has an interval wider than ± 100 %".to_owned(),
+        half => format!("has an interval of ± {} %", significant(100.0 * half, 2)),
     };
     let message = format!("the rate {known}: the rate varies, or the run is too short");
     Some(Warning::new(WarningKind::NotSteady, message).with_help("run longer"))
@@ -305,8 +305,8 @@ mod tests {
             loose(Some(Interval { estimate: 100.0, low, high, level: 0.95 }))
         };
         assert_eq!(around(19.0), None);
-        assert!(around(39.0).unwrap().message.contains("only to ± 39 %"));
-        assert!(around(150.0).unwrap().message.contains("not known within ± 100 %"));
+        assert!(around(39.0).unwrap().message.contains("interval of ± 39 %"));
+        assert!(around(150.0).unwrap().message.contains("interval wider than ± 100 %"));
     }
 
     /// The warning of a warm-up gives the rate without it: its requests are in the headline.

@@ -88,7 +88,8 @@ impl Overload {
         let Overload { arriving, completing, backlog } = self;
         let Some(arriving) = arriving else {
             let message = format!(
-                "at the limit of the target ({} requests per second): the queue grew to {} requests; the queue has no steady length, so a longer run has other latencies",
+                "at the limit of the target ({} requests per second): the queue grew to {} \
+                 requests and has no steady length, so latencies depend on the length of the run",
                 rate(completing),
                 significant(backlog, 2)
             );

@@ -64,10 +64,11 @@ pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<Stead
 }
 
 const CRITERION: &str = "rate and mean latency over ten windows, each a fiftieth of the run: range \
-    within 20 % of the average, best line within 10 % (SNIA PTS); left when two windows in a row \
-    are 10 % off the average so far, or one is 30 % off; each with room for the noise of a window \
-    (false alarms in less than 1 % of runs that only have independent noise). Swings faster than a \
-    window are noise";
+                         within 20 % of the average, best line within 10 % (SNIA PTS). The period \
+                         ends when two windows in a row are 10 % off its average so far, or one \
+                         window is 30 % off. All limits allow for the noise of a window (false \
+                         alarms in less than 1 % of runs with only independent noise). Swings \
+                         faster than a window count as noise";
 
 /// One window.
 #[derive(Clone, Copy, Debug)]

@@ -13,7 +13,7 @@ use crate::slices::Part;
 use crate::statistics::{self, Ratio};
 
 /// The smallest number of independent requests beyond a percentile for which an upper end is given. By simulation of
-/// queues, autoregressive latencies and stalls, see *What the intervals say*, docs/statistics.md.
+/// queues, autoregressive latencies and stalls, see *Far percentiles without an upper end*, docs/statistics.md.
 const CLUSTERS_LEAST: f64 = 4.0;
 
 /// So many are enough to go by; fewer are looked at twice.

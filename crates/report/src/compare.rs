@@ -281,8 +281,8 @@ fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verd
         match (is_known, verdict) {
             (true, _) => format!("{factor}x ({low} to {})", significant(high, 3)),
             // Its lower end would lie on the other side of 1, and says nothing either.
-            (false, Verdict::CannotTell) => format!("{factor}x (not known within ± 100 %)"),
-            (false, _) => format!("{factor}x ({low} or more)"),
+            (false, Verdict::CannotTell) => format!("{factor}x (interval wider than ± 100 %)"),
+            (false, _) => format!("{factor}x (at least {low})"),
         }
     };
     match verdict {
@@ -318,12 +318,12 @@ mod tests {
             |ratio, bounds, verdict| words(FigureKind::Latency, ratio, Some(bounds), verdict);
         assert_eq!(
             told(1.2, (0.4, 3.6), Verdict::CannotTell),
-            "1.20x (not known within ± 100 %) faster: cannot tell"
+            "1.20x (interval wider than ± 100 %) faster: cannot tell"
         );
-        assert_eq!(told(40.0, (10.0, 160.0), Verdict::Better), "40.0x (10.0 or more) faster");
+        assert_eq!(told(40.0, (10.0, 160.0), Verdict::Better), "40.0x (at least 10.0) faster");
         assert_eq!(
             told(1.0 / 40.0, (1.0 / 160.0, 0.1), Verdict::Worse),
-            "40.0x (10.0 or more) slower"
+            "40.0x (at least 10.0) slower"
         );
         assert_eq!(told(4.0, (3.0, 6.0), Verdict::Better), "4.00x (3.00 to 6.00) faster");
     }
@@ -392,13 +392,13 @@ mod tests {
         let iops = find(&worse, "iops");
         assert_eq!(iops.verdict, Verdict::Worse, "{iops:?}");
         assert_eq!(iops.interval.unwrap().low, 0.0);
-        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) slower"));
+        assert!(iops.text.starts_with("10.0x (at least 3.") && iops.text.ends_with(") slower"));
         // The other way round there is no end to how much faster it may be.
         let better = compare(&slow, &sure);
         let iops = find(&better, "iops");
         assert_eq!(iops.verdict, Verdict::Better);
         assert!(iops.interval.unwrap().upper().is_none());
-        assert!(iops.text.starts_with("10.0x (3.") && iops.text.ends_with(" or more) faster"));
+        assert!(iops.text.starts_with("10.0x (at least 3.") && iops.text.ends_with(") faster"));
         assert!(crate::to_json(&better).is_ok());
         let none = compare(&slow, &slow);
         assert_eq!(find(&none, "iops").text, "1.00x faster: cannot tell (no bound)");
@@ -415,10 +415,10 @@ mod tests {
         let worse = compare(&sure, &open);
         let p99 = find(&worse, "latency_ns.p99");
         assert_eq!(p99.verdict, Verdict::Worse, "{p99:?}");
-        assert_eq!(p99.text, "5.00x (4.81 or more) slower");
+        assert_eq!(p99.text, "5.00x (at least 4.81) slower");
         let better = compare(&open, &sure);
         let p99 = find(&better, "latency_ns.p99");
-        assert_eq!(p99.text, "5.00x (4.81 or more) faster");
+        assert_eq!(p99.text, "5.00x (at least 4.81) faster");
         assert!(p99.interval.unwrap().upper().is_none());
         assert!(crate::to_json(&better).unwrap().contains("\"high\": null"));
         // What is 1000 or more may well be 5000.

@@ -63,7 +63,7 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
     });
     let runs = counted(side.runs.len() as u64, "run", "runs");
     let of = match side.runs.len() < side.asked as usize {
-        true => format!(" of {} that were asked for", side.asked),
+        true => format!(" of {} requested", side.asked),
         false => String::new(),
     };
     format!("{}: {runs}{of}\n{over}\n{each}", side.name)

@@ -38,7 +38,7 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         let _ = writeln!(text, "changed: {change}");
     }
     if changed.len() > CHANGES_SHOWN {
-        let _ = writeln!(text, "changed: {} keys more", changed.len() - CHANGES_SHOWN);
+        let _ = writeln!(text, "changed: {} more keys", changed.len() - CHANGES_SHOWN);
     }
     for why in &comparison.not_comparable {
         let _ = writeln!(text, "not comparable: {why}");

@@ -105,7 +105,7 @@ pub(crate) fn steady(r: &RunResult) -> Option<String> {
 pub(crate) fn precision(r: &RunResult) -> Option<String> {
     let p = r.until?;
     let percent = |half: f64| match half {
-        half if half > 1.0 => "no better than ± 100 %".to_owned(),
+        half if half > 1.0 => "wider than ± 100 %".to_owned(),
         half => format!("± {} %", significant(100.0 * half, 2)),
     };
     let asked = percent(p.asked);
@@ -124,7 +124,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
             p.metric
         ));
     };
-    let known = format!("{} known to {}, requested {asked}", p.metric, percent(half));
+    let known = format!("interval of {}: {}, requested {asked}", p.metric, percent(half));
     if p.reached {
         return Some(known);
     }
@@ -156,7 +156,7 @@ pub fn plus_minus(interval: Option<Interval>) -> String {
     match (half, interval) {
         (Some(half), _) if half < 0.000_05 => " ± 0.00 %".into(),
         // Such bounds would include zero, which no rate is.
-        (Some(half), _) if half > 1.0 => " (not known within ± 100 %)".into(),
+        (Some(half), _) if half > 1.0 => " (interval wider than ± 100 %)".into(),
         (Some(_), Some(one)) if is_lopsided(&one) => format!(" {}", either_side(&one)),
         (Some(half), _) => format!(" ± {} %", significant(half * 100.0, 2)),
         (None, _) => String::new(),
@@ -188,7 +188,7 @@ pub(crate) fn either_side(interval: &Interval) -> String {
     }
     match (digits(down), digits(up)) {
         // Nobody can use a bound at more than twice the figure.
-        (down, _) if interval.upper().is_none() || up > 100.0 => format!("-{down} % or more"),
+        (down, _) if interval.upper().is_none() || up > 100.0 => format!("-{down} % to unknown"),
         (down, up) if down == up => format!("± {up} %"),
         _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
         (down, up) => format!("-{down} +{up} %"),
@@ -496,12 +496,12 @@ mod tests {
     fn an_upper_end_that_is_not_known_is_open() {
         let around = |high| Interval { estimate: 100.0, low: 62.0, high, level: 0.95 };
         assert_eq!(either_side(&around(112.0)), "-38 +12 %");
-        assert_eq!(either_side(&around(f64::INFINITY)), "-38 % or more");
-        assert_eq!(either_side(&around(201.0)), "-38 % or more");
+        assert_eq!(either_side(&around(f64::INFINITY)), "-38 % to unknown");
+        assert_eq!(either_side(&around(201.0)), "-38 % to unknown");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
         assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
         assert_eq!(plus_minus(Some(around(112.0))), " -38 +12 %");
-        assert_eq!(plus_minus(Some(around(400.0))), " (not known within ± 100 %)");
+        assert_eq!(plus_minus(Some(around(400.0))), " (interval wider than ± 100 %)");
     }
 
     /// Where theory has no bound for chance, the interval of the figure is one.
@@ -554,10 +554,10 @@ mod tests {
         };
         // Three times as wide: nine times as long.
         let wide = stopped(Some(0.15), false);
-        assert!(wide.contains("known to ± 15 %, requested ± 5.0 %: about 90.00 s"), "{wide}");
+        assert!(wide.contains(": ± 15 %, requested ± 5.0 %: about 90.00 s"), "{wide}");
         assert!(stopped(Some(0.04), false).contains("three checks"));
         assert!(stopped(None, false).contains("before the interval of"));
         let reached = stopped(Some(0.04), true);
-        assert!(reached.ends_with("known to ± 4.0 %, requested ± 5.0 %"), "{reached}");
+        assert!(reached.ends_with(": ± 4.0 %, requested ± 5.0 %"), "{reached}");
     }
 }

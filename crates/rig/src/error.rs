@@ -59,7 +59,7 @@ pub enum RunError {
         error: SubmitError,
     },
     /// The device was removed.
-    #[error("the device is gone: from {at} of the run on every request ends in an error")]
+    #[error("the device is gone: from time {at} of the run, every request ends in an error")]
     Gone {
         /// When a request found it gone, from the start of the run.
         at: Time,

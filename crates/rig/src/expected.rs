@@ -278,7 +278,7 @@ fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: 
             "are scattered over all channels: add `workload.address.scatter=false`"
         }
         Pattern::HotCold if written_classes(workload, pools).is_none() => {
-            "end within one: make workload.address.hot_space_percent the end of a class"
+            "end within a class: set workload.address.hot_space_percent to the end of a class"
         }
         _ => return,
     };

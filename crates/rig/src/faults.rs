@@ -40,8 +40,8 @@ pub struct NetworkFaultConfig {
     /// Time from the break of a session until it accepts commands again (RFC 7143, clause 13.15, `DefaultTime2Wait`: 2
     /// s).
     pub reconnect: Span,
-    /// Maximum number of starts of a command, 1 to 1000. If the session breaks after the last start, the command ends
-    /// in an error.
+    /// Maximum number of attempts of a command, 1 to 1000. If the session breaks after the last
+    /// attempt, the command ends in an error.
     pub tries: u32,
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
         Some(HostSide { path: DevicePath::Ring(driver), .. }) => {
             if faults.slow_by > 0.0 {
                 // The card carries out a plan of its own, which has shares of commands and no periods.
-                let problem = "a ring card cannot be slow for a while";
+                let problem = "a ring card cannot be slowed for a time";
                 let help = "leave slow_by and slow_for out";
                 return Err(ConfigError::new("faults.slow_by", problem, help));
             }
@@ -222,8 +222,8 @@ pub(crate) fn blame(result: &mut RunResult) {
         matches!(kind, WarningKind::WarmUp | WarningKind::NotSteady | WarningKind::Overloaded)
     };
     for warning in result.warnings.iter_mut().filter(|warning| affected(warning.kind)) {
-        let help = "the injected faults can cause this; compare with a run without `faults`, \
-                    and leave no part of this run out";
+        let help = "the injected faults can cause this; compare with a run without `faults`, and \
+                    do not exclude a part of this run";
         warning.help = Some(help.to_owned());
     }
 }

@@ -41,7 +41,8 @@ pub(crate) fn warnings(
 fn fresh(programmed_bytes: u64, erases: u64) -> Option<Warning> {
     (programmed_bytes > 0 && erases == 0).then(|| {
         let message = format!(
-            "no block was erased: free blocks took all {} that the flash programmed; writes are slower, and write amplification is higher, once blocks must be cleaned",
+            "no block was erased: all {} that the flash programmed went to free blocks; once \
+             blocks must be cleaned, writes are slower and write amplification is higher",
             Bytes(programmed_bytes)
         );
         Warning::new(WarningKind::NotExhausted, message)

@@ -59,7 +59,7 @@ pub(crate) fn chosen(driver: &NvmeDriver, wanted: &[u32]) -> Result<Vec<Namespac
             let ids: Vec<String> = all.iter().map(|namespace| namespace.id.to_string()).collect();
             let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
             error(
-                format!("the device has no namespace {id}; there is: {there}"),
+                format!("the device has no namespace {id}; it has: {there}"),
                 "choose with `host.namespaces`, or add it to nvme.namespaces of the device file",
             )
         }

@@ -461,7 +461,10 @@ impl Parts<'_> {
         };
         let note = match nvme.operational_states.get(usize::from(state)) {
             _ if self.energy.seconds <= 0.0 => return,
-            None => format!("Power state {state} processes no commands: the first one ended it."),
+            None => format!(
+                "Power state {state} processes no commands: the first command ended \
+                             it."
+            ),
             Some(limit) => {
                 let drawn = self.energy.total_joules / self.energy.seconds;
                 let kept = if state == 0 { ", which does not limit it" } else { "" };

@@ -97,7 +97,8 @@ impl SafetyError {
                 "check the path; looking at a device needs root or the group `disk`".to_owned()
             }
             SafetyError::InUse { .. } => {
-                "unmount it, stop what uses it, or name another device; this cannot be overridden"
+                "unmount it, stop the program that uses it, or name another device; this cannot be \
+                 overridden"
                     .to_owned()
             }
             SafetyError::Member { .. } => {
@@ -356,7 +357,7 @@ impl Inspection {
                 let writes = if *read_only { ", read-only" } else { "" };
                 let _ = writeln!(out, "{}  network target, {size}{writes}", self.target);
                 let _ = writeln!(out, "  name        {name}");
-                out.push_str("  users       only its server knows its other users\n");
+                out.push_str("  users       unknown here; only its server can list them\n");
             }
             What::Device { device, .. } => {
                 let kind = match (&device.disk, &device.backing_file) {

@@ -118,8 +118,7 @@ fn entry(root: &Json, key: &str, property: &Json, around: String, required: bool
         words.push(KeyWord { word: word.to_owned(), meaning: around });
         if meaning.is_empty() {
             // The tag of a table of several shapes; schemas have no place for its description.
-            "Which kind of table this is; it decides which other keys there are."
-                .clone_into(&mut meaning);
+            "Kind of the table; it decides which other keys are valid.".clone_into(&mut meaning);
         }
     }
     let of_type = || target(root, property).map(|target| text(&target["description"]));

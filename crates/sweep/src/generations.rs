@@ -52,7 +52,7 @@ pub struct SearchGeneration {
     pub hypervolume: Option<f64>,
 }
 
-/// Course of a search.
+/// Progress of a search.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchOutcome {
     /// The method, which is `nsga-ii`.

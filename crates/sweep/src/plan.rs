@@ -34,8 +34,9 @@ pub struct SweepPlan {
     /// Figures by which designs are compared: `iops`, `throughput`, `mean`, `p50`, `p95`, `p99`, `p99.9`,
     /// `energy_per_request`, `energy_delay`, `wa`, `host_cpu`, `cost`, `cost_per_gib`.
     pub objectives: Vec<Objective>,
-    /// Bounds that a design must keep to be on the front, such as `p99<2ms` or `cost<60`. A design whose cost breaks a
-    /// bound is not run, and a simulation that certainly breaks a bound ends early.
+    /// Bounds that a design must meet to be on the front, such as `p99<2ms` or `cost<60`. A design
+    /// whose cost breaks a bound is not run, and a simulation that certainly breaks a bound ends
+    /// early.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub require: Vec<Requirement>,
     /// Run designs to their end even if they certainly break a bound of `require`. A bisection always does.

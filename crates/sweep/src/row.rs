@@ -141,8 +141,9 @@ pub struct Effect {
     /// complete grid, it is eta squared, and the rest after all keys is due to their interactions. In other designs, it is
     /// the variance of the part of this key in a linear model of all keys, without what chance gives on average.
     pub share: f64,
-    /// Whether chance may give this share: the key may have no influence. The shares of a sweep that are not within
-    /// chance are all real with 95 %. A complete grid has no chance.
+    /// Whether chance alone may explain this share: the key may have no influence. With 95 %
+    /// confidence, all other shares of the sweep are real. In a complete grid, chance plays no
+    /// part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within_chance: bool,
     /// Each value with the mean of the objective: numbers and sizes by value, names in the order of the axis.
@@ -188,8 +189,9 @@ pub struct Interaction {
     /// ordered keys are at their middle. Left out if the ratio is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factors: Option<[f64; 2]>,
-    /// The second factor divided by the first; 1: the keys do not interact. Left out if the upper bound of its interval is
-    /// more than 100 times the lower bound: the designs do not tell the ratio then.
+    /// The second factor divided by the first; 1: the keys do not interact. Left out if the upper
+    /// bound of its interval is more than 100 times the lower bound: the designs then do not
+    /// determine the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// Lower bound of the ratio. Without a ratio, only the bound that is nearer to 1 is there.
@@ -200,7 +202,7 @@ pub struct Interaction {
     pub high: Option<f64>,
 }
 
-/// A sweep, as `result.json` has it.
+/// A sweep, as in `result.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SweepResult {
     /// [`SWEEP_VERSION`] of the program that wrote it.
@@ -235,7 +237,7 @@ pub struct SweepResult {
     /// Throughput and latency against the key, if one number is varied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub curve: Option<Curve>,
-    /// Course of the search, if results decided which designs were run.
+    /// Progress of the search, if earlier results decided which designs were run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchOutcome>,
     /// The highest rate within the bound of `require`, for a bisection.
@@ -243,7 +245,7 @@ pub struct SweepResult {
     pub ceiling: Option<Ceiling>,
     /// One row per design, in the order of their numbers.
     pub rows: Vec<SweepRow>,
-    /// Notes that a reader of the figures needs.
+    /// Notes on the figures.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The journal of a sweep with nothing left to run, which is removed when the result is written.

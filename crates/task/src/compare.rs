@@ -18,7 +18,7 @@ use ssdyno_session::{
 use crate::repeat::Rounds;
 use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 
-/// Results and targets that are held against each other.
+/// Results and targets to compare.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompareTask {
@@ -27,9 +27,9 @@ pub struct CompareTask {
     pub sides: Vec<String>,
     /// How targets are run; `real` and `write` apply to real targets only.
     pub run: RunSpec,
-    /// A spec for each side, in the order of the sides, instead of `run`; `null` or no entry: `run`. A spec without a
-    /// target loads the side's target. Differences between the specs count as asked for: loads that differ in nothing
-    /// else are compared.
+    /// A spec for each side, in the order of the sides, instead of `run`; `null` or no entry:
+    /// `run`. A spec without a target loads the side's target. Differences between the specs are
+    /// intended and do not prevent a comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub specs: Vec<Option<RunSpec>>,
     /// Number of runs of each side, in turn: 2 or more. The figures are then means over the runs, with intervals from
@@ -38,7 +38,7 @@ pub struct CompareTask {
     pub runs: Option<u32>,
 }
 
-/// What `compare` gives.
+/// Result of `compare`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CompareResult {
     /// Name of each run, in the order of the sides.

@@ -16,9 +16,9 @@ use ssdyno_sweep::{Objective, Requirement};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GateVerdict {
-    /// The whole interval of the figure keeps the bound.
+    /// The whole interval of the figure meets the bound.
     Holds,
-    /// No value of the interval keeps the bound.
+    /// No value of the interval meets the bound.
     Broken,
     /// The bound is within the interval, or the figure is unknown.
     Undecided,

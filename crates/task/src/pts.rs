@@ -47,7 +47,7 @@ pub struct PtsTask {
     pub rounds_max: u32,
     /// Number of times the device is overwritten sequentially first; 0: not at all.
     pub precondition: f64,
-    /// Share of the device, from its start, that the rounds use, above 0 to 100 percent.
+    /// Percentage of the device, from its start, that the rounds use: greater than 0, at most 100.
     pub active_range_percent: f64,
     /// Requests outstanding, 1 or more; always 1 in the latency test.
     pub depth: u32,

@@ -51,7 +51,7 @@ pub struct TaskOutcome {
     pub failure: Option<Failure>,
 }
 
-/// How far a task is. Any number of viewers see the same snapshots.
+/// Progress of a task. All viewers see the same snapshots.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TaskSnapshot {
     /// Number of the snapshot, ascending: a snapshot with a higher number is newer. The figures of two snapshots with the
@@ -59,20 +59,20 @@ pub struct TaskSnapshot {
     pub sequence: u64,
     /// Whether the task has begun, and whether it is over.
     pub phase: RunPhase,
-    /// The step under way, such as `round 3, 4 KiB R/W 65/35`.
+    /// The current step, such as `round 3, 4 KiB R/W 65/35`.
     pub step: String,
     /// Parts of the task that are done: requests of a run, loads, blocks or samples.
     pub done: u64,
-    /// Parts at most; a task may end earlier. 0 before it is known.
+    /// Maximum number of parts; a task may end earlier. 0 if not yet known.
     pub of: u64,
-    /// Share of the work that is done, from 0 to 1, where it is known.
+    /// Share of the work that is done, from 0 to 1, if known.
     pub share_done: Option<f64>,
-    /// The load under way. Without requests where the task has no loads of its own.
+    /// The current load; without requests if the task has no loads of its own.
     pub progress: RunProgress,
     /// Each host of a run, and its machine.
     #[serde(default)]
     pub hosts: ClusterProgress,
-    /// Blocks that are not what was written, in a verification.
+    /// Blocks with wrong data, in a verification.
     pub faults: Option<u64>,
 }
 

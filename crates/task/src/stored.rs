@@ -96,7 +96,11 @@ fn verify_page(stored: &StoredVerify<'_>) -> String {
     // This is the first line of the page on purpose. Everything below it is less
     // important than a device that returns wrong data.
     if report.faults > 0 {
-        page.note("Blocks are not what was written: do not trust this target with data.", true);
+        page.note(
+            "Blocks differ from the data that was written: do not trust this target with \
+                   data.",
+            true,
+        );
     }
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![

@@ -300,11 +300,11 @@ fn judge(report: &VerifyReport, stopped: bool) -> Option<Failure> {
     // learn that the device returned wrong data.
     if report.faults > 0 {
         let who = counted(report.faults, "block is", "blocks are");
-        let message = format!("{who} not what was written");
-        return Some(
-            Failure::new(FailureKind::Failed, message)
-                .with_help("do not trust this target with data; the findings give the places and the kinds of errors"),
-        );
+        let message = format!("{who} different from the data that was written");
+        return Some(Failure::new(FailureKind::Failed, message).with_help(
+            "do not trust this target with data; the findings list the offsets and \
+                            kinds of the errors",
+        ));
     }
     // A partial report without a stop has its own error. Only an
     // interrupt by the user is reported here.

@@ -59,7 +59,7 @@ impl Header {
             );
         }
         if bytes[..8] != MAGIC {
-            return Err("it begins otherwise");
+            return Err("it does not begin like a journal");
         }
         let (told, sum) = bytes.split_at(HEADER_BYTES - 4);
         if crc32c::crc32c(told).to_le_bytes() != sum {

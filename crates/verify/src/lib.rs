@@ -102,7 +102,7 @@ pub struct Finding {
 /// Findings that are kept; the rest is counted.
 pub const FINDINGS_MAX: usize = 1000;
 
-/// What came out.
+/// Result of a verification.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReport {
     /// Blocks written and completed.
@@ -188,7 +188,7 @@ pub enum VerifyError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The journal would be lost together with the data that it tells of.
-    #[error("the journal {} would lie on the file system that holds {target}", .journal.display())]
+    #[error("the journal {} would be on the file system that contains {target}", .journal.display())]
     SameFileSystem {
         /// The target.
         target: String,

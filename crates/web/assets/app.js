@@ -86,7 +86,7 @@ function lost() {
   }
   live.disconnected(false);
   connection('bad', 'not connected');
-  banner(`Connection lost at ${lostAt}. The figures below are from before. The page tries to connect again.`);
+  banner(`Connection lost at ${lostAt}. The figures below date from that time. The page tries to reconnect.`);
 }
 
 /** A network that swallows everything, or a server that hangs, ends no connection. */
@@ -113,7 +113,7 @@ async function refused() {
 function expired() {
   const isOpen = source?.readyState === EventSource.OPEN;
   const run = isOpen ? null : live.disconnected(true);
-  const text = `${NEW_TOKEN}${run ? ` Run ${run} ended with the server before.` : ''}`;
+  const text = `${NEW_TOKEN}${run ? ` Run ${run} ended when the server stopped.` : ''}`;
   banner(text);
   announce(text);
   if (isOpen) return;

@@ -239,7 +239,7 @@ async function check(loud) {
     const what = kind() === 'run' ? 'spec' : 'task';
     showVerdict('good', el('b', {}, `The ${what} is valid. `),
       what === 'spec' ? `Workload ${found.load}, target ${found.target}${names}.` : `It is: ${found.name}.`,
-      found.writes_to?.length ? el('p', { class: 'warn' }, `It writes over ${found.writes_to.join(', ')}.`) : null,
+      found.writes_to?.length ? el('p', { class: 'warn' }, `It overwrites ${found.writes_to.join(', ')}.`) : null,
       found.is_real && what === 'spec' ? el('p', { class: 'warn' }, `${found.target} is a real target: the run loads a real device or file.`) : null);
     if (loud) announce(`The ${what} is valid`);
   } catch (failure) {

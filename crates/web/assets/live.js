@@ -157,7 +157,7 @@ function drawHead() {
   if (run.share_done === null || run.share_done === undefined) progress.removeAttribute('value');
   else progress.value = run.share_done;
   const share = Number.isFinite(run.share_done) ? `${(run.share_done * 100).toFixed(0)} %` : '';
-  setText(byId('progress-text'), share || 'no end known');
+  setText(byId('progress-text'), share || 'end unknown');
   document.title = [ended || isGone ? 'ended' : link === 'lost' ? 'not connected' : share, run.load, 'SSDyno'].filter(Boolean).join(' · ');
 }
 
@@ -212,7 +212,7 @@ function drawSteps() {
   if (key === shownSteps) return;
   shownSteps = key;
   if (steps.length < 2) return byId('steps').replaceChildren();
-  const made = table(steps[0], { caption: 'Steps that are over' });
+  const made = table(steps[0], { caption: 'Finished steps' });
   made.body.append(...steps.slice(1).map((cells) => made.row(cells)));
   byId('steps').replaceChildren(made.node);
 }
@@ -223,8 +223,8 @@ function taskRows() {
     ['Step', step || '–', ''],
     ['Done', of ? `${count(done)} of ${count(of)}` : '–', 'at most'],
   ];
-  if (latency !== null && !run.hosts.length) rows.push(['Mean latency', nanoseconds(latency), `${count(run.requests)} requests of the load under way`]);
-  if (faults !== null) rows.push(['Faults', count(faults), 'blocks that are not what was written']);
+  if (latency !== null && !run.hosts.length) rows.push(['Mean latency', nanoseconds(latency), `${count(run.requests)} requests of the current load`]);
+  if (faults !== null) rows.push(['Faults', count(faults), 'blocks with wrong data']);
   rows.push(['Started', clockTime(run.started_unix_ms), '']);
   return rows;
 }

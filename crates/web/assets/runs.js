@@ -60,7 +60,7 @@ function runCells(run) {
     box.checked = chosen.includes(run.folder);
   }
   const facts = el('small', {}, when(run.unix_ms));
-  if (isUnfinished) facts.append(' · goes on elsewhere, or its program was killed; ', el('code', {}, 'ssdyno recover'), ' reads the rows of a run');
+  if (isUnfinished) facts.append(' · still running elsewhere, or its program was killed; ', el('code', {}, 'ssdyno recover'), ' rebuilds the result of a killed run');
   else facts.append(' · ', el('a', { href: `${folder}/result.json`, 'aria-label': `JSON of ${run.folder}` }, 'JSON'));
   if (run.partial) facts.append(el('span', { class: 'badge' }, 'partial'));
   const name = el('span', { class: 'name' }, run.has_report ? el('a', { href: `${folder}/report.html` }, run.folder) : run.folder, facts);

@@ -57,7 +57,7 @@ pub(crate) fn permit(consent: &WorkerConsent, mut task: Task) -> Result<Task, Fa
             // A journal is a file at a path that the request names. The page could otherwise
             // create files anywhere that the user may write to.
             if verify.journal.is_some() {
-                return Err(Failure::usage("the page writes files of results only")
+                return Err(Failure::usage("the page writes only result files")
                     .with_help("leave `journal` out, or verify with `ssdyno verify`")
                     .with_key("journal"));
             }

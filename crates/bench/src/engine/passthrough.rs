@@ -83,7 +83,8 @@ impl Generic {
         // for it. Refusing is better than figures of failed commands.
         if format.metadata_bytes > 0 {
             return refuse(format!(
-                "the namespace has {} bytes of metadata per block, and passthrough commands would have to carry them",
+                "the namespace has {} bytes of metadata per block, which ssdyno cannot send in \
+                 passthrough commands",
                 format.metadata_bytes
             ));
         }

@@ -109,7 +109,7 @@ fn portal(authority: &str) -> Result<Address, String> {
     // The names of libiscsi have a user and a secret here. A login without them would end in a
     // refusal of the target, which says less than we know.
     if authority.contains('@') {
-        return Err("a user is for CHAP, which is not supported".to_owned());
+        return Err("a user name is for CHAP, which is not supported".to_owned());
     }
     if authority.is_empty() {
         return Err("it names no host".to_owned());
@@ -137,7 +137,7 @@ fn unit(path: &str, query: &str) -> Result<UnitName, String> {
 
 fn tcp(authority: &str, port_untold: u16) -> Result<Address, String> {
     if authority.contains('@') {
-        return Err("a user is for TLS, which is not supported".to_owned());
+        return Err("a user name is for TLS, which is not supported".to_owned());
     }
     // An IPv6 address has colons of its own. It stands in brackets therefore (RFC 3986, clause
     // 3.2.2), and a port can only follow the closing one.

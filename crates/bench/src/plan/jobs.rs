@@ -121,7 +121,8 @@ pub(super) fn plan(
     for stream in &streams {
         let closed = stream.arrivals.is_none();
         if closed && stream.depth > SLOTS_MAX {
-            let what = format!("{} requests outstanding; a job can have {SLOTS_MAX}", stream.depth);
+            let what =
+                format!("{} requests outstanding; the limit per job is {SLOTS_MAX}", stream.depth);
             let help = "lower it, or share it among several jobs (numjobs)";
             return Err(BenchError::Workload(WorkloadError::of_key("iodepth", what, help)));
         }

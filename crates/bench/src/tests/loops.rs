@@ -88,8 +88,9 @@ fn a_block_device_is_read() {
         let result = measure(&run).result;
         let calls = result.own_cost.unwrap().syscalls_per_request.unwrap();
         assert!((0.5..=0.55).contains(&calls), "{calls} system calls for each request");
-        let said =
-            |note: &String| note.contains("taken 29 at a time, requests are submitted 2 at a time");
+        let said = |note: &String| {
+            note.contains("it reaps 29 completions at a time and submits 2 requests at a time")
+        };
         assert!(result.notes.iter().any(said), "{:?}", result.notes);
     }
     // Nobody else uses it: its own account is ours, with the ramp-up, to the last request.

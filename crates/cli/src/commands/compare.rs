@@ -100,7 +100,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Result<(), Failure> {
     check_options(args)?;
     args.junit.check(args.fail_if_slower.len(), "--fail-if-slower 5%")?;
     if args.csv && args.keep == Keep::None {
-        return Err(Failure::usage("`--csv` writes a file, and `--keep none` keeps none")
+        return Err(Failure::usage("`--csv` writes a file, but `--keep none` keeps no files")
             .with_help("leave one of the two out"));
     }
     let (mut run, mut specs) = (args.common.spec(), specs(args)?);
@@ -203,7 +203,7 @@ fn specs(args: &CompareArgs) -> Result<Vec<Option<RunSpec>>, Failure> {
             (false, Some((option, text))) => of_options(args, side, option, text).map(Some),
             (true, None) => of_file(side).map(Some),
             (true, Some((option, _))) => Err(Failure::usage(format!(
-                "{side} is a spec file, and `{option}` is for a target"
+                "{side} is a spec file, but `{option}` applies only to a target"
             ))
             .with_help(format!("leave `{option}` out, and write its keys into the file"))),
         }
@@ -220,8 +220,11 @@ fn of_options(
     text: &str,
 ) -> Result<RunSpec, Failure> {
     if CompareTask::is_stored(side) {
-        return Err(Failure::usage(format!("{side} is a result, and `{option}` is for a target"))
-            .with_help(format!("leave `{option}` out, or name the target of the result")));
+        return Err(Failure::usage(format!(
+            "{side} is a result, but `{option}` applies only to a \
+                                           target"
+        ))
+        .with_help(format!("leave `{option}` out, or name the target of the result")));
     }
     let spec = args.common.with(option, text, CompareTask::is_real(side))?;
     // As for sides without options: what is not said must not differ.

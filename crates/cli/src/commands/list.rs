@@ -54,7 +54,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Result<(), Failure> {
     let listing = listing.with(&args.words);
     if listing.parts().iter().all(|(_, entries)| entries.as_ref().is_none_or(Vec::is_empty)) {
         let message = format!("no name or description matches `{}`", args.words.join(" "));
-        return Err(Failure::usage(message).with_help("leave a word out"));
+        return Err(Failure::usage(message).with_help("remove a word"));
     }
     output.either(|| listing.text(), || &listing)
 }

@@ -58,11 +58,11 @@ pub(crate) struct PapersArgs {
     #[arg(long, value_name = "N", default_value_t = 3, requires = "hosts",
           value_parser = clap::value_parser!(u32).range(3..=100))]
     pub(crate) repeat: u32,
-    /// Repeat all runs. Without this option, simulated runs for S0, S1, S2 and S4 that an earlier start of the
-    /// same program has kept are not repeated. They are in `papers-cache` below the directory of --results.
+    /// Repeat all runs. Without this option, the command reuses simulated runs of S0, S1, S2 and S4
+    /// that the same program stored earlier, in `papers-cache` below the directory of --results.
     #[arg(long, help_heading = HEADING)]
     pub(crate) fresh: bool,
-    /// What to keep: all (report.json, the figures, and runs for the next start) or none.
+    /// What to keep: all (report.json, the figures, and runs for later reuse) or none.
     #[arg(long, value_name = "WHAT", default_value = "all", help_heading = HEADING,
           value_parser = keep(["all", "none"]))]
     pub(crate) keep: Keep,
@@ -226,7 +226,7 @@ fn judge(report: &PapersReport, cache: &RunCache) -> Option<Failure> {
     }
     let off: Vec<&str> = report.mismatches().map(|cell| cell.id.as_str()).collect();
     if !off.is_empty() {
-        let message = format!("{} cells should match and do not: {}", off.len(), off.join(", "));
+        let message = format!("{} cells should match but do not: {}", off.len(), off.join(", "));
         return Some(
             Failure::new(FailureKind::Failed, message)
                 .with_help("please report this; the corrected model has changed"),

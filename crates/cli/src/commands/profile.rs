@@ -97,7 +97,7 @@ pub(crate) struct ProfileArgs {
     /// profiles with different names into one file [default: ssdyno].
     #[arg(long, value_name = "NAME")]
     solution: Option<String>,
-    /// Random seed: the same seed gives the same figures on a simulated target [default: 1].
+    /// Random seed: the same seed repeats the figures of a simulated target [default: 1].
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// Set a key of the device; see below. May be repeated.

@@ -106,8 +106,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FIGURE=TIME", value_parser = Requirement::latency_target, help_heading = None::<&str>,
           conflicts_with_all = ["rate", "sweep", "runs", "timeline", "tune", "hosts", "require", "junit", "interval"])]
     pub(crate) latency_target: Option<Requirement>,
-    /// A bound that the run must keep, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`. May be
-    /// repeated.
+    /// A bound that the run must meet, such as `p99<2ms`, `iops>200k` or `energy_per_request<1m`.
+    /// May be repeated.
     ///
     /// The exit code is 1 if the figure breaks the bound with 95 % confidence, and 4 if the bound lies
     /// within the interval of the figure.
@@ -220,7 +220,7 @@ pub(crate) fn run(args: &RunArgs, output: Output) -> Result<(), Failure> {
     let mut spec = args.asked()?;
     let hosts = args.hosts.hosts(&spec.real)?;
     if hosts.is_none() && args.timeline.timeline.is_some() && is_real(&spec)? {
-        return Err(Failure::usage("`--timeline` is for simulated targets")
+        return Err(Failure::usage("`--timeline` applies only to simulated targets")
             .with_help("a real device does not show its internal events; requests.parquet contains its requests"));
     }
     if hosts.is_some() && args.keep.is_none() && args.spec.is_none() {
@@ -269,7 +269,7 @@ fn directory(
 ) -> Result<Option<ResultFolder>, Failure> {
     let RunSpec { keep, seed, .. } = *plan.asked();
     if is_here && args.csv && keep != Keep::All {
-        return Err(Failure::usage("`--csv` writes rows, and `--keep` leaves them out")
+        return Err(Failure::usage("`--csv` writes rows, but `--keep` discards them")
             .with_help("leave one of the two out"));
     }
     args.results.create(keep, || {

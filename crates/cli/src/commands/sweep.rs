@@ -49,7 +49,8 @@ pub(crate) struct SweepArgs {
     /// host_cpu, cost and cost_per_gib (the cost of a GiB of usable capacity).
     #[arg(long, value_name = "FIGURE", value_delimiter = ',', help_heading = DESIGNS)]
     objective: Vec<Objective>,
-    /// A bound that designs on the front must keep, such as 'p99<2ms' or 'cost<60'. May be repeated.
+    /// A bound that designs on the front must meet, such as 'p99<2ms' or 'cost<60'. May be
+    /// repeated.
     #[arg(long, value_name = "BOUND", help_heading = DESIGNS)]
     require: Vec<Requirement>,
     /// Run designs to their end even if they certainly break a bound of --require. Without this option

@@ -123,7 +123,8 @@ impl VerifyArgs {
 pub(crate) struct VerifyOutput<'a> {
     /// Name of the target, as the user gave it.
     target: &'a str,
-    /// The seed, for a repetition with `--seed`; `null` after a crash, because nothing is drawn.
+    /// The seed, for a repetition with `--seed`; `null` after a crash, because the check uses no
+    /// random numbers.
     seed: Option<u64>,
     #[serde(flatten)]
     report: &'a VerifyReport,
@@ -154,8 +155,8 @@ fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
     let promised = report.journal.map(|journal| journal.promised_blocks);
     let verdict = match (report.faults, promised) {
         (0, Some(0)) => "nothing could be checked: no flush completed before the journal ends",
-        (0, Some(_)) => "every block that was flushed is there",
-        (0, None) => "every block is what was written",
+        (0, Some(_)) => "every flushed block has the data that was written",
+        (0, None) => "every block has the data that was written",
         _ => "FAULTS",
     };
     let mut text = format!(
@@ -169,7 +170,7 @@ fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
     );
     if let Some(journal) = report.journal {
         text.push_str(&format!(
-            "  the journal records {} and {}, which promise {}\n",
+            "  the journal records {} and {}; the target must contain {}\n",
             counted(journal.writes, "write", "writes"),
             counted(journal.flushes, "flush", "flushes"),
             counted(journal.promised_blocks, "block", "blocks"),

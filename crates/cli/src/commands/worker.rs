@@ -13,7 +13,7 @@ use crate::output::{Output, tell};
 use crate::program;
 use crate::progress::interrupted;
 
-/// Where controllers are waited for.
+/// How the program waits for controllers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Listen for controllers at this address, such as 127.0.0.1:7801; port 0 selects a free port. An

@@ -133,7 +133,7 @@ fn names_and_files() {
         (vec!["run", "sim:zc706-ring", "--stack", "scsi"], "does not accept SCSI commands"),
         (vec!["run", "sim:zc706-ring", "--namespaces", "1"], "is for the NVMe driver"),
         (vec!["run", "sim:p3600", "--driver", "direct", "--namespaces", "1"], "needs a driver"),
-        (vec!["run", "sim:p3600", "--namespaces", "2"], "no namespace 2; there is: 1"),
+        (vec!["run", "sim:p3600", "--namespaces", "2"], "no namespace 2; it has: 1"),
         (
             vec!["run", "sim:p3600", "--namespaces", "1,1", "--set", "workload.threads=3"],
             "2 namespaces for 3 threads",

@@ -105,7 +105,7 @@ fn write_run(
     let facts =
         [("number", &*number), ("name", run.name), ("target", run.target), ("load", run.load)];
     to.value(&labels(&facts)?, None, 1.0)?;
-    to.state_set("ssdyno_run_phase", "How far the run is; that of the slowest host.")?;
+    to.state_set("ssdyno_run_phase", "Phase of the run: the phase of the slowest host.")?;
     to.states(&none, &PHASES.map(|(phase, name)| (name, phase == run.phase)))?;
     // The gauge is absent when no host prepares. A value of 1 would look like a preparation that has
     // just ended, and a value of 0 like one that hangs.
@@ -165,11 +165,11 @@ fn write_hosts(
     let hosts = hosts.collect::<Result<Vec<_>, OpenMetricsError>>()?;
     // OpenMetrics wants all lines of a family in one place, so each
     // family has its own loop over the hosts.
-    to.state_set("ssdyno_host_phase", "How far the run is on this host.")?;
+    to.state_set("ssdyno_host_phase", "Phase of the run on this host.")?;
     for (labels, now, ..) in &hosts {
         to.states(labels, &PHASES.map(|(phase, name)| (name, phase == *now)))?;
     }
-    let help = "Time since which this host cannot be reached; 0 for a host that can.";
+    let help = "Time since this host became unreachable; 0 if it is reachable.";
     to.gauge("ssdyno_host_cut_off_seconds", "seconds", help)?;
     for (labels, _, silent, _) in &hosts {
         to.value(labels, None, silent.unwrap_or_default().as_secs_f64())?;

@@ -65,7 +65,7 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
     // The handshake checked the certificate of the server. The answer contains the authority again, and this
     // copy is the one that the worker will trust from now on.
     if fingerprint(&identity.chain[1]) != token.authority {
-        let message = format!("{} gave a certificate from another authority", token.place());
+        let message = format!("{} sent a certificate from another authority", token.place());
         return Err(Failure::new(FailureKind::Failed, message)
             .with_help("ask for an invitation of your controller"));
     }
@@ -111,7 +111,8 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
     let tcp = TcpStream::connect((bare, token.port)).await.map_err(|error| {
         let message = format!("cannot reach the controller at {place}: {error}");
         Failure::new(FailureKind::Failed, message).with_help(
-            "it waits until one worker has enrolled or the time of the token is over; then make another invitation",
+            "it waits until one worker has enrolled or the token has expired; after that, make \
+             another invitation",
         )
     })?;
     // The local address of this connection is one by which the controller can probably reach
@@ -126,7 +127,10 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
     let request = request.and_then(|request| request.pem()).map_err(|error| broken(&error))?;
     let question = Question { secret: token.secret.bytes().to_vec(), request, names };
     let cut = |error: std::io::Error| {
-        let message = format!("{place} was cut off while this worker enrolled: {error}");
+        let message = format!(
+            "the connection to {place} was lost while this worker enrolled: \
+                               {error}"
+        );
         Failure::new(FailureKind::Failed, message)
             .with_help("make another invitation: this token may be used up")
     };

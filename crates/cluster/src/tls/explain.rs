@@ -165,7 +165,7 @@ pub(super) fn not_the_controller(place: &str, error: &io::Error) -> Failure {
     };
     failed(
         format!("{place} is not the controller that made this token: {why}"),
-        "make another invitation, and check which program listens there; it was sent no secret",
+        "make another invitation, and check which program listens there; no secret was sent to it",
     )
 }
 
@@ -190,7 +190,7 @@ pub(super) fn by_server(error: &io::Error) -> String {
         Some(Error::AlertReceived(AlertDescription::CertificateRevoked)) => {
             "it revoked the certificate of this worker".to_owned()
         }
-        Some(Error::AlertReceived(alert)) => format!("it does not accept this end ({alert:?})"),
+        Some(Error::AlertReceived(alert)) => format!("it does not accept this side ({alert:?})"),
         Some(error) => error.to_string(),
         None => format!("its connection ended: {error}"),
     }

@@ -300,7 +300,7 @@ impl Desk {
             (Err(error), Ok(_)) => {
                 // The token is spent, but nobody knows whether the worker has its certificate. The
                 // invitation says so, and the user makes another one.
-                Err(format!("it was cut off when it got its certificate ({error})"))
+                Err(format!("the connection was lost while it received its certificate ({error})"))
             }
             (_, done) => done,
         }

@@ -274,6 +274,6 @@ pub(super) async fn accept(
     match tokio::time::timeout(HANDSHAKE_WITHIN, accepting).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(explain::by_server(&error)),
-        Err(_) => Err(format!("it said nothing for {} s", HANDSHAKE_WITHIN.as_secs())),
+        Err(_) => Err(format!("it sent nothing for {} s", HANDSHAKE_WITHIN.as_secs())),
     }
 }

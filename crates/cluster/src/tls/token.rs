@@ -22,7 +22,7 @@ impl Secret {
         getrandom::fill(&mut bytes).map_err(|error| {
             Failure::new(
                 ssdyno_session::FailureKind::Failed,
-                format!("this system gives no random numbers: {error}"),
+                format!("this system provides no random numbers: {error}"),
             )
         })?;
         Ok(Secret(bytes))

@@ -446,7 +446,7 @@ fn plain_and_tls_do_not_mix() {
     enrolled(&place);
     let running = Running::new(&place.worker());
     let failure = run(&running.address.to_string(), &place.controller()).unwrap_err();
-    assert!(failure.message.contains("TLS only"), "{failure:?}");
+    assert!(failure.message.contains("only connections with TLS"), "{failure:?}");
     let help = failure.help.unwrap();
     assert!(help.contains(&format!("tls://{}", running.address)), "{help}");
     assert!(running.refusal().contains("does not use TLS"), "{}", running.refusal());

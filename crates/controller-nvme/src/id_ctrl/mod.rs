@@ -205,11 +205,17 @@ impl IdCtrl {
             let (more, less) = (ours & !commands, commands & !ours & !oncs::COMPARE);
             note(
                 more != 0,
-                format!("the simulated controller has, other than the drive: {}", named(more)),
+                format!(
+                    "features of the simulated controller that the drive lacks: {}",
+                    named(more)
+                ),
             );
             note(
                 less != 0,
-                format!("the drive has, but not the simulated controller: {}", named(less)),
+                format!(
+                    "features of the drive that the simulated controller lacks: {}",
+                    named(less)
+                ),
             );
         }
         let asleep = self.power_states.iter().any(|state| !state.operational);

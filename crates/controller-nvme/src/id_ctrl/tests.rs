@@ -88,7 +88,7 @@ fn text_becomes_keys() {
         assert_eq!(notes.contains(part), !["Compare", "Verify"].contains(&part), "{part}: {notes}");
     }
     let later = IdCtrl { version: Some(2 << 16), ..id };
-    assert!(later.notes().iter().any(|note| note.contains("other than the drive: Verify")));
+    assert!(later.notes().iter().any(|note| note.contains("that the drive lacks: Verify")));
 }
 
 /// The simulated controller then says the same of itself.

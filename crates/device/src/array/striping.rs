@@ -72,7 +72,7 @@ pub(super) fn build_members(config: &ArrayConfig, seed: u64) -> Result<Vec<Membe
         units += DeviceReport::of(device.as_ref()).units().len();
         if units > UNITS_MOST {
             let problem = format!("more than {UNITS_MOST} devices, including their members");
-            return Err(ConfigError::new("array.members", problem, "take fewer members"));
+            return Err(ConfigError::new("array.members", problem, "use fewer members"));
         }
         members.push(Member::new(device, first_unit));
     }

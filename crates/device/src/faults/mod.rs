@@ -89,7 +89,7 @@ pub fn check_faults(
         let names: Vec<_> = shares.iter().map(|(key, _)| *key).collect();
         let key = shares.iter().find(|(_, share)| *share > 0.0).map_or("error", |(key, _)| *key);
         let problem = format!("{} together are more than 1", names.join(", "));
-        let help = "a request meets one kind of fault at most: use shares that sum to 1 or less";
+        let help = "a request has at most one kind of fault: use shares that sum to 1 or less";
         return Err(ConfigError::new(format!("faults.{key}"), problem, help));
     }
     match delay {

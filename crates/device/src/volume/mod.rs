@@ -89,7 +89,7 @@ impl Volume {
         // The volume itself is a unit, too.
         if 1 + DeviceReport::of(device.as_ref()).units().len() > UNITS_MOST {
             let problem = format!("more than {UNITS_MOST} devices, including their members");
-            return Err(ConfigError::new(DEVICE, problem, "take fewer members"));
+            return Err(ConfigError::new(DEVICE, problem, "use fewer members"));
         }
         let none = Run { end: u64::MAX, bytes: 0 };
         Ok(Volume {

@@ -15,12 +15,14 @@ use outcome::Outcome;
 use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, Selector};
 
 /// What the figures of our profile mean.
-const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on the devices with their slowness, with the spans and \
-    seeds of SeRRa. Errors are those of the ratio of each size, reads and writes together; `mean_ratio`: of the mean over \
-    all sizes, as in table 4. Minutes are device time, over all spans. The truth is the complete profile, as for SeRRa; its own \
-    means are known to 10 % only, which counts as our error, too. `steady`: the truth is the mean of three \
-    executions of every test on the same device without slowness, to which complete profiles come with ever more \
-    repetitions.";
+const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on the devices with \
+                    their slowness, with the spans and seeds of SeRRa. Errors are those of the \
+                    ratio of each size, reads and writes together; `mean_ratio`: of the mean over \
+                    all sizes, as in table 4. Minutes are device time, over all spans. The truth \
+                    is the complete profile, as for SeRRa; its own means have an error of up to 10 \
+                    %, which also counts as ours. `steady`: the truth is the mean of three \
+                    executions of every test on the same device without slowness, to which \
+                    complete profiles come with ever more repetitions.";
 
 /// Tables, figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {

@@ -95,8 +95,8 @@ impl Strategy for Adaptive {
         let poor = findings.lack_of_fit.iter().filter(|(_, fit)| fit.p_value < 0.01);
         let poor = poor.map(|(test, fit)| {
             format!(
-                "the curve of {test} does not describe all sizes: beyond noise they lie {} % from it; the \
-                 intervals include that",
+                "the curve of {test} does not fit all sizes: beyond noise, sizes deviate from it \
+                 by {} %; the intervals include this deviation",
                 ssdyno_figures::significant(fit.relative * 100.0, 2)
             )
         });

@@ -55,8 +55,8 @@ pub(crate) fn merge(
     merged.checks = first.checks.iter().map(|check| checked(check, all, &merged)).collect();
     let note = (factor > 1.0).then(|| {
         format!(
-            "the profiles differ by more than their intervals explain: intervals are {factor:.2} times as wide as \
-             they would be"
+            "the profiles differ by more than their intervals explain: intervals were widened by a \
+             factor of {factor:.2}"
         )
     });
     Ok((merged, note))

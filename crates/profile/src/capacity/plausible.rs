@@ -116,7 +116,10 @@ fn figure_warnings(result: &CapacityResult) -> Vec<String> {
         if let Some(half) = one.relative_half_width().filter(|half| *half > result.error) {
             let (half, error) =
                 (significant(half * 100.0, 2), significant(result.error * 100.0, 2));
-            warnings.push(format!("{key} is known to ± {half} % only, not to {error} % (`time`)"));
+            warnings.push(format!(
+                "{key} has an interval of ± {half} %, wider than the requested ± \
+                                   {error} %: allow more `time`"
+            ));
         }
         let half = one.relative_half_width().unwrap_or(0.0);
         if one.drift.abs() > (2.0 * half).max(0.05) {

@@ -36,8 +36,8 @@ pub(crate) fn result_of(run: &CapacityRun<'_>, stopped_because: StoppedBecause) 
     capacity.warnings = warnings(&capacity);
     if run.loads.is_real && run.loads.filled < sizes.span {
         capacity.warnings.push(format!(
-            "{} of the span of {} bytes were written here before the reads: a part of a drive or file that was never \
-             written answers reads without access to the medium",
+            "{} of the span of {} bytes were written here before the reads: reads of parts that \
+             were never written do not access the medium",
             run.loads.filled, sizes.span
         ));
     }

@@ -39,8 +39,8 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     let mut result = run.loads.result(stopped_because);
     if run.loads.is_real && run.loads.filled < run.load.span {
         result.notes.push(format!(
-            "{} of the span of {} bytes were written in a row before the reads: a part of a drive or file that was \
-             never written answers reads without access to the medium",
+            "{} of the span of {} bytes were written in a row before the reads: reads of parts \
+             that were never written do not access the medium",
             run.loads.filled, run.load.span
         ));
     }

@@ -152,8 +152,8 @@ impl MapRun<'_> {
         self.most[1] = slice.rate(length / 2.0);
         if crate::capacity::still_falls(&slice.rates(BINS)) {
             self.loads.notes.push(
-                "the rate of writes still fell when their greatest rate was taken: points near it may be overloaded when \
-                 they last longer; a longer `time` writes longer"
+                "the write rate was still falling when its maximum was measured: points near it \
+                 may be overloaded in longer loads; allow more `time`"
                     .to_owned(),
             );
         }

@@ -1331,8 +1331,8 @@ class AddressPattern:
     #: How offsets are chosen within the range.
     #: Default: "random".
     pattern: Pattern | None = None
-    #: Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
-    #: (default 0.99, as YCSB).
+    #: Zipf only: exponent of popularity, greater than 0 and at most 10; rank k is drawn with
+    #: weight k^-theta (default 0.99, as YCSB).
     #: Default: 0.99.
     theta: float | None = None
     #: Hot/cold only: share of the range that is hot, above 0, below 100 (default 20).
@@ -1350,7 +1350,8 @@ class AddressPattern:
     start: Bytes | None = None
     #: Length of the range (default: up to the end of the target).
     length: Bytes | None = None
-    #: Length of the range as a share of the target's size, above 0 to 100; instead of `length`.
+    #: Length of the range as a percentage of the target's size, greater than 0 and at most 100;
+    #: instead of `length`.
     length_percent: float | None = None
 
 
@@ -1750,8 +1751,8 @@ class NetworkFaultConfig:
     #: s).
     #: Default: "2s".
     reconnect: Span | None = None
-    #: Maximum number of starts of a command, 1 to 1000. If the session breaks after the last start, the command ends
-    #: in an error.
+    #: Maximum number of attempts of a command, 1 to 1000. If the session breaks after the last
+    #: attempt, the command ends in an error.
     #: Default: 5.
     tries: int | None = None
 

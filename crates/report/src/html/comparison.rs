@@ -74,7 +74,7 @@ fn compared(page: &mut Page, comparison: &Comparison) {
         };
         let interval = f.interval.map(|i| match i.upper() {
             Some(high) => format!("{} to {}", significant(i.low, 4), significant(high, 4)),
-            None => format!("{} or more", significant(i.low, 4)),
+            None => format!("at least {}", significant(i.low, 4)),
         });
         vec![
             f.figure.clone(),

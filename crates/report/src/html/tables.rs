@@ -133,7 +133,7 @@ pub(super) fn packages(r: &RunResult) -> String {
     let header = [
         "package",
         "energy",
-        "of that idle",
+        "of which idle",
         "reads",
         "programs",
         "erases",
@@ -234,7 +234,7 @@ pub(super) fn confidence(r: &RunResult) -> String {
     let mut add = |name: &str, interval: Option<Interval>, show: &dyn Fn(f64) -> String| {
         rows.push(match interval {
             Some(i) => {
-                let high = i.upper().map_or("or more".to_owned(), show);
+                let high = i.upper().map_or("unknown".to_owned(), show);
                 vec![name.to_owned(), show(i.estimate), show(i.low), high]
             }
             None => vec![name.to_owned(), "-".into(), "-".into(), "run too short".into()],

@@ -17,7 +17,7 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
         push_counted(&mut what, device.delays, "delayed completion", "delayed completions");
         push_counted(&mut what, device.drops, "command dropped", "commands dropped");
         push_counted(&mut what, device.lost_interrupts, "interrupt lost", "interrupts lost");
-        what.extend(device.hung_at_seconds.map(|at| format!("stood still at {}", seconds(at))));
+        what.extend(device.hung_at_seconds.map(|at| format!("hung at {}", seconds(at))));
         what.extend(device.removed_at_seconds.map(|at| format!("removed at {}", seconds(at))));
         row("device", what);
     }
@@ -92,10 +92,7 @@ mod tests {
             ..FaultsResult::default()
         };
         let shown = text(&faults);
-        assert!(
-            shown.contains("device       1 error, 2 commands dropped, stood still at 2.0"),
-            "{shown}"
-        );
+        assert!(shown.contains("device       1 error, 2 commands dropped, hung at 2.0"), "{shown}");
         assert!(shown.contains("driver       2 aborts, 1 reset\n"), "{shown}");
         assert!(
             shown.contains("\n               2 aborts at 31.20 s, reset at 61.20 s\n"),

@@ -215,7 +215,7 @@ fn other_hot_pages_than_the_classes_have_no_closed_form() {
     for (load, help) in [
         (
             hot_load(30.0, 80.0, 20_000),
-            "make workload.address.hot_space_percent the end of a class",
+            "set workload.address.hot_space_percent to the end of a class",
         ),
         (scattered.clone(), "add `workload.address.scatter=false`"),
         (scattered.replace("hot-cold", "zipf"), "add `workload.address.scatter=false`"),

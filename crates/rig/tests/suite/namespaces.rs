@@ -103,7 +103,7 @@ fn what_cannot_be_is_told() {
             other => panic!("{other}"),
         }
     };
-    assert!(told(&[7], ThreadMode::Async, MIXED).contains("no namespace 7; there is: 1, 2, 3"));
+    assert!(told(&[7], ThreadMode::Async, MIXED).contains("no namespace 7; it has: 1, 2, 3"));
     assert!(told(&[1, 2, 9], ThreadMode::Async, MIXED).contains("no namespace 9"));
     assert!(told(&[1, 2], ThreadMode::Async, MIXED).contains("2 namespaces for 3 threads"));
     assert!(told(&[1, 2, 3, 1], ThreadMode::Batch, MIXED).contains("4 namespaces for 3 threads"));

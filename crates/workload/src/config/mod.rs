@@ -175,8 +175,8 @@ pub enum ArrivalKind {
 pub struct AddressPattern {
     /// How offsets are chosen within the range.
     pub pattern: Pattern,
-    /// Zipf only: exponent of popularity, above 0 to 10; rank k is drawn with weight k^-theta
-    /// (default 0.99, as YCSB).
+    /// Zipf only: exponent of popularity, greater than 0 and at most 10; rank k is drawn with
+    /// weight k^-theta (default 0.99, as YCSB).
     pub theta: f64,
     /// Hot/cold only: share of the range that is hot, above 0, below 100 (default 20).
     pub hot_space_percent: f64,
@@ -190,7 +190,8 @@ pub struct AddressPattern {
     /// Length of the range (default: up to the end of the target).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<Bytes>,
-    /// Length of the range as a share of the target's size, above 0 to 100; instead of `length`.
+    /// Length of the range as a percentage of the target's size, greater than 0 and at most 100;
+    /// instead of `length`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_percent: Option<f64>,
 }

@@ -20,7 +20,7 @@ impl Reader<'_> {
             && mode != "repeat"
             && dedupe > 0.0
         {
-            let what = format!("dedupe_mode={mode} is not offered");
+            let what = format!("dedupe_mode={mode} is not supported");
             return self.wrong(what, "leave it out: a write repeats the last fresh one (repeat)");
         }
         let chunk =

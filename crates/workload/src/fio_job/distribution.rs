@@ -47,15 +47,16 @@ pub(super) fn parse(text: &str, strides: bool) -> Result<[Distribution; 3], (Str
     let number = || rest.parse::<f64>().ok().filter(|n| n.is_finite());
     let same = |one: Distribution| Ok([one.clone(), one.clone(), one]);
     if matches!(name, "zipf" | "pareto" | "normal" | "gauss") && rest.contains(':') {
-        let what = "the centre of a distribution is not offered: fio scatters the blocks anyway";
+        let what = "the centre of a distribution is not supported: fio scatters the blocks anyway";
         return wrong(what.to_owned(), "leave out what follows the second colon");
     }
     match (name, number()) {
         ("random", None) if rest.is_empty() => same(Distribution::Uniform),
         ("zipf", Some(theta)) if theta > 0.0 && theta <= 10.0 => same(Distribution::Zipf(theta)),
-        ("zipf", _) => {
-            wrong("zipf needs an exponent above 0, to 10".into(), "use the form zipf:1.2")
-        }
+        ("zipf", _) => wrong(
+            "zipf needs an exponent greater than 0 and at most 10".into(),
+            "use the form zipf:1.2",
+        ),
         ("pareto", Some(h)) if h > 0.0 && h < 1.0 => same(Distribution::Pareto(h)),
         ("pareto", _) => {
             wrong("pareto needs a power between 0 and 1".into(), "use the form pareto:0.2")
@@ -87,7 +88,7 @@ pub(super) fn parse(text: &str, strides: bool) -> Result<[Distribution; 3], (Str
             Ok([of(0), of(1), of(2)])
         }
         _ => wrong(
-            format!("fio's distribution `{name}` is not offered"),
+            format!("fio's distribution `{name}` is not supported"),
             "use random, zipf:1.2, pareto:0.2, normal:20, zoned:60/10:40/90, zoned_abs or sequence",
         ),
     }

@@ -260,7 +260,7 @@ impl Reader<'_> {
             }
             if let Some((_, help)) = REFUSED.iter().find(|(name, _)| *name == key) {
                 if !off {
-                    return self.wrong(format!("fio's option `{key}` is not offered"), *help);
+                    return self.wrong(format!("fio's option `{key}` is not supported"), *help);
                 }
             } else if WITHOUT_EFFECT.contains(&key) {
                 if !without.contains(&key) {
@@ -297,7 +297,7 @@ impl Reader<'_> {
             "io_uring_cmd" => self.passthrough(),
             "null" => Ok(FioEngine::Null),
             other => self.wrong(
-                format!("fio's engine `{other}` is not offered"),
+                format!("fio's engine `{other}` is not supported"),
                 "use io_uring, psync or null; networked and special targets have none yet",
             ),
         }

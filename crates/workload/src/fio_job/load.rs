@@ -291,7 +291,7 @@ impl Reader<'_> {
             Some("strided") => {}
             Some(_) => {
                 return self.wrong(
-                    "zoned devices are not offered",
+                    "zoned devices are not supported",
                     "set zonemode=strided for parts of a device, or leave it out",
                 );
             }
@@ -318,7 +318,7 @@ impl Reader<'_> {
         }
         if self.find(&["randrepeat"]).is_some() && !self.switch("randrepeat")? {
             notes.push(
-                "the seed decides all that is random (fio: randrepeat=0 differs in each run)"
+                "the seed determines all random numbers (fio: randrepeat=0 differs in each run)"
                     .into(),
             );
         }
@@ -367,7 +367,7 @@ impl Reader<'_> {
             "randrw" => (mixed, true),
             other => {
                 return self.wrong(
-                    format!("fio's direction `{other}` is not offered"),
+                    format!("fio's direction `{other}` is not supported"),
                     "use read, write, trim, randread, randwrite, randtrim, rw or randrw",
                 );
             }
@@ -441,7 +441,7 @@ impl Reader<'_> {
             );
         }
         notes.push(
-            "the rate is that of arrivals: they come whether or not the target keeps up, and \
+            "the rate is an arrival rate: requests arrive even if the target does not keep up, and \
              latency counts from the arrival"
                 .into(),
         );

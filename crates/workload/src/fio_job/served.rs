@@ -15,7 +15,7 @@ impl Reader<'_> {
     pub(super) fn files(&mut self) -> Answer<(Vec<String>, bool, u32)> {
         let directory = self.find(&["directory"]).and_then(|entry| entry.value);
         if directory.as_ref().is_some_and(|directory| directory.contains(':')) {
-            return self.wrong("several directories are not offered", "use a job for each");
+            return self.wrong("several directories are not supported", "use a job for each");
         }
         let directory = directory.map(|directory| format!("{directory}/"));
         let Some(names) = self.find(&["filename"]).and_then(|entry| entry.value) else {
@@ -63,15 +63,15 @@ impl Reader<'_> {
         {
             let help = "leave it out: all of its files are open";
             return self
-                .wrong(format!("{open} of {count} files open at a time are not offered"), help);
+                .wrong(format!("{open} of {count} files open at a time are not supported"), help);
         }
         if load.strides.is_some() {
             let _ = self.find(&["zonemode"]);
-            return self.wrong("parts of several files are not offered", "name one file");
+            return self.wrong("parts of several files are not supported", "name one file");
         }
         if load.distributions.iter().any(|one| matches!(one, Distribution::Sequence(..))) {
             let _ = self.find(&["random_distribution"]);
-            return self.wrong("a sequence over several files is not offered", "name one file");
+            return self.wrong("a sequence over several files is not supported", "name one file");
         }
         if load.shape != Shape::default() && load.shape.flush_every.is_some() {
             notes.push(
@@ -95,7 +95,7 @@ impl Reader<'_> {
             "sequential" => Order::OneByOne,
             other => {
                 return self.wrong(
-                    format!("serving files by `{other}` is not offered"),
+                    format!("serving files by `{other}` is not supported"),
                     "use roundrobin, random or sequential",
                 );
             }

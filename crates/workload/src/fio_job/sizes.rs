@@ -101,7 +101,7 @@ impl Reader<'_> {
     pub(super) fn sizes(&mut self) -> Answer<[Sizes; 3]> {
         let sizes = self.sizes_as_written()?;
         if let Some(size) = sizes.iter().map(Sizes::max).find(|size| *size > SIZE_MAX) {
-            return self.wrong(format!("a block of {size} B"), "stay at 2g or below");
+            return self.wrong(format!("a block of {size} B"), "use at most 2g");
         }
         Ok(sizes)
     }
@@ -163,7 +163,7 @@ impl Reader<'_> {
         }
         let given: f64 = sizes.iter().map(|(_, weight)| weight).sum();
         if given > 100.001 {
-            return self.wrong(format!("the shares sum to {given} %"), "let them sum to 100");
+            return self.wrong(format!("the shares sum to {given} %"), "make them sum to 100");
         }
         for at in &open {
             sizes[*at].1 = (100.0 - given).max(0.0) / open.len() as f64;

@@ -5,7 +5,7 @@ use super::reader::{Answer, Reader};
 use super::values;
 
 impl Reader<'_> {
-    /// Refuses the values that are not offered.
+    /// Refuses the values that are not supported.
     pub(super) fn check_unlike(&mut self, load: &Load) -> Answer<()> {
         self.check_errors(load)?;
         self.check_submission()?;

@@ -289,7 +289,7 @@ impl Reader<'_> {
         let ramp = self.value(&["steadystate_ramp_time", "ss_ramp"], "a time such as 10s", time)?;
         let each = self.value(
             &["steadystate_check_interval", "ss_interval"],
-            "1s: samples have a second",
+            "1s: samples last a second",
             |text| values::seconds(text).filter(|each| *each == SAMPLE),
         )?;
         let criterion = self.value(
@@ -301,7 +301,7 @@ impl Reader<'_> {
         let Some((counted, by_slope, limit, in_percent)) = criterion else { return Ok(None) };
         let window_s = window.map_or(0, |window| window.as_ns() / 1_000_000_000);
         if !(2..=100_000).contains(&window_s) {
-            let what = "steadystate needs the time that it looks at, in seconds";
+            let what = "steadystate needs its period in seconds";
             return self.wrong(what, "add steadystate_duration=30s");
         }
         if self.value(&["numjobs"], "a number", values::whole)?.is_some_and(|jobs| jobs > 1) {

@@ -132,7 +132,7 @@ impl TraceOptions {
             BeyondEnd::Skip => "skip",
         };
         let mut pairs = vec![
-            ("trace_format", text(self.format.map_or("told from the content", Format::name))),
+            ("trace_format", text(self.format.map_or("detected from the content", Format::name))),
             ("timing", timing),
             ("trace_origin", text(self.origin.name())),
         ];

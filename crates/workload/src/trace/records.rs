@@ -44,7 +44,7 @@ impl Records {
                 Ok(0) => {
                     let what =
                         format!("the last record is cut short: {filled} bytes of {}", self.size);
-                    let help = "copy the file anew; the requests before this were read";
+                    let help = "copy the file again; the requests before this were read";
                     return Err(Fault::new(what, help));
                 }
                 Ok(count) => filled += count,

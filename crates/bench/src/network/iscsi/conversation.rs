@@ -91,7 +91,7 @@ impl Conversation<'_> {
                     // to 43) would leave a gap, and the fields in it would read as zeros.
                     let fits = read.len() + data.len() <= bytes as usize;
                     if header.word(40) as usize != read.len() || !fits {
-                        return Err(Trouble::protocol("data that was not asked for".to_owned()));
+                        return Err(Trouble::protocol("data that was not requested".to_owned()));
                     }
                     read.extend(data);
                     // A target may put a good status into the last message of data (RFC 7143,
@@ -159,11 +159,11 @@ fn is_of_targets(kind: u8) -> bool {
 fn failed(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::TimedOut => Trouble::new(
-            "the server does not answer in the login or to the first commands".to_owned(),
+            "the server does not answer during the login or the first commands".to_owned(),
             "check that it is an iSCSI target and that its device answers",
         ),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => Trouble::new(
-            "the server closed the connection in the login or at the first commands".to_owned(),
+            "the server closed the connection during the login or the first commands".to_owned(),
             "check that it is an iSCSI target that accepts more sessions, and look at its log",
         ),
         _ => Trouble::new(format!("the login failed: {error}"), HELP),

@@ -224,7 +224,8 @@ impl Login {
 
     /// Hears the text of an answer; the text that must be said to it.
     fn hear(&mut self, answer: &[u8]) -> Result<Vec<u8>, Trouble> {
-        let pairs = pairs(answer).ok_or_else(|| Trouble::protocol("no text of pairs".into()))?;
+        let pairs = pairs(answer)
+            .ok_or_else(|| Trouble::protocol("text without key=value pairs".into()))?;
         let mut said = Vec::new();
         for (key, value) in pairs {
             if key == "AuthMethod" && value != "None" {
@@ -268,7 +269,7 @@ fn refusal(class: u8, detail: u8, data: &[u8]) -> Result<(), Trouble> {
         (2, 3) => ("the server has no target of this name".to_owned(), UNKNOWN_TARGET),
         (2, 4) => ("the target was removed".to_owned(), "ask its owner where it is now"),
         (2, 6) => (
-            "the target takes no more connections".to_owned(),
+            "the target accepts no more connections".to_owned(),
             "end other sessions, or use fewer jobs (`--jobs`)",
         ),
         (3, 1) => ("the target is out of service".to_owned(), "start it, or wait"),

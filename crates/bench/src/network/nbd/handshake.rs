@@ -155,7 +155,9 @@ impl Handshake<'_> {
             name => format!("the server has no export `{name}`{}", reply.message()),
         };
         let help = match self.list() {
-            Some(names) if names.is_empty() => "the server says that it has none".to_owned(),
+            Some(names) if names.is_empty() => {
+                "the server reports that it has no exports".to_owned()
+            }
             Some(names) => {
                 let shown: Vec<String> =
                     names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
@@ -241,12 +243,12 @@ fn refused(name: &str, reply: &OptionReply) -> Trouble {
 fn failed(error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::TimedOut => Trouble::new(
-            "the server does not answer in the handshake".to_owned(),
+            "the server does not answer during the handshake".to_owned(),
             "check that it is an NBD server; a server that serves one client at a time makes others wait: close the other connection, or use `real.jobs=1`",
         ),
         io::ErrorKind::UnexpectedEof => Trouble::new(
-            "the server closed the connection in the handshake".to_owned(),
-            "check that it is an NBD server that takes more clients, and look at its log",
+            "the server closed the connection during the handshake".to_owned(),
+            "check that it is an NBD server that accepts more clients, and look at its log",
         ),
         _ => Trouble::new(format!("the handshake failed: {error}"), "look at the server's log"),
     }

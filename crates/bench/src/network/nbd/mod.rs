@@ -124,7 +124,7 @@ impl Export {
         let beyond = self.size_bytes % u64::from(self.sector_bytes());
         if beyond > 0 {
             notes.push(format!(
-                "the last {beyond} B of the export are less than a block of {} B and are not reached",
+                "the last {beyond} B of the export are less than a block of {} B and are not used",
                 self.sector_bytes()
             ));
         }

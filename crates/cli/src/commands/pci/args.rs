@@ -7,8 +7,8 @@ pub(crate) struct PciArgs {
     /// What to look at: sys (the machine this runs on), FILE (saved with lspci -xxxx), or sim:NAME
     /// and sim:FILE.toml (a simulated machine with that device).
     pub(crate) target: String,
-    /// Memory that holds an MP table: the table itself, or an image with the floating pointer, of
-    /// the first MiB or of the 64 KiB below it.
+    /// File with an MP table: the table itself, or a memory image with the floating pointer (the
+    /// first MiB, or its last 64 KiB).
     #[arg(long, value_name = "FILE")]
     pub(crate) mp_table: Option<String>,
     /// Also route interrupts with the mistakes of the printed code (S1-19), next to the correct way.
@@ -40,7 +40,7 @@ pub(crate) enum MachineArg {
 pub(crate) enum FirmwareArg {
     /// The firmware configured every device.
     Full,
-    /// The firmware configured every device except the target, which it does not know.
+    /// The firmware configured every device except the target, which it does not support.
     OverlooksDevice,
     /// The firmware configured nothing.
     None,

@@ -57,7 +57,7 @@ pub(super) struct FunctionOutput {
     pub(super) interrupts: Option<InterruptsOutput>,
     /// Base address registers that are not empty, even if they contain only their kind.
     pub(super) bars: Vec<BarOutput>,
-    /// In the order of the list.
+    /// The capabilities, in the order of the list.
     pub(super) capabilities: Vec<CapabilityOutput>,
     /// Whether firmware set the function up; `null` if unknown.
     pub(super) recognised_by_firmware: Option<bool>,
@@ -102,7 +102,7 @@ pub(super) struct RoutedOutput {
     pub(super) explanation: String,
 }
 
-/// A bridge on the way of an interrupt.
+/// A bridge on the path of an interrupt.
 #[derive(Clone, Serialize, JsonSchema)]
 pub(super) struct StepOutput {
     /// The bridge.
@@ -142,7 +142,7 @@ pub(super) struct BarOutput {
     pub(super) wide: bool,
     /// Reads have no side effects and may be merged.
     pub(super) prefetchable: bool,
-    /// Address, as in 0xfe800000; `null`: not assigned yet.
+    /// Address, as in 0xfe800000; `null` if not assigned yet.
     pub(super) address: Option<String>,
     /// Requested size in bytes; `null` if the source does not have it.
     pub(super) bytes: Option<u64>,
@@ -166,12 +166,12 @@ pub(super) struct CapabilityOutput {
     pub(super) id: u16,
     /// True for offsets above 0x100.
     pub(super) extended: bool,
-    /// What it says.
+    /// Contents of the capability.
     #[serde(flatten)]
     pub(super) says: Says,
 }
 
-/// What a capability says.
+/// Contents of a capability.
 #[derive(Serialize, JsonSchema)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub(super) enum Says {

@@ -53,7 +53,7 @@ pub(super) struct MachineFacts {
 pub(super) fn read(args: &PciArgs) -> Result<MachineFacts, Failure> {
     let simulated = args.target.starts_with("sim:");
     if !simulated && (args.machine.is_some() || args.firmware.is_some()) {
-        let message = "--machine and --firmware belong to simulated machines";
+        let message = "--machine and --firmware apply only to simulated machines";
         let help = "name a target such as sim:nvme-tlc, or leave them out";
         return Err(Failure::usage(message).with_help(help));
     }
@@ -158,7 +158,8 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
 
     let mut system = sysfs::read(sysfs::DEVICES.as_ref()).map_err(|error| {
         let help =
-            "a machine without PCI, or a container that hides it; a saved lspci -xxxx also works";
+            "the machine has no PCI, or a container hides it; saved output of lspci -xxxx also \
+             works";
         Failure::usage(error.to_string()).with_help(help)
     })?;
     let tree = scan(&mut system.snapshot, &[]);
@@ -187,7 +188,7 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
 #[cfg(not(target_os = "linux"))]
 fn this_machine(_has_table: bool) -> Result<MachineFacts, Failure> {
     let help = "save its functions with lspci -xxxx, and name that file";
-    Err(Failure::usage("this machine can be read on Linux only").with_help(help))
+    Err(Failure::usage("this machine can be read only on Linux").with_help(help))
 }
 
 /// A dump of lspci.
@@ -219,10 +220,10 @@ fn saved(path: &str) -> Result<MachineFacts, Failure> {
 
 /// Notes on lines of a dump that were left out: the first ones by number.
 fn left_out(skipped: &[DumpError]) -> Vec<String> {
-    let note = |error: &DumpError| format!("line {} is left out: {error}", error.line);
+    let note = |error: &DumpError| format!("line {} is ignored: {error}", error.line);
     let mut notes: Vec<String> = skipped.iter().take(LEFT_OUT_TOLD).map(note).collect();
     if let Some(more @ 1..) = skipped.len().checked_sub(LEFT_OUT_TOLD) {
-        notes.push(format!("{more} further lines are left out for the same reasons"));
+        notes.push(format!("{more} more lines are ignored for the same reasons"));
     }
     notes
 }
@@ -345,7 +346,7 @@ mod tests {
         assert_eq!(found.tree.functions.len(), plain.functions.len());
         assert_eq!(found.remarks.len(), 2, "{:?}", found.remarks);
         assert!(
-            found.remarks[0].starts_with("line 1 is left out: not a line"),
+            found.remarks[0].starts_with("line 1 is ignored: not a line"),
             "{:?}",
             found.remarks
         );
@@ -355,6 +356,6 @@ mod tests {
         std::fs::write(&path, many.replace("00:1e.0 SMBus: Maker Thing\n", "")).unwrap();
         let found = saved(path.to_str().unwrap()).unwrap();
         assert_eq!(found.remarks.len(), LEFT_OUT_TOLD + 1);
-        assert!(found.remarks[LEFT_OUT_TOLD].starts_with("91 further"), "{:?}", found.remarks);
+        assert!(found.remarks[LEFT_OUT_TOLD].starts_with("91 more"), "{:?}", found.remarks);
     }
 }

@@ -33,7 +33,7 @@ fn a_run_that_ended_with_its_server_is_not_shown_as_going_on() {
     ));
 
     let ui = Ui::at(&place, &listen);
-    browser.wait("document.querySelector('#banner').innerText.includes('Run cut ended with the server before.')");
+    browser.wait("document.querySelector('#banner').innerText.includes('Run cut ended when the server stopped.')");
     browser.wait(&format!(
         "{PHASE} === 'ended with its server' && !document.querySelector('#stop').checkVisibility()"
     ));
@@ -77,6 +77,6 @@ fn a_run_that_ended_with_its_server_is_not_shown_as_going_on() {
     browser.offline(false);
     browser.wait("document.querySelector('#run-gone:not([hidden])')");
     let told = browser.text("return document.querySelector('#view-live').innerText");
-    assert!(told.contains("run cut-too went on; the run ended with the server before"), "{told}");
+    assert!(told.contains("Run cut-too ended when the server was restarted"), "{told}");
     assert!(!told.contains("under load") && told.contains("No run since"), "{told}");
 }

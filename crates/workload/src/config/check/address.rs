@@ -185,7 +185,8 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
         Pattern::Zipf => {
             let theta = address.theta;
             if !(theta > 0.0 && theta <= 10.0) {
-                let help = "give above 0 to 10; for equal weights use pattern = \"random\"";
+                let help = "use a number greater than 0 and at most 10; for equal weights use \
+                            pattern = \"random\"";
                 return fail("address.theta", format!("an exponent of {theta}"), help);
             }
             Choice::Zipf { zipf: Zipf::new(slots, theta), scatter: scatter() }

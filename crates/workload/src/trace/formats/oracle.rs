@@ -56,20 +56,20 @@ impl RecordReader for OracleGeneral {
     }
 
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
-        let lost = || Fault::new("the record is cut short", "copy the file anew");
+        let lost = || Fault::new("the record is cut short", "copy the file again");
         let access = Access::parse(record).ok_or_else(lost)?;
         self.count += 1;
         // The only redundancy that there is; a shift by a byte breaks it at once.
         if let Some(next) = access.next.filter(|&next| next < 0) {
             return Err(Fault::new(
                 format!("the next use of the object {} is at position {next}", access.object),
-                "the file is damaged here, or of another format: name it with `trace.format`",
+                "the file is damaged here or has another format: name it with `trace.format`",
             ));
         }
         if access.seconds.abs_diff(self.seconds) > YEARS_100 && self.count > 1 {
             return Err(Fault::new(
                 format!("the time goes from {} s to {} s", self.seconds, access.seconds),
-                "the file is damaged here, or of another format: name it with `trace.format`",
+                "the file is damaged here or has another format: name it with `trace.format`",
             ));
         }
         self.seconds = access.seconds;

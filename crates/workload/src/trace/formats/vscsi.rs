@@ -115,7 +115,7 @@ impl RecordReader for Vscsi {
     }
 
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
-        let lost = || Fault::new("the record is cut short", "copy the file anew");
+        let lost = || Fault::new("the record is cut short", "copy the file again");
         let command = Command::parse(record, self.version).ok_or_else(lost)?;
         if !command.is_of(self.version) {
             let what = format!(
