@@ -125,6 +125,7 @@ fn flash(result: &mut RunResult, hosts: &[(&str, &RunResult)]) {
             programs: count(|operations| operations.programs)?,
             erases: count(|operations| operations.erases)?,
             relocations: count(|operations| operations.relocations)?,
+            mapping_programs: count(|operations| operations.mapping_programs)?,
         })
     };
     let Some(operations) = all() else { return };

@@ -180,7 +180,7 @@ pub struct BusyPart {
 pub struct FlashOperationCounts(pub(crate) [[u64; CAUSES]; FLASH_ACTIVITIES]);
 
 /// Values of [`FlashCause`].
-pub(crate) const CAUSES: usize = 4;
+pub(crate) const CAUSES: usize = FlashCause::ALL.len();
 
 impl FlashOperationCounts {
     /// How many operations `activity` did for `cause`; 0 for activities that are not flash's.

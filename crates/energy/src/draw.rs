@@ -1,7 +1,7 @@
 //! The power that single events add to a device, for a power limiter.
 
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::{Busy, FlashCause, PartKind};
+use ssdyno_engine::events::{Busy, PartKind};
 
 use crate::config::CpuRule;
 use crate::powers::{FLASH_ACTIVITIES, Powers};
@@ -66,7 +66,7 @@ impl Draw {
         if index >= FLASH_ACTIVITIES {
             return 0.0;
         }
-        let idles_too = self.idle_during_cleaning && event.cause == FlashCause::Cleaning;
+        let idles_too = self.idle_during_cleaning && event.cause.follows_cleaning();
         self.powers.die[index] - if idles_too { 0.0 } else { self.powers.die_idle }
     }
 }
@@ -74,7 +74,7 @@ impl Draw {
 #[cfg(test)]
 mod tests {
     use ssdyno_block::Time;
-    use ssdyno_engine::events::{Activity, EventReader, PartEvent};
+    use ssdyno_engine::events::{Activity, EventReader, FlashCause, PartEvent};
 
     use super::*;
     use crate::Meter;

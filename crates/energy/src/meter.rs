@@ -342,7 +342,7 @@ impl Meter {
             self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
             return true;
         }
-        if self.idle_during_cleaning && event.cause == ssdyno_engine::events::FlashCause::Cleaning {
+        if self.idle_during_cleaning && event.cause.follows_cleaning() {
             die.idle_too_ps += cell.ps;
             self.series.add(class::DIE_IDLE_TOO, from.as_ps(), to.as_ps());
             return true;

@@ -155,8 +155,29 @@ pub enum FlashCause {
     Mapping,
     /// Cleaning, merging, wear levelling.
     Cleaning,
+    /// Pages of the mapping table that cleaning made out of date. No request waits for them, as for
+    /// cleaning, but a reader who asks where the work goes wants them with the mapping table: in a DFTL
+    /// they can be most of all programs.
+    MappingUpdate,
     /// Not a flash operation.
     None,
+}
+
+impl FlashCause {
+    /// All causes, in the order of their numbers.
+    pub const ALL: [FlashCause; 5] = [
+        FlashCause::Host,
+        FlashCause::Mapping,
+        FlashCause::Cleaning,
+        FlashCause::MappingUpdate,
+        FlashCause::None,
+    ];
+
+    /// Whether the work is done because of cleaning, so that no request waits for it.
+    #[must_use]
+    pub const fn follows_cleaning(self) -> bool {
+        matches!(self, FlashCause::Cleaning | FlashCause::MappingUpdate)
+    }
 }
 
 /// `part` was busy with `activity` from `from` to `to`.

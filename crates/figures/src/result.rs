@@ -329,9 +329,9 @@ pub struct PackageEnergy {
     pub joules: f64,
     /// Energy while idle or asleep; part of `joules`.
     pub idle_joules: f64,
-    /// Pages read, for the host and for cleaning.
+    /// Pages read, for the host, for cleaning and for the mapping table.
     pub reads: u64,
-    /// Pages programmed, for the host and for cleaning.
+    /// Pages programmed, for the host, for cleaning and for the mapping table.
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
@@ -349,14 +349,18 @@ pub struct PackageEnergy {
 /// relocations) and blocks (erases).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlashOperations {
-    /// Pages read, for the host and for cleaning.
+    /// Pages read, for the host, for cleaning and for the mapping table.
     pub reads: u64,
-    /// Pages programmed, for the host and for cleaning.
+    /// Pages programmed, for the host, for cleaning and for the mapping table.
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Valid pages moved by cleaning and wear levelling.
     pub relocations: u64,
+    /// Pages programmed for the mapping table (`dftl`) and for summaries of blocks
+    /// (`ftl.summary_pages`), including table pages that cleaning made out of date.
+    #[serde(default)]
+    pub mapping_programs: u64,
 }
 
 /// Busy share of parts, 0 to 1 each.

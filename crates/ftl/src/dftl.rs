@@ -15,7 +15,7 @@
 //!   waits, one bit a translation page, for the next.
 //!
 //! Reads and writes of translation pages that a request must wait for have the cause `Mapping`,
-//! those that cleaning made necessary `Cleaning`. A logical page that holds no data is recognised
+//! those that cleaning made necessary `MappingUpdate`. A logical page that holds no data is recognised
 //! without a look-up.
 //!
 //! As in the paper, one policy chooses among data and translation blocks. Translation pages are rewritten
@@ -202,7 +202,7 @@ impl Dftl {
             // The mark stays set during the write. Cleaning in `make_room` may move pages of
             // this very translation page; their entries are in the version that follows, so they
             // need no second place in the queue.
-            if self.write_translation_page(page, FlashCause::Cleaning, out).is_err() {
+            if self.write_translation_page(page, FlashCause::MappingUpdate, out).is_err() {
                 self.stale.push_front(number);
                 return;
             }

@@ -194,7 +194,7 @@ impl PageMap {
         let first = self.geometry.first_page(block);
         // The host did not write the summary. A summary that counted as `Host` would lower the
         // write amplification, because host programs are its divisor.
-        let cause = if cause == FlashCause::Cleaning { cause } else { FlashCause::Mapping };
+        let cause = if cause.follows_cleaning() { cause } else { FlashCause::Mapping };
         for summary in 0..self.config.summary_pages {
             let mut op = FlashOp::program(plane, first + next + summary, cause);
             // The summary page transfers one sector. S3-33 charges the program of a whole page

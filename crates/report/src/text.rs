@@ -325,11 +325,15 @@ fn flash(text: &mut String, r: &RunResult) {
         line(
             text,
             format_args!(
-                "Flash operations     {}, {}, {}, {}",
+                "Flash operations     {}, {}, {}, {}{}",
                 things(f.reads, "read"),
                 things(f.programs, "program"),
                 things(f.erases, "erase"),
-                things(f.relocations, "relocation")
+                things(f.relocations, "relocation"),
+                match f.mapping_programs {
+                    0 => String::new(),
+                    pages => format!(", {}", things(pages, "mapping program")),
+                }
             ),
         );
     }

@@ -173,6 +173,8 @@ impl Parts<'_> {
             programs,
             erases: counts.total(Activity::Erase),
             relocations,
+            mapping_programs: counts.get(Activity::Program, FlashCause::Mapping)
+                + counts.get(Activity::Program, FlashCause::MappingUpdate),
         });
         result.gc_victims = self.ended.victims.and_then(|victims| {
             let mean = victims.valid_pages as f64 / victims.pages.max(1) as f64;
@@ -234,6 +236,7 @@ impl Parts<'_> {
                     FlashCause::Host => format!("{} for the host", row.activity),
                     FlashCause::Mapping => format!("{} for the mapping", row.activity),
                     FlashCause::Cleaning => format!("{} for cleaning", row.activity),
+                    FlashCause::MappingUpdate => format!("{} for mapping updates", row.activity),
                 },
                 joules: row.joules,
                 seconds: row.seconds,

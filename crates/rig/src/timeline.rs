@@ -222,6 +222,7 @@ fn cause(cause: FlashCause) -> &'static str {
         FlashCause::Host => "host",
         FlashCause::Mapping => "mapping",
         FlashCause::Cleaning => "cleaning",
+        FlashCause::MappingUpdate => "mapping update",
         FlashCause::None => "device",
     }
 }

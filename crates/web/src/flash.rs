@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use ssdyno_block::Time;
-use ssdyno_engine::events::{
-    Activity, Busy, EventReader, FlashCause, FlashUnit, PartKind, UnitNames,
-};
+use ssdyno_engine::events::{Activity, Busy, EventReader, FlashUnit, PartKind, UnitNames};
 
 /// The shortest interval of updates of the page: that of the state of the run.
 const TELL_EVERY: Duration = Duration::from_millis(250);
@@ -69,7 +67,7 @@ impl EventReader for FlashReader {
                     if event.activity != Activity::CacheTransfer {
                         sums.die_ps.get_mut(index).into_iter().for_each(|sum| *sum += ps);
                     }
-                    if event.cause == FlashCause::Cleaning {
+                    if event.cause.follows_cleaning() {
                         sums.cleaning_ps += ps;
                     }
                 }

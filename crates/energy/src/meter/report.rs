@@ -13,8 +13,7 @@ use crate::powers::{FLASH_ACTIVITIES, Floor};
 
 const ACTIVITIES: [Activity; FLASH_ACTIVITIES] =
     [Activity::Read, Activity::Program, Activity::Erase, Activity::Transfer];
-const CAUSES: [FlashCause; 4] =
-    [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning, FlashCause::None];
+const CAUSES: [FlashCause; 5] = FlashCause::ALL;
 
 fn seconds(ps: u64) -> f64 {
     ps as f64 * 1e-12

@@ -16,7 +16,6 @@ mod suspend;
 mod written;
 
 use ssdyno_block::ConfigError;
-use ssdyno_engine::events::FlashCause;
 use ssdyno_engine::{Event, FifoResource};
 
 pub use event::{FlashEvent, PlanePort};
@@ -201,7 +200,7 @@ impl FlashArray {
         // Reads of cleaning stay in the queue of their plane. They are part of a sequence with the
         // erase of their block, and no request waits for them.
         let overtakes =
-            self.rules.read_priority && op.kind == OpKind::Read && op.cause != FlashCause::Cleaning;
+            self.rules.read_priority && op.kind == OpKind::Read && !op.cause.follows_cleaning();
         let (mut page, mut epoch, mut to_epoch) = (op.page, 0, 0);
         if self.rules.read_priority {
             epoch = self.epoch(op.page);

@@ -94,8 +94,7 @@ impl FlashArray {
         // Relocations and host programs together were then more than all programs.
         let group = &self.dies[die as usize].group;
         let part = PartEvent::new(PartKind::Die, die);
-        for cause in [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning, FlashCause::None]
-        {
+        for cause in FlashCause::ALL {
             let members = self.slab.members(group);
             let own = members.filter(|(_, op)| op.cause == cause && counted(op)).count() as u8;
             // The die is busy once, not once for each cause. One cause alone gets the time, or

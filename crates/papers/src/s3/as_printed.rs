@@ -79,8 +79,7 @@ impl Rows {
 
         let load = &run.load;
         let reads = run.energy.flash_operations.total(Activity::Read) as f64;
-        let causes = [FlashCause::Host, FlashCause::Mapping, FlashCause::Cleaning];
-        let programs: u64 = causes.iter().map(|cause| run.programs(*cause)).sum();
+        let programs: u64 = FlashCause::ALL.iter().map(|cause| run.programs(*cause)).sum();
         let pages = (load.pages_read + load.pages_written) as f64;
         let read_seconds = reads * read;
         let program_seconds = programs as f64 * program;

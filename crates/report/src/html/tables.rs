@@ -195,6 +195,12 @@ pub(super) fn flash(r: &RunResult) -> String {
         rows.push(vec!["pages programmed".into(), count(f.programs)]);
         rows.push(vec!["blocks erased".into(), count(f.erases)]);
         rows.push(vec!["pages moved by cleaning".into(), count(f.relocations)]);
+        if f.mapping_programs > 0 {
+            rows.push(vec![
+                "pages of the mapping table programmed".into(),
+                count(f.mapping_programs),
+            ]);
+        }
     }
     if let Some(victims) = &r.gc_victims {
         rows.push(vec!["victims".into(), lines::victims::summary(victims)]);

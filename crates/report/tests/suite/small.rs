@@ -79,8 +79,13 @@ fn width(figure: &str) -> f64 {
 #[test]
 fn one_request_is_a_line_by_percentile() {
     let mut result = run(&[Request::read(0, 4096)], 62_300);
-    result.flash_operations =
-        Some(FlashOperations { reads: 1, programs: 1, erases: 1, relocations: 1 });
+    result.flash_operations = Some(FlashOperations {
+        reads: 1,
+        programs: 1,
+        erases: 1,
+        relocations: 1,
+        mapping_programs: 0,
+    });
     let html = report_html(&result);
     let drawn = figure(&html, "Latency by percentile").unwrap();
     assert!(width(drawn) > 100.0, "no wider than a point: {drawn}");

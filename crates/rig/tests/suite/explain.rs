@@ -52,6 +52,28 @@ fn a_read_at_depth_one_takes_the_times_of_the_preset() {
     assert_eq!((read.requests, parts.write), (2000, None));
 }
 
+/// The work of a mapping table in flash counts as such, also where cleaning makes it necessary: victims hold
+/// fewer valid pages than are programmed in addition, and the difference is the table. Seed 1.
+#[test]
+fn a_mapping_table_in_flash_is_not_taken_for_garbage_collection() {
+    let load = "block_size = \"4KiB\"\nwrite_percent = 100\nrequests = 20000\ndepth = 32";
+    let mut run = direct("config-a", load);
+    let mut device = device("config-a");
+    device.ftl.name = "dftl".into();
+    run.device = Attach::from(device);
+    let result = measure(&run);
+    let operations = result.flash_operations.unwrap();
+    let victims = result.gc_victims.clone().unwrap();
+    // 64 pages a block; a block may be half cleaned where the window ends.
+    let moved = victims.valid_mean * (operations.erases * 64) as f64;
+    let off = operations.relocations as f64 / moved - 1.0;
+    assert!(off.abs() < 0.05, "{operations:?}, {moved} valid pages in victims");
+    let host = operations.programs - operations.relocations - operations.mapping_programs;
+    assert!(host.abs_diff(20_000) <= 32, "{operations:?}");
+    let parts = result.latency_parts_ns.unwrap().write.unwrap().mean;
+    assert!(parts.mapping > 0.05 * parts.cleaning, "{parts:?}");
+}
+
 #[test]
 fn writes_wait_for_garbage_collection_where_there_is_some() {
     let load = |ops: &str, requests| {

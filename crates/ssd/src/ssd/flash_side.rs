@@ -164,7 +164,7 @@ impl FlashSide {
 impl Ssd {
     /// Queues all of `self.flash.ops`; the request waits for what is not cleaning.
     pub(super) fn enqueue_for_request(&mut self, now: Time, slot: u32) {
-        let waited = self.flash.ops.iter().filter(|op| op.cause != FlashCause::Cleaning).count();
+        let waited = self.flash.ops.iter().filter(|op| !op.cause.follows_cleaning()).count();
         for _ in 0..waited {
             self.requests.hold(slot);
         }
@@ -209,7 +209,7 @@ impl Ssd {
     pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
         let mut ops = std::mem::take(&mut self.flash.ops);
         for ops in ops.chunk_by(|op, next| op.cause == next.cause && op.plane == next.plane) {
-            if ops.first().is_some_and(|op| op.cause == FlashCause::Cleaning) {
+            if ops.first().is_some_and(|op| op.cause.follows_cleaning()) {
                 self.flash.enqueue_cleaning(now, ops, &mut self.queue, &mut self.log);
                 continue;
             }

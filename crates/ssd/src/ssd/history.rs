@@ -39,7 +39,7 @@ fn part_of(event: &Busy) -> LatencyPart {
     match (event.cause, event.activity) {
         (_, Activity::Erase) => LatencyPart::Erases,
         (FlashCause::Cleaning, _) => LatencyPart::Cleaning,
-        (FlashCause::Mapping, _) => LatencyPart::Mapping,
+        (FlashCause::Mapping | FlashCause::MappingUpdate, _) => LatencyPart::Mapping,
         (_, Activity::Read) => LatencyPart::Reads,
         (_, Activity::Program) => LatencyPart::Programs,
         _ => LatencyPart::Channel,
