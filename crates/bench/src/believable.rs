@@ -73,7 +73,8 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
     for warning in &result.warnings {
         let why = match warning.kind {
             WarningKind::Overloaded => "requests arrive faster than the target completes them",
-            WarningKind::NotSteady => "the run is not steady",
+            WarningKind::NotSteady | WarningKind::Slowing => "the run is not steady",
+            WarningKind::Unsettled => "garbage collection has not settled",
             WarningKind::WarmUp => "the figures contain a warm-up",
             WarningKind::NoMedia => "reads were served without the media",
             WarningKind::NotExhausted => "a buffer absorbed the writes",

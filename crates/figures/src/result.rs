@@ -210,6 +210,16 @@ impl RunResult {
     pub fn warns_of(&self, kind: WarningKind) -> bool {
         self.warnings.iter().any(|warning| warning.kind == kind)
     }
+
+    /// Whether a warning says that the run has no steady state.
+    pub fn warns_of_unsteadiness(&self) -> bool {
+        self.warnings.iter().any(|warning| warning.kind.is_unsteady())
+    }
+
+    /// The first warning that the figures can look better than they are.
+    pub fn flattered_by(&self) -> Option<&Warning> {
+        self.warnings.iter().find(|warning| warning.kind.flatters())
+    }
 }
 
 /// Start of the load of a real target, by the clock of the machine that issued it; and the window of several hosts.

@@ -13,6 +13,10 @@ pub enum WarningKind {
     WarmUp,
     /// Rate or latency changes over the run: the figures depend on the length of the run.
     NotSteady,
+    /// The rate falls, or latency rises, over the run: a longer run is slower than the figures.
+    Slowing,
+    /// Garbage collection has not reached the level of this load: write amplification still changes after the run.
+    Unsettled,
     /// The run has too few requests for a figure.
     FewRequests,
     /// A write buffer, a cache or a fresh drive absorbed the load: figures of a longer load differ.
@@ -25,6 +29,32 @@ pub enum WarningKind {
     OtherLoad,
     /// Other programs, or the tool itself, affected the figures.
     Machine,
+}
+
+impl WarningKind {
+    /// Whether figures can look better than those of a longer run, or of the media: the target did less work for the
+    /// load than it usually does. A limit that such figures meet is not known to hold.
+    pub fn flatters(self) -> bool {
+        match self {
+            WarningKind::NotExhausted
+            | WarningKind::NoMedia
+            | WarningKind::Memory
+            | WarningKind::Slowing
+            | WarningKind::Unsettled => true,
+            // These can make figures worse, or leave them uncertain; the interval covers the latter.
+            WarningKind::Overloaded
+            | WarningKind::WarmUp
+            | WarningKind::NotSteady
+            | WarningKind::FewRequests
+            | WarningKind::OtherLoad
+            | WarningKind::Machine => false,
+        }
+    }
+
+    /// Whether the run has no steady state.
+    pub fn is_unsteady(self) -> bool {
+        matches!(self, WarningKind::NotSteady | WarningKind::Slowing)
+    }
 }
 
 /// A warning of a run. Front ends show warnings above the figures.
@@ -63,5 +93,18 @@ impl Warning {
             Some(help) => format!("{}; {help}", self.message),
             None => self.message.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_spare_the_media_flatter_and_uncertain_ones_do_not() {
+        use WarningKind::{FewRequests, NoMedia, NotExhausted, NotSteady, Slowing, Unsettled};
+        assert!([NoMedia, NotExhausted, Slowing, Unsettled].into_iter().all(WarningKind::flatters));
+        assert!(!FewRequests.flatters() && !NotSteady.flatters());
+        assert!(Slowing.is_unsteady() && NotSteady.is_unsteady() && !Unsettled.is_unsteady());
     }
 }
