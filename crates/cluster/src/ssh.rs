@@ -141,7 +141,7 @@ impl SshWorker {
                 format!("ssh does not reach {destination}{said}"),
             )
             .with_help(format!(
-                "make `ssh -o BatchMode=yes {destination} true` work first: it needs a key or an agent, and asks for no password"
+                "make `ssh -o BatchMode=yes {destination} true` work first; it needs a key or an agent, because it cannot ask for a password"
             )),
             code => Failure::new(
                 FailureKind::Failed,

@@ -76,7 +76,7 @@ fn up_to_a_second(key: &str, span: Span) -> Result<Time, ConfigError> {
     if span.0 <= Time::from_s(1) {
         return Ok(span.0);
     }
-    wrong(key, format!("{span} is longer than 1s"), "a link takes nanoseconds to microseconds")
+    wrong(key, format!("{span} is longer than 1s"), "use nanoseconds to microseconds")
 }
 
 /// The link's state.

@@ -52,7 +52,7 @@ pub enum PerLevel {
 pub enum MultiPlane {
     /// One plane at a time.
     Off,
-    /// Planes whose pages have the same number in their block (ONFI 4.2, clause 5.7).
+    /// Pages with the same page number in their blocks, one per plane (ONFI 4.2, clause 5.7).
     SamePage,
     /// Any pages, one per plane (independent plane operations of recent parts).
     #[default]

@@ -48,8 +48,8 @@ pub struct PageClass {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<f64>,
     /// Share of the spare blocks: the blocks of a plane that hold no data and that
-    /// `free_blocks_low` does not keep. The shares of all classes sum to 1. Left out in all
-    /// classes: the best division for `writes`.
+    /// `free_blocks_low` does not keep. The shares of all classes sum to 1. If all
+    /// classes omit this key, the division is the best for `writes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<f64>,
 }

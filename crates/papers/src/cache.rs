@@ -206,7 +206,7 @@ impl RunCache {
         let times = Times { whole: whole || state.last.whole, seconds };
         let Ok(text) = serde_json::to_string(&times) else { return };
         if let Err(error) = store.base.write_texts([(times_file(&state.label), text.as_str())]) {
-            state.note_once(format!("times of runs are not kept: {error}"));
+            state.note_once(format!("cannot store the times of runs: {error}"));
         }
     }
 
@@ -256,7 +256,7 @@ impl RunCache {
         match store.write(id, name, seconds, value) {
             Ok(()) => self.state().kept += 1,
             // The result is there; only the next start has to make it again.
-            Err(problem) => self.state().note_once(format!("runs are not kept: {problem}")),
+            Err(problem) => self.state().note_once(format!("cannot store runs: {problem}")),
         }
     }
 
@@ -282,10 +282,10 @@ impl Store {
         let head: Head = serde_json::from_str(head).map_err(|error| error.to_string())?;
         let own = head.cache_version == CACHE_VERSION && head.build == self.build;
         if !own || head.id != id.0 {
-            return Err("it is of another run".to_owned());
+            return Err("it belongs to another run".to_owned());
         }
         if head.sha256 != hash(value) {
-            return Err("it is cut off or changed".to_owned());
+            return Err("it is truncated or was changed".to_owned());
         }
         let value = serde_json::from_str(value).map_err(|error| error.to_string())?;
         Ok((head, value))
@@ -299,8 +299,8 @@ impl Store {
         let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
         match serde_json::from_str::<T>(&text) {
             Ok(again) if again == *value => {}
-            Ok(_) => return Err(format!("{name} is another one when it is read")),
-            Err(error) => return Err(format!("{name} cannot be read again: {error}")),
+            Ok(_) => return Err(format!("{name} differs when it is read back")),
+            Err(error) => return Err(format!("{name} cannot be read back: {error}")),
         }
         let head = Head {
             cache_version: CACHE_VERSION,

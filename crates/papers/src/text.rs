@@ -90,8 +90,10 @@ impl PapersReport {
         }
         if let Some(claim) = self.claims.iter().find(|claim| claim.holds == Some(false)) {
             let paper = claim.id.split('/').next().unwrap_or_default().to_lowercase();
-            let _ =
-                writeln!(out, "  Why claims do not hold: papers/{paper}/notes.md of the source");
+            let _ = writeln!(
+                out,
+                "  For the reasons why claims do not hold, see papers/{paper}/notes.md in the source"
+            );
         }
         if !self.notes.is_empty() {
             out.push('\n');
@@ -150,7 +152,7 @@ impl PapersReport {
         }
         let seeds = rows.iter().map(|(_, runs)| runs.len()).max().unwrap_or(1);
         let merged = if seeds > 1 { format!(" (means of {seeds} seeds)") } else { String::new() };
-        let _ = writeln!(out, "\nRuns: what the paper does not print{merged}");
+        let _ = writeln!(out, "\nRuns: values that the paper does not print{merged}");
         let head = std::iter::once("run").chain(told.iter().map(|column| column.title));
         let mut lines = vec![head.map(str::to_owned).collect::<Vec<_>>()];
         lines.extend(rows.iter().map(|(name, runs)| {

@@ -91,7 +91,7 @@ pub enum Oddity {
         subordinate: u8,
     },
     /// The primary bus number is wrong.
-    #[error("the bridge says it is on bus {primary:#04x}")]
+    #[error("the register of the bridge names bus {primary:#04x} as its primary bus")]
     WrongPrimary {
         /// What it says.
         primary: u8,

@@ -165,7 +165,7 @@ impl HostRequest<'_> {
     fn plan(&self) -> Result<HostPlan, Failure> {
         let host = named::host_or(self.contents.host.as_ref(), self.host_name())?;
         if self.spec.namespaces.len() > 1 && !matches!(self.source, Source::Generator(_)) {
-            let what = "several `host.namespaces` are for threads of a generator: the requests of a trace or a job file are distributed to threads as they arrive";
+            let what = "several `host.namespaces` need a generated workload: requests of a trace or a job file are not bound to threads";
             return Err(about("namespaces", what, "choose one namespace, or a generated workload"));
         }
         let threads = match self.source {

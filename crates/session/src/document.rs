@@ -68,7 +68,7 @@ impl Document {
             });
             let failure = told.unwrap_or_else(|| {
                 Failure::usage(format!("{name} is not valid: {error}"))
-                    .with_help("`ssdyno schema` has the keys, and the types of their values")
+                    .with_help("`ssdyno schema` prints the keys and the types of their values")
             });
             Failure { place: None, ..failure }
         })

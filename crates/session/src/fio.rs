@@ -200,8 +200,9 @@ fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result
 /// Where the files of `job` lie that are parts of the target, if there are several.
 fn lined_up(job: &FioJob) -> Option<String> {
     let (name, count) = (&job.name, job.file_count);
-    (count > 1)
-        .then(|| format!("[{name}]: its {count} files lie one after the other on the target"))
+    (count > 1).then(|| {
+        format!("[{name}]: its {count} files are placed one after the other on the target")
+    })
 }
 
 fn same(file: &str, target: &str) -> bool {

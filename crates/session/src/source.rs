@@ -67,7 +67,8 @@ impl LoadedSource {
             let (document, contents) = (Some(generator.document), Some(contents));
             return Ok(LoadedSource { source, document, contents, files: Vec::new() });
         }
-        let help = "traces are played as `trace.timing`, `trace.depth` and `trace.beyond_end` say";
+        let help =
+            "`trace.timing`, `trace.depth` and `trace.beyond_end` configure the replay of a trace";
         refuse_workload_keys(settings, "a trace", help)?;
         let options = spec.trace.options(spec.requests, spec.duration);
         Ok(LoadedSource::of_file(name, Source::Trace { path: PathBuf::from(name), options }))

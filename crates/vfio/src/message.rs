@@ -30,7 +30,7 @@ pub enum ProtocolError {
         bytes: u32,
     },
     /// A reply came where commands come, or the other way round.
-    #[error("message {message_id} has flags {flags:#x}, which do not belong here")]
+    #[error("message {message_id} has flags {flags:#x}, which are not valid here")]
     Flags {
         /// Which one.
         message_id: u16,
@@ -51,8 +51,8 @@ pub enum ProtocolError {
     },
     /// The capabilities of the other side are invalid.
     #[error(
-        "what follows version {major}.{minor} in the VERSION message is not the JSON of capabilities, \
-         from its byte {at} on"
+        "the text after version {major}.{minor} in the VERSION message is not valid JSON (capabilities), \
+         from byte {at} on"
     )]
     VersionData {
         /// Its major version.

@@ -60,7 +60,7 @@ pub(crate) struct SweepArgs {
     /// Designs to run: grid (all), random, latin-hypercube (each part of each axis once), search or
     /// bisection.
     ///
-    /// search runs the promising designs by the results so far (NSGA-II); --designs and --time are its
+    /// search uses earlier results to choose promising designs (NSGA-II); --designs and --time are its
     /// budget. bisection finds the highest rate within the bound of --require.
     #[arg(long, value_name = "HOW", default_value = "grid", help_heading = DESIGNS,
           value_parser = PossibleValuesParser::new(["grid", "random", "latin-hypercube", "search", "bisection"]).map(|how| sampling(&how)))]

@@ -63,7 +63,9 @@ impl Identity {
                 format!("this {name} has no certificate: there is no {name}.pem in {place}");
             let help = match role {
                 Role::Controller => "invite a worker first: that creates the certificate",
-                Role::Worker => "enrol it first, with an invitation of its controller",
+                Role::Worker => {
+                    "enrol the worker first: `ssdyno controller invite` on the controller prints the token"
+                }
             };
             return Err(Failure::usage(message).with_help(help).with_key("identity"));
         };

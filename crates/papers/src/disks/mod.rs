@@ -146,17 +146,13 @@ pub(crate) fn run(
         });
     }
     report.notes = vec![
-        "RMS: of the horizontal distance between the distributions of measured and simulated service times. Cells \
-         and claims are of the second half; the drive files were fitted on the first. DiskSim's figure is of the \
-         whole trace: the row `whole` is what it compares with, but half of it was fitted."
+        "RMS is the root mean square of the horizontal distance between the distributions of measured and simulated service times. The drive files were fitted to the first half of each trace; cells and claims use the second half. DiskSim's figure covers the whole trace. The row `whole` covers the same trace, but half of this trace was used for fitting."
             .to_owned(),
         format!(
-            "A trace does not tell the angles of the platters: RMS is the median of {REPLAYS} replays with other \
-             angles, with the range. `by chance`: the median distance between two of these replays, which are of \
-             the same model."
+            "A trace does not contain the angles of the platters, so RMS is the median of {REPLAYS} replays with different angles, with the range. `by chance` is the median distance between two of these replays of the same model."
         ),
     ];
-    report.notes.extend(options.cut_short("a distance of few requests is mostly chance"));
+    report.notes.extend(options.cut_short("with few requests, the distance is mostly chance"));
     Ok(report)
 }
 
@@ -203,7 +199,7 @@ impl Drive {
             requests.truncate(usize::try_from(most).unwrap_or(usize::MAX));
         }
         if requests.len() < 2 {
-            return Err(wrong("the trace has no two requests".to_owned()));
+            return Err(wrong("the trace has fewer than two requests".to_owned()));
         }
         let (first, second) = requests.split_at(requests.len() / 2);
         let simulate = |part: &[MeasuredRequest]| -> Result<Vec<Vec<Time>>, PaperError> {
@@ -238,7 +234,7 @@ impl Drive {
         let ours = held.map(|held| held.parts[HELD_OUT].rms);
         let note = match (&self.printed, ours) {
             (_, None) => format!("not run: needs --trace {}=FILE or --trace-dir", self.name),
-            (Some(_), _) => "second half of the trace, which was not fitted; smaller is better; printed: DiskSim's, of the whole trace".to_owned(),
+            (Some(_), _) => "second half of the trace, which was not used for fitting; smaller is better; printed: DiskSim's value for the whole trace".to_owned(),
             (None, _) => "no paper prints a figure for this drive".to_owned(),
         };
         FigureCell {
@@ -261,7 +257,10 @@ impl Drive {
         let holds = ours.map(|ours| ours <= printed);
         Some(Claim {
             id: format!("disks/claims/{}_as_near_as_disksim", self.name),
-            text: format!("{}: the simulated distribution is as near as DiskSim's", self.name),
+            text: format!(
+                "{}: the simulated distribution is as close to the measurement as DiskSim's",
+                self.name
+            ),
             holds,
             state: holds.map(|holds| match holds {
                 true => ClaimState::Holds,

@@ -1,4 +1,4 @@
-//! Numbers of the text, worked out again (S0-45 … S0-48).
+//! Numbers in the text, recalculated (S0-45 … S0-48).
 
 use ssdyno_controller_ring::TlpLink;
 

@@ -106,7 +106,8 @@ pub(super) fn one_engine_is_held_up(e: &Evidence<'_>) -> Verdict {
         all(e.blocks_of_many(), |(b, way)| Some(more(e.fed(b, way, 0)?, e.fed(b, way, 1)?)))?;
     let mut text = over_complete(e, 1)?;
     if answer != Answer::Yes {
-        text += "; in short blocks the interrupt of the first return brings the host to the last one, too";
+        text +=
+            "; in short blocks, the host handles the last response in the interrupt of the first";
     }
     Some((answer, text))
 }
@@ -140,7 +141,7 @@ pub(super) fn maximum_is_largest_block(e: &Evidence<'_>) -> Verdict {
     let mut text = text.join("; ");
     if answer != Answer::Yes {
         text +=
-            "; a second engine holds nothing up, and the first returns wake the host for the last";
+            "; a second engine delays nothing, and the first responses wake the host for the last";
     }
     Some((answer, text))
 }

@@ -132,7 +132,7 @@ pub(super) const FIGURES: [(&str, &str); 7] = [
     ("figure7", "Dynamic blocks: throughput and latency by threads (S0-38)"),
     ("figure8", "One thread with large requests, many threads with 4 KiB (S0-40)"),
     ("mixed", "Mixed reads and writes, dynamic blocks (S0-41)"),
-    ("prefetch", "Prefetch of the next block's first commands (S0-26)"),
+    ("prefetch", "Prefetching the first commands of the next block (S0-26)"),
     ("completion", "Completion policies side by side, dynamic blocks, responses one by one, 2 DMA"),
 ];
 

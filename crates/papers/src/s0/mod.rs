@@ -24,7 +24,7 @@ use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, 
 /// Figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S0".to_owned(), Printed::load()?.title)];
-    all.push(("S0/arithmetic".to_owned(), "Numbers of the text, worked out again".to_owned()));
+    all.push(("S0/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S0/{id}"), title.to_owned())));
     all.extend(CLAIMS.titles());
     Ok(all)
@@ -78,12 +78,10 @@ pub(crate) fn run(
         tables.push(table);
     }
     let mut notes = vec![
-        "All times of card and host are assumed (S0-52): look at orderings, ratios and bounds, not \
-         at absolute throughput. Mean ± half of the 95 % interval over the seeds of the plan; reads \
-         or writes alone are not random here, so theirs is often 0."
+        "All times of the card and the host are assumed (S0-52): use orderings, ratios and bounds, not absolute throughput. Values are means ± half of the 95 % interval over the seeds of the plan. Loads of only reads or only writes are not random here, so their interval is often 0."
             .to_owned(),
     ];
-    notes.extend(options.cut_short("claims may fail for that"));
+    notes.extend(options.cut_short("some claims may fail for this reason"));
     Ok(PapersReport {
         title: printed.title,
         cells,

@@ -37,6 +37,6 @@ pub(super) fn check(plan: &Plan) -> Verdict {
         }
         wrong += u32::from(stalls(size, size)?);
     }
-    let text = format!("{found} of {points} such points found out, {wrong} false alarms");
+    let text = format!("{found} of {points} such points detected, {wrong} false alarms");
     Some(((found == points && wrong == 0).into(), text))
 }

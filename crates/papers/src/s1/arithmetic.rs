@@ -1,4 +1,4 @@
-//! Numbers of the text, worked out again.
+//! Numbers in the text, recalculated.
 
 use ssdyno_device::nvme::{Burst, NvmeControllerConfig};
 use ssdyno_driver_nvme::{QueuePolicy, QueueSelector};

@@ -18,19 +18,19 @@ pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S1", checks: CHECKS };
 const CHECKS: &[ClaimCheck<Check>] = &[
     ClaimCheck {
         name: "three_times_the_disks",
-        text: "Figure 5.1: the SSD has almost three times the throughput of the disks, one core (S1-57): 2.5 to 3 times.",
+        text: "Figure 5.1: on one core, the SSD has almost three times the throughput of the disks (S1-57): 2.5 to 3 times.",
         about: &["figure5_1"],
         check: |m| ahead_of_the_disks(m, 1, 2.5, 3.0),
     },
     ClaimCheck {
         name: "five_times_the_disks",
-        text: "Figure 5.2: almost five times, eight cores (S1-58): 4.5 to 5 times.",
+        text: "Figure 5.2: on eight cores, the SSD has almost five times the throughput of the disks (S1-58): 4.5 to 5 times.",
         about: &["figure5_2"],
         check: |m| ahead_of_the_disks(m, 8, 4.5, 5.0),
     },
     ClaimCheck {
         name: "writes_look_faster",
-        text: "Figure 5.1: write throughput is higher than that of reads, because a write waits for its copy only (S1-56, S1-57).",
+        text: "Figure 5.1: writes have a higher throughput than reads, because a write waits only until its data is copied (S1-56, S1-57).",
         about: &["figure5_1"],
         check: |m| {
             let (read, write) = (single(m, 1, false)?, single(m, 1, true)?);
@@ -39,7 +39,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "nvme_reads_no_registers",
-        text: "2.3.1: a command of AHCI takes four register reads of about 2000 cycles each, 3.0 us at 2.66 GHz; one of NVMe none (S1-4): no run reads a register.",
+        text: "Section 2.3.1: an AHCI command needs four register reads of about 2000 cycles each (3.0 us at 2.66 GHz), and an NVMe command needs none (S1-4): no run reads a register.",
         about: &["figure5_1"],
         check: reads_no_registers,
     },
@@ -50,25 +50,25 @@ const CHECKS: &[ClaimCheck<Check>] = &[
         check: |m| {
             let (one, eight) = (single(m, 1, false)?, single(m, 8, false)?);
             let text =
-                format!("eight cores read {:.2} times what one reads", eight.mean / one.mean);
+                format!("eight cores read {:.2} times as much as one core", eight.mean / one.mean);
             Some((more(one.times(8.0), eight), text))
         },
     },
     ClaimCheck {
         name: "one_core_is_favoured",
-        text: "Figure 5.3: with one queue one core gets more than the other seven, in every repetition; only which one differs (S1-59).",
+        text: "Figure 5.3: with one queue, one core gets more than each of the other seven in every repetition, but not always the same core (S1-59).",
         about: &["figure5_3"],
         check: one_core_is_favoured,
     },
     ClaimCheck {
         name: "even_with_many_queues",
-        text: "Figure 5.4: with all queues in turn the load is spread evenly (S1-60): each core gets an eighth.",
+        text: "Figure 5.4: if the cores use all queues in turn, the load is spread evenly (S1-60): each core gets an eighth.",
         about: &["figure5_4"],
         check: even_with_many_queues,
     },
     ClaimCheck {
         name: "round_robin_little_better",
-        text: "5.5: all queues in turn is not much higher than one queue: within 10 % (S1-60).",
+        text: "Section 5.5: the throughput of all queues in turn is not much higher than that of one queue: within 10 % (S1-60).",
         about: &["figure5_2", "figure5_4"],
         check: |m| {
             let (one, all) = (single(m, 8, false)?, policy(m, "round-robin", 8, false)?);
@@ -80,13 +80,13 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "three_cores_are_enough",
-        text: "Figure 5.5: three cores reach the maximum (S1-61): more add nothing, two are below it.",
+        text: "Figure 5.5: three cores reach the maximum (S1-61): more cores add nothing, and two cores stay below it.",
         about: &["figure5_5"],
         check: three_cores_are_enough,
     },
     ClaimCheck {
         name: "pool_equals_per_core",
-        text: "Figure 5.6: one queue a core and a pool of queues a core have the same throughput (S1-62, S1-70).",
+        text: "Figure 5.6: one queue per core and a pool of queues per core have the same throughput (S1-62, S1-70).",
         about: &["figure5_6"],
         check: |m| {
             let (own, pool) =
@@ -109,41 +109,38 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "direct_io_is_faster",
-        text: "Figure 5.6: Ubuntu is 11 % faster (S1-62). Here: the same machine with direct I/O is faster at all; by how much depends on assumed costs.",
+        text: "Figure 5.6: Ubuntu is 11 % faster (S1-62). Tested here: the same machine with direct I/O is faster; the difference depends on assumed costs.",
         about: &["figure5_6"],
         check: |m| {
             let (own, linux) = (policy(m, "per-core", 8, false)?, policy(m, "linux", 8, false)?);
             let gain = 100.0 * (linux.mean / own.mean - 1.0);
-            let why = "; the link is full either way here, so there is nothing to gain: its lanes and the \
-                       costs of both systems are assumed (S1-71)";
+            let why = "; the link is saturated in both cases, so there is no gain: its lanes and the costs of both systems are assumed (S1-71)";
             let answer = more(linux, own);
             Some((answer, format!("{gain:+.1} %, printed + 11 %{}", reason(answer, why))))
         },
     },
     ClaimCheck {
         name: "two_cores_reach_the_iops",
-        text: "Figure 5.7: two cores reach the maximum of reads (S1-64): more add nothing.",
+        text: "Figure 5.7: two cores reach the maximum rate of reads (S1-64): more cores add nothing.",
         about: &["figure5_7"],
         check: |m| {
             let two = iops(m, 2, false)?;
             let more: Vec<Mean> = (3..=8).map(|n| iops(m, n, false)).collect::<Option<_>>()?;
             let most = more.iter().map(|m| m.mean).fold(0.0, f64::max);
             let answer = Answer::all(more.iter().map(|rate| Some(no_less(two, *rate))))?;
-            let why = "; the paper's 50 000 are a limit without a source (S1-66), which this drive with its \
-                       sheet's figures has not: a core of the host takes 16 us for a request, and \
-                       three of them reach what the slot and the drive do";
+            let why = "; the paper gives no source for its limit of 50 000 (S1-66), and a drive with the figures of the data sheet does not have this limit: a host core needs 16 us per request, and three cores reach the rate of the slot and the drive";
             let evidence = format!("two cores {}, most {most:.0} IOPS", text(two));
             Some((answer, evidence + reason(answer, why)))
         },
     },
     ClaimCheck {
         name: "write_iops_are_far_above_30000",
-        text: "Figure 5.7: write IOPS are far above the 30 000 that the thesis takes for the device's maximum (S1-64, S1-66). (E) So is the drive itself: its data sheet has 56 000.",
+        text: "Figure 5.7: write IOPS are far above the 30 000 that the thesis takes for the device's maximum (S1-64, S1-66). (E) The drive itself is also above 30 000: its data sheet says 56 000.",
         about: &["figure5_7"],
         check: |m| {
             let (told, alone) = (iops(m, 8, true)?, m.iops(&alone())?);
             let evidence = format!(
-                "{} reported; the drive alone completes {}, its sheet has 56 000",
+                "{} reported; the drive alone completes {}; the data sheet says 56 000",
                 text(told),
                 text(alone)
             );
@@ -152,19 +149,19 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "write_iops_are_those_of_the_copies",
-        text: "Figure 5.7: write IOPS are above what the device completes: they are the rate of enqueueing (S1-56, S1-64).",
+        text: "Figure 5.7: write IOPS are above the rate at which the device completes writes, because the figure shows the rate of enqueueing (S1-56, S1-64).",
         about: &["figure5_7"],
         check: write_iops_are_those_of_the_copies,
     },
     ClaimCheck {
         name: "larger_buffers_save_commands",
-        text: "Request buffers of 128 KiB, as large as the drive takes, in place of 32 KiB: a quarter of the commands, and less CPU for the same data (S1-52).",
+        text: "Request buffers of 128 KiB, the largest transfer of the drive, instead of 32 KiB need a quarter of the commands and less CPU time for the same data (S1-52).",
         about: &["stack"],
         check: |m| {
             let of = |policy| Some((commands(m, policy)?, cpu_us(m, policy)?));
             let ((small, dear), (large, cheap)) = (of("per-core")?, of(LARGE_BUFFERS)?);
             let evidence = format!(
-                "{:.0} and {:.0} commands a request of 4 MiB, {:.0} and {:.0} us of CPU",
+                "{:.0} and {:.0} commands per request of 4 MiB, {:.0} and {:.0} us of CPU time",
                 small.mean, large.mean, dear.mean, cheap.mean
             );
             Some((same(small, large.times(4.0)) & more(dear, cheap), evidence))
@@ -172,19 +169,19 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "direct_resource_saves_cpu",
-        text: "6.2: a direct NVMe resource saves the indirection through SCSI (S1-51): less CPU a command.",
+        text: "Section 6.2: a direct NVMe resource avoids the indirection through SCSI (S1-51), so a command needs less CPU time.",
         about: &["stack"],
         check: |m| {
             let each = |policy| Some(cpu_us(m, policy)?.over(commands(m, policy)?));
             let (scsi, direct) = (each("per-core")?, each(DIRECT)?);
             let (with, without) = (scsi.mean, direct.mean);
-            let evidence = format!("{with:.2} us a command with SCSI, {without:.2} us without");
+            let evidence = format!("{with:.2} us per command with SCSI, {without:.2} us without");
             Some((more(scsi, direct), evidence))
         },
     },
     ClaimCheck {
         name: "batches_follow_little",
-        text: "Figure 5.7: the latency of a batch is 8000 over the IOPS (S1-65): an identity, which noise leaves within 2 %.",
+        text: "Figure 5.7: the latency of a batch is 8000 divided by the IOPS (S1-65). This identity holds within 2 % in the presence of noise.",
         about: &["figure5_7"],
         check: |m| {
             let case = Case::new("iops", "per-core", 8, false);
@@ -257,7 +254,7 @@ fn reads_no_registers(m: &Measured) -> Verdict {
     let cpu = of(|host| host.cpu_ns_per_request / host.commands_per_request / 1e3)?;
     let ahci = super::arithmetic::ahci_us()?;
     let evidence = format!(
-        "{:.3} register reads a command; AHCI's four would add {ahci:.1} us to the {:.1} us of CPU that one takes",
+        "{:.3} register reads per command; the four reads of AHCI would add {ahci:.1} us to the {:.1} us of CPU time per command",
         reads.mean, cpu.mean
     );
     Some(((reads == Mean::exact(0.0)).into(), evidence))
@@ -287,7 +284,7 @@ fn write_iops_are_those_of_the_copies(m: &Measured) -> Verdict {
     let (at_first, completed) = (m.iops(&first_batch())?, m.device_iops(&first_batch(), 4096.0)?);
     let answer = more(told, alone);
     let evidence = format!(
-        "{} reported, the drive alone completes {}; of the first batch of 1000 a core {} are reported, {} completed",
+        "{} reported, the drive alone completes {}; in the first batch of 1000 per core, {} are reported and {} completed",
         text(told),
         text(alone),
         text(at_first),

@@ -62,14 +62,14 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
             bar("write, done", done);
         }
     }
-    let parts = ["reported to the process; writes also as done by the device"];
+    let parts = ["reported to the process; for writes, also the rate of the device"];
     let svg = Bars { title: &plan.title, unit: "throughput (MB/s)", parts: &parts, bars }.draw();
     let columns = [
         "queues",
         "",
         "reported, MB/s",
         "± 95 %",
-        "done by the device, MB/s",
+        "completed by the device, MB/s",
         "commands a request",
         "CPU a request, ms",
     ];
@@ -145,7 +145,7 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
         done(&case).map(|mean| mean.mean)
     };
     lines.push(Line {
-        label: "write, done by the device".to_owned(),
+        label: "write, completed by the device".to_owned(),
         values: plan.cores.iter().map(writes).collect(),
         dashed: true,
     });
@@ -154,7 +154,7 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
     let svg = Lines { title: &plan.title, unit, across: "cores", places, lines }.draw();
     let [reported, done] = match iops {
         true => ["IOPS reported", "IOPS of the device, from the start"],
-        false => ["reported, MB/s", "done by the device, MB/s"],
+        false => ["reported, MB/s", "completed by the device, MB/s"],
     };
     (svg, heads(&["queues", "", "cores", reported, "± 95 %", done]), rows)
 }

@@ -20,7 +20,7 @@ use crate::{KeepGoing, PaperError, PapersOptions, PapersProgress, PapersReport, 
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     let mut all = vec![("S1".to_owned(), printed.title)];
-    let arithmetic = "Numbers of the text, worked out again".to_owned();
+    let arithmetic = "Numbers in the text, recalculated".to_owned();
     all.push(("S1/arithmetic".to_owned(), arithmetic));
     all.extend(plan.figures.into_iter().map(|figure| (format!("S1/{}", figure.id), figure.title)));
     all.extend(CLAIMS.titles());
@@ -62,12 +62,11 @@ pub(crate) fn run(
     let measured = Plan::simulate(&wanted, options, Changes::none(), progress)?;
     let (claims, stopped) = plan.judge(selector, &measured, options, progress)?;
     let mut notes = vec![
-        "Costs of the host and lanes of the slot are assumed (S1-71): look at orderings, not at \
-         absolute throughput."
+        "The costs of the host and the lanes of the slot are assumed (S1-71): use orderings, not absolute throughput."
             .to_owned(),
-        "The hard disks of figures 5.1 to 5.3 are the preset s1-sas-pair, of which most is assumed.".to_owned(),
+        "The hard disks in figures 5.1 to 5.3 are the preset s1-sas-pair. Most values of this preset are assumed.".to_owned(),
     ];
-    notes.extend(options.cut_short("claims may fail for that"));
+    notes.extend(options.cut_short("some claims may fail for this reason"));
     let (figures, tables) = figures.into_iter().map(|f| figures::draw(f, &measured)).unzip();
     Ok(PapersReport {
         title: printed.title.clone(),

@@ -154,7 +154,7 @@ impl PointPlan for Plan {
         options: &PapersOptions,
         changes: Changes<'_>,
     ) -> Result<RunSpec, PaperError> {
-        let missing = || defect(PLAN, "no such kind of load");
+        let missing = || defect(PLAN, "unknown kind of load");
         let kind = self.kinds.get(&case.kind).ok_or_else(missing)?;
         let (name, device) = device_of(self, case, kind, changes)?;
         Ok(RunSpec {

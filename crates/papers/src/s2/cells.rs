@@ -7,12 +7,11 @@ use super::outcome::Outcome;
 use crate::{FigureCell, PaperError, Selector};
 
 /// What is said of every cell of a simulated device.
-const NOTE: &str = "the device's inside is assumed (S2-39)";
+const NOTE: &str = "the internal structure of the device is assumed (S2-39)";
 /// What is said of every cell about our profile.
 const OURS: &str = "--method adaptive at its default error of 5 %; not in the paper";
 /// S2-22.
-const IMPOSSIBLE: &str = "S2-22: printed 9 cannot be: the median of a union lies between those of its parts, \
-                          10, 10 and 17, so at least 9.5 before rounding";
+const IMPOSSIBLE: &str = "S2-22: the printed 9 is impossible: the median of a union lies between the medians of its parts (10, 10 and 17), so it is at least 9.5 before rounding";
 
 struct Cells<'a> {
     selector: &'a Selector,
@@ -149,7 +148,7 @@ fn by_class(
         }
         if let Some(number) = printed.repetitions.get(class) {
             let ours = outcome.and_then(|outcome| outcome.repetitions(class));
-            let note = "S2-25; the slowness of the presets gives it for tests of less than 20 minutes, longer ones need fewer";
+            let note = "S2-25; the presets reach this number in tests shorter than 20 minutes; longer tests need fewer repetitions";
             cells.push(format!("text/{class}/repetitions"), *number, ours, note);
         }
     }
@@ -182,7 +181,7 @@ fn arithmetic(cells: &mut Cells<'_>, plan: &Plan, printed: &Printed) -> Result<(
         let ours = minutes.iter().sum::<f64>();
         let id = format!("table5_{word}_sum_minutes");
         cells.worked_out(id, printed_sum, ours, 0.0001, "S2-28, S2-29");
-        let note = "S2-29: the ratio of the sums, cut off";
+        let note = "S2-29: the ratio of the sums, truncated";
         let id = format!("table5_{word}_factor");
         cells.worked_out(id, overall, (sum * 60.0 / ours).floor(), 0.0001, note);
         for (index, device) in plan.devices.iter().enumerate() {

@@ -74,7 +74,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     (
         "fewer_sizes_save_little",
-        "Fewer sizes alone save a factor of 6 to 10 on hard disks and arrays, and of 28 to 32 on SSDs (S2-30)",
+        "The smaller number of sizes alone saves a factor of 6 to 10 on hard disks and arrays, and 28 to 32 on SSDs (S2-30)",
         |outcome| {
             let of = |class: &'static str| {
                 let all = outcome.devices.iter().filter(move |d| d.device.is(class));
@@ -86,19 +86,23 @@ const CHECKS: &[(&str, &str, Check)] = &[
             Some((holds, format!("hard disks and arrays {slow:.1}, SSDs {fast:.1}")))
         },
     ),
-    ("arrays_vary_most", "Arrays need most repetitions, hard disks fewest (S2-25)", |outcome| {
-        let [hdd, raid, ssd] = ["hdd", "raid", "ssd"].map(|class| outcome.repetitions(class));
-        let (hdd, raid, ssd) = (hdd?, raid?, ssd?);
-        Some((hdd < ssd && ssd < raid, format!("hdd {hdd:.0}, raid {raid:.0}, ssd {ssd:.0}")))
-    }),
+    (
+        "arrays_vary_most",
+        "Arrays need the most repetitions, and hard disks need the fewest (S2-25)",
+        |outcome| {
+            let [hdd, raid, ssd] = ["hdd", "raid", "ssd"].map(|class| outcome.repetitions(class));
+            let (hdd, raid, ssd) = (hdd?, raid?, ssd?);
+            Some((hdd < ssd && ssd < raid, format!("hdd {hdd:.0}, raid {raid:.0}, ssd {ssd:.0}")))
+        },
+    ),
     (
         "ssds_read_alike",
-        "SSDs read as fast at random as in sequence: ratios of 1.0 to 1.2 (S2-32)",
+        "SSDs perform random reads as fast as sequential reads: ratios of 1.0 to 1.2 (S2-32)",
         |outcome| ratios(outcome, "ssd", ProfileOp::Read, |ratio| (0.9..=1.2).contains(&ratio)),
     ),
     (
         "disks_do_not",
-        "Hard disks and arrays read in sequence 2 to 4 times faster on average (S2-32)",
+        "Sequential reads of hard disks and arrays are 2 to 4 times faster on average (S2-32)",
         |outcome| {
             let hdd =
                 ratios(outcome, "hdd", ProfileOp::Read, |ratio| (1.8..=4.5).contains(&ratio))?;
@@ -109,7 +113,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     (
         "arrays_are_underestimated",
-        "The ratios of arrays are estimated too low, in all six cells of table 6 (S2-33)",
+        "The estimated ratios of arrays are too low in all six cells of table 6 (S2-33)",
         |outcome| {
             let raid = outcome.devices.iter().filter(|device| device.device.is("raid"));
             let cells: Vec<f64> = raid
@@ -124,7 +128,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     (
         "ours_median_error",
-        "Our profile: the median error of the ratio of a size against the complete profile is at most 2.5 % (our goal)",
+        "`adaptive` profile: the median error of the ratios is at most 2.5 % compared with the complete profile (our goal)",
         |outcome| error(&outcome.beside()?.ours, 0.5, 2.5),
     ),
     (

@@ -79,9 +79,9 @@ pub(crate) fn run(
     if with_ours {
         notes.push(OURS.to_owned());
     }
-    notes.extend(
-        options.cut_short("only the smallest file was profiled, and claims may fail for that"),
-    );
+    notes.extend(options.cut_short(
+        "only the smallest file was profiled, and some claims may fail for this reason",
+    ));
     Ok(PapersReport {
         title: printed.title.clone(),
         cells: cells::cells(selector, &plan, &printed, outcome)?,

@@ -1,4 +1,4 @@
-//! Numbers of the text, worked out again.
+//! Numbers in the text, recalculated.
 
 use super::data::Printed;
 use crate::printed::{arithmetic, quoted};

@@ -17,7 +17,7 @@ pub(super) const CLAIMS: Claims<Check> = Claims { paper: "S4", checks: CHECKS };
 const CHECKS: &[ClaimCheck<Check>] = &[
     ClaimCheck {
         name: "file_systems_differ",
-        text: "Figure 1: on the same hardware results change dramatically with the file system (S4-24): for each load the best is at least twice the worst.",
+        text: "Figure 1: on the same hardware, results change dramatically with the file system (S4-24): for each load, the best is at least twice the worst.",
         about: &["figure1"],
         check: file_systems_differ,
     },
@@ -45,7 +45,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "random_write_bound",
-        text: "Figure 3 (E): one after another, a disk of seek 4.2 + latency 2.0 + transfer 0.35 ms does 153 random writes of 16 KiB a second (S4-26), not 240: SPEK gets as many within 3 % where the disk's write cache is off, and more where it is on.",
+        text: "Figure 3 (E): one at a time, a disk with seek 4.2 ms, latency 2.0 ms and transfer 0.35 ms completes 153 random writes of 16 KiB per second (S4-26), not 240: SPEK reaches this rate within 3 % if the disk's write cache is off, and a higher rate if it is on.",
         about: &["figure5d"],
         check: |_, m| {
             let through = m.iops(&one_after_another())?;
@@ -68,13 +68,13 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "small_sequential_writes_gain",
-        text: "Figure 5b: for small sequential writes IoMeter is better, because the buffer cache collects them; the difference diminishes with size (S4-29): ratios fall, and the largest is within 15 % of one.",
+        text: "Figure 5b: for small sequential writes IoMeter is better, because the buffer cache merges them; the difference diminishes with the size (S4-29): the ratios fall, and at the largest size the ratio is within 15 % of one.",
         about: &["figure5b"],
         check: small_sequential_writes_gain,
     },
     ClaimCheck {
         name: "random_reads_are_close",
-        text: "Figure 5c: in random reads both are close: the same, at every size (S4-30).",
+        text: "Figure 5c: for random reads, both tools are equal at every size (S4-30).",
         about: &["figure5c"],
         check: random_reads_are_close,
     },
@@ -93,7 +93,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "random_writes_differ",
-        text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache changes what is measured, so that the tools differ.",
+        text: "Figure 5d: random writes are consistent with figure 3 (S4-32): the cache affects the measurement, so the tools differ.",
         about: &["figure5d"],
         check: |_, m| {
             let (spek, iometer) = tools(m, "seagate", "random-write", 16)?;
@@ -102,19 +102,19 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "off_by_600_percent",
-        text: "Figure 6: the difference is as high as 600 % (S4-33): for one of the loads one tool has at least six times what the other has.",
+        text: "Figure 6: the difference is as high as 600 % (S4-33): for one load, one tool has at least six times the result of the other.",
         about: &["figure6"],
         check: off_by_600_percent,
     },
     ClaimCheck {
         name: "spek_is_ahead_on_fast_storage",
-        text: "Figure 7: on fast storage one SPEK worker gets more than one IoMeter worker, and relatively more at 10 us than at 100 us (S4-35).",
+        text: "Figure 7: on fast storage, one SPEK worker gets more IOPS than one IoMeter worker, and the ratio is higher at 10 us than at 100 us (S4-35).",
         about: &["figure7a", "figure7b"],
         check: spek_is_ahead_on_fast_storage,
     },
     ClaimCheck {
         name: "two_spek_workers_saturate",
-        text: "Figure 7a: two SPEK workers saturate the storage of 100 us (S4-36): 10 000 a second.",
+        text: "Figure 7a: two SPEK workers saturate the storage with 100 us (S4-36): 10 000 requests per second.",
         about: &["figure7a"],
         check: |plan, m| {
             let iops = m.iops(&worker_case("figure7a", plan, "spek", 2))?;
@@ -123,7 +123,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "five_iometer_workers_are_needed",
-        text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls fewer are enough (S4-37): four do not saturate it.",
+        text: "Figure 7a: five IoMeter workers are needed (S4-36). (E) With the printed cost of switches and calls, fewer workers suffice (S4-37). Tested here: four workers do not saturate the storage.",
         about: &["figure7a"],
         check: |plan, m| {
             let at = |n| m.iops(&worker_case("figure7a", plan, "iometer", n));
@@ -134,7 +134,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "iometer_needs_no_fewer_workers",
-        text: "Figure 7: what is true of it: at no number of workers does SPEK get less than IoMeter (S4-35).",
+        text: "Figure 7, the part that holds: SPEK is never slower than IoMeter, at any number of workers (S4-35).",
         about: &["figure7a", "figure7b"],
         check: |plan, m| {
             let (mut answer, mut worst) = (Answer::Yes, f64::INFINITY);
@@ -151,7 +151,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "spek_switches_twice",
-        text: "Table 3: SPEK has two context switches a request, in every load (S4-38), and no system calls.",
+        text: "Table 3: SPEK has two context switches per request in every load, and no system calls (S4-38).",
         about: &["table3"],
         check: |_, m| {
             let (mut answer, mut off, mut calls) = (Answer::Yes, 0.0f64, 0.0);
@@ -168,19 +168,19 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "switches_explain_little",
-        text: "3.1 (E): switches and system calls of a request cost IoMeter some 18 us more than SPEK (S4-41), of the 300 to 400 us that five workers would mean (S4-37).",
+        text: "Section 3.1 (E): context switches and system calls cost IoMeter about 18 us per request more than SPEK (S4-41). Five workers would require 300 to 400 us (S4-37).",
         about: &["table3"],
         check: switches_explain_little,
     },
     ClaimCheck {
         name: "iscsi_rises_then_falls",
-        text: "Table 4: the third client lowers the total (S4-42). With assumed costs: more with two clients than with one, less with three than with two.",
+        text: "Table 4: the third client lowers the total (S4-42). Tested with assumed costs: two clients have a higher total than one client, and three clients have a lower total than two.",
         about: &["table4"],
         check: |plan, m| rises_then_falls(plan, m, "assumed"),
     },
     ClaimCheck {
         name: "iscsi_falls_by_a_fifth_when_fitted",
-        text: "Table 4: a target whose work for a request grows by a third with each further session has the printed shape (S4-46): the rows in which it is saturated are the same, that of one client is within 15 %.",
+        text: "Table 4: if the target's work per request grows by a third with each further session, the simulation has the printed shape (S4-46): the rows with a saturated target match, and the row with one client is within 15 %.",
         about: &["table4"],
         check: |plan, m| {
             let (shape, text) = rises_then_falls(plan, m, "fitted")?;
@@ -216,7 +216,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "zones",
-        text: "Figure 4: throughput of sequential reads and writes goes from 55 to 39 MB/s and back every 18 GB (S4-27), within 5 %. The tracks of the drive file come from these two rates: the period, and that writes go the same way, do not.",
+        text: "Figure 4: the throughput of sequential reads and writes falls from 55 to 39 MB/s and returns every 18 GB (S4-27), within 5 %. The tracks of the drive file were derived from these two rates. The period and the course of the writes are predictions.",
         about: &["figure4"],
         check: zones,
     },

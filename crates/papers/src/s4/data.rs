@@ -25,9 +25,12 @@ pub(super) const FIGURES: [(&str, &str); 13] = [
     ("figure6", "The four loads on the IBM disk"),
     ("figure7a", "Simulated storage of 100 us: throughput by workers"),
     ("figure7b", "Simulated storage of 10 us: throughput by workers"),
-    ("table3", "Context switches and system calls of a request"),
+    ("table3", "Context switches and system calls per request"),
     ("table4", "iSCSI, sequential reads of 32 KiB: throughput by clients"),
-    ("machine", "The same on this machine: system calls, switches and CPU of a request"),
+    (
+        "machine",
+        "The same on this machine: system calls, context switches and CPU time per request",
+    ),
 ];
 
 /// `printed.toml`.

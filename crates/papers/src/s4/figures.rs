@@ -64,7 +64,7 @@ fn suites(title: &str, measured: &Measured) -> Drawn {
     let parts = ["throughput"];
     Drawn {
         svg: Bars { title, unit: "throughput (MB/s)", parts: &parts, bars }.draw(),
-        columns: vec!["in kind of", "file system", "MB/s", "pages read and found, %"],
+        columns: vec!["in kind of", "file system", "MB/s", "pages found in the cache, %"],
         rows,
     }
 }
@@ -362,7 +362,7 @@ fn clients(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
             "clients",
             "MB/s",
             "target's CPU, %",
-            "its work a request, us",
+            "work per request, us",
             "link, %",
         ],
         rows,

@@ -70,7 +70,8 @@ mod linux {
             None => vec![name.to_owned(), "no room for the file".to_owned()],
         };
         let (threads, uring) = ("engine = \"threads\"", "engine = \"uring\"");
-        let nothing_of_the_system = ["simulated device, in the process", "0", "0", "see the runs"];
+        let nothing_of_the_system =
+            ["simulated device in the same process", "0", "0", "see the runs"];
         let rows = vec![
             nothing_of_the_system.map(str::to_owned).to_vec(),
             row("null:, depth 32", Some(Path::new("null:")), 32, ""),
@@ -79,7 +80,7 @@ mod linux {
             row("io_uring, depth 1", file, 1, uring),
             row("io_uring, depth 32", file, 32, uring),
             row("io_uring, SQPOLL, depth 32", file, 32, &format!("{uring}\nsqpoll = true")),
-            vec!["libaio".to_owned(), "no engine of this tool".to_owned()],
+            vec!["libaio".to_owned(), "not an engine of this tool".to_owned()],
         ];
         let columns = ["engine", "system calls", "switches", "CPU, ns", "requests per second"];
         FigureTable {
@@ -139,7 +140,7 @@ mod linux {
                 format!("{each:.3}")
             }],
             vec![
-                "clock_gettime, without entering the kernel".to_owned(),
+                "clock_gettime without a system call".to_owned(),
                 "0.517 (gettimeofday)".to_owned(),
                 {
                     let each = time(CALLS, || {
@@ -158,7 +159,7 @@ mod linux {
         };
         rows.push(vec!["write to /dev/null".to_owned(), "0.465".to_owned(), shown(write)]);
         let switch = vec![
-            "context switch, with the read and write of a pipe".to_owned(),
+            "context switch, including read and write of a pipe".to_owned(),
             "4.27 (1.14 to 7.41)".to_owned(),
             shown(switch()),
         ];

@@ -28,7 +28,7 @@ const MACHINE: &str = "machine";
 /// Figures, tables, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S4".to_owned(), Printed::load()?.title)];
-    all.push(("S4/arithmetic".to_owned(), "Numbers of the text, worked out again".to_owned()));
+    all.push(("S4/arithmetic".to_owned(), "Numbers in the text, recalculated".to_owned()));
     all.extend(FIGURES.map(|(id, title)| (format!("S4/{id}"), title.to_owned())));
     all.extend(CLAIMS.titles());
     #[cfg(target_os = "linux")]
@@ -102,17 +102,14 @@ pub(crate) fn run(
 
 fn notes(options: &PapersOptions) -> Vec<String> {
     let mut notes = vec![
-        "Mean ± half of the 95 % interval over the seeds of the plan; where nothing is random, in \
-         sequential loads for one, it is 0. The costs of a context switch and of a system call are \
-         the paper's, all others assumed: look at orderings, ratios and bounds."
+        "Values are means ± half of the 95 % interval over the seeds of the plan. For loads without randomness, such as sequential loads, the interval is 0. The costs of a context switch and of a system call are those of the paper; all other costs are assumed: use orderings, ratios and bounds."
             .to_owned(),
-        "The paper's milliseconds of switches and calls are read as microseconds (S4-40). \
-         Figures 1 and 3 to 6 run on the disk model: the assumptions about the two drives are in their files."
+        "The paper's milliseconds for switches and calls are interpreted as microseconds (S4-40). Figures 1 and 3 to 6 use the disk model; the files of the two drives state the assumptions."
             .to_owned(),
         "Table 5 lists IoMeter as a file-system benchmark although the text says that it runs below \
          file systems (S4-43)."
             .to_owned(),
     ];
-    notes.extend(options.cut_short("claims may fail for that"));
+    notes.extend(options.cut_short("some claims may fail for this reason"));
     notes
 }

@@ -45,7 +45,7 @@ pub(super) fn cells(
         let note = match at {
             0 => "S4-28: the outermost tracks of the drive file come from figure 4",
             _ => {
-                "S4-28: copies and pages overlap with the device here, which read-ahead keeps busy"
+                "S4-28: here copies and page handling overlap with the device, because read-ahead keeps the device busy"
             }
         };
         let id = format!("S4/figure5a/{stack}/megabytes_per_second");
@@ -57,9 +57,9 @@ pub(super) fn cells(
             let case = Case::new("delay-100us", tool, load, 4, 1);
             let name = load.trim_start_matches("quick-").replace('-', "_");
             let note = match tool {
-                "spek" => "S4-38: one sleep and one wake-up a request come out of the model",
+                "spek" => "S4-38: one sleep and one wake-up per request result from the model",
                 _ => {
-                    "S4-38: 2.845 switches more than SPEK are put in as a mean over all loads, hits and write-back come out of the model"
+                    "S4-38: the mean of 2.845 switches more than SPEK over all loads is an input; hits and write-back result from the model"
                 }
             };
             let id = format!("S4/table3/{name}/{tool}_switches");
@@ -73,16 +73,14 @@ pub(super) fn cells(
             "spek" => table.spek_system_calls,
             _ => table.iometer_system_calls,
         };
-        let note = "S4-38: put in, not predicted";
+        let note = "S4-38: an input, not a prediction";
         cells.push(cell(format!("S4/table3/{tool}_system_calls"), count, calls, note));
     }
     for (at, total) in printed.table4.totals.into_iter().enumerate() {
         let clients = at as u16 + 1;
         let [assumed, fitted] = ["assumed", "fitted"]
             .map(|variant| measured.megabytes(&client_case(plan, variant, clients)));
-        let note = "S4-46: ours has costs assumed to be of the time, not fitted, with which one client \
-                    is enough; \"as printed\" is the model whose three demands are fitted to these \
-                    three rows";
+        let note = "S4-46: our model uses costs that are plausible for the time and not fitted; one client then saturates the target. \"as printed\" is the model whose three demands are fitted to these three rows";
         let id = format!("S4/table4/clients_{clients}/megabytes_per_second");
         let mut cell = cell(id, total, assumed, note);
         cell.as_printed_model = fitted.map(|mean| mean.mean);

@@ -225,7 +225,7 @@ fn malformed_saved_trees_are_described() {
         "0000:00:03.0: the bridge leads to bus 0x01, as 0000:00:00.0 does; ignored",
         "0000:01:01.0: the bridge leads to bus 0x00, which is not behind bus 0x01; ignored",
         "0000:01:02.0: the bridge leads to bus 0x01, which is not behind bus 0x01; ignored",
-        "0000:01:04.0: the bridge says it is on bus 0x00",
+        "0000:01:04.0: the register of the bridge names bus 0x00 as its primary bus",
         "0000:01:04.0: the bridge leads up to bus 0x09, the bridge before it to 0x02",
         "0000:02:05.0: the bridge leads to buses 0x09 to 0x08, which is not a range",
     ];

@@ -68,7 +68,7 @@ pub enum ClientError {
         command: u16,
     },
     /// The system refuses us something.
-    #[error("the system gives no {what}: {error}")]
+    #[error("cannot get {what} from the system: {error}")]
     System {
         /// What was wanted.
         what: &'static str,

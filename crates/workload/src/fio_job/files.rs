@@ -39,7 +39,8 @@ impl FioFiles {
         let each =
             self.0.iter().map(|file| format!("{} from byte {}", file.name, file.start_bytes));
         let each = || each.collect::<Vec<_>>().join(", ");
-        self.are_several().then(|| format!("job file: addresses go through its files: {}", each()))
+        self.are_several()
+            .then(|| format!("job file: the address range consists of its files: {}", each()))
     }
 
     /// Where the last one ends.

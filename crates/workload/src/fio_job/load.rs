@@ -389,7 +389,7 @@ impl Reader<'_> {
                 None => {
                     return self.wrong(
                         format!("`{text}` is not a distance"),
-                        "use a form such as rw=read:4k for holes of 4 KiB, or rw=read:-8k for backwards",
+                        "use a form such as rw=read:4k to skip 4 KiB after each request, or rw=read:-8k to read backwards",
                     );
                 }
             },

@@ -32,13 +32,13 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "second_client_raises_the_total_of_a_fast_link",
-        text: "Table 4 with a link that does not limit, so that the target's CPU can: two clients get more than one.",
+        text: "Table 4 without a link limit, so that the target's CPU can be the bottleneck: two clients get more throughput than one.",
         about: &["table4"],
         check: |facts| rises(facts, Server::Nbd, Link::Unshaped),
     },
     ClaimCheck {
         name: "third_client_lowers_the_total_of_a_fast_link",
-        text: "Table 4 with a link that does not limit, so that the target's CPU can: the third client lowers the total.",
+        text: "Table 4 without a link limit, so that the target's CPU can be the bottleneck: the third client lowers the total.",
         about: &["table4"],
         check: |facts| falls(facts, Server::Nbd, Link::Unshaped),
     },
@@ -50,7 +50,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "target_is_the_bottleneck_of_a_fast_link",
-        text: "Table 4 with a link that does not limit: the target's core is above 90 % busy with two clients, and near 100 % with three.",
+        text: "Table 4 without a link limit: the target's core is above 90 % busy with two clients, and near 100 % with three.",
         about: &["table4"],
         check: |facts| busy(facts, Server::Nbd, Link::Unshaped),
     },
@@ -80,13 +80,13 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "iscsi_third_client_lowers_the_total_of_a_fast_link",
-        text: "Table 4, our iSCSI target: the third client lowers the total over a link that does not limit (S4-42).",
+        text: "Table 4, our iSCSI target: the third client lowers the total if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| falls(facts, Server::Own, Link::Unshaped),
     },
     ClaimCheck {
         name: "iscsi_target_is_the_bottleneck_of_a_fast_link",
-        text: "Table 4, our iSCSI target: the target's core is above 90 % busy with two clients, and near 100 % with three over a link that does not limit (S4-42).",
+        text: "Table 4, our iSCSI target: the target's core is above 90 % busy with two clients, and near 100 % with three if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| busy(facts, Server::Own, Link::Unshaped),
     },
@@ -116,19 +116,19 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "tgt_third_client_lowers_the_total_of_a_fast_link",
-        text: "Table 4, tgt over iSCSI: the third client lowers the total over a link that does not limit (S4-42).",
+        text: "Table 4, tgt over iSCSI: the third client lowers the total if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| falls(facts, Server::Tgt, Link::Unshaped),
     },
     ClaimCheck {
         name: "tgt_target_is_the_bottleneck_of_a_fast_link",
-        text: "Table 4, tgt over iSCSI: the target's core is above 90 % busy with two clients, and near 100 % with three over a link that does not limit (S4-42).",
+        text: "Table 4, tgt over iSCSI: the target's core is above 90 % busy with two clients, and near 100 % with three if the link is not the bottleneck (S4-42).",
         about: &["table4"],
         check: |facts| busy(facts, Server::Tgt, Link::Unshaped),
     },
     ClaimCheck {
         name: "two_workers_saturate_100_us",
-        text: "Figure 7a: two workers saturate the storage of 100 us (S4-36): 95 % of 10 000 a second.",
+        text: "Figure 7a: two workers saturate the storage with 100 us (S4-36): 95 % of 10 000 requests per second.",
         about: &["figure7a"],
         check: |facts| {
             let iops = facts.iops(100, 2)?;
@@ -138,7 +138,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "simulator_needs_as_many_workers",
-        text: "Figure 7a: the simulator needs as many workers for 95 % of the storage of 100 us as there are needed here.",
+        text: "Figure 7a: the simulator needs the same number of workers as this measurement for 95 % of the limit of the storage with 100 us.",
         about: &["figure7a"],
         check: |facts| {
             let (here, simulated) = (facts.needed(100)?, facts.simulated_needed("figure7a")?);
@@ -155,7 +155,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "overhead_weighs_more_on_faster_storage",
-        text: "Figure 7: the faster the storage, the more of a request's time is not the storage's (S4-35): one worker gets a smaller share of the limit at 10 us than at 100 us.",
+        text: "Figure 7: the faster the storage, the larger the share of a request's time outside the storage (S4-35): one worker gets a smaller share of the limit at 10 us than at 100 us.",
         about: &["figure7a", "figure7b"],
         check: |facts| {
             let [slow, fast] = DELAYS.map(|(delay, _)| {
@@ -169,7 +169,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "clients_begin_together",
-        text: "Clients act independently, and the controller synchronises their start (S4-4): the last begins within 1 ms of the first.",
+        text: "Clients act independently, and the controller synchronises their start (S4-4): the last client starts within 1 ms of the first.",
         about: &["ramp_up"],
         check: |facts| {
             let most = facts.skews().into_iter().reduce(f64::max)?;

@@ -22,7 +22,7 @@ pub(super) struct Cores {
 impl Cores {
     pub(super) fn split() -> Result<Cores, PaperError> {
         let all = sched_getaffinity(None)
-            .map_err(|error| refused(format!("cannot ask for the cores: {error}"), ""))?;
+            .map_err(|error| refused(format!("cannot determine the cores: {error}"), ""))?;
         let mut others = all;
         let first = (0..CpuSet::MAX_CPU).find(|core| all.is_set(*core));
         let target = first.filter(|_| all.count() > 1);

@@ -103,7 +103,7 @@ impl DelayServer {
             let listener = listen().and_then(|listener| {
                 let nonblocking = listener.set_nonblocking(true);
                 nonblocking
-                    .map_err(|error| refused(format!("a socket that waits: {error}"), ""))?;
+                    .map_err(|error| refused(format!("cannot wait on a socket: {error}"), ""))?;
                 Ok(listener)
             });
             let (listener, told) = match listener {

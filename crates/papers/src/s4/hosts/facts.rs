@@ -79,7 +79,7 @@ impl Facts<'_> {
 
     /// How many workers are needed for [`ENOUGH`] of the storage's limit; `Some(None)`: more than were tried, `None`: not
     /// measured.
-    #[allow(clippy::option_option, reason = "not measured, and not reached, are two things")]
+    #[allow(clippy::option_option, reason = "not measured differs from not reached")]
     pub(super) fn needed(&self, delay: u32) -> Option<Option<u16>> {
         let limit = 1e6 / f64::from(delay);
         // Medians: what else the machine does now and then makes no worker necessary.

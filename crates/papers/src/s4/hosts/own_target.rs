@@ -32,7 +32,7 @@ impl OwnTarget {
         };
         // Threads begin in the namespace and on the cores of who starts them, so this one alone has to go there.
         let served = cores.on_target(|| std::thread::scope(|scope| scope.spawn(serve).join()));
-        let panicked = |_| Err(refused("our iSCSI target has panicked", "please report this"));
+        let panicked = |_| Err(refused("our iSCSI target panicked", "please report this"));
         let servers = served.unwrap_or_else(panicked)?;
         Ok(OwnTarget { namespace, servers })
     }

@@ -161,7 +161,8 @@ pub(super) fn figure7(facts: &Facts<'_>, parts: Parts) -> (Vec<Figure>, Vec<Figu
             most.map_or_else(|| NOT_MEASURED.to_owned(), |most| format!("{most:.0}")),
         ]);
     }
-    let title = "Workers for 95 % of the storage's limit, and how late the storage answered";
+    let title =
+        "Workers for 95 % of the storage's limit, and the delay of the storage's completions";
     let columns = ["delay, us", "measured", "simulated", "S4", "late, mean, us", "late, most, us"];
     tables.push(table("figure7", title.to_owned(), &columns, needed));
     (figures, tables)
