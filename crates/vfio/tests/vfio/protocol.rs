@@ -218,7 +218,7 @@ fn a_broken_version_message_is_told_as_such() {
     assert_eq!(ends[4], ClientEnd::Nonsense(ProtocolError::NoData));
     assert_eq!((&ends[5], &ends[6]), (&ClientEnd::Left, &ClientEnd::Left));
     let ClientEnd::Nonsense(error) = ends[1] else { unreachable!() };
-    assert!(error.to_string().contains("from its byte 32 on"), "{error}");
+    assert!(error.to_string().contains("from byte 32 on"), "{error}");
     assert!(!error.to_string().contains("another version"), "{error}");
 }
 
