@@ -182,7 +182,7 @@ fn dftl_pays_for_entries_that_cleaning_changed() {
     for _ in 0..4 * pages {
         let ops = write(ftl.as_mut(), rng.below(u64::from(pages)) as u32);
         let cleaning: Vec<_> =
-            ops.iter().filter(|op| op.cause == FlashCause::Cleaning).copied().collect();
+            ops.iter().filter(|op| op.cause.follows_cleaning()).copied().collect();
         rewrites += count(&cleaning, OpKind::Program);
         data_cleanings += count(&cleaning, OpKind::Copy) / 16;
     }
