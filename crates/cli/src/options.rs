@@ -76,8 +76,8 @@ const OF_TASKS: [&str; 16] = [
 ];
 
 /// Keys of a sweep that its failures name.
-const OF_SWEEP: [&str; 7] =
-    ["vary", "sampling", "designs", "objectives", "require", "time", "resume"];
+const OF_SWEEP: [&str; 8] =
+    ["vary", "sampling", "designs", "objectives", "require", "run_hopeless", "time", "resume"];
 
 /// Keys of repeated runs that failures name.
 const OF_RUNS: [&str; 1] = ["runs"];

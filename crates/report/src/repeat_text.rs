@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use ssdyno_block::counted;
-use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult};
+use ssdyno_figures::{FigureSpread, RepeatedRuns, RunResult, Warning};
 
 use crate::headline::{figure_format, headline_figures};
 use crate::side_by_side::aligned;
@@ -66,12 +66,58 @@ pub fn repeated_text(side: &RepeatedRuns) -> String {
         true => format!(" of {} requested", side.asked),
         false => String::new(),
     };
-    format!("{}: {runs}{of}\n{over}\n{each}", side.name)
+    let warnings: String = warnings(side).iter().map(|line| format!("warning: {line}\n")).collect();
+    format!("{}: {runs}{of}\n{warnings}{over}\n{each}", side.name)
+}
+
+/// The warnings of the runs of `side`, a line for each kind: the first run that has it, and the numbers of the others. The
+/// runs of a side have the same load, so their warnings differ in numbers alone.
+pub(crate) fn warnings(side: &RepeatedRuns) -> Vec<String> {
+    let mut found: Vec<(&Warning, Vec<usize>)> = Vec::new();
+    for (run, number) in side.runs.iter().zip(1..) {
+        for warning in &run.warnings {
+            match found.iter_mut().find(|(first, _)| first.kind == warning.kind) {
+                // Two warnings of one kind are two matters if one run has both.
+                Some((_, runs)) if runs.last() != Some(&number) => runs.push(number),
+                _ => found.push((warning, vec![number])),
+            }
+        }
+    }
+    let line = |(warning, runs): &(&Warning, Vec<usize>)| {
+        let also = match runs.as_slice() {
+            [_, also @ ..] if !also.is_empty() => {
+                let also: Vec<String> = also.iter().map(usize::to_string).collect();
+                let runs = if also.len() == 1 { "run" } else { "runs" };
+                format!(" (also {runs} {})", also.join(", "))
+            }
+            _ => String::new(),
+        };
+        format!("run {} of {}: {}{also}", runs[0], side.asked, warning.line())
+    };
+    found.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_figures::WarningKind;
+
     use super::*;
+
+    #[test]
+    fn warnings_of_runs_come_before_the_figures_and_name_their_runs() {
+        let run = |warnings| RunResult { warnings, requests: 1, ..RunResult::default() };
+        let warning = |kind, text: &str| Warning::new(kind, text).with_help("run longer");
+        let buffer = || warning(WarningKind::NotExhausted, "the write buffer never filled");
+        let drift = warning(WarningKind::NotSteady, "not steady");
+        let runs = vec![run(vec![buffer()]), run(vec![buffer(), drift]), run(vec![buffer()])];
+        let figures = crate::spread(&runs);
+        let text = repeated_text(&RepeatedRuns { name: "a".into(), asked: 3, runs, figures });
+        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        let first =
+            "warning: run 1 of 3: the write buffer never filled; run longer (also runs 2, 3)";
+        assert!(at(first) < at("warning: run 2 of 3: not steady; run longer\n"), "{text}");
+        assert!(at("not steady") < at("Figure"), "{text}");
+    }
 
     /// Two runs of which one is three times as fast: Student's t has one degree of freedom and a factor of 12.7.
     #[test]

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde_json::{Number, Value};
 use ssdyno_block::text_form;
 
+use crate::swept::whole_key;
+
 /// Values of one axis at the most. More are a mistake: a range with a step that is too small.
 const VALUES_MAX: usize = 100_000;
 
@@ -152,7 +154,7 @@ impl FromStr for Axis {
         let (key, values) = text
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is not KEY=VALUES, such as flash.channels=4,8,16"))?;
-        let key = key.trim();
+        let key = whole_key(key.trim());
         if key.is_empty() {
             return Err(format!("`{text}` has no key before the `=`"));
         }

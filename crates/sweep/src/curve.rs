@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::axis::Axis;
 use crate::row::{DesignState, SweepFigure, SweepRow};
-use crate::swept::number;
+use crate::swept::{RATE, number};
 
 const THROUGHPUT: &str = "throughput_bytes_per_second";
 const MEAN: &str = "latency_ns.mean";
@@ -18,7 +18,8 @@ pub struct Curve {
     pub key: String,
     /// The designs with figures, by value. The figures are in the row of the design.
     pub points: Vec<CurvePoint>,
-    /// The point of the greatest power; left out with fewer than three points with a power.
+    /// The point of the greatest power; left out with fewer than three points with a power, and for keys that do not set the
+    /// load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<Knee>,
 }
@@ -68,9 +69,17 @@ impl Curve {
         points.sort_by(|a, b| a.number.total_cmp(&b.number));
         // The knee is sought in the order of the numbers. Drawn designs come in any order, and
         // neighbours in the table are not neighbours on the curve.
-        let knee = knee(&points);
+        let knee = if is_of_load(axis.key()) { knee(&points) } else { None };
         (points.len() >= 2).then(|| Curve { key: axis.key().to_owned(), points, knee })
     }
+}
+
+/// Whether a key says how much load there is. Throughput against latency weighs load; more channels or a larger buffer have
+/// no knee of that kind.
+fn is_of_load(key: &str) -> bool {
+    const LOADS: [&str; 6] =
+        ["workload.depth", RATE, "host.threads", "real.jobs", "trace.depth", "workload.threads"];
+    LOADS.contains(&key)
 }
 
 /// The bounds are those of two figures that are off at once, each to its worse side.
@@ -131,7 +140,7 @@ mod tests {
     }
 
     fn curve(rows: &[SweepRow]) -> Curve {
-        Curve::of(&["a=1,2".parse().unwrap()], rows).unwrap()
+        Curve::of(&["workload.depth=1,2".parse().unwrap()], rows).unwrap()
     }
 
     /// P servers of time s in a closed loop of depth d: min(d, P) / s requests a second, each of max(d, P) / P times s.
@@ -183,6 +192,8 @@ mod tests {
         let knee = curve(&rising).knee.unwrap();
         assert_eq!((knee.value, knee.above, knee.below), (json!(4), Some(json!(3)), None));
         assert_eq!(curve(&rising[..2]).knee, None);
+        let seeds = Curve::of(&["seed=1,2".parse().unwrap()], &rows).unwrap();
+        assert_eq!((seeds.points.len(), seeds.knee), (5, None));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use ssdyno_report::{Axis as PlotAxis, Plot, aligned, figure_format, html_table};
 use crate::curve::{Curve, CurvePoint};
 use crate::row::{SweepFigure, SweepResult};
 use crate::text::{figure, value};
+use crate::warned;
 
 /// What the table shows of each point.
 const SHOWN: [(&str, &str); 5] = [
@@ -19,14 +20,14 @@ const SHOWN: [(&str, &str); 5] = [
 /// The curve of `result` as a table with the knee below it; empty where it has none.
 pub(crate) fn curve_text(result: &SweepResult) -> String {
     let Some(curve) = &result.curve else { return String::new() };
-    let lines = aligned(&header(curve), rows(result, curve).into_iter(), &[]);
+    let lines = aligned(&header(result, curve), rows(result, curve).into_iter(), &[]);
     let knee = knee(curve).map(|knee| format!("\n{knee}\n")).unwrap_or_default();
     lines.lines().map(|line| format!("  {line}\n")).collect::<String>() + &knee
 }
 
 /// The same for the page: pictures of rate and latency, table. The knee is for the title.
 pub(crate) fn section(result: &SweepResult, curve: &Curve) -> Vec<String> {
-    let header = header(curve);
+    let header = header(result, curve);
     let names: Vec<&str> = header.iter().map(String::as_str).collect();
     let table = html_table(&names, &rows(result, curve));
     let rate = picture(result, curve, "Rate", &[("write", "iops", "IOPS")]);
@@ -35,9 +36,10 @@ pub(crate) fn section(result: &SweepResult, curve: &Curve) -> Vec<String> {
     vec![rate, latency, table]
 }
 
-fn header(curve: &Curve) -> Vec<String> {
+fn header(result: &SweepResult, curve: &Curve) -> Vec<String> {
     let figures = SHOWN.iter().map(|(_, name)| (*name).to_owned());
-    [curve.key.clone()].into_iter().chain(figures).collect()
+    let warnings = warned::any(&result.rows).then(|| "warnings".to_owned());
+    [curve.key.clone()].into_iter().chain(figures).chain(warnings).collect()
 }
 
 fn rows(result: &SweepResult, curve: &Curve) -> Vec<Vec<String>> {
@@ -45,7 +47,9 @@ fn rows(result: &SweepResult, curve: &Curve) -> Vec<Vec<String>> {
         let row = result.rows.iter().find(|row| row.design == point.design);
         let figures =
             SHOWN.iter().map(|(name, _)| row.map_or_else(String::new, |row| figure(row, name)));
-        [value(&point.value)].into_iter().chain(figures).collect()
+        let words = row.and_then(warned::words).unwrap_or_else(|| "-".to_owned());
+        let warnings = warned::any(&result.rows).then_some(words);
+        [value(&point.value)].into_iter().chain(figures).chain(warnings).collect()
     };
     curve.points.iter().map(cells).collect()
 }

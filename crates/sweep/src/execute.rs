@@ -17,6 +17,7 @@ use ssdyno_session::{
 };
 
 use crate::ceiling::Ceiling;
+use crate::constant;
 use crate::cost::{COST, COST_PER_GIB};
 use crate::curve::Curve;
 use crate::designs::{Designs, Sampling};
@@ -29,6 +30,7 @@ use crate::journal::Journal;
 use crate::overloads;
 use crate::plan::SweepPlan;
 use crate::row::{DesignState, SWEEP_VERSION, SweepFigure, SweepResult, SweepRow};
+use crate::warned;
 
 /// How often a run is asked whether it must stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -169,6 +171,18 @@ impl Sweep {
         self.rows.iter().filter(|row| row.state == state).count() as u64
     }
 
+    /// What a reader must know before the table.
+    fn notes_on_rows(&self) -> Vec<String> {
+        let mut notes: Vec<String> = overloads::note(&self.plan, &self.rows).into_iter().collect();
+        notes.extend(warned::notes(&self.plan, &self.rows));
+        // The objectives of a sweep over one number are its curve, and a bisection has a bound instead.
+        if self.plan.vary.len() > 1 || self.plan.objectives.len() > 1 {
+            notes.extend(constant::notes(&self.rows, &self.plan.vary, &self.plan.objectives));
+        }
+        notes.extend(self.search.as_ref().and_then(SearchOutcome::note));
+        notes
+    }
+
     pub(crate) fn conclude(
         mut self,
         // A journal may contain a design twice, if it failed and was run again. The rows are sorted
@@ -193,7 +207,7 @@ impl Sweep {
             DesignState::Stopped,
         ]
         .map(|state| self.count(state));
-        let mut notes: Vec<String> = overloads::note(&self.plan, &self.rows).into_iter().collect();
+        let mut notes = self.notes_on_rows();
         if is_late && partial {
             notes.push(format!(
                 "{} of {designs} were not started within `time`",
@@ -220,7 +234,12 @@ impl Sweep {
         // success, because then the user may want to go on.
         let goes_on = partial || is_out_of_time;
         let journal = self.journal.take().filter(|_| !goes_on && failure.is_none());
-        let effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        let mut effects = effects(&self.rows, &self.plan.vary, &self.plan.objectives);
+        if self.search.is_some() {
+            // A search runs mostly good designs. Those with four channels then differ from those with eight in
+            // other keys, too, and the mean at a value would say more about these.
+            effects.iter_mut().for_each(|effect| effect.levels.clear());
+        }
         let interactions = interactions(&self.rows, &self.plan.vary, &self.plan.objectives);
         let curve = Curve::of(&self.plan.vary, &self.rows);
         let (plan, rows) = (self.plan, self.rows);
@@ -236,6 +255,7 @@ impl Sweep {
             ruled_out,
             stopped: hopeless,
             overloaded: overloads::overloaded(&rows),
+            unrepresentative: warned::unrepresentative(&rows),
             effects,
             interactions,
             curve,
@@ -435,6 +455,7 @@ fn filled(
     }
     (row.requests, row.errors) = (result.requests, result.errors);
     row.overloaded = result.warns_of(WarningKind::Overloaded);
+    row.warnings = warned::kinds(plan, &result.warnings);
     let figures = headline_figures(result).into_iter().map(|figure| {
         let low = figure.interval.map(|interval| interval.low);
         let high = figure.interval.and_then(|interval| interval.upper());

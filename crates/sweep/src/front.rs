@@ -1,6 +1,6 @@
 //! The Pareto front: designs that no other beats in every objective.
 
-use crate::latencies::needs_latency;
+use crate::latencies::{needs_capacity, needs_run};
 use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, Standing, SweepRow};
 
@@ -57,12 +57,14 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         // A design that was given up is excluded by its bound,
         // although it has no complete figures.
         row.standing = is_given_up.then_some(Standing::Excluded);
+        row.within_chance = false;
         if row.state != DesignState::Done {
             continue;
         }
         // A queue that grows during the whole run makes latencies a matter of the run's length. Any place
-        // among the others, also one within a bound, would be due to that length.
-        if row.overloaded && needs_latency(objectives, require) {
+        // among the others, also one within a bound, would be due to that length. Energy and processor time
+        // of a load that the target does not carry are not comparable, either.
+        if row.overloaded && needs_capacity(objectives, require) {
             row.standing = Some(Standing::Overloaded);
             continue;
         }
@@ -73,6 +75,10 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         match losses {
             None => {}
             Some(_) if !require.iter().all(keeps) => row.standing = Some(Standing::Excluded),
+            // A bound that is broken by figures that are too good is broken in truth, so this comes after it.
+            Some(_) if row.is_unrepresentative() && needs_run(objectives, require) => {
+                row.standing = Some(Standing::Unrepresentative);
+            }
             Some(losses) => judged.push((at, losses)),
         }
     }
@@ -82,10 +88,10 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
         let mut pairs = a.iter().zip(b).map(|(a, b)| a.value.total_cmp(&b.value));
         pairs.find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
     });
-    let mut front: Vec<&[Loss]> = Vec::new();
+    let mut front: Vec<(usize, &[Loss])> = Vec::new();
     for (at, losses) in &judged {
         let (mut beaten, mut sure) = (false, false);
-        for one in front.iter().filter(|one| dominates(one, losses)) {
+        for (_, one) in front.iter().filter(|(_, one)| dominates(one, losses)) {
             beaten = true;
             // A design that is dominated by values may still be as good, if the intervals overlap in every
             // objective. It stays undecided, and the user may run it longer.
@@ -97,8 +103,14 @@ pub(crate) fn judge(rows: &mut [SweepRow], objectives: &[Objective], require: &[
             (true, true) => Standing::Dominated,
         });
         if rows[*at].standing == Some(Standing::Front) {
-            front.push(losses);
+            front.push((*at, losses));
         }
+    }
+    for (at, losses) in &front {
+        // Two figures that differ by less than their intervals keep each design on the front, however much
+        // worse it is otherwise. The reader must know which ones are there for that reason alone.
+        rows[*at].within_chance =
+            front.iter().any(|(_, other)| surely(other, losses) && !surely(losses, other));
     }
 }
 
@@ -156,6 +168,42 @@ mod tests {
         rows[3].overloaded = false;
         let all = standings(&mut rows, &[]);
         assert_eq!((all[0], all[5], all[3]), (None, None, Some(Front)));
+    }
+
+    /// The second design is clearly slower, and cheaper within the intervals alone: it is on the front by chance. The
+    /// third is clearly cheaper than the others.
+    #[test]
+    fn a_design_may_be_on_the_front_within_chance() {
+        let design = |p99: f64, cpu: f64| {
+            let figure = |value: f64| SweepFigure {
+                value,
+                low: Some(value * 0.99),
+                high: Some(value * 1.01),
+            };
+            let figures = [("latency_ns.p99", p99), ("host.cpu_ns_per_request", cpu)];
+            SweepRow {
+                state: DesignState::Done,
+                figures: figures.map(|(name, value)| (name.to_owned(), figure(value))).into(),
+                ..SweepRow::new(0, Vec::new(), 1)
+            }
+        };
+        let mut rows = [design(100.0, 2593.0), design(200.0, 2590.0), design(300.0, 1000.0)];
+        judge(&mut rows, &["p99", "host_cpu"].map(|text| text.parse().unwrap()), &[]);
+        assert!(rows.iter().all(|row| row.standing == Some(Standing::Front)));
+        assert_eq!(rows.map(|row| row.within_chance), [false, true, false]);
+    }
+
+    /// A run that a buffer absorbed is not ranked by its figures, but by its cost; a bound that it breaks is broken.
+    #[test]
+    fn a_design_that_looks_better_than_it_is_has_no_rank() {
+        let mut rows = [row(100.0, Some(5.0), 50.0), row(10.0, Some(1.0), 60.0)];
+        rows[1].warnings = vec![ssdyno_figures::WarningKind::NotExhausted];
+        let wanted = [Standing::Front, Standing::Unrepresentative].map(Some);
+        assert_eq!(standings(&mut rows, &[]), wanted);
+        let wanted = [Standing::Front, Standing::Excluded].map(Some);
+        assert_eq!(standings(&mut rows, &["cost<55"]), wanted);
+        judge(&mut rows, &["cost".parse().unwrap()], &[]);
+        assert_eq!(rows[1].standing, Some(Standing::Dominated));
     }
 
     proptest! {

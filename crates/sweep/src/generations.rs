@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::COSTS;
-use crate::latencies::{is_of_latency, needs_latency};
+use crate::latencies::{needs_capacity, needs_run, survives_overload};
 use crate::objective::{Objective, Requirement};
 use crate::row::{DesignState, SweepRow};
 use crate::search::losses;
@@ -20,7 +20,7 @@ const OBJECTIVES_MAX: usize = 4;
 /// How far the reference point lies beyond the worst values of the front, as a share of the range of the front.
 const MARGIN: f64 = 0.1;
 
-/// By how much an overloaded design breaks its bounds at the least: as much as a bound that is missed by its own size.
+/// By how much a design that cannot be ranked breaks its bounds at the least: as much as a bound that is missed by its own size.
 const OVERLOADED: f64 = 1.0;
 
 /// Reason why a search began no further designs.
@@ -70,6 +70,33 @@ pub struct SearchOutcome {
     pub generations: Vec<SearchGeneration>,
 }
 
+/// Generations over which the hypervolume of a search must have settled.
+const SETTLED: usize = 4;
+
+/// Growth of the hypervolume over these generations that counts.
+const GROWTH: f64 = 0.01;
+
+impl SearchOutcome {
+    /// That the front still improved when the search ended by its budget or time.
+    pub(crate) fn note(&self) -> Option<String> {
+        let key = match self.stopped {
+            SearchEnd::Budget => "designs",
+            SearchEnd::Time => "time",
+            _ => return None,
+        };
+        let last = self.generations.last()?.hypervolume?;
+        let before = self.generations.len().saturating_sub(SETTLED);
+        let before = self.generations.get(before)?.hypervolume?;
+        (last > 0.0 && before < last * (1.0 - GROWTH)).then(|| {
+            format!(
+                "the front still improved when the search ended: {:.1} % of its last hypervolume {SETTLED} generations \
+                 before the end; raise `{key}`",
+                100.0 * before / last
+            )
+        })
+    }
+}
+
 /// What a search judges `row` by: losses, and by how much it breaks bounds. A row without the figures is the worst.
 pub(crate) fn evaluation(
     row: &SweepRow,
@@ -94,13 +121,22 @@ pub(crate) fn evaluation(
         Some(all)
             if row.state == DesignState::Done
                 && row.overloaded
-                && needs_latency(objectives, require) =>
+                && needs_capacity(objectives, require) =>
         {
             // The search needs a direction here, too: of two overloaded designs the one that completes more
             // requests per second is nearer to the rate of arrivals.
-            let others = require.iter().filter(|bound| !is_of_latency(bound.figure()));
+            let others = require.iter().filter(|bound| survives_overload(bound.figure()));
             let behind = 1.0 / row.figure("iops").unwrap_or_default().max(1.0);
             Evaluation::constrained(all, OVERLOADED + others.map(excess).sum::<f64>() + behind)
+        }
+        // A design that looks better than it is must not lead the search to others like it.
+        Some(all)
+            if row.state == DesignState::Done
+                && row.is_unrepresentative()
+                && needs_run(objectives, require) =>
+        {
+            let excess: f64 = require.iter().map(excess).sum();
+            Evaluation::constrained(all, OVERLOADED + excess)
         }
         Some(all) if row.state == DesignState::Done => {
             Evaluation::constrained(all, require.iter().map(excess).sum())
@@ -237,6 +273,26 @@ pub(crate) fn volume(front: &[Vec<f64>], reference: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::row::SweepFigure;
+
+    #[test]
+    fn a_search_that_still_improves_says_so() {
+        let search = |stopped, volumes: [f64; 5]| SearchOutcome {
+            method: "nsga-ii".to_owned(),
+            space: 1e6,
+            runs: 100,
+            stopped,
+            reference: BTreeMap::new(),
+            generations: volumes
+                .map(|one| SearchGeneration { runs: 20, front: 3, hypervolume: Some(one) })
+                .to_vec(),
+        };
+        let rising = [0.5, 0.6, 0.778, 0.79, 0.8];
+        let told = search(SearchEnd::Budget, rising).note().unwrap();
+        assert!(told.contains("75.0 %") && told.ends_with("raise `designs`"), "{told}");
+        assert!(search(SearchEnd::Time, rising).note().unwrap().ends_with("raise `time`"));
+        assert_eq!(search(SearchEnd::NoImprovement, rising).note(), None);
+        assert_eq!(search(SearchEnd::Budget, [0.5, 0.799, 0.8, 0.8, 0.8]).note(), None);
+    }
 
     #[test]
     fn an_overloaded_design_is_worse_than_any_other_and_has_a_direction() {

@@ -17,6 +17,7 @@
 mod axis;
 mod bisect;
 mod ceiling;
+mod constant;
 mod cost;
 mod curve;
 mod curve_page;
@@ -43,6 +44,7 @@ mod spread;
 mod swept;
 mod table;
 mod text;
+mod warned;
 
 pub use axis::Axis;
 pub use ceiling::Ceiling;

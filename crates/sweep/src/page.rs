@@ -48,7 +48,10 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
     let effects: Vec<Vec<String>> = result.effects.iter().map(effect_cells).collect();
     let names = ["key", "figure", "share of the variation", "mean at its values"];
     let tables = if effects.is_empty() { Vec::new() } else { vec![html_table(&names, &effects)] };
-    page.section(&effects_line(result, effects.len()), &tables);
+    // One key alone always explains everything.
+    if plan.vary.len() > 1 {
+        page.section(&effects_line(result, effects.len()), &tables);
+    }
     interactions(&mut page, result);
     if let Some(search) = &result.search {
         let rows = generation_cells(search);
@@ -75,6 +78,7 @@ pub fn html(result: &SweepResult, command: &dyn Fn(&SweepRow) -> Option<String>)
         Some(Standing::Dominated) => "dominated",
         Some(Standing::Excluded) => "breaks a bound",
         Some(Standing::Overloaded) => "overloaded",
+        Some(Standing::Unrepresentative) => "unrepresentative",
         None => "no figures",
     };
     let rows: Vec<Vec<String>> = result
@@ -109,7 +113,10 @@ fn picture(result: &SweepResult) -> String {
     let points: Vec<(&SweepRow, f64, f64)> = result
         .rows
         .iter()
-        .filter(|row| row.standing.is_some_and(|standing| standing != Standing::Overloaded))
+        .filter(|row| {
+            let left_out = [Standing::Overloaded, Standing::Unrepresentative];
+            row.standing.is_some_and(|standing| !left_out.contains(&standing))
+        })
         .filter_map(|row| Some((row, row.figure(x.figure)?, row.figure(y.figure)?)))
         // The axes are logarithmic, and zero has no place on them. Such
         // designs are still in the table.

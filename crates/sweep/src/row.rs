@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use ssdyno_figures::WarningKind;
 
 use crate::ceiling::Ceiling;
+use crate::cost::COSTS;
 use crate::curve::Curve;
 use crate::generations::SearchOutcome;
-use crate::latencies::is_of_latency;
+use crate::latencies::survives_overload;
 use crate::plan::SweepPlan;
 
 /// Version of the shape of [`SweepResult`]. It rises when a key is renamed, removed or changes its meaning.
@@ -44,9 +46,12 @@ pub enum Standing {
     Dominated,
     /// The design breaks a bound of `require`.
     Excluded,
-    /// The design is overloaded, and an objective or a bound is a latency: its latencies grow with the length of the
-    /// run, so the design is not ranked.
+    /// The design is overloaded, and an objective or a bound is not a rate or a cost: the figures are of a load that the
+    /// target does not carry, so the design is not ranked.
     Overloaded,
+    /// A warning says that the figures can look better than they are, such as those of a run that a write buffer
+    /// absorbed. The design is not ranked.
+    Unrepresentative,
 }
 
 /// A figure of a design.
@@ -91,6 +96,9 @@ pub struct SweepRow {
     /// run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub overloaded: bool,
+    /// Kinds of the warnings of the run, each once. `ssdyno run` of the design shows their texts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<WarningKind>,
     /// Figures by the path of their key in `result.json`, `cost`, and `cost_per_gib`: the cost of an SSD divided by its
     /// usable capacity in GiB.
     #[serde(default)]
@@ -98,6 +106,10 @@ pub struct SweepRow {
     /// Rank of the design; left out if it is not ranked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standing: Option<Standing>,
+    /// Whether the design is on the front within chance: another design of the front is clearly better in an objective
+    /// and not clearly worse in any, by their 95 % intervals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub within_chance: bool,
 }
 
 impl SweepRow {
@@ -114,8 +126,10 @@ impl SweepRow {
             requests: 0,
             errors: 0,
             overloaded: false,
+            warnings: Vec::new(),
             figures: BTreeMap::new(),
             standing: None,
+            within_chance: false,
         }
     }
 
@@ -124,9 +138,19 @@ impl SweepRow {
         self.figures.get(name).map(|figure| figure.value)
     }
 
-    /// The same, without the latencies of an overloaded run: they depend on the length of the run.
+    /// Whether a warning says that the figures can look better than they are.
+    pub fn is_unrepresentative(&self) -> bool {
+        // The queue of an overloaded run grows, so its latency rises. Its rate is the capacity of the target all the same.
+        let by_queue = |kind: WarningKind| self.overloaded && kind == WarningKind::Slowing;
+        self.warnings.iter().any(|kind| kind.flatters() && !by_queue(*kind))
+    }
+
+    /// The same as [`figure`](SweepRow::figure), without figures that cannot be compared: those of an overloaded run
+    /// but its rate, and all of a run that looks better than it is. Costs are always there.
     pub(crate) fn lasting_figure(&self, name: &str) -> Option<f64> {
-        self.figure(name).filter(|_| !(self.overloaded && is_of_latency(name)))
+        let is_lost = (self.overloaded && !survives_overload(name))
+            || (self.is_unrepresentative() && !COSTS.contains(&name));
+        self.figure(name).filter(|_| !is_lost)
     }
 }
 
@@ -146,7 +170,8 @@ pub struct Effect {
     /// part.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub within_chance: bool,
-    /// Each value with the mean of the objective: numbers and sizes by value, names in the order of the axis.
+    /// Empty for a search, whose designs at two values differ in other keys, too. Otherwise
+    /// each value with the mean of the objective: numbers and sizes by value, names in the order of the axis.
     pub levels: Vec<EffectLevel>,
 }
 
@@ -226,9 +251,14 @@ pub struct SweepResult {
     #[serde(default)]
     pub stopped: u64,
     /// Number of the designs with figures that are overloaded: requests arrived faster than the target completed them.
-    /// The front has none of them if an objective or a bound is a latency, and the effects on latencies leave them out.
+    /// The front has none of them if an objective or a bound is not a rate or a cost, and the effects on other figures
+    /// leave them out.
     #[serde(default)]
     pub overloaded: u64,
+    /// Number of the designs with figures that a warning calls better than they are. The front has none of them, and
+    /// the effects leave them out, except for costs.
+    #[serde(default)]
+    pub unrepresentative: u64,
     /// Effects of each key on each objective, the greatest first, those within chance last.
     pub effects: Vec<Effect>,
     /// Pairs of keys that interact in an objective.

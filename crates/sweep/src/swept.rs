@@ -16,6 +16,11 @@ const SHORT: [(&str, &str); 4] = [
     ("read_percent", "workload.read_percent"),
 ];
 
+/// The whole name of a key for which there is a short word; other keys as they are.
+pub(crate) fn whole_key(typed: &str) -> &str {
+    SHORT.iter().find(|(short, _)| *short == typed).map_or(typed, |(_, key)| *key)
+}
+
 impl Axis {
     /// The axis of a sweep over one number. The notation is that of [`FromStr`](std::str::FromStr), with short words for the keys of
     /// a load (`depth`, `rate`, `block_size`, `read_percent`), and a range without steps doubles from its first end to its second,
@@ -28,7 +33,7 @@ impl Axis {
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is not KEY=VALUES, such as depth=1..256"))?;
         let typed = typed.trim();
-        let key = SHORT.iter().find(|(short, _)| *short == typed).map_or(typed, |(_, key)| *key);
+        let key = whole_key(typed);
         let values = if key == RATE { plain_rates(values) } else { values.to_owned() };
         // The values are typed as a list, so that the table and the command that repeats
         // the sweep show every value that was run.
@@ -139,6 +144,12 @@ mod tests {
             // What it is written as is the same axis.
             assert_eq!(Axis::swept(&axis.to_string()), Ok(axis));
         }
+    }
+
+    #[test]
+    fn axes_of_designs_have_the_same_short_words() {
+        let axis: Axis = "depth=1,2".parse().unwrap();
+        assert_eq!((axis.key(), axis.count()), ("workload.depth", Some(2)));
     }
 
     #[test]

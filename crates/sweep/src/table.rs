@@ -16,6 +16,7 @@ use ssdyno_report::HEADLINES;
 
 use crate::cost::COSTS;
 use crate::row::{DesignState, Standing, SweepResult, SweepRow};
+use crate::warned;
 
 /// The cells of a column.
 #[derive(Clone, PartialEq, Debug)]
@@ -73,9 +74,14 @@ impl SweepTable {
         columns.push(("requests".to_owned(), counts(rows, |row| row.requests)));
         columns.push(("errors".to_owned(), counts(rows, |row| row.errors)));
         columns.push(("overloaded".to_owned(), flags(rows, |row| row.overloaded)));
+        let words = |row: &SweepRow| warned::words(row);
+        columns.push(("warnings".to_owned(), texts(rows, words)));
         let stands = |standing| move |row: &SweepRow| row.standing == Some(standing);
         columns.push(("front".to_owned(), flags(rows, stands(Standing::Front))));
+        columns.push(("within_chance".to_owned(), flags(rows, |row| row.within_chance)));
         columns.push(("undecided".to_owned(), flags(rows, stands(Standing::Undecided))));
+        let unrepresentative = stands(Standing::Unrepresentative);
+        columns.push(("unrepresentative".to_owned(), flags(rows, unrepresentative)));
         columns.push(("excluded".to_owned(), flags(rows, stands(Standing::Excluded))));
         columns.push(("stopped".to_owned(), texts(rows, |row| row.stopped.clone())));
         columns.push(("run_seed".to_owned(), counts(rows, |row| row.seed)));

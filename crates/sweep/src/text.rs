@@ -13,6 +13,7 @@ use crate::generations::{SearchEnd, SearchOutcome};
 use crate::row::{
     DesignState, Effect, EffectLevel, Interaction, Interactions, Standing, SweepResult, SweepRow,
 };
+use crate::warned;
 
 /// Reasons for impossible and failed designs that are shown.
 const REASONS: usize = 3;
@@ -71,8 +72,11 @@ pub fn text(result: &SweepResult, top: usize) -> String {
     }
     let effects = result.effects.iter().filter(|effect| effect.share >= SHARE_LEAST);
     let rows: Vec<Vec<String>> = effects.map(effect_cells).collect();
-    let _ = writeln!(text, "\n{}", effects_line(result, rows.len()));
-    text.push_str(&table(&rows));
+    // One key alone always explains everything.
+    if result.plan.vary.len() > 1 {
+        let _ = writeln!(text, "\n{}", effects_line(result, rows.len()));
+        text.push_str(&table(&rows));
+    }
     if result.interactions.examined > 0 && !rows.is_empty() {
         let _ = writeln!(text, "\n{}", interactions_line(&result.interactions));
         let found = result.interactions.found.iter().take(INTERACTIONS);
@@ -173,6 +177,10 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
         [one] => format!("Best by {one}"),
         _ => format!("Front by {}: {front} of {}", names.join(", "), result.done),
     };
+    let chance = result.rows.iter().filter(|row| row.within_chance).count();
+    if chance > 0 {
+        let _ = write!(heading, "; {chance} of them within chance");
+    }
     if undecided > 0 {
         let _ = write!(heading, "; {undecided} undecided within the 95 % intervals");
     }
@@ -184,12 +192,19 @@ fn heading(result: &SweepResult, names: &[&str]) -> String {
     if overloaded > 0 {
         let _ = write!(heading, "; {overloaded} overloaded");
     }
+    let unrepresentative = count(Standing::Unrepresentative);
+    if unrepresentative > 0 {
+        let _ = write!(heading, "; {unrepresentative} unrepresentative");
+    }
     heading
 }
 
 /// Why no design is on the front.
 fn no_front(result: &SweepResult) -> &'static str {
     let is = |standing| result.rows.iter().any(|row| row.standing == Some(standing));
+    if is(Standing::Unrepresentative) {
+        return "all designs that could be ranked look better than they are: see the notes above";
+    }
     match (is(Standing::Overloaded), is(Standing::Excluded)) {
         (true, false) => "all designs are overloaded: lower the rate of arrivals",
         (true, true) => "all designs are overloaded or break a bound of `require`",
@@ -218,7 +233,10 @@ pub(crate) fn reasons(result: &SweepResult) -> Vec<(String, u64)> {
 pub(crate) fn header(result: &SweepResult) -> Vec<String> {
     let axes = result.plan.vary.iter().map(|axis| axis.key().to_owned());
     let figures = result.plan.objectives.iter().map(|one| one.figure.to_owned());
-    ["design".to_owned()].into_iter().chain(axes).chain(figures).collect()
+    let warnings = warned::any(&result.rows).then(|| "warnings".to_owned());
+    let chance = has_chance(result).then(|| "on the front".to_owned());
+    let names = ["design".to_owned()].into_iter().chain(axes).chain(figures);
+    names.chain(chance).chain(warnings).collect()
 }
 
 /// A design with the values of its axes and its objectives.
@@ -226,7 +244,18 @@ pub(crate) fn cells(result: &SweepResult, row: &SweepRow) -> Vec<String> {
     let mut cells = vec![row.design.to_string()];
     cells.extend(row.values.iter().map(value));
     cells.extend(result.plan.objectives.iter().map(|objective| figure(row, objective.figure)));
+    if has_chance(result) {
+        cells.push(if row.within_chance { "within chance" } else { "-" }.to_owned());
+    }
+    if warned::any(&result.rows) {
+        cells.push(warned::words(row).unwrap_or_else(|| "-".to_owned()));
+    }
     cells
+}
+
+/// Whether a design is on the front within chance, so that the tables have a column for it.
+fn has_chance(result: &SweepResult) -> bool {
+    result.rows.iter().any(|row| row.within_chance)
 }
 
 /// A figure with its interval.
@@ -251,8 +280,11 @@ pub(crate) fn value(value: &Value) -> String {
 
 /// What the table of effects shows, or why there is none.
 pub(crate) fn effects_line(result: &SweepResult, shown: usize) -> String {
+    if shown > 0 && result.search.is_some() {
+        return "Effects: the share of the variation that a key explains alone, by a linear model of the designs that the search ran".to_owned();
+    }
     if shown > 0 {
-        return "Effects: the share of the variation that a key explains alone, and the mean at its values".to_owned();
+        return "Effects: the share of the variation that a key explains alone (greatest mean / least), and the mean at its values".to_owned();
     }
     let judged = |row: &&SweepRow| row.state == DesignState::Done;
     let figures = |figure: &str| -> Vec<f64> {
@@ -286,10 +318,17 @@ pub(crate) fn effect_cells(effect: &Effect) -> Vec<String> {
         effect.figure.clone(),
         match effect.within_chance {
             true => "within chance".to_owned(),
-            false => format!("{:.0} %", 100.0 * effect.share),
+            false => format!("{:.0} %{}", 100.0 * effect.share, range(effect)),
         },
         levels.join(", "),
     ]
+}
+
+/// The greatest mean of an effect divided by the least: a large share of hardly any variation is small.
+fn range(effect: &Effect) -> String {
+    let means = || effect.levels.iter().map(|level| level.mean);
+    let ratio = means().fold(0.0, f64::max) / means().fold(f64::INFINITY, f64::min);
+    if ratio.is_finite() && ratio >= 1.0 { format!(" (x {ratio:.3})") } else { String::new() }
 }
 
 /// How many pairs of keys act together, of how many.
@@ -352,6 +391,6 @@ mod tests {
         };
         assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");
         assert_eq!(told(90_000.0, 350_000.0), "100.0 µs (interval wider than ± 100 %)");
-        assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 % or more");
+        assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 % to unknown");
     }
 }

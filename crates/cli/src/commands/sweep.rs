@@ -21,7 +21,7 @@ use crate::commands::run::RunArgs;
 use crate::consent::Terminal;
 use crate::dask::Dask;
 use crate::diagnose;
-use crate::options::{in_failure_of_task, in_text};
+use crate::options::{in_failure_of_task, in_text, in_text_of_task};
 use crate::output::{Output, end};
 use crate::progress::CountMeter;
 use crate::real::RealArgs;
@@ -207,7 +207,8 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Result<(), Failure> {
             (prepared, directory(args, &plan)?, plan)
         }
     };
-    let shown = Shown { top: args.top, csv: args.csv, replay: None };
+    let is_file = args.target.as_deref().is_some_and(is_plan);
+    let shown = Shown { top: args.top, csv: args.csv, replay: None, is_file };
     conclude(prepared, folder, &plan, &shown, output)
 }
 
@@ -219,6 +220,8 @@ pub(crate) struct Shown {
     pub(crate) csv: bool,
     /// The command that repeats it, where that is printed.
     pub(crate) replay: Option<String>,
+    /// Whether the plan is a file, in which the user writes keys.
+    pub(crate) is_file: bool,
 }
 
 /// Runs the designs, and writes and prints their results.
@@ -247,7 +250,8 @@ pub(crate) fn conclude(
     let place = written.ok().flatten();
     let told = output.either(
         || {
-            let mut text = in_text(&ssdyno_sweep::text(&result, shown.top));
+            let text = ssdyno_sweep::text(&result, shown.top);
+            let mut text = if shown.is_file { in_text(&text) } else { in_text_of_task(&text) };
             let best = || result.front().first().and_then(|row| command(row));
             match &shown.replay {
                 Some(replay) => text.push_str(&format!("\nReplay   {replay}\n")),

@@ -11,7 +11,7 @@ use super::plot::{Axis, Plot, short};
 use crate::headline::{figure_format, headline_figures};
 use crate::lines::parts::compared_row;
 use crate::repeat::repeated_figures;
-use crate::repeat_text::repeated_tables;
+use crate::repeat_text::{repeated_tables, warnings};
 use crate::side_by_side::{level, runs_table, verdict};
 use crate::text::requests;
 
@@ -41,6 +41,12 @@ pub fn comparison_html(
         if let Some((header, rows)) = all.split_first() {
             let header: Vec<&str> = header.iter().map(String::as_str).collect();
             page.section("All runs", &[table(&header, rows)]);
+        }
+    }
+    // A comparison has the warnings of its runs; a load that is compared with nothing has them here.
+    if comparisons.is_empty() {
+        for line in repeated.iter().flat_map(warnings) {
+            page.note(&format!("Warning: {line}"), true);
         }
     }
     comparisons.iter().for_each(|comparison| compared(&mut page, comparison));

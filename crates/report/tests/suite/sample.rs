@@ -122,13 +122,10 @@ fn add_device(r: &mut RunResult, end: Time) {
     ];
     r.energy_by_package = vec![package(flash / 2.0, seconds); 2];
     r.write_amplification = Some(2.897);
-    r.flash_operations = Some(FlashOperations {
-        reads: 24_000,
-        programs: 21_000,
-        erases: 328,
-        relocations: 14_000,
-        mapping_programs: 0,
-    });
+    let (reads, programs, erases, relocations) = (24_000, 21_000, 328, 14_000);
+    let mapping_programs = 0;
+    let operations = FlashOperations { reads, programs, erases, relocations, mapping_programs };
+    r.flash_operations = Some(operations);
     let mut by_valid_share = vec![0; 20];
     by_valid_share[12..15].copy_from_slice(&[80, 200, 48]);
     r.gc_victims = GcVictims::new(by_valid_share, 0.667);

@@ -1,0 +1,163 @@
+//! Warnings of the runs of designs: what a reader of their table must know.
+
+use std::collections::BTreeMap;
+
+use ssdyno_block::counted;
+use ssdyno_figures::{Warning, WarningKind};
+
+use crate::designs::Sampling;
+use crate::latencies::needs_run;
+use crate::objective::Requirement;
+use crate::plan::SweepPlan;
+use crate::row::{DesignState, SweepRow};
+
+/// Numbers of designs that a note lists.
+const LISTED: usize = 8;
+
+/// The kinds of `warnings` that matter to `plan`, each once.
+pub(crate) fn kinds(plan: &SweepPlan, warnings: &[Warning]) -> Vec<WarningKind> {
+    // Nearly every design of a short sweep has too few requests for p99.9. A column full of that
+    // hides the other warnings, and no reader of a mean needs it.
+    let figures = plan.objectives.iter().map(|one| one.figure);
+    let mut figures = figures.chain(plan.require.iter().map(Requirement::figure));
+    let has_tail = figures.any(|figure| figure.contains(".p99"));
+    let matters = |kind: WarningKind| has_tail || kind != WarningKind::FewRequests;
+    let mut kinds: Vec<WarningKind> = Vec::new();
+    for warning in warnings.iter().filter(|warning| matters(warning.kind)) {
+        if !kinds.contains(&warning.kind) {
+            kinds.push(warning.kind);
+        }
+    }
+    kinds
+}
+
+/// The word of a kind, as in JSON.
+fn word(kind: WarningKind) -> String {
+    let value = serde_json::to_value(kind).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// The kinds of a row in one cell; `None` without warnings.
+pub(crate) fn words(row: &SweepRow) -> Option<String> {
+    let words: Vec<String> = row.warnings.iter().map(|kind| word(*kind)).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// Whether a table of `rows` needs a column of warnings.
+pub(crate) fn any(rows: &[SweepRow]) -> bool {
+    rows.iter().any(|row| !row.warnings.is_empty())
+}
+
+fn done(rows: &[SweepRow]) -> impl Iterator<Item = &SweepRow> {
+    rows.iter().filter(|row| row.state == DesignState::Done)
+}
+
+/// How many designs with figures look better than they are.
+pub(crate) fn unrepresentative(rows: &[SweepRow]) -> u64 {
+    done(rows).filter(|row| row.is_unrepresentative()).count() as u64
+}
+
+/// The notes about designs with warnings. Overloaded designs have a note of their own.
+pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
+    let flattered = done(rows).filter(|row| row.is_unrepresentative());
+    let what = if plan.sampling == Sampling::Bisection {
+        "The highest rate may be too high"
+    } else if needs_run(&plan.objectives, &plan.require) {
+        "The front and the effects leave these designs out"
+    } else {
+        "All objectives are costs, so these designs are ranked like the others"
+    };
+    let first = listed(flattered, WarningKind::flatters).map(|(count, list)| {
+        let have = if count == 1 { "design looks" } else { "designs look" };
+        format!(
+            "{count} {have} better than a longer run would show: {list}. {what}. Run longer, or fill the drive first \
+             (`ssdyno explain precondition`)"
+        )
+    });
+    let is_other = |kind: WarningKind| !kind.flatters() && kind != WarningKind::Overloaded;
+    let second = listed(done(rows), is_other).map(|(count, list)| {
+        let designs = counted(count, "design has", "designs have");
+        format!(
+            "{designs} a warning: {list}. Run longer, or leave the warm-up out with `workload.ramp_up`; `ssdyno run` of \
+             a design shows its warnings in full"
+        )
+    });
+    first.into_iter().chain(second).collect()
+}
+
+/// How many of `rows` have a warning of the `wanted` kinds, and these kinds with the designs; `None` without any.
+fn listed<'a>(
+    rows: impl Iterator<Item = &'a SweepRow>,
+    wanted: impl Fn(WarningKind) -> bool,
+) -> Option<(u64, String)> {
+    let (mut count, mut by_kind) = (0, BTreeMap::<String, Vec<u64>>::new());
+    for row in rows {
+        let kinds: Vec<WarningKind> =
+            row.warnings.iter().copied().filter(|kind| wanted(*kind)).collect();
+        count += u64::from(!kinds.is_empty());
+        for kind in kinds {
+            by_kind.entry(word(kind)).or_default().push(row.design);
+        }
+    }
+    let one = |(word, designs): (&String, &Vec<u64>)| {
+        let numbers: Vec<String> = designs.iter().take(LISTED).map(u64::to_string).collect();
+        let more = if designs.len() > LISTED { ", …" } else { "" };
+        format!("{word} ({}: {}{more})", designs.len(), numbers.join(", "))
+    };
+    let list: Vec<String> = by_kind.iter().map(one).collect();
+    (count > 0).then(|| (count, list.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use ssdyno_figures::KeepGoing;
+
+    use super::*;
+    use crate::row::Standing;
+    use crate::table::{Cells, SweepTable};
+    use crate::{html, text};
+
+    /// All writes of a short run fit into the larger buffer: its design looks better than a longer run would show.
+    #[test]
+    fn a_design_that_a_buffer_absorbs_is_on_no_front() {
+        let plan = "vary = [\"buffer.size=4MiB,512MiB\"]\nobjectives = [\"p99\", \"cost\"]\n[run]\n\
+                    target = \"sim:nvme-tlc\"\nworkload = \"randwrite\"\nrequests = 20000\n";
+        let plan = SweepPlan::from_toml("plan.toml", plan).unwrap();
+        let sweep = plan.prepare(&mut ssdyno_session::Unattended).unwrap();
+        let (result, _) = sweep.execute(&mut |_| KeepGoing::Continue).unwrap();
+        let [small, large] = result.rows.as_slice() else { panic!("{:?}", result.rows) };
+        assert!(large.warnings.contains(&WarningKind::NotExhausted), "{large:?}");
+        assert_eq!(large.standing, Some(Standing::Unrepresentative), "{large:?}");
+        assert_eq!(large.lasting_figure("latency_ns.p99"), None);
+        assert!(large.lasting_figure("cost").is_some());
+        assert_ne!(small.standing, Some(Standing::Unrepresentative), "{small:?}");
+        assert_eq!(result.unrepresentative, 1);
+        for told in [text(&result, 5), html(&result, &|_| None)] {
+            assert!(told.contains("1 design looks better than a longer run would show"), "{told}");
+            assert!(told.contains("not_exhausted (1: 1"), "{told}");
+        }
+        let table = SweepTable::of(&result);
+        let (_, cells) = table.columns.iter().find(|(name, _)| name == "warnings").unwrap();
+        let Cells::Texts(cells) = cells else { panic!("{cells:?}") };
+        assert!(cells[1].as_ref().is_some_and(|text| text.contains("not_exhausted")));
+    }
+
+    #[test]
+    fn kinds_are_listed_with_their_designs() {
+        let row = |design, warnings: &[WarningKind]| SweepRow {
+            state: DesignState::Done,
+            warnings: warnings.to_vec(),
+            ..SweepRow::new(design, Vec::new(), 1)
+        };
+        let rows: Vec<SweepRow> = (0..10).map(|at| row(at, &[WarningKind::NoMedia])).collect();
+        let told = notes(&SweepPlan::default(), &rows);
+        assert!(told[0].contains("10 designs look better"), "{told:?}");
+        assert!(told[0].contains("no_media (10: 0, 1, 2, 3, 4, 5, 6, 7, …)"), "{told:?}");
+        // A warning that does not flatter leaves the design in its place.
+        let rows = [row(0, &[WarningKind::WarmUp, WarningKind::Overloaded])];
+        let told = notes(&SweepPlan::default(), &rows);
+        assert!(told.len() == 1 && told[0].contains("1 design has a warning: warm_up (1: 0)"));
+        assert!(!rows[0].is_unrepresentative());
+        assert_eq!(words(&rows[0]).as_deref(), Some("warm_up overloaded"));
+    }
+}
