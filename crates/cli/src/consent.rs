@@ -61,6 +61,10 @@ impl Prompt for Terminal {
         let read = std::io::stdin().lock().read_line(&mut line);
         read.ok().map(|_| line.trim().to_owned())
     }
+
+    fn is_stopped(&self) -> bool {
+        crate::progress::interrupted()
+    }
 }
 
 /// Permissions of the owner of this machine for runs that are started elsewhere.

@@ -100,7 +100,7 @@ fn interrupt(may_end: bool, output: Output) {
 
 /// After the first interrupt.
 pub(crate) fn tell_stopping() {
-    tell("\nstopping: waiting for requests in flight; interrupt again to end at once\n");
+    tell("\nstopping after the requests in flight, if any; interrupt again to end at once\n");
 }
 
 /// True after the first interrupt.

@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use ssdyno_block::units::Bytes;
+
+use crate::create::Space;
 use crate::device::{Device, System};
 use crate::file_system::is_of_the_kernel;
 use crate::mark::{self, Mark};
@@ -65,6 +68,22 @@ pub enum SafetyError {
         /// It is marked as a scratch file, but the mark does not fit: why.
         stale: Option<&'static str>,
     },
+    /// The file system has too little free space for the file.
+    #[error("{target} needs {}, but the file system has {} free", Bytes(*.size_bytes), .space)]
+    Space {
+        /// The target, as it was named.
+        target: String,
+        /// The size that was asked for.
+        size_bytes: u64,
+        /// What the file system has.
+        space: Space,
+    },
+    /// The user stopped the program while it made the file, which is removed again.
+    #[error("interrupted while making {target}")]
+    Stopped {
+        /// The target, as it was named.
+        target: String,
+    },
     /// The file cannot be made.
     #[error("cannot make {target}: {source}")]
     Create {
@@ -120,7 +139,28 @@ impl SafetyError {
                 "add --overwrite to destroy its contents in this run, or delete the file and create a new one with --size"
                     .to_owned()
             }
-            SafetyError::Create { .. } => "choose a directory that you may write to".to_owned(),
+            SafetyError::Space { space, .. } => match space.most_bytes() {
+                0 => "free some space, or choose another file system".to_owned(),
+                most => {
+                    let (most, kept) = (Bytes(most >> 20 << 20), Bytes(space.kept_bytes));
+                    format!(
+                        "use --size={most} at most ({kept} stay free for other programs), or choose another file system"
+                    )
+                }
+            },
+            SafetyError::Stopped { .. } => "the unfinished file was removed".to_owned(),
+            SafetyError::Create { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "the unfinished file was removed; use a smaller --size, or choose another file system"
+                }
+                io::ErrorKind::FileTooLarge => {
+                    "the file system or `ulimit -f` does not allow such a large file; use a smaller --size"
+                }
+                io::ErrorKind::AlreadyExists => "leave --size out, or name a file that does not exist",
+                io::ErrorKind::NotFound => "create the directory first",
+                _ => "choose a directory that you may write to",
+            }
+            .to_owned(),
         }
     }
 }
@@ -404,69 +444,10 @@ pub struct Consent<'a> {
     pub overwrite: bool,
 }
 
-/// Makes the file `target` of `size_bytes`, all written, so that reads find data; marks it as ours.
-/// An existing file is never touched.
-///
-/// # Errors
-/// [`SafetyError::Create`]; nothing is left behind then.
-pub fn create(target: &str, size_bytes: u64) -> Result<WritePermit, SafetyError> {
-    let failed = |source| SafetyError::Create { target: target.to_owned(), source };
-    if is_place_of_devices(Path::new(target)) {
-        let why =
-            "there is no device of that name, and ssdyno creates no file under /dev, /proc or /sys";
-        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, why)));
-    }
-    let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).open(target).map_err(failed)?;
-    let filled = fill(&file, size_bytes).and_then(|()| file.metadata());
-    match filled {
-        Ok(status) => Ok(WritePermit::for_scratch(status.dev(), status.ino())),
-        Err(source) => {
-            // The half-written file is ours and useless. An error of the removal is ignored,
-            // because the first error is the one that helps the user.
-            let _ = std::fs::remove_file(target);
-            Err(failed(source))
-        }
-    }
-}
-
-/// Data, not zeroes: some devices and file systems do not store those.
-fn fill(mut file: &File, size_bytes: u64) -> io::Result<()> {
-    use std::io::Write;
-    let mut block = vec![0u8; 1 << 20];
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for word in block.chunks_exact_mut(8) {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        word.copy_from_slice(&(state ^ state >> 29).to_le_bytes());
-    }
-    let mut left = size_bytes;
-    while left > 0 {
-        let length = left.min(block.len() as u64);
-        file.write_all(&block[..length as usize])?;
-        left -= length;
-    }
-    file.sync_all()?;
-    // Some file systems have no extended attributes. The file then has no mark, and the next
-    // run asks before it writes.
-    let _ = mark::set(file);
-    Ok(())
-}
-
-/// Whether `path` lies where the kernel has its devices and settings, so that a regular file there is a mistake:
-/// /dev, /proc and /sys, but not /dev/shm, which is for files.
-pub fn is_place_of_devices(path: &Path) -> bool {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // A folder may be a symbolic link or may be reached through `..`. Only its true name says
-    // whether it lies in /dev.
-    let folder = absolute.parent().unwrap_or(Path::new("/"));
-    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    ["/dev", "/proc", "/sys"].iter().any(|place| folder.starts_with(place))
-        && !folder.starts_with("/dev/shm")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::create;
 
     fn consent(typed: &str) -> Consent<'_> {
         Consent { typed: Some(typed), overwrite: false }
@@ -489,19 +470,16 @@ mod tests {
         assert!(found.permit(Consent { overwrite: true, typed: None }).is_ok());
 
         let ours = path(&dir, "ours");
-        create(&ours, 3 << 20).unwrap();
+        create(&ours, 3 << 20, &mut || true).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);
         let found = inspect(&ours).unwrap();
         let attributes = mark::check(&File::open(&ours).unwrap()) == Mark::Valid;
         assert_eq!(found.permit(Consent::default()).is_ok(), attributes);
-        assert!(matches!(create(&ours, 1), Err(SafetyError::Create { .. })), "never touched");
+        assert!(
+            matches!(create(&ours, 1, &mut || true), Err(SafetyError::Create { .. })),
+            "never touched"
+        );
         assert_eq!(std::fs::metadata(&ours).unwrap().len(), 3 << 20);
-    }
-
-    #[test]
-    fn what_cannot_be_made_is_not_left_behind() {
-        let message = create("/proc/ssdyno", 1).unwrap_err();
-        assert!(message.to_string().contains("/proc/ssdyno"));
     }
 
     #[test]
@@ -555,7 +533,7 @@ mod tests {
     fn a_device_needs_its_serial_and_a_member_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let image = path(&dir, "image");
-        create(&image, 8 << 20).unwrap();
+        create(&image, 8 << 20, &mut || true).unwrap();
         let losetup = |arguments: &[&str]| {
             std::process::Command::new("losetup").args(arguments).output().ok()
         };

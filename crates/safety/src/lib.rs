@@ -20,6 +20,8 @@ mod backing;
 #[cfg(target_os = "linux")]
 mod below;
 #[cfg(target_os = "linux")]
+mod create;
+#[cfg(target_os = "linux")]
 mod device;
 #[cfg(target_os = "linux")]
 mod disk_identity;
@@ -38,11 +40,11 @@ mod scratch;
 mod signature;
 
 #[cfg(target_os = "linux")]
+pub use create::{Space, create, is_place_of_devices};
+#[cfg(target_os = "linux")]
 pub use disk_identity::DiskIdentity;
 #[cfg(target_os = "linux")]
-pub use inspect::{
-    Consent, Export, Inspection, SafetyError, create, inspect, inspect_export, is_place_of_devices,
-};
+pub use inspect::{Consent, Export, Inspection, SafetyError, inspect, inspect_export};
 pub use permit::{Access, WritePermit};
 #[cfg(target_os = "linux")]
 pub use scratch::ScratchFile;

@@ -126,7 +126,7 @@ mod tests {
     fn run_beside(meanwhile: impl FnOnce(&Path)) -> Option<Mark> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scratch");
-        crate::create(path.to_str().unwrap(), SIZE).unwrap();
+        crate::create(path.to_str().unwrap(), SIZE, &mut || true).unwrap();
         if mark::check(&open(&path)) == Mark::Missing {
             eprintln!("skipped: no extended attributes here");
             return None;
@@ -191,7 +191,7 @@ mod tests {
     fn a_file_that_was_written_to_before_is_not_watched() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("scratch");
-        crate::create(path.to_str().unwrap(), SIZE).unwrap();
+        crate::create(path.to_str().unwrap(), SIZE, &mut || true).unwrap();
         open(&path).write_all_at(b"precious", 5000).unwrap();
         assert!(ScratchFile::watch(open(&path)).is_none());
     }

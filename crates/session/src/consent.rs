@@ -6,7 +6,7 @@ use ssdyno_block::SECTOR_BYTES;
 use ssdyno_block::units::Bytes;
 use ssdyno_safety::{self as safety, Access, Consent, SafetyError};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FailureKind};
 use crate::prompt::Prompt;
 use crate::spec::WriteSpec;
 
@@ -96,10 +96,15 @@ fn make(spec: &WriteSpec, target: &str, prompt: &mut dyn Prompt) -> Result<Acces
             .with_help("make the file larger, such as `write.size=1GiB`"));
     }
     prompt.tell(&format!("making {target}, {size}\n"));
-    let permit = safety::create(target, size.0).map_err(|error| explain(&error))?;
+    let permit = safety::create(target, size.0, &mut || !prompt.is_stopped())
+        .map_err(|error| explain(&error))?;
     Ok(if spec.allowed { Access::Write(permit) } else { Access::ReadOnly })
 }
 
 fn explain(error: &SafetyError) -> Failure {
-    Failure::usage(error.to_string()).with_help(error.help())
+    let failure = match error {
+        SafetyError::Stopped { .. } => Failure::new(FailureKind::Interrupted, error.to_string()),
+        _ => Failure::usage(error.to_string()),
+    };
+    failure.with_help(error.help())
 }

@@ -10,6 +10,11 @@ pub trait Prompt {
 
     /// The answer to `question`, without space around it; `None` where none comes.
     fn ask(&mut self, question: &str) -> Option<String>;
+
+    /// Whether the user interrupted the program: long preparations then end early.
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }
 
 /// No prompt: everything that a spec does not allow is refused.

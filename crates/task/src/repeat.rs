@@ -153,6 +153,10 @@ impl Prompt for AskedOnce<'_> {
         let prompt = &mut self.prompt;
         self.answers.entry(key).or_insert_with(|| prompt.ask(question)).clone()
     }
+
+    fn is_stopped(&self) -> bool {
+        self.prompt.is_stopped()
+    }
 }
 
 #[cfg(test)]
