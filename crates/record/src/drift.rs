@@ -78,19 +78,27 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     // The cut is known to be real by then.
     let rest = &means[cut.unwrap_or(0)..];
     let groups = stretches(rest, GROUPS);
-    let mut unsteady = |message: String| {
-        let warning = Warning::new(WarningKind::NotSteady, message);
+    let mut unsteady = |kind, message: String| {
+        let warning = Warning::new(kind, message);
         found.warnings.push(warning.with_help("run longer or precondition the target"));
     };
     let drift = drift(&groups);
     let elsewhere = cut.is_none() && ends_elsewhere(means);
     if let Some(change) = drift {
+        // Figures of a run that slows down are better than those of a longer run.
+        let kind = if change > 0.0 { WarningKind::Slowing } else { WarningKind::NotSteady };
         let change = 100.0 * change;
-        unsteady(format!(
-            "not steady: latency drifts by {change:+.1} % from the first to the last eighth of the run"
-        ));
-    } else if elsewhere {
         unsteady(
+            kind,
+            format!(
+                "not steady: latency drifts by {change:+.1} % from the first to the last eighth of the run"
+            ),
+        );
+    } else if elsewhere {
+        let (first, second) = means.split_at(means.len() / 2);
+        let slows = mean(second) > mean(first);
+        unsteady(
+            if slows { WarningKind::Slowing } else { WarningKind::NotSteady },
             "not steady (MSER): latency still changes in the second half of the run".to_owned(),
         );
     }
@@ -143,14 +151,18 @@ pub(crate) fn loose(rate: Option<Interval>) -> Option<Warning> {
 
 /// That a run did not end in a steady state, or never had one.
 pub(crate) fn unsettled(found: Option<&SteadyState>) -> Option<Warning> {
-    let message = match found?.periods.last() {
-        None => "no steady state reached".to_owned(),
-        Some(last) => format!("not steady at the end: {}", last.left_because.as_ref()?),
+    let (kind, message) = match found?.periods.last() {
+        None => (WarningKind::NotSteady, "no steady state reached".to_owned()),
+        Some(last) => {
+            let why = last.left_because.as_ref()?;
+            // A rate that fell, or a latency that rose (see `Figure::change`).
+            let slows =
+                why.starts_with("the request rate fell") || why.starts_with("mean latency rose");
+            let kind = if slows { WarningKind::Slowing } else { WarningKind::NotSteady };
+            (kind, format!("not steady at the end: {why}"))
+        }
     };
-    Some(
-        Warning::new(WarningKind::NotSteady, message)
-            .with_help("run longer or precondition the target"),
-    )
+    Some(Warning::new(kind, message).with_help("run longer or precondition the target"))
 }
 
 /// The mean of each of `count` equal stretches; of fewer where there are fewer values.
@@ -265,6 +277,8 @@ impl Noise {
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_figures::SteadyPeriod;
+
     use super::*;
     use crate::draw::Draw;
 
@@ -307,6 +321,34 @@ mod tests {
         assert_eq!(around(19.0), None);
         assert!(around(39.0).unwrap().message.contains("interval of ± 39 %"));
         assert!(around(150.0).unwrap().message.contains("interval wider than ± 100 %"));
+    }
+
+    #[test]
+    fn a_run_that_slows_down_is_told_from_one_that_speeds_up() {
+        let left = |why: &str| {
+            let period =
+                SteadyPeriod { left_because: Some(why.to_owned()), ..SteadyPeriod::default() };
+            unsettled(Some(&SteadyState { periods: vec![period], ..SteadyState::default() }))
+        };
+        let kind = |why| left(why).unwrap().kind;
+        assert_eq!(
+            kind("the request rate fell by 50 % (2.000 k to 1.000 k)"),
+            WarningKind::Slowing
+        );
+        assert_eq!(kind("mean latency rose by 50 % (1 ms to 1.5 ms)"), WarningKind::Slowing);
+        assert_eq!(
+            kind("the request rate rose by 50 % (1.000 k to 1.500 k)"),
+            WarningKind::NotSteady
+        );
+        let line = |sign: f64| -> Vec<f64> {
+            (0..640).map(|at| 100.0 + sign * 20.0 * f64::from(at) / 640.0).collect()
+        };
+        let drift = |sign| {
+            let counts = vec![5.0; 640];
+            findings_of(&line(sign), &[], &counts).warnings.remove(0).kind
+        };
+        assert_eq!(drift(1.0), WarningKind::Slowing);
+        assert_eq!(drift(-1.0), WarningKind::NotSteady);
     }
 
     /// The warning of a warm-up gives the rate without it: its requests are in the headline.
@@ -353,7 +395,7 @@ mod tests {
         findings_of(means, &[], &vec![5.0; means.len()])
             .warnings
             .iter()
-            .any(|one| one.kind == WarningKind::NotSteady)
+            .any(|one| one.kind.is_unsteady())
     }
 
     fn warms_up(means: &[f64]) -> bool {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
-    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, WarningKind, picoseconds, rank, seconds,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, picoseconds, rank, seconds,
 };
 
 use crate::batches::Batches;
@@ -463,7 +463,7 @@ impl Recording {
             // The drift of the latencies has the same cause.
             Some(warning) => result.warnings.push(warning),
             None => {
-                let drifts = found.warnings.iter().any(|one| one.kind == WarningKind::NotSteady);
+                let drifts = found.warnings.iter().any(|one| one.kind.is_unsteady());
                 result.warnings.extend(found.warnings);
                 let interval = result.confidence.as_ref().and_then(|c| c.iops);
                 let unsettled = || drift::unsettled(result.steady_state.as_ref());

@@ -91,9 +91,8 @@ fn head(text: &mut String, r: &RunResult) {
 /// When the run was steady; not "to the end" where a warning says that it was not.
 pub(crate) fn steady(r: &RunResult) -> Option<String> {
     let steady = r.steady_state.as_ref()?;
-    let against = |warning: &Warning| {
-        matches!(warning.kind, WarningKind::NotSteady | WarningKind::Overloaded)
-    };
+    let against =
+        |warning: &Warning| warning.kind.is_unsteady() || warning.kind == WarningKind::Overloaded;
     let to_the_end = matches!(&steady.periods[..], [one] if one.left_because.is_none());
     Some(match to_the_end && r.warnings.iter().any(against) {
         true => "not shown: see the warning above".to_owned(),

@@ -3,6 +3,8 @@
 //! A mean over a run that began in another state than it ended in is that of no state. Latency shows a
 //! drift of cleaning late: most of what cleaning costs is hidden while the device has time left.
 
+use ssdyno_figures::WarningKind;
+
 use crate::course::{Course, Point};
 
 /// Windows that a run is divided into.
@@ -20,6 +22,8 @@ const DEVIATIONS: f64 = 6.0;
 /// A change of write amplification in the course of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Drift {
+    /// Whether write amplification rose, which makes a longer run slower.
+    pub(crate) kind: WarningKind,
     /// From where to where.
     pub(crate) message: String,
     /// What to do about it.
@@ -34,6 +38,7 @@ impl Course {
         let (first, last) = (mean(&windows[..COMPARED]), mean(&windows[WINDOWS - COMPARED..]));
         let least = (CHANGE_LEAST * last).max(DEVIATIONS * noise(&windows));
         ((last - first).abs() > least).then(|| Drift {
+            kind: if last > first { WarningKind::Slowing } else { WarningKind::NotSteady },
             message: format!(
                 "not steady: write amplification drifts from {first:.2} in the first tenth of the run to {last:.2} in the last"
             ),

@@ -218,8 +218,8 @@ pub(crate) fn blame(result: &mut RunResult) {
     if faults.is_none_or(|faults| faults.device.is_none() && faults.network.is_none()) {
         return;
     }
-    let affected = |kind| {
-        matches!(kind, WarningKind::WarmUp | WarningKind::NotSteady | WarningKind::Overloaded)
+    let affected = |kind: WarningKind| {
+        kind.is_unsteady() || matches!(kind, WarningKind::WarmUp | WarningKind::Overloaded)
     };
     for warning in result.warnings.iter_mut().filter(|warning| affected(warning.kind)) {
         let help = "the injected faults can cause this; compare with a run without `faults`, and \

@@ -385,10 +385,10 @@ impl Parts<'_> {
         if let Some(drift) = flash.and_then(|f| self.ended.course.drift(f.page_bytes)) {
             // One warning says that the figures are those of no steady state: a second one with other numbers
             // would only raise the question which of them counts.
-            match result.warns_of(WarningKind::NotSteady) {
+            match result.warns_of_unsteadiness() {
                 true => result.notes.push(format!("{}: {}", drift.message, drift.remedy)),
                 false => {
-                    let warning = Warning::new(WarningKind::NotSteady, drift.message);
+                    let warning = Warning::new(drift.kind, drift.message);
                     result.warnings.push(warning.with_help(drift.remedy));
                 }
             }

@@ -33,6 +33,10 @@ pub struct Gate {
     pub verdict: GateVerdict,
     /// The figure with its interval, or the reason why it is unknown.
     pub found: String,
+    /// Reason why the bound is undecided although the figure meets it: errors, an early end, or a warning that the
+    /// figures can look better than they are. Left out without such a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
 }
 
 impl Gate {
@@ -43,7 +47,15 @@ impl Gate {
             GateVerdict::Broken => "BROKEN",
             GateVerdict::Undecided => "UNDECIDED",
         };
-        format!("{}: {verdict} ({})", self.bound, self.found)
+        format!("{}: {verdict} ({})", self.bound, self.reason())
+    }
+
+    /// What was found, and the doubt about it.
+    fn reason(&self) -> String {
+        match &self.doubt {
+            Some(doubt) => format!("{}, but {doubt}", self.found),
+            None => self.found.clone(),
+        }
     }
 }
 
@@ -85,9 +97,12 @@ impl FromStr for SlowerLimit {
 /// Judges `bounds` by the figures of `result` and their intervals. A figure without an interval is undecided.
 pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
     // With errors or an early end, a run is not the run that the user requested. Its figures may
-    // keep the bound for that reason alone.
-    let whole = result.errors == 0 && !result.partial;
-    judged(bounds, &headline_figures(result), whole)
+    // keep the bound for that reason alone. The same applies to a run that a buffer, free blocks or memory carried.
+    let doubt = match result.errors == 0 && !result.partial {
+        true => result.flattered_by().map(|warning| warning.message.clone()),
+        false => Some(NOT_WHOLE.to_owned()),
+    };
+    judged(bounds, &headline_figures(result), doubt.as_deref())
 }
 
 /// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
@@ -95,11 +110,15 @@ pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec
     let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
     // Every round must have run to its end. A side with fewer rounds than requested lost some of them for a reason, and
     // that reason may have changed its figures, too.
-    judged(bounds, &repeated_figures(side), whole && side.runs.len() == side.asked as usize)
+    let whole = whole && side.runs.len() == side.asked as usize;
+    judged(bounds, &repeated_figures(side), (!whole).then_some(NOT_WHOLE))
 }
 
-/// Judges `bounds` by `figures` of what ran as it should where it is `whole`.
-fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Vec<Gate> {
+/// The doubt about a run that is not the run that the user requested.
+const NOT_WHOLE: &str = "the run has errors or is partial";
+
+/// Judges `bounds` by `figures`; none of them holds with a `doubt` about the figures.
+fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], doubt: Option<&str>) -> Vec<Gate> {
     let judge = |bound: &Requirement| {
         let found = figures.iter().find(|figure| figure.name == bound.figure());
         let (verdict, found) = match found {
@@ -117,16 +136,11 @@ fn judged(bounds: &[Requirement], figures: &[HeadlineFigure], whole: bool) -> Ve
                 }
             }
         };
-        // A device that refuses requests can be fast. A bound that holds under errors says nothing about the
-        // work that was asked for. A broken bound stays broken.
-        match verdict == GateVerdict::Holds && !whole {
-            true => Gate {
-                bound: bound.to_string(),
-                verdict: GateVerdict::Undecided,
-                found: format!("{found}, but the run has errors or is partial"),
-            },
-            false => Gate { bound: bound.to_string(), verdict, found },
-        }
+        // A device that refuses requests can be fast, and so can one that spares its media. A bound that holds
+        // then says nothing about the work that was asked for. A broken bound stays broken.
+        let doubt = doubt.filter(|_| verdict == GateVerdict::Holds).map(str::to_owned);
+        let verdict = if doubt.is_some() { GateVerdict::Undecided } else { verdict };
+        Gate { bound: bound.to_string(), verdict, found, doubt }
     };
     bounds.iter().map(judge).collect()
 }
@@ -181,7 +195,7 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
                 }
             };
             let bound = format!("{}: {name} at most {share} slower", comparison.second);
-            gates.push(Gate { bound, verdict, found });
+            gates.push(Gate { bound, verdict, found, doubt: None });
         }
     }
     gates
@@ -189,19 +203,31 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
 
 /// Why a run is not a success by its bounds: one is broken, or else one is undecided.
 pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
-    let count = |verdict| gates.iter().filter(|gate| gate.verdict == verdict).count() as u64;
-    let line = |gate: &Gate| format!("{} ({})", gate.bound, gate.found);
-    let first = |verdict| gates.iter().find(|gate| gate.verdict == verdict).map(line);
+    let of = |verdict| gates.iter().filter(move |gate| gate.verdict == verdict);
+    let lines = |verdict| {
+        let lines = of(verdict).map(|gate| format!("{} ({})", gate.bound, gate.reason()));
+        lines.collect::<Vec<_>>().join("; ")
+    };
     // A broken bound comes first: more time decides an undecided bound,
     // but it does not repair a broken one.
-    if let Some(line) = first(GateVerdict::Broken) {
-        let broken = counted(count(GateVerdict::Broken), "bound is", "bounds are");
-        return Some(Failure::new(FailureKind::Failed, format!("{broken} broken: {line}")));
+    let broken = of(GateVerdict::Broken).count() as u64;
+    if broken > 0 {
+        let (count, lines) =
+            (counted(broken, "bound is", "bounds are"), lines(GateVerdict::Broken));
+        return Some(Failure::new(FailureKind::Failed, format!("{count} broken: {lines}")));
     }
-    let line = first(GateVerdict::Undecided)?;
-    let undecided = counted(count(GateVerdict::Undecided), "bound is", "bounds are");
-    let failure = Failure::new(FailureKind::Undecided, format!("{undecided} undecided: {line}"));
-    Some(failure.with_help("run longer, until the interval excludes the bound"))
+    let doubted = of(GateVerdict::Undecided).any(|gate| gate.doubt.is_some());
+    let undecided = of(GateVerdict::Undecided).count() as u64;
+    if undecided == 0 {
+        return None;
+    }
+    let (count, lines) =
+        (counted(undecided, "bound is", "bounds are"), lines(GateVerdict::Undecided));
+    let failure = Failure::new(FailureKind::Undecided, format!("{count} undecided: {lines}"));
+    Some(failure.with_help(match doubted {
+        true => "mend the run first: see its warnings and errors",
+        false => "run longer, until the interval excludes the bound",
+    }))
 }
 
 /// The gates as a JUnit report of one suite: a bound that is broken is a failure, one that is undecided an error.
@@ -231,7 +257,7 @@ pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Confidence, Energy, FigureComparison, Verdict};
+    use ssdyno_figures::{Confidence, Energy, FigureComparison, Verdict, Warning, WarningKind};
 
     use super::*;
 
@@ -271,6 +297,43 @@ mod tests {
         let refused = RunResult { errors: 1, ..result };
         let gates = requirements(&["iops>89k".parse().unwrap()], &refused);
         assert_eq!(gates[0].verdict, GateVerdict::Undecided);
+    }
+
+    /// Writes that only fill free blocks are fast: the bound is undecided, and each report gives the reason.
+    #[test]
+    fn a_bound_that_flattered_figures_meet_is_undecided() {
+        let confidence = Confidence { iops: Some(interval(90e3, 110e3)), ..Confidence::default() };
+        let result = |kind| RunResult {
+            iops: 100e3,
+            confidence: Some(confidence.clone()),
+            warnings: vec![Warning::new(kind, "no block was erased")],
+            ..RunResult::default()
+        };
+        let judge =
+            |bound: &str, kind| requirements(&[bound.parse().unwrap()], &result(kind)).remove(0);
+        let gate = judge("iops>89k", WarningKind::NotExhausted);
+        assert_eq!(gate.verdict, GateVerdict::Undecided);
+        assert!(gate.line().ends_with("with 95 %, but no block was erased)"), "{}", gate.line());
+        let text = junit("run", std::slice::from_ref(&gate)).unwrap();
+        assert!(text.contains("errors=\"1\"") && text.contains("no block was erased"), "{text}");
+        assert_eq!(serde_json::to_value(&gate).unwrap()["doubt"], "no block was erased");
+        let failure = gate_failure(&[gate]).unwrap();
+        assert_eq!(failure.kind, FailureKind::Undecided);
+        assert_eq!(judge("iops>111k", WarningKind::NotExhausted).verdict, GateVerdict::Broken);
+        assert_eq!(judge("iops>89k", WarningKind::FewRequests).verdict, GateVerdict::Holds);
+    }
+
+    #[test]
+    fn a_failure_lists_all_broken_bounds() {
+        let gate = |bound: &str| Gate {
+            bound: bound.to_owned(),
+            verdict: GateVerdict::Broken,
+            found: "found".to_owned(),
+            doubt: None,
+        };
+        let failure = gate_failure(&[gate("p99<33ms"), gate("iops>1M")]).unwrap();
+        let text = failure.to_string();
+        assert!(text.contains("2 bounds are broken: p99<33ms (found); iops>1M (found)"), "{text}");
     }
 
     #[test]
@@ -342,8 +405,12 @@ mod tests {
 
     #[test]
     fn junit_has_a_case_for_each_bound() {
-        let gate =
-            |verdict| Gate { bound: "p99<2ms".to_owned(), verdict, found: "a & b".to_owned() };
+        let gate = |verdict| Gate {
+            bound: "p99<2ms".to_owned(),
+            verdict,
+            found: "a & b".to_owned(),
+            doubt: None,
+        };
         let all = [GateVerdict::Holds, GateVerdict::Broken, GateVerdict::Undecided].map(gate);
         let text = junit("run", &all).unwrap();
         assert!(text.contains("tests=\"3\"") && text.contains("failures=\"1\""), "{text}");

@@ -32,7 +32,7 @@ pub(crate) fn texts(latency: &Latency, requests: u64) -> [String; 6] {
 
 /// The intervals of a run, where a warning does not deny them: those of a load without a level would claim one.
 pub(crate) fn believed(r: &RunResult) -> Option<&Confidence> {
-    let denied = r.warns_of(WarningKind::NotSteady) || r.warns_of(WarningKind::Overloaded);
+    let denied = r.warns_of_unsteadiness() || r.warns_of(WarningKind::Overloaded);
     r.confidence.as_ref().filter(|_| !denied)
 }
 
