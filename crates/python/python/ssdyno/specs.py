@@ -386,8 +386,8 @@ class PageClass:
     #: 2012; Stoica and Ailamaki, VLDB 2013). Left out if every class has `spare`.
     writes: float | None = None
     #: Share of the spare blocks: the blocks of a plane that hold no data and that
-    #: `free_blocks_low` does not keep. The shares of all classes sum to 1. Left out in all
-    #: classes: the best division for `writes`.
+    #: `free_blocks_low` does not keep. The shares of all classes sum to 1. If all
+    #: classes omit this key, the division is the best for `writes`.
     spare: float | None = None
 
 
