@@ -187,7 +187,7 @@ pub(crate) fn either_side(interval: &Interval) -> String {
     }
     match (digits(down), digits(up)) {
         // Nobody can use a bound at more than twice the figure.
-        (down, _) if interval.upper().is_none() || up > 100.0 => format!("-{down} % to unknown"),
+        (down, _) if interval.upper().is_none() || up > 100.0 => format!("-{down} +∞ %"),
         (down, up) if down == up => format!("± {up} %"),
         _ if down.max(up) < 1.5 * down.min(up) => format!("± {} %", digits((down + up) / 2.0)),
         (down, up) => format!("-{down} +{up} %"),
@@ -499,8 +499,8 @@ mod tests {
     fn an_upper_end_that_is_not_known_is_open() {
         let around = |high| Interval { estimate: 100.0, low: 62.0, high, level: 0.95 };
         assert_eq!(either_side(&around(112.0)), "-38 +12 %");
-        assert_eq!(either_side(&around(f64::INFINITY)), "-38 % to unknown");
-        assert_eq!(either_side(&around(201.0)), "-38 % to unknown");
+        assert_eq!(either_side(&around(f64::INFINITY)), "-38 +∞ %");
+        assert_eq!(either_side(&around(201.0)), "-38 +∞ %");
         assert_eq!(plus_minus(Some(around(f64::INFINITY))), "");
         assert_eq!(plus_minus(Some(around(138.0))), " ± 38 %");
         assert_eq!(plus_minus(Some(around(112.0))), " -38 +12 %");

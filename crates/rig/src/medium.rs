@@ -127,7 +127,11 @@ mod tests {
     #[test]
     fn free_blocks_that_took_all_writes_are_told() {
         let told = fresh(3 << 20, 0).unwrap();
-        assert!(told.message.contains("free blocks took all 3MiB"), "{}", told.message);
+        assert!(
+            told.message.contains("all 3MiB that the flash programmed went to free blocks"),
+            "{}",
+            told.message
+        );
         assert_eq!(told.kind, WarningKind::NotExhausted);
         assert_eq!((fresh(3 << 20, 1), fresh(0, 0)), (None, None));
     }

@@ -391,6 +391,6 @@ mod tests {
         };
         assert_eq!(told(98_000.0, 102_000.0), "100.0 µs ± 2.0 %");
         assert_eq!(told(90_000.0, 350_000.0), "100.0 µs (interval wider than ± 100 %)");
-        assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 % to unknown");
+        assert_eq!(told(90_000.0, 250_000.0), "100.0 µs -10 +∞ %");
     }
 }
