@@ -192,7 +192,7 @@ fn view(run: u64, flash: &FlashUnit, before: &Sums, sums: &Sums) -> FlashView {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_engine::events::PartEvent;
+    use ssdyno_engine::events::{FlashCause, PartEvent};
 
     use super::*;
 
