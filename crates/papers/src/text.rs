@@ -286,7 +286,7 @@ mod tests {
         let mut text = String::new();
         report.text_of_runs(&mut text);
         let expected = "
-Runs: what the paper does not print (means of 2 seeds)
+Runs: values that the paper does not print (means of 2 seeds)
   run            latency      with wait   moved
   a          2.000000 ms    4.000000 ms       4
   b (part)   6.000000 ms   12.000000 ms       0

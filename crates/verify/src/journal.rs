@@ -373,7 +373,9 @@ mod tests {
 
     #[test]
     fn other_files_are_refused_by_name() {
-        for (bytes, why) in [(&b"x"[..], "too short"), (&[b'x'; 200][..], "begins otherwise")] {
+        for (bytes, why) in
+            [(&b"x"[..], "too short"), (&[b'x'; 200][..], "does not begin like a journal")]
+        {
             let message = parsed(bytes).unwrap_err().to_string();
             assert!(message.contains(why), "{message}");
         }

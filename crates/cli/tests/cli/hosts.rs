@@ -147,7 +147,7 @@ fn bad_addresses_and_absent_workers_are_named() {
     assert!(text.contains("127.0.0.1:1") && text.contains("start a worker"), "{text}");
     assert!(!place.path().join("results").exists(), "nothing is left of a run that never was");
     let text = place.fails(2, &["worker", "--listen", "0.0.0.0:0", "--identity", "none"]);
-    assert!(text.contains("with TLS") && text.contains("enrol it first"), "{text}");
+    assert!(text.contains("with TLS") && text.contains("enrol the worker first"), "{text}");
 }
 
 /// What takes the place of ssh: it runs the command here, or fails as ssh does.

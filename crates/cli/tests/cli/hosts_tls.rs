@@ -72,7 +72,7 @@ fn a_worker_enrols_listens_everywhere_and_runs() {
     let listen = ["worker", "--listen", "0.0.0.0:0"];
     let output = command(&place, "worker", &listen).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("enrol it first"), "{}", text(&output));
+    assert!(text(&output).contains("enrol the worker first"), "{}", text(&output));
     let output = run("tls://127.0.0.1:1");
     assert_eq!(output.status.code(), Some(2), "{}", text(&output));
     assert!(text(&output).contains("invite a worker first"), "{}", text(&output));
@@ -176,7 +176,7 @@ fn a_prober_uses_the_certificate_of_the_worker_and_both_are_revoked() {
     assert!(text(&output).contains(&format!("name it as {watched}")), "{}", text(&output));
     let output = command(&place, "nobody", &["prober", "--listen", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("enrol it first"), "{}", text(&output));
+    assert!(text(&output).contains("enrol the worker first"), "{}", text(&output));
 
     let list = json(&call(&["controller", "list", "--json"]));
     let listed = &list["workers"][0];

@@ -430,7 +430,7 @@ fn names_and_missing_identities_are_told() {
     assert!(text(&failure).contains("invite a worker first"), "{failure:?}");
     let failure =
         WorkerListener::bind_tls("0.0.0.0:0".parse().unwrap(), &place.worker()).unwrap_err();
-    assert!(text(&failure).contains("enrol it first"), "{failure:?}");
+    assert!(text(&failure).contains("enrol the worker first"), "{failure:?}");
     let (token, waiting) = invite(&place, options());
     enrol_worker(&token, &place.worker(), &["b.example".to_owned(), "192.0.2.1".to_owned()])
         .unwrap();
