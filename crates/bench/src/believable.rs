@@ -77,7 +77,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
             WarningKind::Unsettled => "garbage collection has not settled",
             WarningKind::WarmUp => "the figures contain a warm-up",
             WarningKind::NoMedia => "reads were served without the media",
-            WarningKind::NotExhausted => "a buffer absorbed the writes",
+            WarningKind::NotExhausted => "a buffer or free space absorbed the writes",
             WarningKind::Memory if result.page_cache == Some(true) => {
                 "requests went through the page cache"
             }

@@ -36,6 +36,9 @@ pub struct SteadyPeriod {
     pub latency_ns_mean: f64,
     /// Reason for the end of the period; `null` if it lasted to the end of the run.
     pub left_because: Option<String>,
+    /// Whether the rate fell or latency rose at the end of the period.
+    #[serde(default)]
+    pub left_slower: bool,
 }
 
 impl SteadyState {
@@ -59,7 +62,7 @@ impl SteadyState {
         });
         let text = each.collect::<Vec<_>>().join("; ");
         match self.unsettled_block_erases {
-            Some(_) => text + ", but garbage collection has not settled (see the note)",
+            Some(_) => text + ", but garbage collection has not settled",
             None => text,
         }
     }

@@ -13,6 +13,9 @@ use ssdyno_figures::{Invariant, picoseconds};
 pub(crate) struct Little {
     #[serde(with = "picoseconds")]
     last: Time,
+    /// The latest arrival: the load has ended by then, and what follows is the rest of its requests.
+    #[serde(with = "picoseconds", default)]
+    last_arrival: Time,
     outstanding: i64,
     outstanding_max: i64,
     integral_ps: i128,
@@ -47,6 +50,7 @@ impl Little {
         // the system since `at`, but counts only inside the window.
         self.integral_ps += ahead(self.last, at.max(start).min(self.last));
         self.outstanding += 1;
+        self.last_arrival = self.last_arrival.max(at);
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
     }
 
@@ -55,6 +59,7 @@ impl Little {
     pub(crate) fn arrived_many(&mut self, at: Time, count: u64) {
         self.move_to(at);
         self.outstanding += count as i64;
+        self.last_arrival = self.last_arrival.max(at);
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
     }
 
@@ -82,6 +87,7 @@ impl Little {
     pub(crate) fn merge(&mut self, other: &Little) {
         self.outstanding += other.outstanding;
         self.outstanding_max += other.outstanding_max;
+        self.last_arrival = self.last_arrival.max(other.last_arrival);
         self.integral_ps += other.integral_ps;
         self.stays_ps += other.stays_ps;
         self.stays += other.stays;
@@ -105,6 +111,11 @@ impl Little {
     /// The latest event.
     pub(crate) fn now(&self) -> Time {
         self.last
+    }
+
+    /// The latest arrival.
+    pub(crate) fn last_arrival(&self) -> Time {
+        self.last_arrival
     }
 
     pub(crate) fn outstanding_max(&self) -> u64 {

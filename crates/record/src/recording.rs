@@ -452,7 +452,8 @@ impl Recording {
     fn judge_latencies(&self, result: &mut RunResult) {
         let found = drift::findings(&self.batches, self.start);
         // A stretch that a warning calls a warm-up is not called steady: there is one verdict.
-        result.steady_state = steady::find(&result.series, found.warm_up_seconds);
+        let load_seconds = self.little.last_arrival().saturating_sub(self.start).as_s_f64();
+        result.steady_state = steady::find(&result.series, found.warm_up_seconds, load_seconds);
         let overload = match self.request_loop {
             RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),
             RequestLoop::Open { limit } => {

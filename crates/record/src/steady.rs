@@ -31,9 +31,13 @@ const NOISE_LEAVE: f64 = 4.5;
 const NOISE_LEAVE_AT_ONCE: f64 = 9.0;
 
 /// Finds the steady stretches of a series, the first of which begins after `warm_up_seconds`; `None` where the series is too short
-/// to say.
-pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<SteadyState> {
-    let windows = windows(series)?;
+/// to say. The last request was issued at `load_seconds`.
+pub(crate) fn find(
+    series: &[SeriesPoint],
+    warm_up_seconds: f64,
+    load_seconds: f64,
+) -> Option<SteadyState> {
+    let windows = windows(series, load_seconds)?;
     let figures = [Figure::iops(&windows), Figure::latency(&windows)];
     let mut periods = Vec::new();
     let mut from = windows.partition_point(|window| window.from_seconds < warm_up_seconds);
@@ -47,7 +51,7 @@ pub(crate) fn find(series: &[SeriesPoint], warm_up_seconds: f64) -> Option<Stead
         let exits = figures.iter().filter_map(|figure| figure.leaves(from));
         let exit = exits.min_by_key(|exit| exit.at);
         let to = exit.as_ref().map_or(windows.len(), |exit| exit.at);
-        periods.push(period(&windows[from..to], exit.map(|exit| exit.why)));
+        periods.push(period(&windows[from..to], exit));
         // The window that ended the last state may begin the next one: a step leads from one
         // steady level to another.
         from = to;
@@ -85,15 +89,14 @@ impl Window {
     }
 }
 
-fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
-    // The last point is shorter than the others, and the requests that were outstanding end in
-    // it. Its rate is not a rate of the load, so it is left out.
-    let series = match series {
-        [first, .., last] if last.length_seconds < 0.9 * first.length_seconds => {
-            &series[..series.len() - 1]
-        }
-        _ => series,
-    };
+fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
+    // Behind the last request that was issued, only the outstanding requests end: one that waits
+    // for the garbage collection can fill several points alone. Their rate is not a rate of the
+    // load, so points are left out that the load covers by less than nine tenths. The rest of the
+    // last point is one of them.
+    let length = series.first()?.length_seconds;
+    let covered = series.partition_point(|p| p.start_seconds + 0.9 * length <= load_seconds);
+    let series = &series[..covered];
     let each = (series.len() / WINDOWS).max(1);
     let window = |points: &[SeriesPoint]| {
         let count = |p: &SeriesPoint| p.reads + p.writes + p.trims + p.flushes;
@@ -121,7 +124,7 @@ fn windows(series: &[SeriesPoint]) -> Option<Vec<Window>> {
     enough.then_some(windows)
 }
 
-fn period(windows: &[Window], left_because: Option<String>) -> SteadyPeriod {
+fn period(windows: &[Window], exit: Option<Exit>) -> SteadyPeriod {
     let requests: u64 = windows.iter().map(|window| window.requests).sum();
     let seconds: f64 = windows.iter().map(Window::seconds).sum();
     let latency: f64 = windows.iter().map(|window| window.latency_ns_sum).sum();
@@ -130,7 +133,8 @@ fn period(windows: &[Window], left_because: Option<String>) -> SteadyPeriod {
         to_seconds: windows.last().map_or(0.0, |window| window.to_seconds),
         iops: if seconds > 0.0 { requests as f64 / seconds } else { 0.0 },
         latency_ns_mean: latency / requests.max(1) as f64,
-        left_because,
+        left_slower: exit.as_ref().is_some_and(|exit| exit.slower),
+        left_because: exit.map(|exit| exit.why),
     }
 }
 
@@ -138,6 +142,8 @@ fn period(windows: &[Window], left_because: Option<String>) -> SteadyPeriod {
 struct Exit {
     at: usize,
     why: String,
+    /// Whether the rate fell or latency rose.
+    slower: bool,
 }
 
 /// One figure by window.
@@ -145,6 +151,8 @@ struct Figure {
     name: &'static str,
     show: fn(f64) -> String,
     values: Vec<f64>,
+    /// Whether a larger value means a slower target.
+    rises_slower: bool,
     /// Standard deviation of a window, as far as it is noise.
     noise: f64,
 }
@@ -155,7 +163,7 @@ impl Figure {
             s if s > 0.0 => w.requests as f64 / s,
             _ => 0.0,
         };
-        Figure::new("the request rate", rate, windows.iter().map(rate_of).collect())
+        Figure::new("the request rate", rate, false, windows.iter().map(rate_of).collect())
     }
 
     fn latency(windows: &[Window]) -> Figure {
@@ -168,17 +176,22 @@ impl Figure {
             }
             last
         };
-        Figure::new("mean latency", nanoseconds, windows.iter().map(&mut mean).collect())
+        Figure::new("mean latency", nanoseconds, true, windows.iter().map(&mut mean).collect())
     }
 
-    fn new(name: &'static str, show: fn(f64) -> String, values: Vec<f64>) -> Figure {
+    fn new(
+        name: &'static str,
+        show: fn(f64) -> String,
+        rises_slower: bool,
+        values: Vec<f64>,
+    ) -> Figure {
         // Second differences see neither level nor trend, and slow swings hardly: of independent
         // noise their variance is six times its own. The median ignores single steps.
         let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).abs();
         let mut differences: Vec<f64> = values.windows(3).map(second).collect();
         differences.sort_unstable_by(f64::total_cmp);
         let median = differences.get(differences.len() / 2).copied().unwrap_or(0.0);
-        Figure { name, show, values, noise: median / 0.6745 / 6f64.sqrt() }
+        Figure { name, show, values, rises_slower, noise: median / 0.6745 / 6f64.sqrt() }
     }
 
     /// Whether a steady state may begin at window `from`.
@@ -211,7 +224,8 @@ impl Figure {
             let follows = off(at + 1) * now.signum() > near;
             if now.abs() > far || (now.abs() > near && follows) {
                 let to = if follows { average(&self.values[at..at + 2]) } else { self.values[at] };
-                return Some(Exit { at, why: self.change(mean, to) });
+                let slower = (to > mean) == self.rises_slower;
+                return Some(Exit { at, why: self.change(mean, to), slower });
             }
             sum += self.values[at];
         }
@@ -254,7 +268,7 @@ mod tests {
     }
 
     fn found(levels: &[f64]) -> SteadyState {
-        find(&series(levels), 0.0).unwrap()
+        find(&series(levels), 0.0, levels.len() as f64 / 10.0).unwrap()
     }
 
     fn noise(seed: u64, spread: f64, points: usize) -> Vec<f64> {
@@ -275,10 +289,10 @@ mod tests {
     #[test]
     fn a_warm_up_is_not_steady() {
         let levels = [vec![1.04; 8], vec![1.0; 92]].concat();
-        let whole = find(&series(&levels), 0.0).unwrap();
+        let whole = find(&series(&levels), 0.0, 10.0).unwrap();
         assert_eq!(whole.warm_up_seconds, Some(0.0));
         let end = series(&levels)[8].start_seconds;
-        let behind = find(&series(&levels), end).unwrap();
+        let behind = find(&series(&levels), end, 10.0).unwrap();
         assert_eq!(behind.warm_up_seconds, Some(end));
         assert!(behind.periods[0].iops < whole.periods[0].iops, "{behind:?} {whole:?}");
         assert!(behind.steady_share < 0.93);
@@ -298,10 +312,21 @@ mod tests {
 
     #[test]
     fn too_short_to_say() {
-        assert!(find(&[], 0.0).is_none());
-        assert!(find(&series(&[1.0; 19]), 0.0).is_none());
+        assert!(find(&[], 0.0, 10.0).is_none());
+        assert!(find(&series(&[1.0; 19]), 0.0, 1.9).is_none());
         let few = series(&[0.001; 50]);
-        assert!(find(&few, 0.0).is_none(), "ten requests a point");
+        assert!(find(&few, 0.0, 5.0).is_none(), "ten requests a point");
+    }
+
+    /// The last request is issued at 4.75 s; requests that wait for garbage collection end by 5 s.
+    #[test]
+    fn requests_that_end_after_the_load_are_no_change_of_its_rate() {
+        let mut levels = vec![1.0; 50];
+        levels[47..].copy_from_slice(&[0.6, 0.01, 0.001]);
+        let drained = find(&series(&levels), 0.0, 4.75).unwrap();
+        assert_eq!((drained.periods.len(), drained.steady_share), (1, 1.0), "{drained:?}");
+        let kept = find(&series(&levels), 0.0, 5.0).unwrap();
+        assert!(kept.periods[0].left_slower, "{kept:?}");
     }
 
     #[test]
@@ -315,6 +340,7 @@ mod tests {
         assert_eq!(times, [(1.6, 7.0), (7.0, 10.0)]);
         let why = found.periods[0].left_because.as_deref().unwrap();
         assert_eq!(why, "the request rate fell by 40 % (100.0 k to 60.00 k)");
+        assert!(found.periods[0].left_slower);
         assert!((found.steady_share - 0.84).abs() < 1e-9 && found.warm_up_seconds == Some(1.6));
         assert!(found.text().starts_with("from 1.600 s to 7.000 s, left because "));
         assert!(found.text().ends_with("; from 7.000 s to the end"), "{}", found.text());
@@ -352,6 +378,7 @@ mod tests {
             prop_assert!((left.to_seconds - at as f64 / 10.0).abs() < 0.01, "{found:?}");
             let word = if to < 1.0 { "rate fell" } else { "rate rose" };
             prop_assert!(left.left_because.as_deref().unwrap().contains(word), "{found:?}");
+            prop_assert_eq!(left.left_slower, to < 1.0);
             prop_assert_eq!(found.periods.len(), 2);
         }
 
@@ -382,7 +409,7 @@ mod tests {
 
         #[test]
         fn periods_are_in_order_and_inside(levels in prop::collection::vec(0.0f64..3.0, 20..600)) {
-            if let Some(found) = find(&series(&levels), 0.0) {
+            if let Some(found) = find(&series(&levels), 0.0, levels.len() as f64 / 10.0) {
                 let mut last = 0.0;
                 for period in &found.periods {
                     prop_assert!(last <= period.from_seconds);

@@ -424,17 +424,18 @@ fn expected(text: &mut String, r: &RunResult) {
     push_table(text, &table);
 }
 
-/// How far a measured figure is off what was expected, and how far chance may take it:
-/// `+0.31 % (within chance, ± 0.44 %)`. Where theory does not say the latter, the interval of the figure does, if it has one.
+/// How far a measured figure is off what was expected, and how far chance may take it: `+0.31 % (within ± 0.44 % between
+/// seeds)`. Where theory does not say the latter, the interval of the figure does, if it has one. The text says which of
+/// both it is: the interval is printed beside the figure, and is the wider one for write amplification.
 pub(crate) fn deviation(expected: &ssdyno_figures::Expected, result: &RunResult) -> String {
     let Some(measured) = expected.measured.filter(|_| expected.value != 0.0) else {
         return "-".into();
     };
     let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
-    let words = |is_within: bool| if is_within { "within chance" } else { "beyond chance" };
+    let words = |is_within: bool| if is_within { "within" } else { "outside" };
     if let Some(chance) = expected.chance {
         let is_within = (measured / expected.value - 1.0).abs() <= chance;
-        return format!("{off} ({}, ± {:.2} %)", words(is_within), 100.0 * chance);
+        return format!("{off} ({} ± {:.2} % between seeds)", words(is_within), 100.0 * chance);
     }
     let figures = headline_figures(result);
     let figure = figures.iter().find(|figure| figure.name == expected.figure);
@@ -442,7 +443,7 @@ pub(crate) fn deviation(expected: &ssdyno_figures::Expected, result: &RunResult)
         Some(Interval { low, high, .. }) => {
             let is_within = low <= expected.value && expected.value <= high;
             let to = if high.is_finite() { significant(high, 4) } else { "∞".to_owned() };
-            format!("{off} ({}, {} to {to})", words(is_within), significant(low, 4))
+            format!("{off} ({} its interval, {} to {to})", words(is_within), significant(low, 4))
         }
         None => off,
     }
@@ -521,14 +522,14 @@ mod tests {
             let confidence = Some(ssdyno_figures::Confidence { iops, ..Default::default() });
             deviation(&expected, &RunResult { confidence, ..RunResult::default() })
         };
-        assert_eq!(known(105.0), "-3.85 % (within chance, 95.00 to 105.0)");
-        assert_eq!(known(103.0), "-3.85 % (beyond chance, 95.00 to 103.0)");
-        assert_eq!(known(f64::INFINITY), "-3.85 % (within chance, 95.00 to ∞)");
+        assert_eq!(known(105.0), "-3.85 % (within its interval, 95.00 to 105.0)");
+        assert_eq!(known(103.0), "-3.85 % (outside its interval, 95.00 to 103.0)");
+        assert_eq!(known(f64::INFINITY), "-3.85 % (within its interval, 95.00 to ∞)");
         // Theory knows better; without either nothing is said.
         assert_eq!(deviation(&expected, &RunResult::default()), "-3.85 %");
         let bounded = ssdyno_figures::Expected { chance: Some(0.01), ..expected.clone() };
         let told = deviation(&bounded, &RunResult::default());
-        assert_eq!(told, "-3.85 % (beyond chance, ± 1.00 %)");
+        assert_eq!(told, "-3.85 % (outside ± 1.00 % between seeds)");
     }
 
     /// Warnings that change the meaning of figures come first; all others come after the figures.

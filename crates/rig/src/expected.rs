@@ -237,7 +237,7 @@ fn pools_form(
 
 /// The pools' shares of the writes and of the space; `None` where the pages of one are not all
 /// equally likely to be written.
-fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Class>> {
+pub(crate) fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Class>> {
     let pages: u32 = pools.iter().map(|pool| pool.logical_pages).sum();
     let mut end = 0;
     let ends: Vec<u32> = pools

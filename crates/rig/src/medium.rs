@@ -28,13 +28,65 @@ pub(crate) fn warnings(
         flashes().map(planes).sum()
     };
     let page_bytes = flashes().map(|(_, now)| u64::from(now.page_bytes)).max().unwrap_or(0);
-    let writes = buffered(now.write_buffer_bytes(), written_bytes).or_else(|| {
-        fresh(grown(|plane| plane.host_pages) * page_bytes, grown(|plane| plane.erases))
-    });
+    let programmed_bytes = grown(|plane| plane.host_pages) * page_bytes;
+    let [was, is, full] = [
+        pages(before, |plane| plane.valid),
+        pages(now, |plane| plane.valid),
+        pages(now, |plane| plane.share),
+    ];
+    let writes = buffered(now.write_buffer_bytes(), written_bytes)
+        .or_else(|| fresh(programmed_bytes, grown(|plane| plane.erases)))
+        .or_else(|| filling_drive([was, is, full]))
+        .or_else(|| filling_buffer(now.write_buffer_bytes(), written_bytes, programmed_bytes));
     writes
         .into_iter()
         .chain(unread(read.fold(PagesRead::default(), |sum, one| sum + one)))
         .collect()
+}
+
+/// The sum over all planes of all flash of a device.
+fn pages(report: &DeviceReport, count: fn(&PlaneUse) -> u32) -> u64 {
+    let flash = report.units().iter().filter_map(|unit| unit.flash.as_ref());
+    flash.flat_map(|flash| &flash.planes).map(|plane| u64::from(count(plane))).sum()
+}
+
+/// Warns if a drive, of which `was` logical pages held data before the run and `is` pages now, is not `full` and fills up.
+/// Blocks that are cleaned then have fewer valid pages than those of a full drive: half full, write amplification
+/// was 1.19 after 20 000 writes, 4.07 after nine million, and 5.87 in the end (`config-a`).
+fn filling_drive([was, is, full]: [u64; 3]) -> Option<Warning> {
+    // Trims and a write buffer let the last percent vary on a drive that is as full as it will be.
+    if is <= was || is * 100 > full * 99 {
+        return None;
+    }
+    let share = |pages: u64| significant(100.0 * pages as f64 / full as f64, 4);
+    let message = format!(
+        "the drive fills during the run: {} % of its logical pages held data at the start, and {} % at the end; write \
+         amplification rises until all pages that the load writes hold data",
+        share(was),
+        share(is)
+    );
+    let help = "fill the drive first with `--set precondition.share=1`, or write only pages that hold data";
+    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+}
+
+/// A smaller share of the writes in the buffer does not move write amplification by more than its interval.
+const BUFFERED_LEAST: f64 = 0.05;
+
+/// Warns if much of what a run wrote can still be in the write buffer: the flash programmed less than the host wrote. A
+/// load that overwrites pages in the buffer saves as much again and again, and soon more than the buffer holds.
+fn filling_buffer(buffer_bytes: u64, written_bytes: u64, programmed_bytes: u64) -> Option<Warning> {
+    let absorbed = written_bytes.saturating_sub(programmed_bytes);
+    let share = absorbed as f64 / written_bytes.max(1) as f64;
+    if absorbed > buffer_bytes || share < BUFFERED_LEAST {
+        return None;
+    }
+    let message = format!(
+        "the write buffer absorbed {} % of the written bytes: it filled during the run, so writes were faster and write \
+         amplification was lower than in a longer run",
+        significant(100.0 * share, 2)
+    );
+    let help = format!("write at least {}: run longer", Bytes(20 * buffer_bytes));
+    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
 }
 
 /// Warns if free blocks took all pages that the flash programmed. The first run on a fresh drive is faster than all later runs.
@@ -134,6 +186,30 @@ mod tests {
         );
         assert_eq!(told.kind, WarningKind::NotExhausted);
         assert_eq!((fresh(3 << 20, 1), fresh(0, 0)), (None, None));
+    }
+
+    #[test]
+    fn a_drive_that_fills_is_told_with_both_shares() {
+        let told = filling_drive([500, 512, 1_000]).unwrap();
+        assert!(told.message.contains("50.00 % of its logical pages"), "{}", told.message);
+        assert!(told.message.contains("51.20 % at the end"), "{}", told.message);
+        // Overwritten pages, a full drive, and one of which pages are trimmed.
+        assert_eq!(filling_drive([500, 500, 1_000]), None);
+        assert_eq!(filling_drive([990, 995, 1_000]), None);
+        assert_eq!(filling_drive([1_000, 700, 1_000]), None);
+        assert_eq!(filling_drive([0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_buffer_that_filled_in_the_run_is_told_from_one_that_saves_writes() {
+        let told = |written, programmed| filling_buffer(1_000, written, programmed);
+        assert!(told(2_000, 1_000).unwrap().message.contains("absorbed 50 %"));
+        assert_eq!(told(100_000, 99_000), None);
+        // Half of the writes overwrite pages in the buffer, all the time.
+        assert_eq!(told(100_000, 50_000), None);
+        // Partial pages: more is programmed than written.
+        assert_eq!(told(2_000, 4_000), None);
+        assert_eq!(told(0, 0), None);
     }
 
     #[test]

@@ -400,7 +400,7 @@ impl Parts<'_> {
         if let Some(steady) = &mut result.steady_state {
             steady.unsettled_block_erases = turns;
         }
-        result.notes.extend(turns.map(|turns| settling::note(turns, self.ended.issued)));
+        result.warnings.extend(turns.map(|turns| settling::warning(turns, self.ended.issued)));
     }
 
     /// Whether the mapping table takes nearly all of the flash's work.

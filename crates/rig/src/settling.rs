@@ -5,8 +5,12 @@
 //! of a drive look steady, at 5 % below the write amplification that they end with.
 
 use ssdyno_device::FlashReport;
+use ssdyno_engine::Pool;
+use ssdyno_figures::{Warning, WarningKind, significant};
 use ssdyno_ftl::Fill;
 use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
+
+use crate::expected::written_classes;
 
 /// Erases of a block, on average, after which write amplification is within 3 % of its later level. Measured with
 /// hot and cold and with zipf-like writes, over-provisioning .145 and .5, greedy and cost-benefit cleaning; FIFO swings by
@@ -25,7 +29,7 @@ pub(crate) fn turns(
     if !matches!(device.ftl.name.as_str(), "page" | "dftl") {
         return None;
     }
-    if device.precondition.fill == Fill::Random && is_uniform(source, capacity_bytes) {
+    if device.precondition.fill == Fill::Random && is_uniform(source, &now.pools, capacity_bytes) {
         return None;
     }
     let erases: u64 = now.planes.iter().map(|plane| plane.erases).sum();
@@ -34,10 +38,12 @@ pub(crate) fn turns(
     (turns > 0.0 && turns < TURNS_LEAST).then_some(turns)
 }
 
-/// Whether writes are at random over the whole device, as those of the preconditioning are.
-fn is_uniform(source: &Source, capacity_bytes: u64) -> bool {
+/// Whether writes are at random over the whole device, or over each of its `pools`, as those of the
+/// preconditioning are.
+fn is_uniform(source: &Source, pools: &[Pool], capacity_bytes: u64) -> bool {
     let Source::Generator(load) = source else { return false };
-    load.address.pattern == Pattern::Random && covers_device(load, capacity_bytes)
+    let is_each = || !pools.is_empty() && written_classes(load, pools).is_some();
+    (load.address.pattern == Pattern::Random || is_each()) && covers_device(load, capacity_bytes)
 }
 
 /// Whether the addresses of a load without trims are drawn from the whole device.
@@ -53,15 +59,18 @@ pub(crate) fn covers_device(load: &WorkloadConfig, capacity_bytes: u64) -> bool 
         && load.sequential_percent.unwrap_or(0.0) == 0.0
 }
 
-/// The note, with the ramp-up that `issued` requests show to be needed.
-pub(crate) fn note(turns: f64, issued: u64) -> String {
+/// The warning, with the ramp-up that `issued` requests show to be needed.
+pub(crate) fn warning(turns: f64, issued: u64) -> Warning {
     // Two digits, upwards: the last one of an estimate says nothing.
     let needed = issued as f64 * TURNS_LEAST / turns;
     let unit = 10f64.powf(needed.log10().floor() - 1.0);
     let needed = (needed / unit).ceil() * unit;
-    format!(
-        "garbage collection has not settled: since the preconditioning, each block was erased {turns:.2} times on average, and write amplification can change until each block was erased about {TURNS_LEAST} times; leave the beginning out with `workload.ramp_up={needed:.0}` (requests)"
-    )
+    let message = format!(
+        "garbage collection has not settled: each block was erased {} times on average since the preconditioning; until {TURNS_LEAST} erases, write amplification can still change",
+        significant(turns, 2)
+    );
+    Warning::new(WarningKind::Unsettled, message)
+        .with_help(format!("leave the beginning out: `--set workload.ramp_up={needed:.0}`"))
 }
 
 #[cfg(test)]
@@ -69,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_note_names_a_ramp_up_of_two_digits() {
-        let text = note(0.28, 200_000);
+    fn the_warning_names_a_ramp_up_of_two_digits() {
+        let text = warning(0.28, 200_000).line();
         assert!(text.contains("0.28 times") && text.contains("ramp_up=1500000`"), "{text}");
-        assert!(note(1.999, 1_000).contains("ramp_up=1100`"));
+        assert!(warning(1.999, 1_000).line().contains("ramp_up=1100`"));
     }
 }

@@ -1,7 +1,7 @@
 //! Intervals of the figures that are counts of the whole device, and the power over time that one of them is made of.
 
-use ssdyno_figures::{Interval, Keep, RunResult};
-use ssdyno_ftl::Fill;
+use ssdyno_figures::{Interval, Keep, RunResult, WarningKind};
+use ssdyno_ftl::{Fill, Precondition};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
 
@@ -15,12 +15,16 @@ fn filled(fill: Fill, seed: u64, ramp_up: u32, requests: u32) -> RunResult {
 }
 
 fn loaded(fill: Fill, seed: u64, keys: &str) -> RunResult {
+    shared(Precondition { fill, ..Precondition::default() }, seed, keys)
+}
+
+fn shared(precondition: Precondition, seed: u64, keys: &str) -> RunResult {
     let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
     let flash = &mut device.flash;
     (flash.channels, flash.chips_per_channel) = (2, 1);
     (flash.blocks_per_plane, flash.pages_per_block) = (128, 32);
     device.ftl.over_provisioning = 0.25;
-    device.precondition.fill = fill;
+    device.precondition = precondition;
     let load = format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\n{keys}");
     let run = SimRun {
         target: "sim:test".into(),
@@ -100,12 +104,29 @@ fn garbage_collection_that_has_not_settled_is_said() {
     let turns = early.steady_state.as_ref().unwrap().unsettled_block_erases.unwrap();
     let erased = early.flash_operations.unwrap().erases as f64 / (8.0 * 128.0);
     assert!((turns - erased).abs() < 1e-9 && turns < 0.6, "{turns}, {erased}");
-    let says = |run: &RunResult| run.notes.iter().any(|note| note.contains("not settled"));
-    assert!(says(&early), "{:?}", early.notes);
+    let says = |run: &RunResult| run.warnings.iter().any(|one| one.kind == WarningKind::Unsettled);
+    assert!(says(&early), "{:?}", early.warnings);
     let late = hot("ramp_up = 30000\nrequests = 20000");
     assert!(!says(&late) && late.steady_state.unwrap().unsettled_block_erases.is_none());
     // Uniform writes are what the preconditioning did.
     assert!(!says(&measure(1, 0, 3_000)));
     // After a sequential fill they are not.
     assert!(says(&filled(Fill::Sequential, 1, 0, 12_000)));
+}
+
+/// Uniform writes over a drive of which half holds data: it fills while it is measured.
+#[test]
+fn a_drive_that_fills_is_said() {
+    let says = |run: &RunResult| {
+        run.warnings.iter().any(|one| one.message.contains("the drive fills during the run"))
+    };
+    let half_full = |keys: &str| {
+        shared(Precondition { fill: Fill::Random, share: 0.5, ..Precondition::default() }, 1, keys)
+    };
+    let half = half_full("requests = 30000");
+    assert!(half.flash_operations.unwrap().erases > 0);
+    assert!(says(&half), "{:?}", half.warnings);
+    assert!(!says(&measure(1, 0, 12_000)));
+    // Only the half that holds data is written.
+    assert!(!says(&half_full("requests = 30000\n[address]\nlength_percent = 50")));
 }
