@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use ssdyno_figures::{Change, RunResult, WarningKind};
+use ssdyno_block::counted;
+use ssdyno_figures::{Change, RunResult, Verdict, Warning, WarningKind, seconds, significant};
 
 /// Keys that decide neither figures nor what they mean: the shape, texts for people, and what is kept.
 const SAME_ALL_THE_SAME: [&str; 6] = ["version", "description", "keep", "interval", "why", "write"];
@@ -131,6 +132,59 @@ pub(crate) fn obstacles(
     }
     why.extend(overloaded(first, second));
     Obstacles { why, can_be_asked_for }
+}
+
+/// A larger share of requests with errors makes two runs unlike: a failed request counts in no rate and no latency, and
+/// can take less time than one that succeeds.
+const ERRORS_MOST: f64 = 0.01;
+
+/// A run that failed describes only its part before the failure.
+fn failed(which: &str, run: &RunResult) -> Option<String> {
+    let all = (run.requests + run.errors).max(1);
+    let share = run.errors as f64 / all as f64;
+    if run.partial && run.errors > 0 {
+        let at = seconds(run.simulated_seconds.max(0.0));
+        let requests = counted(run.errors, "failed request", "failed requests");
+        return Some(format!("the {which} run ended early, after {at}, with {requests}"));
+    }
+    (share > ERRORS_MOST).then(|| {
+        let percent = significant(100.0 * share, 2);
+        format!("{percent} % of the requests of the {which} run ended in an error")
+    })
+}
+
+/// What happened in two runs, the second of which is `verdict`, that makes this verdict one on something else: failures,
+/// and a faster run that looks better than it is.
+pub(crate) fn flaws(
+    first: &RunResult,
+    second: &RunResult,
+    verdict: Option<Verdict>,
+) -> Vec<String> {
+    let failures = [failed("first", first), failed("second", second)];
+    // A run that looks better than it is, and is the slower one all the same, is slower.
+    let better = match verdict {
+        Some(Verdict::Better) => flattered("second", second, first),
+        Some(Verdict::Worse) => flattered("first", first, second),
+        _ => None,
+    };
+    failures.into_iter().flatten().chain(better).collect()
+}
+
+/// Whether `winner`, the faster of two runs, has a warning that its figures look better than they are, and `loser` does
+/// not have it: the figures of a longer run, or those of the media, may then be the worse ones.
+fn flattered(which: &str, winner: &RunResult, loser: &RunResult) -> Option<String> {
+    // One warning has other numbers in each run. A buffer that never filled and one that filled during the run have
+    // the same kind, but not the same effect.
+    fn head(warning: &Warning) -> &str {
+        let message = warning.message.as_str();
+        message.split(|c: char| c.is_ascii_digit()).next().unwrap_or(message)
+    }
+    let of_loser: Vec<&str> = loser.warnings.iter().map(head).collect();
+    let alone = |one: &&Warning| one.kind.flatters() && !of_loser.contains(&head(one));
+    let warning = winner.warnings.iter().find(alone)?;
+    // The warning itself follows with all its numbers.
+    let clause = warning.message.split([':', ';']).next().unwrap_or_default();
+    Some(format!("the {which} run may look better than it is ({clause})"))
 }
 
 /// The latencies of an overloaded run grow with its length, so their ratio does not describe the target.

@@ -6,7 +6,7 @@ use ssdyno_figures::{
 };
 use ssdyno_record::{COMPLETIONS_LEAST_FOR_LATENCIES, COMPLETIONS_LEAST_FOR_RATES};
 
-use crate::changes::{AskedKeys, changes, obstacles};
+use crate::changes::{AskedKeys, changes, flaws, obstacles};
 use crate::headline::{FigureKind, headline_figures};
 use crate::lines::parts::compared_parts;
 use crate::provenance::provenance_changes;
@@ -54,11 +54,12 @@ pub(crate) fn concluded(
         let figure = figures.iter().find(|figure| figure.figure == name)?;
         (figure.verdict != Verdict::CannotTell).then_some(figure.verdict)
     });
-    let warnings = warnings(first, second);
+    let warnings = warnings([first, second], RUNS);
     let changed = changes(first, second, asked);
     let changed_provenance = provenance_changes(first, second);
     let obstacles = obstacles(first, second, &changed, asked);
-    let not_comparable = obstacles.why;
+    let mut not_comparable = obstacles.why;
+    not_comparable.extend(flaws(first, second, verdict));
     if obstacles.can_be_asked_for {
         notes.push(ON_PURPOSE.to_owned());
     }
@@ -91,12 +92,15 @@ pub(crate) fn concluded(
 const ON_PURPOSE: &str = "to compare such runs on purpose, let `ssdyno compare` run both targets, and name the \
     difference with `--a` and `--b`";
 
+/// What two runs are called that are not repeated.
+const RUNS: [&str; 2] = ["the first run", "the second run"];
+
 /// Those of both runs; what both say is said once.
-fn warnings(first: &RunResult, second: &RunResult) -> Vec<Warning> {
+pub(crate) fn warnings([first, second]: [&RunResult; 2], names: [&str; 2]) -> Vec<Warning> {
     let both = |warning: &&Warning| second.warnings.contains(warning);
     let shared = first.warnings.iter().filter(both).map(|one| one.clone().of("both runs"));
-    let [first, second] = [("the first run", first, second), ("the second run", second, first)]
-        .map(|(which, run, other)| {
+    let [first, second] =
+        [(names[0], first, second), (names[1], second, first)].map(|(which, run, other)| {
             let alone = run.warnings.iter().filter(|one| !other.warnings.contains(one));
             alone.map(|one| one.clone().of(which)).collect::<Vec<_>>()
         });
@@ -111,32 +115,56 @@ fn title(result: &RunResult) -> String {
 }
 
 fn notes(first: &RunResult, second: &RunResult) -> Vec<String> {
-    let mut notes = unfair(first, second);
+    let mut notes: Vec<String> =
+        unfair(first, second, RUNS).into_iter().map(|unfair| unfair.text).collect();
     notes.extend(too_short("first", first));
     notes.extend(too_short("second", second));
     notes
 }
 
+/// A reason why a comparison of two runs is unfair.
+pub(crate) struct Unfair {
+    /// The side and the kind of the reason: repeated runs of a side have the same reason with other numbers.
+    pub(crate) key: (usize, &'static str),
+    pub(crate) text: String,
+}
+
 /// What makes a comparison of two runs unfair.
-pub(crate) fn unfair(first: &RunResult, second: &RunResult) -> Vec<String> {
+pub(crate) fn unfair(first: &RunResult, second: &RunResult, names: [&str; 2]) -> Vec<Unfair> {
     let mut notes = Vec::new();
+    let mut note = |side, kind, text| notes.push(Unfair { key: (side, kind), text });
     let methods = first.method.as_ref().zip(second.method.as_ref());
     if let Some(differences) = methods.and_then(|(one, other)| one.differences(other)) {
-        notes.push(format!(
+        let text = format!(
             "the methods differ: {differences}; so the comparison covers both the targets and the methods"
-        ));
+        );
+        note(0, "methods", text);
     }
-    for (which, result) in [("first", first), ("second", second)] {
+    for (side, (which, result)) in names.into_iter().zip([first, second]).enumerate() {
         if result.partial {
-            notes.push(format!("the {which} run is partial"));
+            note(side, "partial", format!("{which} is partial"));
+        }
+        if result.errors > 0 {
+            let requests = counted(result.errors, "request", "requests");
+            let text = format!(
+                "{requests} of {which} ended in an error: no rate and no latency contains them"
+            );
+            note(side, "errors", text);
+        }
+        if result.unanswered > 0 {
+            let requests = counted(result.unanswered, "request", "requests");
+            let text =
+                format!("the latencies of {which} are lower bounds: {requests} never completed");
+            note(side, "unanswered", text);
         }
         // Intervals do not know of it: they describe a run beside other programs, or one through a busy core.
         if let Some(verdict) = result.p99_believable.as_ref().filter(|v| !v.believable) {
             let why = verdict.reasons.join("; ");
-            notes.push(format!("the p99 of the {which} run is not believable, because {why}"));
+            note(side, "p99", format!("the p99 of {which} is not believable, because {why}"));
         }
         for broken in result.invariants.iter().filter(|i| !i.holds) {
-            notes.push(format!("the {which} run breaks `{}`: {}", broken.name, broken.detail));
+            let text = format!("{which} breaks `{}`: {}", broken.name, broken.detail);
+            note(side, "invariant", text);
         }
     }
     notes
@@ -255,6 +283,9 @@ const VAGUE: f64 = 2.0;
 fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verdict) -> String {
     let (better, worse) = words_of(kind);
     let (factor, word) = if ratio >= 1.0 { (ratio, better) } else { (1.0 / ratio, worse) };
+    if let (Verdict::CannotTell, Some((low, high))) = (verdict, bounds) {
+        return undecided((low, high), (better, worse));
+    }
     let Some((low, high)) = bounds else {
         let why = match kind {
             FigureKind::Rate | FigureKind::Latency => ": cannot tell (too few requests)",
@@ -262,9 +293,6 @@ fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verd
         };
         return format!("{}x {word}{why}", significant(factor, 3));
     };
-    if (low, high) == UNKNOWN {
-        return format!("{}x {word}: cannot tell (no bound)", significant(factor, 3));
-    }
     // Of the factor as it is shown, whichever way round.
     let half = factor * (high / low).ln() / 2.0;
     let shown = if half < WIDE * factor {
@@ -278,17 +306,31 @@ fn words(kind: FigureKind, ratio: f64, bounds: Option<(f64, f64)>, verdict: Verd
         };
         let is_known = high <= VAGUE * factor;
         let [factor, low] = [factor, low].map(|x| significant(x, 3));
-        match (is_known, verdict) {
-            (true, _) => format!("{factor}x ({low} to {})", significant(high, 3)),
-            // Its lower end would lie on the other side of 1, and says nothing either.
-            (false, Verdict::CannotTell) => format!("{factor}x (interval wider than ± 100 %)"),
-            (false, _) => format!("{factor}x (at least {low})"),
+        match is_known {
+            true => format!("{factor}x ({low} to {})", significant(high, 3)),
+            false => format!("{factor}x (at least {low})"),
         }
     };
-    match verdict {
-        Verdict::CannotTell => format!("{shown} {word}: cannot tell"),
-        _ => format!("{shown} {word}"),
+    format!("{shown} {word}")
+}
+
+/// A ratio whose bounds hold 1, as both ends: which side of 1 the ratio itself lies on is chance, so neither word is
+/// the answer.
+fn undecided((low, high): (f64, f64), (better, worse): (&str, &str)) -> String {
+    if (low, high) == (1.0, 1.0) {
+        return "equal".to_owned();
     }
+    if 1.0 / low > VAGUE || high > VAGUE {
+        return "cannot tell (interval wider than ± 100 %)".to_owned();
+    }
+    let percent = |share: f64| significant(100.0 * share, 2);
+    let ends = [(1.0 / low - 1.0, worse), (high - 1.0, better)];
+    let ends = ends.map(|(share, word)| match share {
+        // Less than a millionth is rounding.
+        share if share < 1e-6 => format!("0 % {word}"),
+        share => format!("{} % {word}", percent(share)),
+    });
+    format!("cannot tell: {} to {}", ends[0], ends[1])
 }
 
 /// Decimals that show one or two digits of the uncertainty: two to four.
@@ -316,10 +358,11 @@ mod tests {
     fn an_interval_above_100_percent_is_not_told() {
         let told =
             |ratio, bounds, verdict| words(FigureKind::Latency, ratio, Some(bounds), verdict);
-        assert_eq!(
-            told(1.2, (0.4, 3.6), Verdict::CannotTell),
-            "1.20x (interval wider than ± 100 %) faster: cannot tell"
-        );
+        let unsure = |bounds| told(1.2, bounds, Verdict::CannotTell);
+        assert_eq!(unsure((0.4, 3.6)), "cannot tell (interval wider than ± 100 %)");
+        assert_eq!(unsure((0.8, 1.5)), "cannot tell: 25 % slower to 50 % faster");
+        assert_eq!(unsure((1.0, 1.0)), "equal");
+        assert_eq!(unsure((1.0, 1.004)), "cannot tell: 0 % slower to 0.40 % faster");
         assert_eq!(told(40.0, (10.0, 160.0), Verdict::Better), "40.0x (at least 10.0) faster");
         assert_eq!(
             told(1.0 / 40.0, (1.0 / 160.0, 0.1), Verdict::Worse),
@@ -369,7 +412,7 @@ mod tests {
         let p99 = find(&ab, "latency_ns.p99");
         assert_eq!(
             (p99.text.as_str(), p99.verdict),
-            ("1.01x ± 0.05 slower: cannot tell", Verdict::CannotTell)
+            ("cannot tell: 6.1 % slower to 4.1 % faster", Verdict::CannotTell)
         );
         let ba = compare(&b, &a);
         assert_eq!(find(&ba, "iops").text, "1.32x ± 0.07 slower");
@@ -401,7 +444,7 @@ mod tests {
         assert!(iops.text.starts_with("10.0x (at least 3.") && iops.text.ends_with(") faster"));
         assert!(crate::to_json(&better).is_ok());
         let none = compare(&slow, &slow);
-        assert_eq!(find(&none, "iops").text, "1.00x faster: cannot tell (no bound)");
+        assert_eq!(find(&none, "iops").text, "cannot tell (interval wider than ± 100 %)");
         assert_eq!(find(&none, "iops").interval, None);
     }
 
@@ -470,6 +513,49 @@ mod tests {
             let told = compare(&with("sleep"), &other).notes.join("");
             assert!(!told.contains("methods"), "{told}");
         }
+    }
+
+    /// A device that died early, and one that refuses half of its requests, are not compared.
+    #[test]
+    fn failed_runs_are_not_comparable() {
+        let sound = run(1_000.0, 0.02, 5_000.0);
+        let failed = |errors, partial| {
+            let bad = RunResult { requests: 100, errors, partial, ..run(500.0, 0.02, 5_000.0) };
+            compare(&sound, &bad)
+        };
+        let dead = failed(1, true);
+        assert_eq!(dead.verdict, Verdict::NotComparable);
+        assert!(dead.not_comparable[0].starts_with("the second run ended early"), "{dead:?}");
+        let half = failed(100, false);
+        assert_eq!(
+            half.not_comparable,
+            ["50 % of the requests of the second run ended in an error"]
+        );
+        // One of a hundred is told, and judged.
+        let few = failed(1, false);
+        assert_eq!((few.verdict, few.not_comparable.len()), (Verdict::Worse, 0));
+        assert!(few.notes[0].starts_with("1 request of the second run ended in an error"));
+    }
+
+    /// A run that a buffer carried does not win; it may lose.
+    #[test]
+    fn a_run_that_looks_better_than_it_is_does_not_win() {
+        let sound = run(1_000.0, 0.02, 5_000.0);
+        let mut flattered = run(5_000.0, 0.02, 1_000.0);
+        flattered.warnings.push(Warning::new(WarningKind::NotExhausted, "the buffer never filled"));
+        for (compared, which) in
+            [(compare(&sound, &flattered), "second"), (compare(&flattered, &sound), "first")]
+        {
+            assert_eq!(compared.verdict, Verdict::NotComparable);
+            let why =
+                format!("the {which} run may look better than it is: the buffer never filled");
+            assert_eq!(compared.not_comparable, [why]);
+        }
+        flattered.iops = 500.0;
+        let slow = RunResult { warnings: flattered.warnings.clone(), ..run(500.0, 0.02, 9_000.0) };
+        assert_eq!(compare(&sound, &slow).verdict, Verdict::Worse);
+        // The same holds for both: they are alike.
+        assert_eq!(compare(&slow, &flattered).not_comparable, [""; 0]);
     }
 
     #[test]

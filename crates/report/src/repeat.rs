@@ -1,12 +1,13 @@
 //! Loads that ran several times: the figures over the runs, and two of them side by side.
 
+use ssdyno_block::counted;
 use ssdyno_figures::{
-    Comparison, FigureComparison, FigureSpread, Interval, RepeatedRuns, RunResult,
+    Comparison, FigureComparison, FigureSpread, Interval, RepeatedRuns, RunResult, Verdict,
 };
 use ssdyno_record::mean_interval;
 
-use crate::changes::AskedKeys;
-use crate::compare::{compare_asked, concluded, judged, unfair};
+use crate::changes::{AskedKeys, flaws};
+use crate::compare::{Unfair, compare_asked, concluded, judged, unfair, warnings};
 use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
 
 /// The figures that all of `runs` have, over the runs: the mean of the figures of the runs with a 95 % interval of
@@ -67,20 +68,35 @@ pub fn compare_runs(
     let figures: Vec<FigureComparison> =
         HEADLINES.iter().filter_map(|figure| paired(*figure, first, second)).collect();
     let mut all = concluded((one, other), asked, figures, Vec::new());
-    for (one, other) in first.iter().zip(second) {
+    all.warnings.clear();
+    let mut notes: Vec<(Unfair, u64)> = Vec::new();
+    for (round, (one, other)) in (1..).zip(first.iter().zip(second)) {
+        // One round that failed, or in which a side looks better than it is, moves the mean of its side.
+        let flaws = flaws(one, other, Some(all.verdict));
+        if all.not_comparable.is_empty() && !flaws.is_empty() {
+            let of_round = |why: String| format!("{why} (round {round})");
+            all.not_comparable = flaws.into_iter().map(of_round).collect();
+            all.verdict = Verdict::NotComparable;
+        }
+        let names = ["first", "second"].map(|side| format!("run {round} of the {side} target"));
+        let names = names.each_ref().map(String::as_str);
         // Each run has its own numbers in what it warns of: one of a kind is enough.
-        let more = concluded((one, other), asked, Vec::new(), Vec::new()).warnings;
-        for warning in more {
+        for warning in warnings([one, other], names) {
             if !all.warnings.iter().any(|known| known.kind == warning.kind) {
                 all.warnings.push(warning);
             }
         }
-        for note in unfair(one, other) {
-            if !all.notes.contains(&note) {
-                all.notes.push(note);
+        for unfair in unfair(one, other, names) {
+            match notes.iter_mut().find(|(known, _)| known.key == unfair.key) {
+                Some((_, more)) => *more += 1,
+                None => notes.push((unfair, 0)),
             }
         }
     }
+    all.notes.extend(notes.into_iter().map(|(unfair, more)| match more {
+        0 => unfair.text,
+        more => format!("{} ({} as well)", unfair.text, counted(more, "other run", "other runs")),
+    }));
     Some(all)
 }
 
@@ -119,6 +135,28 @@ mod tests {
 
     fn compare(first: &[f64], second: &[f64]) -> Option<Comparison> {
         compare_runs(&runs(first), &runs(second), &AskedKeys::default())
+    }
+
+    /// One round in which a side fails spoils the comparison, and the reason names the round.
+    #[test]
+    fn a_round_that_failed_is_named() {
+        let first = runs(&[10.0, 10.1, 10.2]);
+        let mut second = runs(&[20.0, 20.1, 20.2]);
+        let whole = compare_runs(&first, &second, &AskedKeys::default()).unwrap();
+        assert_eq!(whole.verdict, Verdict::Better);
+        (second[1].errors, second[1].partial) = (1, true);
+        let failed = compare_runs(&first, &second, &AskedKeys::default()).unwrap();
+        assert_eq!(failed.verdict, Verdict::NotComparable);
+        assert!(
+            failed.not_comparable[0].ends_with("with 1 failed request (round 2)"),
+            "{failed:?}"
+        );
+        let told = failed.notes.join("\n");
+        assert!(told.contains("run 2 of the second target is partial"), "{told}");
+        // The same note of more runs comes once.
+        second[2].partial = true;
+        let failed = compare_runs(&first, &second, &AskedKeys::default()).unwrap().notes.join("\n");
+        assert!(failed.contains("is partial (1 other run as well)"), "{failed}");
     }
 
     /// 1, 2, 3, 4, 5: mean 3, standard deviation 1.5811, t(0.975, 4) = 2.776445 (tables), half 1.963243.

@@ -9,7 +9,7 @@ use crate::designs::Sampling;
 use crate::latencies::needs_run;
 use crate::objective::Requirement;
 use crate::plan::SweepPlan;
-use crate::row::{DesignState, SweepRow};
+use crate::row::{DesignState, SweepRow, favours};
 
 /// Numbers of designs that a note lists.
 const LISTED: usize = 8;
@@ -67,14 +67,16 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
     } else {
         "All objectives are costs, so these designs are ranked like the others"
     };
-    let first = listed(flattered, WarningKind::flatters).map(|(count, list)| {
+    let first = listed(flattered, favours).map(|(count, list)| {
         let have = if count == 1 { "design looks" } else { "designs look" };
         format!(
             "{count} {have} better than a longer run would show: {list}. {what}. Run longer, or fill the drive first \
              (`ssdyno explain precondition`)"
         )
     });
-    let is_other = |kind: WarningKind| !kind.flatters() && kind != WarningKind::Overloaded;
+    let is_other = |kind: WarningKind| {
+        !favours(kind) && !matches!(kind, WarningKind::Overloaded | WarningKind::Unsettled)
+    };
     let second = listed(done(rows), is_other).map(|(count, list)| {
         let designs = counted(count, "design has", "designs have");
         format!(
@@ -82,7 +84,14 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
              a design shows its warnings in full"
         )
     });
-    first.into_iter().chain(second).collect()
+    let third = listed(done(rows), |kind| kind == WarningKind::Unsettled).map(|(count, _)| {
+        let designs = counted(count, "design", "designs");
+        format!(
+            "garbage collection has not settled in {designs}: write amplification, latency and rate still change, and \
+             the order of the designs can change with them. Run longer, or leave the beginning out with `workload.ramp_up`"
+        )
+    });
+    first.into_iter().chain(third).chain(second).collect()
 }
 
 /// How many of `rows` have a warning of the `wanted` kinds, and these kinds with the designs; `None` without any.

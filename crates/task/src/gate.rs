@@ -107,11 +107,16 @@ pub fn requirements(bounds: &[Requirement], result: &RunResult) -> Vec<Gate> {
 
 /// Judges `bounds` by the figures over the runs of `side` and their intervals between runs.
 pub fn repeated_requirements(bounds: &[Requirement], side: &RepeatedRuns) -> Vec<Gate> {
+    let flattered = side.runs.iter().find_map(RunResult::flattered_by);
     let whole = side.runs.iter().all(|run| run.errors == 0 && !run.partial);
     // Every round must have run to its end. A side with fewer rounds than requested lost some of them for a reason, and
     // that reason may have changed its figures, too.
     let whole = whole && side.runs.len() == side.asked as usize;
-    judged(bounds, &repeated_figures(side), (!whole).then_some(NOT_WHOLE))
+    let doubt = match whole {
+        true => flattered.map(|warning| warning.message.as_str()),
+        false => Some(NOT_WHOLE),
+    };
+    judged(bounds, &repeated_figures(side), doubt)
 }
 
 /// The doubt about a run that is not the run that the user requested.

@@ -32,15 +32,19 @@ pub use slowed::Slowed;
 pub struct FaultConfig {
     /// Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others with a write
     /// fault. The error comes after the normal time of the command.
+    #[serde(skip_serializing_if = "is_zero")]
     pub error: f64,
     /// Share of commands that complete late, 0 to 1.
+    #[serde(skip_serializing_if = "is_zero")]
     pub delay: f64,
     /// The delay of late commands; up to an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_by: Option<Span>,
     /// Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
+    #[serde(skip_serializing_if = "is_zero")]
     pub drop: f64,
     /// Share of interrupts that never arrive, 0 to 1.
+    #[serde(skip_serializing_if = "is_zero")]
     pub lost_interrupts: f64,
     /// Time of the run at which the device hangs until its driver resets it. It hangs once; if it has no commands at
     /// that time, it hangs with the next command.
@@ -49,6 +53,7 @@ pub struct FaultConfig {
     /// Mean slowdown: the share by which every operation in the device takes longer, 0 to 100. The share is drawn again
     /// for each `slow_for`, exponentially, so that runs differ as on a real machine (S2-25). The driver `ring` refuses
     /// it.
+    #[serde(skip_serializing_if = "is_zero")]
     pub slow_by: f64,
     /// Time for which a drawn share applies; 1 ms to 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,6 +62,13 @@ pub struct FaultConfig {
     /// command finds it removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remove_at: Option<Span>,
+}
+
+/// Whether a share is left out of a spec: it is the same as none. A spec with one fault would otherwise list all others
+/// as changed beside a spec without faults.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 /// Checks a share of a table `[faults]`.
