@@ -44,6 +44,9 @@ pub struct DeviceFaults {
     pub hung_at_seconds: Option<f64>,
     /// Time at which the device was removed, from the start of the run; `null` if it was not.
     pub removed_at_seconds: Option<f64>,
+    /// Mean slowdown over the run, in percent (`slow_by`); `null` if the file sets none.
+    #[serde(default)]
+    pub slowed_percent: Option<f64>,
 }
 
 /// Faults that a network injected. A command and its completion are one message each.
@@ -116,25 +119,31 @@ impl DriverRecovery {
 }
 
 impl FaultsResult {
-    /// When the first aborts and resets were, such as `abort at 31.20 s, reset at 61.20 s`; none if there were none.
-    /// Actions of one kind at one time are one item.
+    /// When the first aborts and resets were, such as `4 aborts at 31.20 s, reset at 61.20 s`; none if there were none.
+    /// Successive actions of one kind are one item.
     pub fn driver_acted_at(&self) -> Option<String> {
         const SHOWN: usize = 4;
-        let mut items: Vec<(DriverAction, u64)> = Vec::new();
+        let mut items: Vec<(DriverAction, DriverAction, u64)> = Vec::new();
         for action in &self.driver_actions {
             match items.last_mut() {
-                Some((last, count)) if last == action => *count += 1,
-                _ => items.push((*action, 1)),
+                Some((first, last, count)) if first.kind == action.kind => {
+                    (*last, *count) = (*action, *count + 1);
+                }
+                _ => items.push((*action, *action, 1)),
             }
         }
-        let shown = |&(action, count): &(DriverAction, u64)| {
-            let (one, more) = match action.kind {
+        let shown = |&(first, last, count): &(DriverAction, DriverAction, u64)| {
+            let (one, more) = match first.kind {
                 DriverActionKind::Abort => ("abort", "aborts"),
                 DriverActionKind::Reset => ("reset", "resets"),
             };
             // One action needs no number: `abort at 31.20 s`.
             let what = if count == 1 { one.to_owned() } else { counted(count, one, more) };
-            format!("{what} at {}", seconds(action.time_ns as f64 / 1e9))
+            let [first, last] = [first, last].map(|action| seconds(action.time_ns as f64 / 1e9));
+            match first == last {
+                true => format!("{what} at {first}"),
+                false => format!("{what} from {first} to {last}"),
+            }
         };
         let mut words: Vec<String> = items.iter().take(SHOWN).map(shown).collect();
         if items.len() > SHOWN {

@@ -199,7 +199,7 @@ impl Recorder {
         // The row of a failed request was kept above, but its latency goes into no figure: a
         // target that fails at once would look fast.
         if completion.status != Status::Ok {
-            totals.errors += 1;
+            totals.add_error(completed);
             if completion.status == Status::Abandoned {
                 totals.add_unanswered(latency);
             }

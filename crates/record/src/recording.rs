@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time, counted};
 use ssdyno_figures::{
     ByOp, Confidence, Histogram, Invariant, Latency, LatencyAtMost, LatencyBin, LatencyByOp,
-    LiveSnapshot, RunResult, SCHEMA_VERSION, SeriesPoint, picoseconds, rank, seconds,
+    LiveSnapshot, RunResult, SCHEMA_VERSION, picoseconds, rank, seconds,
 };
 
 use crate::batches::Batches;
@@ -19,7 +19,7 @@ use crate::series::Series;
 use crate::side_by_side;
 use crate::slices::Slices;
 use crate::steady;
-use crate::totals::{Inside, Totals, Unanswered, is_data};
+use crate::totals::{ErrorTimes, Inside, Totals, Unanswered, is_data};
 
 /// Bins an octave in a published distribution, equally wide: 1.6 to 3.1 % of their latency.
 const BINS_PER_OCTAVE: usize = 32;
@@ -406,7 +406,9 @@ impl Recording {
         }
         if result.errors > 0 {
             let errors = counted(result.errors, "request", "requests");
-            let when = when_errors(&result.series).unwrap_or_default();
+            let times = self.ops.iter().map(|totals| totals.errors_at);
+            let times = times.fold(None, ErrorTimes::joined);
+            let when = times.map(|times| when_errors(times, self.start)).unwrap_or_default();
             let others = match result.unanswered {
                 0 => "latencies and rates include only the others",
                 _ => "rates include only the others",
@@ -522,16 +524,15 @@ fn bins(histogram: &Histogram) -> Vec<LatencyBin> {
     histogram.bins(BINS_PER_OCTAVE).into_iter().map(bin).collect()
 }
 
-/// The stretch of the run with errors, at the resolution of the series.
-fn when_errors(series: &[SeriesPoint]) -> Option<String> {
-    let with = || series.iter().filter(|point| point.errors > 0);
-    let (first, last) = (with().next()?, with().next_back()?);
-    let (from, to) = (first.start_seconds, last.start_seconds + last.length_seconds);
-    let from_text = || match from > 0.0 {
-        true => seconds(from),
-        false => "the start".to_owned(),
-    };
-    (to > from).then(|| format!(" (from {} to {})", from_text(), seconds(to)))
+/// When the first and the last request failed, of a run that began at `start`.
+fn when_errors(times: ErrorTimes, start: Time) -> String {
+    // The edges of the points of the series would do for a long stretch. With one timeout of 30 s they lie in the
+    // middle of the wait, where nothing failed yet.
+    let text = |at: Time| seconds(at.saturating_sub(start).as_s_f64());
+    match (text(times.first), text(times.last)) {
+        (first, last) if first == last => format!(" (at {first})"),
+        (first, last) => format!(" (from {first} to {last})"),
+    }
 }
 
 fn series_sums(result: &RunResult, moved: u64) -> Invariant {

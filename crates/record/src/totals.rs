@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use ssdyno_block::{Op, Time};
-use ssdyno_figures::{Histogram, LiveSnapshot};
+use ssdyno_figures::{Histogram, LiveSnapshot, picoseconds};
 
 use crate::slices::View;
 
@@ -18,9 +18,30 @@ pub(crate) struct Totals {
     /// Part of the latency before the device accepted the request (S3-37).
     pub(crate) wait_ps: u128,
     pub(crate) errors: u64,
+    /// First and last completion with an error.
+    #[serde(default)]
+    pub(crate) errors_at: Option<ErrorTimes>,
     pub(crate) histogram: Histogram,
     /// Those that never completed, with the time that they were waited for.
     pub(crate) unanswered: Option<Box<Unanswered>>,
+}
+
+/// When the first and the last of some requests failed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct ErrorTimes {
+    #[serde(with = "picoseconds")]
+    pub(crate) first: Time,
+    #[serde(with = "picoseconds")]
+    pub(crate) last: Time,
+}
+
+impl ErrorTimes {
+    /// Those of two sets of requests.
+    pub(crate) fn joined(one: Option<ErrorTimes>, other: Option<ErrorTimes>) -> Option<ErrorTimes> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other) };
+        let (first, last) = (one.first.min(other.first), one.last.max(other.last));
+        Some(ErrorTimes { first, last })
+    }
 }
 
 /// Requests that never completed.
@@ -52,6 +73,7 @@ impl Default for Totals {
             latency_ps_max: 0,
             wait_ps: 0,
             errors: 0,
+            errors_at: None,
             histogram: Histogram::default(),
             unanswered: None,
         }
@@ -59,6 +81,14 @@ impl Default for Totals {
 }
 
 impl Totals {
+    /// Counts a request that failed at `at`.
+    #[cold]
+    pub(crate) fn add_error(&mut self, at: Time) {
+        self.errors += 1;
+        let this = Some(ErrorTimes { first: at, last: at });
+        self.errors_at = ErrorTimes::joined(self.errors_at, this);
+    }
+
     /// Counts a request that was waited for that long, in vain.
     #[cold]
     pub(crate) fn add_unanswered(&mut self, waited: Time) {
@@ -107,6 +137,7 @@ impl Totals {
         self.latency_ps_max = self.latency_ps_max.max(other.latency_ps_max);
         self.wait_ps += other.wait_ps;
         self.errors += other.errors;
+        self.errors_at = ErrorTimes::joined(self.errors_at, other.errors_at);
         self.histogram.merge(&other.histogram);
         if let Some(theirs) = &other.unanswered {
             let mine = self.unanswered.get_or_insert_default();

@@ -548,7 +548,7 @@ mod tests {
         {
             assert_eq!(compared.verdict, Verdict::NotComparable);
             let why =
-                format!("the {which} run may look better than it is: the buffer never filled");
+                format!("the {which} run may look better than it is (the buffer never filled)");
             assert_eq!(compared.not_comparable, [why]);
         }
         flattered.iops = 500.0;

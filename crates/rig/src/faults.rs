@@ -6,7 +6,9 @@ use ssdyno_block::units::Span;
 use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
-use ssdyno_figures::{DeviceFaults, DriverAction, DriverActionKind, RunResult, WarningKind};
+use ssdyno_figures::{
+    DeviceFaults, DriverAction, DriverActionKind, FaultsResult, RunResult, WarningKind,
+};
 use ssdyno_host::CompletionWait;
 
 use crate::attach::{Attach, DevicePath, HostSide};
@@ -208,7 +210,18 @@ pub(crate) fn of_device(injected: Option<Injected>, epoch: Time) -> Option<Devic
         lost_interrupts,
         hung_at_seconds: hung_at.map(seconds),
         removed_at_seconds: removed_at.map(seconds),
+        slowed_percent: None,
     })
+}
+
+/// Adds how much slower `faults` made a device on average until `end`: it makes no event that anything counts.
+pub(crate) fn add_slowness(result: &mut RunResult, faults: &FaultConfig, seed: u64, end: Time) {
+    let slowness = faults.mean_slowness(seed, end);
+    if slowness > 1.0 {
+        let faults = result.faults.get_or_insert_with(FaultsResult::default);
+        let device = faults.device.get_or_insert_with(DeviceFaults::default);
+        device.slowed_percent = Some(100.0 * (slowness - 1.0));
+    }
 }
 
 /// A run with faults is meant to be unsteady. The usual remedies, a ramp-up or a longer run, would take the faults out
@@ -230,7 +243,7 @@ pub(crate) fn blame(result: &mut RunResult) {
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{FaultsResult, Warning};
+    use ssdyno_figures::Warning;
 
     use super::*;
 

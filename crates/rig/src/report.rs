@@ -119,6 +119,7 @@ impl Parts<'_> {
             .faults
             .clone()
             .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
+        faults::add_slowness(&mut result, self.run.device.device.faults(), self.run.seed, end);
         self.invariants(&mut result, &after);
         describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);

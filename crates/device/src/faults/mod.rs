@@ -192,6 +192,19 @@ impl FaultConfig {
             _ => 1.0,
         }
     }
+
+    /// The mean of [`slowness`](FaultConfig::slowness) from the start to `end`; 1 if nothing is slow.
+    pub fn mean_slowness(&self, seed: u64, end: Time) -> f64 {
+        let Some(Span(period)) = self.slow_for.filter(|_| self.slow_by > 0.0) else { return 1.0 };
+        let mut sum = 0.0;
+        let mut at = Time::ZERO;
+        while at < end {
+            let length = period.min(end.saturating_sub(at));
+            sum += self.slowness(seed, at) * length.as_s_f64();
+            at = at.saturating_add(period);
+        }
+        if end > Time::ZERO { sum / end.as_s_f64() } else { self.slowness(seed, end) }
+    }
 }
 
 #[cfg(test)]
@@ -201,6 +214,22 @@ mod tests {
     fn parsed(keys: &str) -> Result<(), String> {
         let config: FaultConfig = toml::from_str(keys).map_err(|error| error.to_string())?;
         config.check().map_err(|error| error.key)
+    }
+
+    /// Over two periods and a half, the mean is theirs, weighted with their lengths; over many it is the configured share.
+    #[test]
+    fn the_mean_slowness_is_weighted_by_time() {
+        let slow = FaultConfig {
+            slow_by: 0.3,
+            slow_for: Some(Span(Time::from_ms(10))),
+            ..FaultConfig::default()
+        };
+        let at = |ms| slow.slowness(5, Time::from_ms(ms));
+        let want = (at(0) + at(10) + 0.5 * at(20)) / 2.5;
+        assert!((slow.mean_slowness(5, Time::from_ms(25)) - want).abs() < 1e-12);
+        assert!((slow.mean_slowness(5, Time::from_s(100)) - 1.3).abs() < 0.02);
+        assert_eq!(slow.mean_slowness(5, Time::ZERO), at(0));
+        assert_eq!(FaultConfig::default().mean_slowness(5, Time::from_s(1)), 1.0);
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl Reaped<'_> {
     #[cold]
     fn error(&mut self, request: &Request, status: Status, latency_ns: u64) {
         let totals = &mut self.tape.ops[request.op as usize];
-        totals.errors += 1;
+        totals.add_error(self.completed);
         if status == Status::Abandoned {
             totals.add_unanswered(Time::from_ns(latency_ns));
         }

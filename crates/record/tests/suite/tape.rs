@@ -225,7 +225,7 @@ fn a_run_in_which_all_fails_shows_when() {
         assert!(result.invariants.iter().all(|i| i.holds), "{:?}", result.invariants);
         let sums = result.invariants.iter().find(|i| i.name == "series_sums").unwrap();
         assert!(sums.detail.contains("900 of 900 errors"), "{}", sums.detail);
-        let told = "900 requests ended in an error (from the start to 18";
+        let told = "900 requests ended in an error (from 1.000 µs to 18";
         let notes = result.notes.join("\n");
         assert!(notes.contains(told), "{notes}");
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use ssdyno_figures::{FaultsResult, push_counted, seconds};
+use ssdyno_figures::{FaultsResult, push_counted, seconds, significant};
 
 /// The component and its events, for tables.
 pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
@@ -18,6 +18,8 @@ pub(crate) fn rows(faults: &FaultsResult) -> Vec<[String; 2]> {
         push_counted(&mut what, device.drops, "command dropped", "commands dropped");
         push_counted(&mut what, device.lost_interrupts, "interrupt lost", "interrupts lost");
         what.extend(device.hung_at_seconds.map(|at| format!("hung at {}", seconds(at))));
+        let slowed = device.slowed_percent.map(|slow| significant(slow, 3));
+        what.extend(slowed.map(|slow| format!("slowed by {slow} % on average")));
         what.extend(device.removed_at_seconds.map(|at| format!("removed at {}", seconds(at))));
         row("device", what);
     }
@@ -85,7 +87,7 @@ mod tests {
             driver: DriverRecovery { aborts: 2, resets: 1, ..DriverRecovery::default() },
             driver_actions: vec![
                 DriverAction { time_ns: 31_200_000_000, kind: DriverActionKind::Abort },
-                DriverAction { time_ns: 31_200_000_000, kind: DriverActionKind::Abort },
+                DriverAction { time_ns: 31_200_000_001, kind: DriverActionKind::Abort },
                 DriverAction { time_ns: 61_200_000_000, kind: DriverActionKind::Reset },
             ],
             requests_failed: 1,

@@ -325,6 +325,13 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
             &format!("give shares that sum to at most 100, or give {absent} too"),
         );
     }
+    let is_one_given = config.read_percent.is_none() != config.write_percent.is_none();
+    if is_one_given && sum == 100.0 && config.trim_percent.is_some_and(|trim| trim > 0.0) {
+        // `trim_percent=30` on a load of 70 % reads would silently take all of its writes away.
+        let absent = if config.read_percent.is_none() { keys[0] } else { keys[1] };
+        let what = format!("the given shares sum to 100, which leaves nothing for {absent}");
+        return fail(keys[2], what, &format!("give {absent} too, also if it is 0"));
+    }
     let [read, write, trim] = config.op_weights();
     let sum = read + write + trim;
     if !(sum.is_finite() && sum > 0.0) {

@@ -351,6 +351,7 @@ const WRONG: &[(&str, &str)] = &[
     ("read_percent = -1", "read_percent"),
     ("read_percent = 150", "read_percent"),
     ("write_percent = 80\ntrim_percent = 30", "write_percent"),
+    ("read_percent = 70\ntrim_percent = 30", "trim_percent"),
     ("write_percent = nan", "write_percent"),
     ("read_percent = 0\nwrite_percent = 0", "read_percent"),
     ("block_size = \"0B\"", "block_size"),
