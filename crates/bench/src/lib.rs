@@ -59,6 +59,8 @@ mod measure;
 #[cfg(target_os = "linux")]
 mod member;
 mod method;
+#[cfg(target_os = "linux")]
+mod neighbours;
 mod network;
 mod options;
 #[cfg(target_os = "linux")]
@@ -98,6 +100,8 @@ pub use error::BenchError;
 #[cfg(target_os = "linux")]
 pub use limits::outlive_file_size_limit;
 pub use method::{ALL, Method, ReapWait, SubmitStrategy};
+#[cfg(target_os = "linux")]
+pub use neighbours::Neighbours;
 pub use network::is_network;
 #[cfg(target_os = "linux")]
 pub use network::{RemoteFile, inspect_export};

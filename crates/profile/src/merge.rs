@@ -139,6 +139,8 @@ fn merge_solution(
     let noises: Vec<f64> = all().filter_map(|one| one.noise_floor).collect();
     merged.noise_floor =
         (!noises.is_empty()).then(|| noises.iter().sum::<f64>() / noises.len() as f64);
+    merged.warnings = all().flat_map(|one| one.warnings.iter().cloned()).collect();
+    merged.warnings.dedup();
     merged.notes = vec![notes(profiles)];
     merged.notes.extend(all().flat_map(|one| one.notes.iter().cloned()));
     merged.notes.dedup();

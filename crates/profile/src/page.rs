@@ -34,6 +34,9 @@ pub fn html(result: &ProfileResult) -> String {
     let early = [StoppedBecause::Interrupted, StoppedBecause::Failed];
     let partial = result.of_depths().iter().any(|one| early.contains(&one.stopped_because));
     let mut page = Page::new(&format!("{} - profile", result.target), partial, &facts);
+    for warning in &result.warnings {
+        page.note(&format!("Warning: {}", warning.line()), true);
+    }
     for note in notes(result) {
         page.note(&note, false);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use ssdyno_figures::Warning;
 
 use crate::capacity::CapacityResult;
 use crate::estimate::CurvePoint;
@@ -92,6 +93,9 @@ pub struct ProfileResult {
     /// with different `--solution`. All other figures here are of the first solution. Left out with one solution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_solutions: Vec<ProfileResult>,
+    /// Warnings about misleading figures.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
     /// Notes on the figures.
     pub notes: Vec<String>,
 }
@@ -127,6 +131,7 @@ impl ProfileResult {
             more_depths: Vec::new(),
             solution: None,
             more_solutions: Vec::new(),
+            warnings: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -39,6 +39,17 @@ impl ProfilePlan {
         target: &mut KeptTarget,
         observer: &mut dyn Observer,
     ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
+        let (mut result, failure) = self.measure_session(start, target, observer)?;
+        result.warnings.extend(target.machine_warning());
+        Ok((result, failure))
+    }
+
+    fn measure_session(
+        &self,
+        start: &SessionStart<'_>,
+        target: &mut KeptTarget,
+        observer: &mut dyn Observer,
+    ) -> Result<(ProfileResult, Option<ProfileError>), ProfileError> {
         let mut notes = Vec::new();
         let span = self.span_on(&target.facts(), &mut notes)?;
         if let Method::Capacity { error } = self.method {

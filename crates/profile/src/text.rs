@@ -17,6 +17,17 @@ const ROWS_MAX: usize = 24;
 
 /// Ratios and access times by size, summary, advice and notes.
 pub fn text(result: &ProfileResult) -> String {
+    let mut text = String::new();
+    for warning in &result.warnings {
+        let _ = writeln!(text, "warning: {}", warning.message);
+        if let Some(help) = &warning.help {
+            let _ = writeln!(text, "  = help: {help}");
+        }
+    }
+    text + &figures(result)
+}
+
+fn figures(result: &ProfileResult) -> String {
     if result.capacity.is_some() {
         return capacity_text(result);
     }

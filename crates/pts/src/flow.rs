@@ -82,11 +82,13 @@ impl PtsPlan {
         // and the error are returned together.
         let failure = flow.parts(&parts).err();
         let mut result = flow.result;
+        let machine = flow.target.machine_warning();
         // The result was marked partial from the start. A checkpoint that outlives a crash of
         // the machine is then partial without further work.
         result.partial = failure.is_some();
         result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         self.remark(&mut result);
+        result.warnings.extend(machine);
         Ok((result, failure))
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ssdyno_block::{Completion, Status, Time, Token};
-use ssdyno_figures::{Keep, RunResult, StopReason};
+use ssdyno_figures::{Keep, RunResult, StopReason, TailVerdict};
 
 use crate::recorder::Recorder;
 use crate::recording::Recording;
@@ -172,6 +172,13 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
         RunResult { partial: true, stopped_because: Some(StopReason::Killed), ..head.run };
     recording.fill(&mut result);
     result.wall_seconds = recording.end().as_s_f64();
+    if result.latency_ns.is_some() && result.target != "null:" {
+        // The samples of the machine were in memory only. Without a verdict the p99 of a busy machine would look as
+        // good as any.
+        let why = "the program was killed, and the samples of the machine were lost";
+        result.p99_believable =
+            Some(TailVerdict { believable: false, reasons: vec![why.to_owned()] });
+    }
     result.notes.push(format!(
         "recovered from the rows of {count} requests: the program was killed during the run; about the last second, probe samples and the tool overhead are missing"
     ));

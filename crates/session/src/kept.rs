@@ -1,8 +1,10 @@
 //! One target under many loads, one after the other, that keeps its written data.
 
 use ssdyno_bench::BenchError;
+#[cfg(target_os = "linux")]
+use ssdyno_bench::Neighbours;
 use ssdyno_block::Time;
-use ssdyno_figures::{KeepGoing, RunLimits, RunProgress, RunResult};
+use ssdyno_figures::{KeepGoing, RunLimits, RunProgress, RunResult, Warning};
 use ssdyno_ftl::Fill;
 use ssdyno_rig::{Session, Source};
 use ssdyno_workload::{TargetFacts, WorkloadConfig};
@@ -20,6 +22,9 @@ pub struct KeptTarget {
     target: Kept,
     facts: TargetFacts,
     notes: Vec<String>,
+    /// The machine since a real target was opened.
+    #[cfg(target_os = "linux")]
+    neighbours: Option<Neighbours>,
 }
 
 enum Kept {
@@ -42,13 +47,25 @@ impl Prepared {
                 simulated.workload = None;
                 let (facts, notes) = (session.facts(), simulated.notes.clone());
                 let target = Kept::Simulated(simulated, Box::new(session));
-                Ok(KeptTarget { target, facts, notes })
+                Ok(KeptTarget {
+                    target,
+                    facts,
+                    notes,
+                    #[cfg(target_os = "linux")]
+                    neighbours: None,
+                })
             }
             Target::Real(mut real) => {
                 // Asked now, and closed: each load opens the target anew.
                 let facts = real.facts()?;
                 real.workload = None;
-                Ok(KeptTarget { target: Kept::Real(real), facts, notes: Vec::new() })
+                Ok(KeptTarget {
+                    target: Kept::Real(real),
+                    facts,
+                    notes: Vec::new(),
+                    #[cfg(target_os = "linux")]
+                    neighbours: Some(Neighbours::watch()),
+                })
             }
         }
     }
@@ -68,6 +85,15 @@ impl KeptTarget {
     /// The defaults chosen for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// The warning that other programs used the CPUs since a real target was opened. Loads of a profile or of a round
+    /// are too short for a verdict of each.
+    pub fn machine_warning(&self) -> Option<Warning> {
+        #[cfg(target_os = "linux")]
+        return self.neighbours.as_ref().and_then(Neighbours::warning);
+        #[cfg(not(target_os = "linux"))]
+        None
     }
 
     /// Puts a simulated SSD into the state of one to which nothing was ever written. False if there is no such state;

@@ -78,8 +78,10 @@ pub enum VerifyFault {
     Misplaced,
     /// A wrong checksum.
     Damaged,
-    /// Not written by the test: zeroes, or earlier contents.
+    /// Not written by the test: zeroes, or a block of an earlier verification.
     Unwritten,
+    /// Other contents that the test did not write: the write never arrived, or another program overwrote the block.
+    Foreign,
     /// A generation or seed that was never written.
     Invented,
 }

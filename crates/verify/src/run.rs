@@ -269,7 +269,10 @@ impl<'a> Reader<'a> {
     fn check(&mut self, block: u64, right: Right) -> bool {
         let Some(first) = self.read(block, right) else { return false };
         let foreign = |finding: &Finding| {
-            matches!(finding.fault, VerifyFault::Unwritten | VerifyFault::Damaged)
+            matches!(
+                finding.fault,
+                VerifyFault::Unwritten | VerifyFault::Foreign | VerifyFault::Damaged
+            )
         };
         if right.least > 0 && !first.as_ref().is_some_and(foreign) {
             self.shared.known.fetch_add(1, Ordering::Relaxed);

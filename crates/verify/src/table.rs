@@ -28,7 +28,11 @@ pub(crate) fn judge(
         let address = offset_bytes + index * u64::from(sector_bytes);
         let found = Stamp::read(sector, &Stamp { address, generation: right.least, run });
         let fault = match found {
-            Found::Foreign => (right.least > 0).then_some(VerifyFault::Unwritten),
+            Found::Foreign if right.least == 0 => None,
+            Found::Foreign => match sector.iter().all(|byte| *byte == 0) {
+                true => Some(VerifyFault::Unwritten),
+                false => Some(VerifyFault::Foreign),
+            },
             Found::Damaged => Some(VerifyFault::Damaged),
             Found::Torn => Some(VerifyFault::Torn),
             // Data of an earlier run counts as no data.
@@ -115,6 +119,8 @@ mod tests {
         assert_eq!(fault(&block(8192, [5; 4], 1), 5, 5), Some(VerifyFault::Misplaced));
         assert_eq!(fault(&block(4096, [9; 4], 1), 5, 6), Some(VerifyFault::Invented));
         assert_eq!(fault(&[0; 2048], 5, 5), Some(VerifyFault::Unwritten));
+        assert_eq!(fault(&[0x5a; 2048], 5, 5), Some(VerifyFault::Foreign));
+        assert_eq!(fault(&[0x5a; 2048], 0, 5), None, "nothing need be there");
         assert_eq!(
             fault(&block(4096, [5; 4], 2), 5, 5),
             Some(VerifyFault::Unwritten),

@@ -280,6 +280,9 @@ pub(crate) fn capacity_html(result: &ProfileResult, capacity: &CapacityResult) -
     let partial = all.iter().any(|one| early.contains(&one.stopped_because));
     let title = format!("{} - capacity", result.target);
     let mut page = Page::new(&title, partial, &facts(result, capacity));
+    for warning in &result.warnings {
+        page.note(&format!("Warning: {}", warning.line()), true);
+    }
     for one in all {
         let Some(capacity) = &one.capacity else { continue };
         let (of, said) = match result.more_solutions.is_empty() {

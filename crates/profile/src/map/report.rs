@@ -258,6 +258,9 @@ pub(crate) fn map_html(result: &ProfileResult, map: &MapResult) -> String {
         matches!(result.stopped_because, StoppedBecause::Interrupted | StoppedBecause::Failed);
     let title = format!("{} - map", result.target);
     let mut page = Page::new(&title, partial, &facts(result, map));
+    for warning in &result.warnings {
+        page.note(&format!("Warning: {}", warning.line()), true);
+    }
     for line in lines(map).iter().chain(&result.notes) {
         page.note(line, false);
     }

@@ -99,6 +99,7 @@ fn result() -> ProfileResult {
         more_depths: Vec::new(),
         solution: None,
         more_solutions: Vec::new(),
+        warnings: Vec::new(),
         notes: Vec::new(),
     }
 }
