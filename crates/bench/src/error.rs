@@ -160,7 +160,7 @@ pub enum BenchError {
     #[error("interrupted")]
     Interrupted,
     /// Real targets need Linux.
-    #[error("real devices need Linux: {target} cannot be loaded here")]
+    #[error("real devices need Linux: {target} cannot be measured here")]
     System {
         /// The target, as it was named.
         target: String,

@@ -117,10 +117,10 @@ pub(crate) fn search(
 /// Whether there is anything to search for.
 fn searchable(plan: &LoadPlan) -> Result<(), BenchError> {
     let why = match plan.means {
-        Means::Null => "null: completes everything at once, whatever the method",
+        Means::Null => "null: completes everything at once with every method",
         Means::Threads => "the engine `threads` has one method: each thread waits in its own call",
         Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } if !plan.closed => {
-            "in an open loop, arrival times decide when requests start, whatever the method"
+            "in an open loop, arrival times decide when requests start, for every method"
         }
         Means::Uring(_) | Means::Passthrough(_) | Means::Network { .. } => return Ok(()),
     };

@@ -149,7 +149,7 @@ impl FromStr for Span {
         let unit = if unit == "µs" { "us" } else { unit };
         let ps = value * scale(&SPAN, unit).ok_or_else(|| error(expected))?;
         if ps >= u64::MAX as f64 {
-            return Err(error("a time below 213 days, which are 2^64 ps"));
+            return Err(error("a time below 213 days (2^64 ps)"));
         }
         Ok(Span(Time::from_ps(ps.round() as u64)))
     }
@@ -320,7 +320,7 @@ mod tests {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
         let error = "999999h".parse::<Span>().unwrap_err().to_string();
-        assert_eq!(error, "`999999h` is not a time below 213 days, which are 2^64 ps");
+        assert_eq!(error, "`999999h` is not a time below 213 days (2^64 ps)");
         assert!("4kB".parse::<Bytes>().is_err() && "4 Ki".parse::<Bytes>().is_err());
         let error = "0.3B".parse::<Bytes>().unwrap_err().to_string();
         assert_eq!(error, "`0.3B` is not a size with its unit, such as \"4KiB\" or \"512B\"");

@@ -71,7 +71,7 @@ impl Prompt for Terminal {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Consent to write")]
 pub(crate) struct ConsentArgs {
-    /// Let runs started from other machines or the page write to this target. Give the target's
+    /// Allow runs started from other machines or from the page to write to this target. Give the target's
     /// name as in these runs. May be repeated. All other targets are opened read-only.
     #[arg(long, value_name = "TARGET")]
     pub(crate) write: Vec<String>,

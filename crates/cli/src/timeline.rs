@@ -99,7 +99,7 @@ impl TimelineFile {
         let mut line = format!("{path} (open in ui.perfetto.dev; {kept} events");
         match timeline.left_out() {
             0 => {}
-            more => line.push_str(&format!(", the first ones; it omits {more} later events")),
+            more => line.push_str(&format!("; the file omits {more} later events")),
         }
         if rows.is_none() {
             line.push_str("; no requests, because their rows were not kept");

@@ -152,7 +152,7 @@ fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
                                window"
         ),
         gap => format!(
-            "the hosts did not run at the same time: {last} began {gap} after {first} had ended"
+            "the hosts did not run at the same time: {last} began {gap} after {first} ended"
         ),
     };
     let help = "a sum over them would be meaningless; run longer, or set a time instead of a number of requests";

@@ -239,7 +239,7 @@ impl Reader<'_> {
             }
             let name = self.plan.name_of(at);
             if name.is_empty() || !names.insert(name.to_owned()) {
-                let help = "give each client a name of its own";
+                let help = "give each client a unique name";
                 return self.refuse(
                     &key("name"),
                     format!("the name `{name}` is empty or used twice"),
@@ -261,7 +261,7 @@ impl Reader<'_> {
         if let Some(at) = shared.filter(|_| self.plan.steps.iter().all(|step| step.rates.is_none()))
         {
             let help = "add `rates` to a step, or give the client a `change` such as { workload.depth = 8 }";
-            let message = "a share divides the rate of a step, and no step has `rates`".to_owned();
+            let message = "`share` divides the rate of a step, but no step has `rates`".to_owned();
             return self.refuse(&format!("clients[{at}].share"), message, help);
         }
         Ok(hosts)

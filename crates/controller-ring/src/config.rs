@@ -189,7 +189,7 @@ impl RingConfig {
                 for (key, span) in [("read_time", read_time), ("write_time", write_time)] {
                     if span.0 > Time::from_s(1) {
                         let problem = format!("{span} is longer than 1s");
-                        let help = "phase-change memory takes below a millisecond";
+                        let help = "use at most 1s; phase-change memory takes less than 1 ms";
                         return Err(ConfigError::new(format!("media.{key}"), problem, help));
                     }
                 }

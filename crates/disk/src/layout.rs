@@ -71,7 +71,13 @@ impl Layout {
             ([], Some(rule)) => by_rule(rule)?,
             ([_, ..], None) => disk.zones.clone(),
             ([], None) => return Err(error("zones", "there is none", ZONES_HELP)),
-            _ => return Err(error("zones", "stands beside zones_by_rule", "keep one of the two")),
+            _ => {
+                return Err(error(
+                    "zones",
+                    "cannot be combined with zones_by_rule",
+                    "keep one of the two",
+                ));
+            }
         };
         let mut next = 0_u32;
         let mut first_cylinders = Vec::with_capacity(tables.len());

@@ -15,7 +15,7 @@ pub enum NvmeError {
     #[error(transparent)]
     Function(#[from] FunctionError),
     /// The heap has no room.
-    #[error("the heap has no room for what the driver needs; free some memory, then try again")]
+    #[error("the driver cannot allocate its memory; free some memory, then try again")]
     NoMemory,
     /// BAR 0 is missing or has no room for the doorbells.
     #[error("BAR 0 has {bytes} bytes, {needed} are needed: is this an NVMe controller?")]

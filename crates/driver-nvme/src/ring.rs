@@ -52,7 +52,7 @@ impl SubmissionRing {
     /// Puts `entry` in; the controller is not told yet. There must be room.
     #[inline]
     pub(crate) fn push<F: PciFunction>(&mut self, f: &mut F, entry: &SubmissionEntry) {
-        debug_assert!(self.room() > 0, "a full ring is pushed into");
+        debug_assert!(self.room() > 0, "push to a full ring");
         // The entry is in memory before the doorbell announces it. `PciFunction` promises that
         // order between a write to memory and a later register write.
         f.dma_write(&self.region, self.tail * SUBMISSION_BYTES, entry.as_bytes());

@@ -12,7 +12,7 @@ pub enum RingError {
     Function(#[from] FunctionError),
     /// The heap has no room.
     #[error(
-        "the heap has no room for the ring's tables; use a smaller ring or queue, or free some memory"
+        "the driver cannot allocate the ring's tables; use a smaller ring or queue, or free some memory"
     )]
     NoMemory,
     /// The registers are not those of a ring card.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use ssdyno_workload::{DepthSearch, TriedDepth};
 
 /// Result of a search for the greatest depth at which latencies stay below a target (fio: `latency_target`). Unless
-/// `latency_run` is set, the other figures are of a last run at `depth` alone.
+/// `latency_run` is set, the other figures are those of a final run at `depth` only.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DepthSearchResult {
     /// The job of a job file; `null` for another workload.

@@ -14,7 +14,7 @@ const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 /// Counts of latencies in nanoseconds, log-linear: exact below 256 ns, then 128 equal buckets an
 /// octave, so a value taken from the middle of its bucket is at most 1/256 (0.4 %) off.
 ///
-/// Own rather than `hdrhistogram`: one shift and one add without range checks or resizing, so it
+/// This is not `hdrhistogram`: one shift and one add without range checks or resizing, so it
 /// can stand twice in a hot path of 25 ns, and the exact percentiles from rows need the bucket
 /// borders. Memory: 58 KiB, of which a run touches the few cache lines its latencies fall in.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]

@@ -22,7 +22,7 @@ pub struct JobResult {
     pub seconds: f64,
     /// Requests completed without error.
     pub requests: u64,
-    /// Requests that ended in an error. They are in no other figure, except requests without a completion
+    /// Requests that ended in an error. No other figure includes them, except requests without a completion
     /// (`unanswered`).
     pub errors: u64,
     /// Requests that never completed, as in the figures of the run. In `latency_ns` each counts with its waiting time

@@ -45,8 +45,8 @@ pub struct OpLatencyParts {
     pub slowest_1_percent: Option<MeanParts>,
 }
 
-/// A mean latency, and the parts that sum to it, in nanoseconds. A part includes the time of waiting for it and the
-/// time of using it. For a request of several pages, the parts are of the page that arrives last.
+/// A mean latency, and the parts that sum to it, in nanoseconds. A part includes the wait for it and its
+/// use. For a request of several pages, the parts are of the page that arrives last.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct MeanParts {
     /// Sum of all parts.

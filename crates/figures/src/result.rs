@@ -50,8 +50,8 @@ pub struct RunResult {
     pub partial: bool,
     /// Requests completed without error inside the recorded window.
     pub requests: u64,
-    /// Requests that ended in an error inside the recorded window. They are in no other figure, except requests without
-    /// a completion (`unanswered`).
+    /// Requests that ended in an error inside the recorded window. No other figure includes them, except requests without a
+    /// completion (`unanswered`).
     pub errors: u64,
     /// Requests that never completed: given up by the driver or the network (also counted in `errors`), or still
     /// outstanding at the end of the run. In `latency_ns` each counts with its waiting time as a lower bound; rates do
@@ -189,7 +189,7 @@ pub struct RunResult {
     /// Warnings about misleading figures; front ends show them above the figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// Notes on the issuing of the load, and other remarks.
+    /// Notes on how the load was issued, and other remarks.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The complete configuration, for a repetition of the run.

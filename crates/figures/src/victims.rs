@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 /// The blocks that garbage collection cleaned (the *victims*), by the share of their data pages that were still valid
 /// and had to be moved. Blocks that wear levelling moved are not counted.
 ///
-/// In a steady state a page of the host costs 1/(1 - `valid_mean`) programs: the lower the share, the cheaper the
-/// cleaning.
+/// In a steady state each host page costs 1/(1 - `valid_mean`) programs: a lower share makes cleaning
+/// cheaper.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GcVictims {
     /// Blocks cleaned.

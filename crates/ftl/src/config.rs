@@ -139,7 +139,7 @@ fn hundred() -> u32 {
 /// Makes [`FtlConfig`], in which an FTL with keys of its own has a table for them.
 macro_rules! tables {
     ($($name:literal: $table:ident as $Table:ty,)*) => {
-        /// The `[ftl]` table: keys that several FTLs share, and a table for each FTL with keys of its own.
+        /// The `[ftl]` table: keys that several FTLs share, and a table for each FTL with its own keys.
         #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct FtlConfig {
@@ -175,7 +175,7 @@ macro_rules! tables {
             /// Wear levelling.
             #[serde(default)]
             pub wear_levelling: WearLevelling,
-            /// For static wear levelling: tolerated difference of erases within a plane.
+            /// For static wear levelling: largest tolerated difference in erase counts within a plane.
             #[serde(default = "hundred")]
             pub wear_threshold: u32,
             /// Pages at the end of each block that hold a summary of the block instead of data; each page is programmed

@@ -43,7 +43,7 @@ pub struct PageClass {
     /// Share of the logical space; the shares of all classes sum to 1.
     pub space: f64,
     /// Expected share of the writes; the shares of all classes sum to 1. The spare blocks are
-    /// divided so that write amplification is least (form 5 of the closed forms: Desnoyers, SYSTOR
+    /// divided so that write amplification is lowest (form 5 of the closed forms: Desnoyers, SYSTOR
     /// 2012; Stoica and Ailamaki, VLDB 2013). Left out if every class has `spare`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<f64>,

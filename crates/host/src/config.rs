@@ -71,7 +71,7 @@ fn time_slice() -> Span {
     Span(Time::from_ms(4))
 }
 
-/// The `[costs]` table. All keys except `interrupt_delivery` are work of a core.
+/// The `[costs]` table. All keys except `interrupt_delivery` are CPU time of a core.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CostConfig {

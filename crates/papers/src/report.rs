@@ -14,7 +14,7 @@ pub struct FigureCell {
     pub printed: Option<f64>,
     /// The printed number, digit by digit.
     pub printed_text: String,
-    /// Result with the paper's own printed parameters; `null` if they give no result, or if a required run is missing.
+    /// Result with the paper's own printed parameters; `null` if they produce no result, or if a required run is missing.
     pub as_printed_model: Option<f64>,
     /// Result of the corrected model; `null` if it was not run.
     pub ours: Option<f64>,

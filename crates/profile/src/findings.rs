@@ -37,7 +37,7 @@ pub struct Verdict {
     pub text: String,
 }
 
-/// A request size from which the access time follows another line (stripe, cache, maximum transfer).
+/// A request size from which the access time follows a different line (stripe, cache, maximum transfer).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Breakpoint {
     /// The smallest size that is known to be beyond the breakpoint.
@@ -52,7 +52,7 @@ pub struct LackOfFit {
     /// Standard deviation of sizes from the curve beyond noise, divided by the access time: 0 if noise explains all
     /// deviations.
     pub relative: f64,
-    /// Probability of residuals this large by noise alone (F-test), 0 to 1.
+    /// Probability of residuals this large from noise alone (F-test), 0 to 1.
     pub p_value: f64,
 }
 

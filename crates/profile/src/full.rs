@@ -123,7 +123,7 @@ impl Strategy for Full {
             let (test, size) = self.pair(*first);
             format!(
                 "{} tests have a {percent} % interval wider than {} % of the mean after {REPETITIONS_MAX} repetitions, \
-                 the first one {test} of {size} bytes; the device is less steady than `error` asks for",
+                 the first one {test} of {size} bytes; the device is not steady enough for this `error`",
                 unknown.len(),
                 self.error * 100.0,
             )

@@ -97,13 +97,15 @@ fn one_device(
     match (device(first), device(other)) {
         (Some(one), Some(two)) if one != two => refused(
             format!(
-                "profile {number} is of another device ({two}) than profile 1 ({one}); the solutions of a file must be of one device"
+                "profile {number} is of a different device ({two}) from profile 1 ({one}); all solutions of a file must be of the same device"
             ),
             help,
         ),
         (Some(_), Some(_)) => Ok(()),
         _ => refused(
-            format!("profile {number} or profile 1 has no capacity, and their solutions differ"),
+            format!(
+                "profile {number} or profile 1 has no capacity, and profiles with different solutions need one"
+            ),
             "solutions are for `method=capacity`",
         ),
     }
@@ -181,7 +183,7 @@ fn alike(first: &ProfileResult, other: &ProfileResult, number: usize) -> Result<
         let what = format!(
             "profile {number} has {what} {two}, and the first {one}: they cannot be merged"
         );
-        Err(ProfileError::plan(what, "merge profiles that differ in nothing but time and seed"))
+        Err(ProfileError::plan(what, "merge profiles that differ only in time and seed"))
     };
     if first.capacity.is_some() != other.capacity.is_some() {
         return differ("the method", first.method.to_string(), other.method.to_string());

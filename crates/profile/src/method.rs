@@ -68,7 +68,7 @@ ssdyno_block::named! {
     pub enum MethodName: name {
         /// Measures in short time slices; further slices go to the sizes whose intervals they narrow most.
         Adaptive = "adaptive",
-        /// Some sizes measured, the others on a line.
+        /// Measures some sizes; the others lie on a fitted line.
         Serra = "serra",
         /// Every size measured.
         Full = "full",

@@ -181,7 +181,7 @@ impl ProfilePlan {
             && u64::from(depth) > span / largest
         {
             let what = format!(
-                "`depth={depth}` is more than the {} requests of {} that the span of {} has",
+                "`depth={depth}` is more than the {} requests of {} that fit into the span of {}",
                 span / largest,
                 Bytes(largest),
                 Bytes(span)

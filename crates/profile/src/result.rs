@@ -34,7 +34,7 @@ pub struct ProfileResult {
     pub seed: u64,
     /// Bytes from the start of the target that every test accesses.
     pub span_bytes: u64,
-    /// Requests outstanding; for several depths (`more_depths`) the first depth. All other figures here are of this
+    /// Requests outstanding; for several depths (`more_depths`) the first depth. All other figures here are for this
     /// depth.
     pub depth: u32,
     /// Reason why the profile has no more tests.
@@ -90,7 +90,7 @@ pub struct ProfileResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solution: Option<String>,
     /// The capacities of the further solutions of the same device, each in this format: after `--merge` of profiles
-    /// with different `--solution`. All other figures here are of the first solution. Left out with one solution.
+    /// with different `--solution`. All other figures here are for the first solution. Left out with one solution.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_solutions: Vec<ProfileResult>,
     /// Warnings about misleading figures.

@@ -129,7 +129,7 @@ impl ProfilePlan {
             threshold: record.threshold,
             seed: before.seed,
         };
-        plan.check().map_err(|error| damaged(&format!("its plan is impossible ({error})")))?;
+        plan.check().map_err(|error| damaged(&format!("its plan is invalid ({error})")))?;
         Ok(plan)
     }
 
@@ -261,7 +261,7 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
     if listed != before.measurements.len() as u64 || before.sessions.is_empty() {
         let found = before.measurements.len();
         return Err(damaged(&format!(
-            "its sessions have {listed} measurements, and it lists {found}"
+            "its sessions have {listed} measurements, but it lists {found}"
         )));
     }
     let positive = |seconds: f64| (0.0..=SECONDS_MAX).contains(&seconds);
@@ -270,10 +270,10 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
         one.tests > TESTS_MAX || !seconds.into_iter().all(positive)
     };
     if !positive(before.wall_seconds) {
-        return Err(damaged("`wall_seconds` is impossible"));
+        return Err(damaged("`wall_seconds` is invalid"));
     }
     if let Some(at) = before.sessions.iter().position(odd) {
-        return Err(damaged(&format!("session {} has an impossible number", at + 1)));
+        return Err(damaged(&format!("session {} has an invalid number", at + 1)));
     }
     // The file may have been edited. A measurement without requests or with a NaN would reach
     // every mean and every interval.
@@ -292,7 +292,7 @@ fn check_measurements(before: &ProfileResult, sizes: &Sizes) -> Result<(), Profi
         !(known && requests && burst && seconds)
     };
     match before.measurements.iter().position(odd) {
-        Some(at) => Err(damaged(&format!("measurement {} is impossible", at + 1))),
+        Some(at) => Err(damaged(&format!("measurement {} is invalid", at + 1))),
         None => Ok(()),
     }
 }

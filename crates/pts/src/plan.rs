@@ -196,7 +196,10 @@ impl PtsPlan {
         // The comparison is written so that NaN is refused, too. A range of NaN would become a
         // range of zero bytes later.
         if !(self.active_range_percent > 0.0 && self.active_range_percent <= 100.0) {
-            return refuse("the active range is not a share of the device", "use 1 to 100 percent");
+            return refuse(
+                "the active range must be a percentage of the device",
+                "use 1 to 100 percent",
+            );
         }
         if !(self.precondition >= 0.0 && self.precondition <= 100.0) {
             return refuse(

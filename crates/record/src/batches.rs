@@ -71,7 +71,7 @@ impl TryFrom<Sent> for Batches {
             return Err("batches have no size, or too many or too few groups");
         }
         if done.len() >= Batches::MOST || !done.is_sorted_by_key(|batch| batch.end) {
-            return Err("there are too many batches, or their times go back");
+            return Err("there are too many batches, or their times go backwards");
         }
         Ok(Batches { size, left, open, done, groups, unseen })
     }

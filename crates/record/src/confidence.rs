@@ -16,8 +16,8 @@ use crate::tails::Shares;
 
 const MEANING: &str = "95 % intervals from batches of consecutive requests: batch means for means \
                        and rates, shares of batches for percentiles. Correlated neighbouring \
-                       batches count for fewer, so that too short a run has wide intervals, not \
-                       wrong intervals. Intervals of percentiles are never narrower than order \
+                       batches count as fewer batches, so a run that is too short has wide \
+                       intervals, not wrong intervals. Intervals of percentiles are never narrower than order \
                        statistics of independent requests. They have no upper bound (`high` is \
                        null) if fewer than four independent requests lie beyond the percentile. \
                        Outlying batches at the start (a write buffer that fills) count in the \

@@ -41,7 +41,7 @@ pub enum RecoverError {
         path: PathBuf,
     },
     /// It has no rows.
-    #[error("{} has no row: the run was killed before its first second was over", path.display())]
+    #[error("{} has no row: the run was killed in its first second", path.display())]
     Empty {
         /// The file.
         path: PathBuf,

@@ -65,7 +65,7 @@ pub enum RunError {
         at: Time,
     },
     /// The driver gave the device up.
-    #[error("the NVMe driver gave up the device {at} after the start: {error}")]
+    #[error("the NVMe driver gave up on the device {at} after the start: {error}")]
     GivenUp {
         /// When a request found it given up, from the start of the run.
         at: Time,

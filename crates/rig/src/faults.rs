@@ -129,7 +129,7 @@ pub(crate) fn check(attach: &Attach) -> Result<(), ConfigError> {
         Some(HostSide { path: DevicePath::Ring(driver), .. }) => {
             if faults.slow_by > 0.0 {
                 // The card carries out a plan of its own, which has shares of commands and no periods.
-                let problem = "a ring card cannot be slowed for a time";
+                let problem = "a ring card cannot be slowed temporarily";
                 let help = "leave slow_by and slow_for out";
                 return Err(ConfigError::new("faults.slow_by", problem, help));
             }

@@ -254,7 +254,7 @@ impl<P: PathReport, W: CoreWatch> Machine<P, W> {
             name: "late_errors".into(),
             // Where faults are injected they may, and where the driver gave commands up.
             holds: late == 0 || faults,
-            detail: format!("{late} writes failed after they had been reported as done"),
+            detail: format!("{late} writes failed after they had been reported as complete"),
         });
     }
 }

@@ -139,7 +139,7 @@ pub(crate) fn page_cache(cache: &CacheResult) -> Vec<Warning> {
     let kept = cache.pages_dirtied.saturating_sub(cache.pages_written);
     let writes = (2 * kept > cache.pages_dirtied).then(|| {
         let message = format!(
-            "the page cache of the host holds {kept} of {} written pages: the device has not seen them",
+            "the page cache of the host holds {kept} of {} written pages: the device has not received them",
             cache.pages_dirtied
         );
         Warning::new(WarningKind::Memory, message).with_help("write more: run longer")

@@ -254,7 +254,7 @@ impl Document {
         };
         let label = match exact || label.starts_with("missing") {
             true => label.to_owned(),
-            false => format!("`{key}` is not written here: its default applies"),
+            false => format!("`{key}` is not set here: its default applies"),
         };
         failure.at(Some(self.place(span, label)))
     }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum FailureKind {
     /// A run failed or is partial.
     Failed,
-    /// A bound lies within the interval of its figure: the run neither keeps nor breaks it.
+    /// A bound lies within the interval of its figure: it is unknown whether the run meets it.
     Undecided,
     /// Arguments, configuration or input are wrong; nothing was run.
     Usage,

@@ -44,8 +44,7 @@ fn refuse_nameless(path: &Path, jobs: &[FioJob]) -> Result<(), Failure> {
     let made = format!("./{}.0.0", job.name);
     let size = job.file_size_bytes.unwrap_or(1 << 30);
     let writes = if job.changes_data() { " and `write.allowed=true`" } else { "" };
-    let message =
-        format!("{}: the job [{}] names no file or device to load", path.display(), job.name);
+    let message = format!("{}: the job [{}] names no file or device", path.display(), job.name);
     Err(Failure::usage(message).with_help(format!(
         "name a target: a device such as /dev/nvme0n1, a simulated one such as sim:nvme-tlc, or the file that fio would create: {made} with `write.size={size}B`{writes}; or add `filename` to the job"
     )))
@@ -80,12 +79,12 @@ fn replay(path: &Path, jobs: &[FioJob], duration: Option<Time>) -> Result<Option
         (Some(replay), [_]) => replay.clone(),
         _ => {
             let message = format!(
-                "{}: the job [{}] replays a recording (read_iolog) beside other jobs",
+                "{}: the job [{}] replays a recording (read_iolog) alongside other jobs",
                 path.display(),
                 job.name
             );
             return Err(Failure::usage(message).with_help(
-                "give it a file of its own: a recording is one stream, which runs alone",
+                "move it to a separate file: a recording is one stream, which runs alone",
             ));
         }
     };

@@ -157,9 +157,9 @@ impl RealRun {
         refuse_host(&spec.host)?;
         if spec.why {
             return Err(Failure::usage(
-                "only a simulated target can say where the time goes (`why`)",
+                "only a simulated target can show where the time goes (`why`)",
             )
-            .with_help("leave it out, or load a simulated target, such as sim:nvme-tlc")
+            .with_help("leave it out, or run on a simulated target, such as sim:nvme-tlc")
             .with_key("why"));
         }
         let settings = settings(&spec.set)?;

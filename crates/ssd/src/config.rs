@@ -190,7 +190,7 @@ impl Config {
         if let Some(nvme) = &self.nvme {
             nvme.check()?;
             if nvme.link.is_some() {
-                let problem = "an SSD has its link to the host in a table of its own";
+                let problem = "the link of an SSD to the host needs its own table";
                 return Err(ConfigError::new(
                     "nvme.link",
                     problem,

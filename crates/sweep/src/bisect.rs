@@ -57,7 +57,7 @@ impl SweepPlan {
         match self.require.as_slice() {
             [bound] if bound.is_latency_from_above() => Ok(bound),
             _ => wrong(
-                "a bisection needs exactly one bound, of a latency",
+                "a bisection needs exactly one bound, and it must be on a latency",
                 "write require = [\"p99<1ms\"]",
                 "require",
             ),
@@ -153,7 +153,7 @@ impl Bisection<'_> {
         let row = self.one(|stop| Ok(run(&plan, 0, Vec::new(), stop)))?;
         let mean = row.figure("latency_ns.mean").filter(|ns| *ns > 0.0);
         mean.map(|ns| 1e9 / ns).ok_or_else(|| {
-            let message = "the pilot, one request at a time, has no latency";
+            let message = "the pilot run (one request at a time) has no latency";
             Cut::Failed(Failure::new(FailureKind::Failed, message))
         })
     }

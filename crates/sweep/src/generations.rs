@@ -89,8 +89,8 @@ impl SearchOutcome {
         let before = self.generations.get(before)?.hypervolume?;
         (last > 0.0 && before < last * (1.0 - GROWTH)).then(|| {
             format!(
-                "the front still improved when the search ended: {:.1} % of its last hypervolume {SETTLED} generations \
-                 before the end; raise `{key}`",
+                "the front still improved when the search ended: its hypervolume was {:.1} % of the last \
+                 value {SETTLED} generations earlier; raise `{key}`",
                 100.0 * before / last
             )
         })

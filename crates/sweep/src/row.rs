@@ -170,7 +170,7 @@ pub struct Effect {
     pub figure: String,
     /// Share of the variance of the logarithm of the objective that the values of this key explain alone, 0 to 1. In a
     /// complete grid, it is eta squared, and the rest after all keys is due to their interactions. In other designs, it is
-    /// the variance of the part of this key in a linear model of all keys, without what chance gives on average.
+    /// the variance of the part of this key in a linear model of all keys, minus the average contribution of chance.
     pub share: f64,
     /// Whether chance alone may explain this share: the key may have no influence. With 95 %
     /// confidence, all other shares of the sweep are real. In a complete grid, chance plays no
@@ -226,7 +226,7 @@ pub struct Interaction {
     /// determine the ratio.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Lower bound of the ratio. Without a ratio, only the bound that is nearer to 1 is there.
+    /// Lower bound of the ratio. Without a ratio, only the bound that is nearer to 1 is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
     /// Upper bound of the ratio; likewise.
@@ -258,12 +258,12 @@ pub struct SweepResult {
     #[serde(default)]
     pub stopped: u64,
     /// Number of the designs with figures that are overloaded: requests arrived faster than the target completed them.
-    /// The front has none of them if an objective or a bound is not a rate or a cost, and the effects on other figures
-    /// leave them out.
+    /// They are excluded from the front if an objective or a bound is not a rate or a cost, and from the effects on other
+    /// figures.
     #[serde(default)]
     pub overloaded: u64,
-    /// Number of the designs with figures that a warning calls better than they are. The front has none of them, and
-    /// the effects leave them out, except for costs.
+    /// Number of the designs with figures that a warning calls better than they are. They are excluded from the front and
+    /// from the effects, except for costs.
     #[serde(default)]
     pub unrepresentative: u64,
     /// Effects of each key on each objective, the greatest first, those within chance last.

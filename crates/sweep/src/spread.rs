@@ -47,7 +47,7 @@ impl Sweep {
         // A path names another device on another machine. The rows of one
         // table would come from different disks.
         if self.is_real() {
-            return refuse("a sweep on workers cannot load a real target", "target");
+            return refuse("a sweep on workers cannot run on a real target", "target");
         }
         Ok(())
     }

@@ -294,7 +294,7 @@ pub(crate) fn effects_line(result: &SweepResult, shown: usize) -> String {
     let of_all: Vec<Vec<f64>> =
         result.plan.objectives.iter().map(|one| figures(one.figure)).collect();
     let why = if !result.effects.is_empty() {
-        "no key explains 1 % of the variation"
+        "every key explains less than 1 % of the variation"
     } else if of_all.iter().all(|all| all.len() < 2) {
         "fewer than two designs have figures to compare"
     } else if of_all.iter().all(|all| all.iter().all(|value| *value == all[0])) {

@@ -152,13 +152,13 @@ impl CompareTask {
         // limit turns a typing error into a message.
         if self.runs.is_some_and(|runs| runs > RUNS_MOST) {
             return Err(Failure::usage(format!("`runs` must be {RUNS_MOST} at most"))
-                .with_help("use fewer, and longer ones if need be")
+                .with_help("use fewer runs, and make them longer if necessary")
                 .with_key("runs"));
         }
         if let (Some(at), Some(_)) = ((0..sides).find(|at| self.reads(*at)), self.runs) {
             let what = format!("{} is a result, which cannot be run again", self.sides[at]);
             return Err(Failure::usage(what)
-                .with_help("name its target, or leave `runs` out: one run of each is compared then")
+                .with_help("name its target, or leave `runs` out to compare one run of each")
                 .with_key("runs"));
         }
         Ok(())

@@ -15,9 +15,11 @@ pub(crate) fn prepare(plan: &ClusterPlan, hosts: Hosts) -> Result<PreparedTask, 
     // A plan names its clients itself. Further hosts would have no share and no
     // load, so they are most likely a mistake.
     if let Some(host) = hosts.addresses.first() {
-        return Err(Failure::usage(format!("{host} is beside the hosts that the plan names"))
-            .with_help("leave `hosts` empty: a plan names its clients")
-            .with_key("hosts"));
+        return Err(Failure::usage(format!(
+            "{host} is given in addition to the hosts of the plan"
+        ))
+        .with_help("leave `hosts` empty: a plan names its clients")
+        .with_key("hosts"));
     }
     let steps = counted(file.steps.len() as u64, "step", "steps");
     let clients = counted(file.hosts.len() as u64, "client", "clients");

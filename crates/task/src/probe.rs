@@ -107,7 +107,7 @@ fn device(given: &str) -> Result<String, Failure> {
     };
     let help = "name a block device, such as /dev/nvme0n1 (`lsblk` lists them)";
     let found = probe::disk_name(&path).map_err(|error| {
-        let message = format!("cannot look at {}: {error}", path.display());
+        let message = format!("cannot examine {}: {error}", path.display());
         Failure::usage(message).with_help(help).with_key("device")
     })?;
     found.ok_or_else(|| {

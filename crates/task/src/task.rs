@@ -152,7 +152,7 @@ impl Task {
             Task::Plan(plan) => plan::prepare(plan, hosts),
             // Other tasks depend on the results of their own loads. They would have to run on the other
             // host as a whole, and a worker does not do that.
-            _ => Err(Failure::usage("only runs are started on other hosts")
+            _ => Err(Failure::usage("only runs can start on other hosts")
                 .with_help("leave `hosts` empty, or start a page on that host")
                 .with_key("hosts")),
         }

@@ -59,7 +59,7 @@ impl Header {
             );
         }
         if bytes[..8] != MAGIC {
-            return Err("it does not begin like a journal");
+            return Err("it has no journal header");
         }
         let (told, sum) = bytes.split_at(HEADER_BYTES - 4);
         if crc32c::crc32c(told).to_le_bytes() != sum {
@@ -373,8 +373,7 @@ mod tests {
 
     #[test]
     fn other_files_are_refused_by_name() {
-        for (bytes, why) in
-            [(&b"x"[..], "too short"), (&[b'x'; 200][..], "does not begin like a journal")]
+        for (bytes, why) in [(&b"x"[..], "too short"), (&[b'x'; 200][..], "has no journal header")]
         {
             let message = parsed(bytes).unwrap_err().to_string();
             assert!(message.contains(why), "{message}");

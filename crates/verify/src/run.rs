@@ -124,8 +124,10 @@ impl VerifyPlan {
     fn check(&self) -> Result<u64, VerifyError> {
         let wrong = |key, problem: String| Err(VerifyError::Plan { key, problem });
         if self.sector_bytes < 64 || !self.block_bytes.is_multiple_of(self.sector_bytes) {
-            let problem =
-                format!("{} B are not whole sectors of {} B", self.block_bytes, self.sector_bytes);
+            let problem = format!(
+                "{} B is not a multiple of the sector size, {} B",
+                self.block_bytes, self.sector_bytes
+            );
             return wrong("block_bytes", problem);
         }
         if self.range_bytes > self.capacity_bytes {

@@ -24,7 +24,7 @@ const MESSAGE_BYTES_MAX: usize = DATA_BYTES_MAX as usize + 4096;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProtocolError {
     /// A message says that it is shorter than its header, or longer than any.
-    #[error("a message says that it has {bytes} bytes")]
+    #[error("a message claims a length of {bytes} bytes")]
     MessageBytes {
         /// What it says.
         bytes: u32,

@@ -43,7 +43,7 @@ pub(crate) struct SweepArgs {
     /// Vary this key over these values; see below. May be repeated: all combinations are run.
     #[arg(long, value_name = "KEY=VALUES", help_heading = DESIGNS)]
     vary: Vec<Axis>,
-    /// Figures to optimise: the best design by one figure, or the front of several figures [default: mean].
+    /// Figures to optimise: the best design by one figure, or the Pareto front of several figures [default: mean].
     ///
     /// Figures are iops, throughput, mean, p50, p95, p99, p99.9, energy_per_request, energy_delay, wa,
     /// host_cpu, cost and cost_per_gib (the cost of a GiB of usable capacity).

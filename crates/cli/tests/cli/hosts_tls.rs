@@ -190,7 +190,7 @@ fn a_prober_uses_the_certificate_of_the_worker_and_both_are_revoked() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let output = call(&["controller", "revoke", "127.0.0.1"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("was revoked already, on"), "{}", text(&output));
+    assert!(text(&output).contains("was already revoked on"), "{}", text(&output));
     let list = json(&call(&["controller", "list", "--json"]));
     assert_eq!(list["workers"][0]["state"], "revoked");
     // Both ends of it: the worker, and a prober beside a worker without TLS.

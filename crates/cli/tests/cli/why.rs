@@ -20,5 +20,5 @@ fn why_shows_where_the_time_goes() {
     let (mean, total) = (&again["latency_ns"]["read"]["mean"], &read["mean"]["total"]);
     assert!((mean.as_f64().unwrap() - total.as_f64().unwrap()).abs() < 1e-3, "{mean} {total}");
     let refused = place.fails(2, &["run", "null:", "--why"]);
-    assert!(refused.contains("only a simulated target can say where the time goes"), "{refused}");
+    assert!(refused.contains("only a simulated target can show where the time goes"), "{refused}");
 }

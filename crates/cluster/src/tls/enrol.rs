@@ -147,7 +147,7 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
     // A refusal needs a new token in almost all cases. More exact
     // help from a deeper layer is kept.
     .map_err(|failure| match failure.help {
-        None => failure.with_help("make another invitation, and use its token within its time"),
+        None => failure.with_help("make another invitation, and use its token before it expires"),
         Some(_) => failure,
     })
 }
@@ -168,5 +168,5 @@ fn if_expired(token: &Token, failure: Failure) -> Failure {
     }
     let message = format!("the token expired on {}: {}", date(ends), failure.message);
     Failure { message, ..failure }
-        .with_help("make another invitation, and use its token within its time")
+        .with_help("make another invitation, and use its token before it expires")
 }

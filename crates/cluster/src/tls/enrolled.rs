@@ -207,8 +207,8 @@ fn unknown(name: &str, others: &[Line]) -> Failure {
     names.sort_unstable();
     names.dedup();
     let help = match names.as_slice() {
-        [] => "this controller enrolled no worker yet".to_owned(),
-        names => format!("enrolled workers are called {}", names.join(", ")),
+        [] => "this controller has not enrolled a worker yet".to_owned(),
+        names => format!("enrolled workers: {}", names.join(", ")),
     };
     Failure::usage(format!(
         "no enrolled worker is called `{name}`, and no certificate has this number"
@@ -221,7 +221,7 @@ fn unknown(name: &str, others: &[Line]) -> Failure {
 fn past_failure(name: &str, newest: Option<&WorkerCertificate>) -> Failure {
     let date = super::identity::date;
     let why = newest.map_or(String::new(), |newest| match newest.state {
-        CertificateState::Revoked(at) => format!("was revoked already, on {}", date(at)),
+        CertificateState::Revoked(at) => format!("was already revoked on {}", date(at)),
         _ => format!("expired on {}", date(newest.ends_unix_s)),
     });
     Failure::usage(format!("the certificate of `{name}` {why}"))

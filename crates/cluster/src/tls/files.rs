@@ -126,7 +126,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, Failure> {
     // already be known, and going on would hide that.
     let mode = std::fs::metadata(path).map_or(0, |data| data.permissions().mode());
     if mode & 0o077 != 0 {
-        let message = format!("others may read {name}, which holds a private key");
+        let message = format!("other users can read {name}, which holds a private key");
         return Err(Failure::usage(message)
             .with_help(format!("if nobody read it, run `chmod 600 {name}`; otherwise remove it"))
             .with_key("identity"));

@@ -123,7 +123,7 @@ impl Gate {
         // A wrong secret is counted before this test, so a stranger cannot find
         // out whether an invitation was used.
         if self.used {
-            return Err("its token was used already");
+            return Err("its token has already been used");
         }
         Ok(())
     }
@@ -276,7 +276,7 @@ impl Desk {
         }
         is_late.then(|| {
             Failure::new(FailureKind::Failed, "no worker enrolled in time: the token has expired")
-                .with_help("make another invitation when the worker is at hand")
+                .with_help("make another invitation when you can enrol the worker")
         })
     }
 

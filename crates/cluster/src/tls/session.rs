@@ -118,7 +118,7 @@ impl ClientTls {
         let bare = host.trim_matches(['[', ']']);
         let server = ServerName::try_from(bare.to_owned()).map_err(|_| {
             Failure::usage(format!("{name}: a certificate cannot be for the name {host}"))
-                .with_help("call the host by its name in DNS, or by its address")
+                .with_help("use the DNS name of the host, or its address")
         })?;
         let config = self.config().map_err(|failure| {
             let message = format!("{name}: {}", failure.message);

@@ -18,7 +18,7 @@ use crate::{DeviceFileError, DeviceKinds, DeviceSpec};
 pub(crate) const UNITS_MOST: usize = 256;
 
 /// The message for a member that is neither.
-const NEITHER: &str = "wanted the name of a device, or a table of its own";
+const NEITHER: &str = "expected the name of a device, or a table";
 /// And what to do.
 const HELP: &str = "use a name in quotes, or a table with the keys of a device file";
 

@@ -86,8 +86,8 @@ pub struct VolumeTable {
     pub latency: Span,
 }
 
-/// The file of a rented volume: a device behind limits of rate, with credits for bursts, such as the block storage of
-/// clouds.
+/// The file of a rented volume: a device behind rate limits, with credits for bursts, such as cloud block
+/// storage.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeConfig {

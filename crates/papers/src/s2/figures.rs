@@ -8,7 +8,7 @@ use crate::{Figure, FigureTable};
 
 pub(super) const FIGURES: [(&str, &str); 3] = [
     ("figure1", "Access time per request of an SSD (edel), largest span"),
-    ("figure2", "Error of estimated access times by points of an interval"),
+    ("figure2", "Error of estimated access times by the number of measured points per interval"),
     ("figure3", "Error of the estimated ratio by repetitions"),
 ];
 

@@ -28,8 +28,8 @@ const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on t
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
     let mut all = vec![("S2".to_owned(), Printed::load()?.title)];
     let tables = [
-        ("arithmetic", "Numbers that follow from printed ones"),
-        ("ours", "Our profile beside SeRRa: errors, intervals, time"),
+        ("arithmetic", "Numbers that follow from printed numbers"),
+        ("ours", "Our profile compared with SeRRa: errors, intervals, time"),
         ("table1", "Time of complete profiles"),
         ("table3", "Median errors of estimated access times"),
         ("table4", "Median errors of SeRRa's ratios"),

@@ -158,7 +158,7 @@ pub enum MpError {
     #[error("firmware names default configuration {0} instead of an MP table; it routes no PCI")]
     DefaultConfiguration(u8),
     /// The pointer leads out of the memory at hand.
-    #[error("the MP table is at {address:#x}, which is not in the memory at hand")]
+    #[error("the MP table is at {address:#x}, which is not in the memory that was read")]
     Elsewhere {
         /// Physical address of the table.
         address: u64,

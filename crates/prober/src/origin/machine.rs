@@ -39,10 +39,10 @@ pub struct MachineOrigin {
     pub os: Option<String>,
     /// Usable memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// The kind of virtual machine, such as `kvm`, or `yes` if it is unknown; `null` without signs of a virtual
-    /// machine.
+    /// The kind of virtual machine, such as `kvm`, or `yes` if it is unknown; `null` if none was
+    /// detected.
     pub virtual_machine: Option<String>,
-    /// The kind of container, such as `docker`; `null` without signs of a container.
+    /// The kind of container, such as `docker`; `null` if none was detected.
     pub container: Option<String>,
 }
 

@@ -173,7 +173,7 @@ fn facts(result: &ProfileResult, map: &MapResult) -> [String; 4] {
 /// The lines that accompany the figures.
 fn lines(map: &MapResult) -> Vec<String> {
     let mut lines = vec![format!(
-        "greatest rates alone: {} random reads of {} per second, sequential writes of {} at {}",
+        "highest rates alone: {} random reads of {} per second, sequential writes of {} at {}",
         rate(map.read_iops_max),
         Bytes(map.read_bytes),
         Bytes(map.write_bytes),

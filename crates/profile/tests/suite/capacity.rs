@@ -286,7 +286,7 @@ fn solutions_are_kept_side_by_side() {
     assert!(refused(of(Some("a=b"), 1.0)).contains("is not a valid name"));
     let other = ProfileResult { target: "sim:other".to_owned(), ..all[1].clone() };
     let other = refused(other);
-    assert!(other.contains("profile 2 is of another device (target sim:other"), "{other}");
+    assert!(other.contains("profile 2 is of a different device (target sim:other"), "{other}");
     let none = refused(ProfileResult { capacity: None, ..all[1].clone() });
     assert!(none.contains("has no capacity"), "{none}");
     // One model is one device, whatever its name is after a restart; another firmware has an entry of its own.

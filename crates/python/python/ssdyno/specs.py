@@ -36,12 +36,12 @@ class RunSpec:
     #: Issue this many requests, 1 or more, after the ramp-up of a workload that has one.
     requests: int | None = None
     #: Stop when the 95 % intervals of mean latency and IOPS are within ± this share of the value, such as `1%`. With a
-    #: figure, such as `p99=2%`, only its interval decides.
+    #: figure, such as `p99=2%`, only the interval of that figure counts.
     until: str | None = None
     #: Keys of the device, the workload (`workload.KEY`) or the network (`network.KEY`), as `KEY=VALUE`. A later entry
     #: overrides an earlier entry.
     set: list[str] | None = None
-    #: The data that the run keeps of each request. It decides how exact percentiles are.
+    #: The data that the run keeps for each request. It decides how exact percentiles are.
     keep: Keep | None = None
     #: Length of one interval of the series; 0 for a single interval. Default: depends on the length of the run.
     interval: Span | None = None
@@ -313,7 +313,7 @@ class FlashConfig:
 
 @dataclass(kw_only=True)
 class FtlConfig:
-    """The `[ftl]` table: keys that several FTLs share, and a table for each FTL with keys of its own."""
+    """The `[ftl]` table: keys that several FTLs share, and a table for each FTL with its own keys."""
 
     #: Name of the FTL; `ssdyno list ftls` shows all.
     name: str
@@ -346,7 +346,7 @@ class FtlConfig:
     #: Wear levelling.
     #: Default: "off".
     wear_levelling: WearLevelling | None = None
-    #: For static wear levelling: tolerated difference of erases within a plane.
+    #: For static wear levelling: largest tolerated difference in erase counts within a plane.
     #: Default: 100.
     wear_threshold: int | None = None
     #: Pages at the end of each block that hold a summary of the block instead of data; each page is programmed
@@ -382,7 +382,7 @@ class PageClass:
     #: Share of the logical space; the shares of all classes sum to 1.
     space: float
     #: Expected share of the writes; the shares of all classes sum to 1. The spare blocks are
-    #: divided so that write amplification is least (form 5 of the closed forms: Desnoyers, SYSTOR
+    #: divided so that write amplification is lowest (form 5 of the closed forms: Desnoyers, SYSTOR
     #: 2012; Stoica and Ailamaki, VLDB 2013). Left out if every class has `spare`.
     writes: float | None = None
     #: Share of the spare blocks: the blocks of a plane that hold no data and that
@@ -1159,8 +1159,8 @@ class DiskPower:
 
 @dataclass(kw_only=True)
 class VolumeConfig:
-    """The file of a rented volume: a device behind limits of rate, with credits for bursts, such as the block storage of
-    clouds."""
+    """The file of a rented volume: a device behind rate limits, with credits for bursts, such as cloud block
+    storage."""
 
     #: One line about the volume, and where its numbers come from.
     #: Default: "".
@@ -1471,7 +1471,7 @@ class CpuConfig:
 
 @dataclass(kw_only=True)
 class CostConfig:
-    """The `[costs]` table. All keys except `interrupt_delivery` are work of a core."""
+    """The `[costs]` table. All keys except `interrupt_delivery` are CPU time of a core."""
 
     #: Kernel entry and exit, once per request; with asynchronous threads and batches once for all requests issued
     #: together.

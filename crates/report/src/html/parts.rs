@@ -25,8 +25,8 @@ pub(super) fn blocks(r: &RunResult) -> Vec<String> {
         blocks.push(table(&head, &rows(op)));
     }
     blocks.push(
-        "<p class=\"fine\">Each part includes the time of waiting for it and the time of using it. \
-         For a request of several pages, the parts are of the page that arrives last.</p>\n"
+        "<p class=\"fine\">Each part includes the wait for the part and its use. For a request of \
+         several pages, the parts are those of the last page to arrive.</p>\n"
             .to_owned(),
     );
     blocks

@@ -108,7 +108,7 @@ fn dma_invariant(faults: &[RecordedFault]) -> Invariant {
         name: "dma".into(),
         holds: faults.is_empty(),
         detail: match faults.first() {
-            None => "the device touched only memory that was given to it".into(),
+            None => "the device accessed only memory that was given to it".into(),
             Some(first) => format!("{} faults, the first: {}", faults.len(), first.fault),
         },
     }

@@ -137,7 +137,7 @@ fn a_drive_that_never_answers_in_time_is_given_up() {
     let Some(RunError::GivenUp { error, .. }) = failure else { panic!("{failure:?}") };
     assert!(error.to_string().contains("resets in a row"), "{error}");
     assert!(result.partial && result.errors > 0);
-    assert!(told(&result).contains("the NVMe driver gave up the device"), "{}", told(&result));
+    assert!(told(&result).contains("the NVMe driver gave up on the device"), "{}", told(&result));
 }
 
 /// The ring card, too.

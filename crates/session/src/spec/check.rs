@@ -19,7 +19,7 @@ impl RunSpec {
     /// The first of them, with its key.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.version != SPEC_VERSION {
-            let what = format!("version {} of a spec is not known", self.version);
+            let what = format!("spec version {} is unknown", self.version);
             let help =
                 "this program reads version 1; run the program that wrote it, or a newer one";
             return Err(Failure::usage(what).with_help(help).with_key("version"));

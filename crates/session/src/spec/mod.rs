@@ -63,7 +63,7 @@ pub struct RunSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Stop when the 95 % intervals of mean latency and IOPS are within ± this share of the value, such as `1%`. With a
-    /// figure, such as `p99=2%`, only its interval decides.
+    /// figure, such as `p99=2%`, only the interval of that figure counts.
     #[serde(with = "words::as_text", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub until: Option<Until>,
@@ -71,7 +71,7 @@ pub struct RunSpec {
     /// overrides an earlier entry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<String>,
-    /// The data that the run keeps of each request. It decides how exact percentiles are.
+    /// The data that the run keeps for each request. It decides how exact percentiles are.
     #[serde(skip_serializing_if = "is_default")]
     pub keep: Keep,
     /// Length of one interval of the series; 0 for a single interval. Default: depends on the length of the run.

@@ -146,10 +146,10 @@ pub(crate) fn check_device(device: &TargetFacts) -> Result<(), WorkloadError> {
     Err(WorkloadError {
         key: None,
         what: format!(
-            "a target of {} B with sectors of {sector} B cannot be loaded",
+            "a target of {} B with sectors of {sector} B cannot be used",
             device.capacity_bytes
         ),
-        help: Some("sectors must be a power of two from 512 B, and there must be one".to_owned()),
+        help: Some("the sector size must be a power of two of at least 512 B, and the target must have at least one sector".to_owned()),
         at: None,
     })
 }
@@ -271,7 +271,7 @@ fn check_sizes(
     }
     if sizes.len() > SIZES_MAX {
         let what = format!("{} block sizes", sizes.len());
-        return fail("block_sizes", what, "give 8 at most (S4-8)");
+        return fail("block_sizes", what, "give at most 8 (S4-8)");
     }
     for (index, entry) in sizes.iter().enumerate() {
         let key = if several { format!("block_sizes[{index}].size") } else { "block_size".into() };

@@ -66,7 +66,7 @@ impl Reader<'_> {
         if before.iter().any(|job| job.group == group && job.name != name) {
             return self.wrong(
                 format!(
-                    "other jobs than `{name}` run before this job, so it cannot wait for `{name}` alone"
+                    "jobs other than `{name}` run before this job, so it cannot wait for `{name}` alone"
                 ),
                 "use stonewall, which waits for all jobs before",
             );

@@ -146,7 +146,7 @@ impl FioJob {
         self.sync = FioSync::None;
         self.load.shape.flush_every = Some(1);
         self.notes.push(
-            "sync: each write is followed by a flush, which counts as a request of its own".into(),
+            "sync: each write is followed by a flush, which counts as a separate request".into(),
         );
     }
 }

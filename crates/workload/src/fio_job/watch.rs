@@ -267,7 +267,7 @@ impl Reader<'_> {
         let by_bytes = self.value(&["rate_min", "ratemin"], "a rate such as 10m", each)?;
         let (counted, least) = match (by_count, by_bytes) {
             (Some(_), Some(_)) => {
-                let what = "rate_min and rate_iops_min exclude one another, as in fio";
+                let what = "rate_min and rate_iops_min exclude each other, as in fio";
                 return self.wrong(what, "leave one of the two out");
             }
             (Some(least), None) => (Counted::Requests, least),

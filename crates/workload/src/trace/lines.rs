@@ -102,5 +102,5 @@ pub(crate) fn unreadable(error: &std::io::Error) -> Fault {
     } else {
         format!("reading failed: {error}")
     };
-    Fault::new(what, "copy or compress the file anew; the requests before this were read")
+    Fault::new(what, "copy or compress the file again; the requests before this were read")
 }

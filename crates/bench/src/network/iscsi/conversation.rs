@@ -111,7 +111,7 @@ impl Conversation<'_> {
                     return Err(Trouble::new(what, HELP));
                 }
                 kind => {
-                    return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
+                    return Err(Trouble::protocol(format!("a message of kind {kind:#04x}")));
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Conversation<'_> {
                 }
                 opcode::ASYNC_MESSAGE => stays(&header)?,
                 kind => {
-                    return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
+                    return Err(Trouble::protocol(format!("a message of kind {kind:#04x}")));
                 }
             }
         }

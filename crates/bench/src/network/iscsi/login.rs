@@ -179,7 +179,7 @@ impl Login {
             let Pdu { header, data } = conversation.receive()?;
             if header.opcode() != opcode::LOGIN_RESPONSE {
                 let kind = header.opcode();
-                return Err(Trouble::protocol(format!("a message of the kind {kind:#04x}")));
+                return Err(Trouble::protocol(format!("a message of kind {kind:#04x}")));
             }
             refusal(header.0[36], header.0[37], &data)?;
             self.handle = u16::from_be_bytes([header.0[14], header.0[15]]);

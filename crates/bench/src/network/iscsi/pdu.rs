@@ -61,9 +61,7 @@ impl Header {
         let most = if self.opcode() == opcode::DATA_IN { RECEIVE_MOST } else { TEXT_MOST };
         if self.data_bytes() > most as usize {
             let (kind, bytes) = (self.opcode(), self.data_bytes());
-            return Err(format!(
-                "the target sent a message of the kind {kind:#04x} with {bytes} B"
-            ));
+            return Err(format!("the target sent a message of kind {kind:#04x} with {bytes} B"));
         }
         Ok(self)
     }

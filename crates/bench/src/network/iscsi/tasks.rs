@@ -370,7 +370,7 @@ impl Tasks {
                 let words = Ended::of(0, ssdyno_spec::scsi::status::CHECK_CONDITION, data).words();
                 format!("the target reports: {words}")
             }
-            code => format!("the target sends an event of the kind {code:#04x}"),
+            code => format!("the target sends an event of kind {code:#04x}"),
         };
         self.remark(told, None);
         Ok(())
@@ -393,7 +393,7 @@ impl Tasks {
             }
             opcode::ASYNC_MESSAGE => self.told(header, data)?,
             opcode::REJECT => ended = self.rejected(header.0[2], data)?,
-            kind => return Err(format!("the target sent a message of the kind {kind:#04x}")),
+            kind => return Err(format!("the target sent a message of kind {kind:#04x}")),
         }
         Ok(Piece { header_bytes: header.whole_bytes(), data: None, ended })
     }

@@ -71,7 +71,7 @@ impl Questions<'_, '_> {
             return Err(Trouble::new(what, "look at the target's log and at its device"));
         }
         if data.len() < least {
-            return Err(Trouble::protocol(format!("{} B in answer to {what}", data.len())));
+            return Err(Trouble::protocol(format!("{} B in response to {what}", data.len())));
         }
         Ok(data)
     }
@@ -109,7 +109,7 @@ impl Questions<'_, '_> {
         }
         if kind != 0 {
             return Err(Trouble::new(
-                format!("the unit {number} is not a disk but a device of the type {kind:#04x}"),
+                format!("the unit {number} is not a disk but a device of type {kind:#04x}"),
                 "name a unit that is a disk",
             ));
         }

@@ -142,7 +142,7 @@ impl Handshake<'_> {
                 wire::ERR_UNSUPPORTED => return Ok(None),
                 wire::ERR_UNKNOWN => return Err(self.unknown(name, &reply)),
                 kind if kind & wire::REP_ERROR != 0 => return Err(refused(name, &reply)),
-                kind => return Err(Trouble::protocol(format!("a reply of the kind {kind}"))),
+                kind => return Err(Trouble::protocol(format!("a reply of kind {kind}"))),
             }
         }
         Err(Trouble::protocol("too many replies".to_owned()))
@@ -226,7 +226,7 @@ fn refused(name: &str, reply: &OptionReply) -> Trouble {
             (format!("the server is shutting down{message}"), "start it again, or wait")
         }
         wire::ERR_INVALID => (
-            format!("the server calls the request for the export `{name}` invalid{message}"),
+            format!("the server rejects the request for the export `{name}` as invalid{message}"),
             "look at the server's log",
         ),
         kind => (

@@ -118,7 +118,7 @@ fn details(function: &FunctionOutput) -> Vec<String> {
         lines.push(format!("by equation 2 {equation}, by table 3.1 {table} at the root"));
     }
     match (function.class, function.interrupts) {
-        ("bridge", _) => lines.push("passive: a bridge gets no interrupts of its own".to_owned()),
+        ("bridge", _) => lines.push("passive: a bridge gets no interrupts itself".to_owned()),
         (_, Some(best)) => {
             let plural = if best.vectors == 1 { "" } else { "s" };
             lines.push(format!("best interrupts: {}, {} vector{plural}", best.mode, best.vectors));

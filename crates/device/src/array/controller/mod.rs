@@ -122,7 +122,7 @@ impl Controller {
         let room = table.cache.0.saturating_sub(ahead_most);
         if ahead_most > table.cache.0 || (table.write_back && room == 0) {
             let problem = format!(
-                "{} leaves no room beside the {} that read-ahead may take",
+                "{} leaves no room in addition to the {} that read-ahead may take",
                 table.cache,
                 Bytes(ahead_most)
             );

@@ -140,7 +140,7 @@ fn notes(hosts: &HostsOptions, machine: &str, outcome: &Outcome) -> Vec<String> 
     let HostsOptions { seconds, repeats, .. } = hosts;
     let cores = match outcome.has_core {
         true => {
-            "The target has a core of its own, whose share counts what others do there, too; clients share the others; the sender does the work for the network"
+            "The target has its own core, whose share includes the work of other processes there; clients share the other cores; the sender does the work for the network"
         }
         false => "Target and clients share the one core, so no share of a core is known",
     };

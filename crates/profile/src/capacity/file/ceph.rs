@@ -35,7 +35,7 @@ pub(super) fn file(capacity: &CapacityResult) -> Result<String, String> {
     let (least, most) = believed(media);
     if !(least..=most).contains(&iops) {
         text += &format!(
-            "# Ceph's own benchmark would discard {iops} IOPS: it believes {least} to {most} for an {kind}.\n"
+            "# Ceph's own benchmark would discard {iops} IOPS: it accepts {least} to {most} for an {kind}.\n"
         );
     }
     for (key, value) in &options {

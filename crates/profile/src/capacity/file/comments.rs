@@ -30,7 +30,7 @@ pub(super) fn comments(
             seconds(result.seconds_spent),
             rate(result.span_bytes as f64),
             match result.stopped_because {
-                StoppedBecause::WithinError => "every figure is within the error",
+                StoppedBecause::WithinError => "every figure is within the requested error",
                 other => other.words(),
             }
         ),
@@ -44,7 +44,7 @@ pub(super) fn comments(
     }
     if !capacity.checks.is_empty() {
         lines.push(String::new());
-        lines.push("Loads that no figure is fitted to, requests per second:".to_owned());
+        lines.push("Loads that are not used in a fit, in requests per second:".to_owned());
         lines.extend(capacity.checks.iter().map(|check| check_line(file, check)));
     }
     if !capacity.warnings.is_empty() {

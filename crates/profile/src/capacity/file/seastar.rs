@@ -35,7 +35,7 @@ pub(super) fn file(result: &ProfileResult, capacity: &CapacityResult) -> String 
         // checked load got.
         let factor = (factor * 1000.0).floor() / 1000.0;
         text += &format!(
-            "    # The least of what the checked loads got of what the model promises. Uncomment it to promise no more:\n    \
+            "    # The lowest ratio of measured to predicted rate among the checked loads. Uncomment it to scale the model by this ratio:\n    \
              # rate_factor: {factor}\n"
         );
     }

@@ -256,7 +256,7 @@ impl<D: Device> NvmePort<D> {
         invariants.push(none_invariant(
             "resets",
             self.recovery.odd_resets,
-            "resets of the controller that no timeout asked for",
+            "resets of the controller without a timeout",
         ));
     }
 }

@@ -139,7 +139,7 @@ impl ScsiLayer {
             name: "scsi".into(),
             holds: self.odd == 0,
             detail: format!(
-                "{} CDBs became {} NVMe commands; {} ended otherwise than in NVMe",
+                "{} CDBs became {} NVMe commands; {} ended with a different status than in NVMe",
                 counts.cdbs, counts.nvme_commands, self.odd
             ),
         }

@@ -195,7 +195,11 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
             let (space, access) = (address.hot_space_percent, address.hot_access_percent);
             if !(space > 0.0 && space < 100.0) {
                 let what = format!("{space} % of the range");
-                return fail("address.hot_space_percent", what, "give above 0 and below 100");
+                return fail(
+                    "address.hot_space_percent",
+                    what,
+                    "use a percentage above 0 and below 100",
+                );
             }
             if !(0.0..=100.0).contains(&access) {
                 let what = format!("{access} % of the requests");

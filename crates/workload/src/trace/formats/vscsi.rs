@@ -123,7 +123,7 @@ impl RecordReader for Vscsi {
                 command.version,
                 self.version.number()
             );
-            return Err(Fault::new(what, "the file is damaged here: copy it anew"));
+            return Err(Fault::new(what, "the file is damaged here: copy it again"));
         }
         let time_ps = u128::from(command.time_us) * 1_000_000;
         match command.op() {
@@ -131,7 +131,7 @@ impl RecordReader for Vscsi {
             Some(op) => {
                 let offset = command.block.checked_mul(512).ok_or_else(|| {
                     let what = format!("the block {} is beyond any device", command.block);
-                    Fault::new(what, "the file is damaged here: copy it anew")
+                    Fault::new(what, "the file is damaged here: copy it again")
                 })?;
                 if command.length_bytes == 0 {
                     sink.skip("reads and writes without data");
