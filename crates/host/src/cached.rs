@@ -148,6 +148,8 @@ impl PageCache {
     fn next_write(&mut self) -> Option<Job> {
         let cache = self.state.as_mut()?;
         let state = &mut self.write_back;
+        // The depth of write-back is limited. An unlimited flusher would fill the queue of the
+        // device, and reads of the application would wait behind all dirty pages.
         if state.outstanding >= cache.config().write_depth {
             return None;
         }
@@ -158,12 +160,16 @@ impl PageCache {
             if let Some(request) = state.journal.pop() {
                 break (request, 0, 0);
             }
+            // In ordered mode the data must be on the device before the commit record. The journal
+            // therefore waits until no write of data is outstanding.
             let settled = state.outstanding == 0 || !cache.is_ordered();
             if !state.commit || !cache.nothing_due() || !settled {
                 return None;
             }
             state.commit = false;
             state.journal = cache.commit();
+            // The commands are taken from the end of the vector, which costs nothing. The reversal
+            // keeps the order in which `commit` lists them.
             state.journal.reverse();
         };
         state.outstanding += 1;
@@ -183,6 +189,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             return Some(Time::ZERO);
         }
         let request = job.request;
+        // Reads pass although too much is dirty: only writers create dirty pages. The check
+        // precedes the look-up, which would already change the pages.
         if request.op == Op::Write && cache.must_wait() {
             cache.account.throttled += 1;
             return None;
@@ -276,6 +284,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             self.jobs.free_inner(command.token);
         }
         self.write_back(at, None);
+        // All throttled writers wake at once and check again. To wake one at a time could leave the
+        // others asleep if the first one writes nothing.
         let below = self.cache.state.as_mut().is_some_and(|cache| !cache.must_wait());
         if below {
             for thread in std::mem::take(&mut self.cache.write_back.throttled) {
@@ -294,6 +304,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         for (kind, interval) in [(kind, Some(flush)), (COMMIT, commit)] {
             let Some(interval) = interval else { continue };
             if !std::mem::replace(&mut self.cache.write_back.timers[kind as usize], true) {
+                // Timers expire at multiples of the interval and not relative to the first write.
+                // The kernel thread of S4-25 (flush every 30 s) wakes periodically in the same way.
                 let turns = at.as_ps() / interval.as_ps() + 1;
                 let next = Time::from_ps(turns.saturating_mul(interval.as_ps()));
                 self.queue.schedule(next, Event::Kernel(kind));

@@ -72,6 +72,8 @@ impl Contention {
         if waiting.is_empty() {
             return None;
         }
+        // Room in a queue is given by the same draw as a lock. The thesis does not describe this
+        // case; both are a race for one cache line, so the same bias is assumed (S1-39).
         let winner = self.draw.winner(waiting.iter().map(|thread| core(*thread)));
         Some(waiting.remove(winner))
     }
@@ -79,6 +81,8 @@ impl Contention {
     /// Takes a buffer; false if there is none.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> bool {
+        // `None` means that no buffer is free. The count stays at zero; a wrapped count would hand
+        // out four billion buffers and remove the limit.
         let left = self.buffers.checked_sub(1);
         self.buffers = left.unwrap_or(0);
         left.is_some()

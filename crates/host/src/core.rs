@@ -52,9 +52,14 @@ impl Core {
     /// later by that much.
     #[inline]
     pub(crate) fn steal(&mut self, at: Time, length: Time) -> Time {
+        // Handlers of one core run one after another: a second interrupt waits until the first
+        // handler has ended. Overlapping handlers would give a core more than one second of work
+        // per second.
         let from = at.max(self.busy_until);
         self.busy_until = from + length;
         self.stolen += length;
+        // The step only moves its end; the event for it stays in the queue and is scheduled again
+        // when it fires. A removal from the queue per interrupt would cost more.
         if let Doing::Step { end, .. } = &mut self.doing {
             *end += length;
         }

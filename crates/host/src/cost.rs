@@ -52,6 +52,8 @@ impl Cost {
     pub fn at(self, clock: Frequency) -> Time {
         match self {
             Cost::Time(span) => span.0,
+            // S1-4 gives a cost in cycles (2000 per uncacheable read). A cost in cycles scales with
+            // the clock of a host preset, while a cost of the bus in ns does not.
             Cost::Cycles(cycles) => Time::from_s_f64(cycles / clock.0),
         }
     }

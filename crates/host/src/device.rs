@@ -41,6 +41,8 @@ impl DeviceView {
     /// When the device has something to do; asked again only after something was done to it.
     #[inline]
     pub(crate) fn next(&mut self, port: &impl HostPort) -> Time {
+        // The next event of the device is computed by walking through its parts. Most steps of the
+        // host do not touch the device, so the cached time avoids this walk.
         if self.touched {
             self.touched = false;
             self.at = port.next_event().unwrap_or(Time::MAX);

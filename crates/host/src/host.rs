@@ -155,6 +155,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// None of its own: the caller has checked range and alignment. A full driver makes the thread
     /// wait, as it would on a machine.
     pub fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        // The host can be ahead of the caller after a batch of events. Time must not go back: the
+        // event queue rejects an event in the past.
         self.now = self.now.max(now);
         self.jobs.set(token.0, Job::new(request));
         let thread = self.threads.of(token.0);
@@ -166,6 +168,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             thread.state
         };
         match state {
+            // The thread is still on its core and submits from the same time slice. A context
+            // switch here would make a synchronous loop pay twice per request.
             State::Running(Step::User) => {
                 let core = self.threads[thread as usize].core;
                 self.threads.users.retain(|other| *other != core);
@@ -194,6 +198,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// that is [`Time::MAX`].
     pub fn run(&mut self, limit: Time, out: &mut Vec<Completion>) -> Option<Time> {
         self.leave_users();
+        // The limit returns control to the runner, so that an interruption by the user takes effect
+        // even if no request completes for a long time.
         for step in 0..STEPS {
             if !self.threads.out.is_empty() {
                 break;

@@ -20,12 +20,17 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             // Interrupts are off; the message only says from when on a look finds something.
             return self.found(at, vector);
         }
+        // A message that arrives before the handler of its vector has run adds no interrupt: the
+        // handler finds both completions. This is the coalescing that occurs under load without a
+        // timer.
         if !self.device.raise(vector) {
             self.account.interrupts_merged += 1;
             return;
         }
         self.account.interrupts += 1;
         let mut core = self.port.core_of(vector);
+        // A device can have more vectors than the run has cores. The remainder spreads them evenly;
+        // the last core for all of them would receive most of the interrupts.
         if usize::from(core) >= self.cores.len() {
             core %= self.cores.len() as u16;
         }
@@ -53,6 +58,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let place = &mut self.cores[core as usize];
         let end = place.steal(at, length);
         self.watch.interrupted(core, end - length, end);
+        // The idle time restarts after the handler. Otherwise a thread that the handler wakes would
+        // pay the exit latency of a core that has just been active.
         if let Doing::Idle(since) = &mut place.doing {
             *since = end;
         }
@@ -66,6 +73,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.device.handled(vector);
         self.device.touched = true;
         let registers = self.port.complete(at, vector, &mut self.device.done);
+        // An empty interrupt is counted, because it costs CPU without a result. It occurs if an
+        // earlier handler of another vector has already taken the completion.
         if self.device.done.is_empty() {
             self.account.interrupts_empty += 1;
         }
@@ -130,6 +139,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let slot = completion.token.0;
         let command = *self.commands.get(slot);
         self.device.completed(&command, completion);
+        // A request of several commands fails if one of them fails, and a later success must not
+        // hide the error. A detached write has already been answered, so its status is counted
+        // only.
         if !command.detached && completion.status != Status::Ok {
             self.jobs[command.token].status = completion.status;
         }
@@ -166,6 +178,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         match entry.state {
             State::Asleep => {}
             State::Throttled => self.cache.write_back.throttled.retain(|other| *other != thread),
+            // The thread leaves the list before it is woken. A thread that stayed in the list could
+            // be granted room while it runs, and the room would be lost for the others.
             State::NoRoom => {
                 let group = self.group(thread);
                 self.contention.leave_room(group, thread);
@@ -202,12 +216,16 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let threads = &self.threads;
         let core = |thread: u32| threads[thread as usize].core;
         let Some(thread) = self.contention.next_for_room(group, core) else { return };
+        // The grant travels with the thread until it runs. Between the wake-up and the run, another
+        // thread could otherwise take the free place, and this one would wait again.
         self.threads[thread as usize].granted = true;
         self.wake(thread, at, by);
     }
 
     /// The nap of `thread` is over.
     pub(crate) fn timer(&mut self, at: Time, thread: u32) {
+        // The timer can fire after the completion has already woken the thread. A second wake-up
+        // would put one thread into the ready queue twice.
         if self.threads[thread as usize].state != State::Napping {
             return;
         }

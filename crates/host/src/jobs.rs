@@ -6,6 +6,8 @@ use std::ops::{Index, IndexMut};
 use ssdyno_block::{Op, Request, Status, Time};
 use ssdyno_engine::SlotTable;
 
+// One bit distinguishes requests of the kernel from those of the workload. The port then carries
+// one token type, and a lookup needs no second table.
 /// Set in the token of a request that the kernel makes itself: write-back.
 pub(crate) const INNER: u32 = 1 << 31;
 
@@ -82,6 +84,8 @@ impl IndexMut<u32> for Jobs {
 
 impl Job {
     pub(crate) fn new(request: Request) -> Job {
+        // A request is accepted when its first command is issued, so later commands take the
+        // minimum. Zero as a start value would win every minimum.
         let accepted = Time::MAX;
         Job {
             request,

@@ -27,6 +27,8 @@ pub(crate) struct Draw {
 impl Draw {
     pub(crate) fn new(order: LockOrder, weight: f64, cores: u16, seed: u64) -> Draw {
         let mut rng = Rng::new(seed, "host locks");
+        // The favoured core is drawn once per run and not per hand-over: the thesis sees the same
+        // core ahead for the whole run (S1-59). A draw each time would give an even distribution.
         let favoured = rng.below(u64::from(cores)) as u16;
         Draw { order, favoured, weight, rng }
     }
@@ -39,6 +41,8 @@ impl Draw {
         let weight = |core| if core == self.favoured { self.weight } else { 1.0 };
         let sum: f64 = cores.clone().map(weight).sum();
         let mut at = self.rng.unit() * sum;
+        // Rounding can leave `at` slightly above zero after the last weight. The last core wins in
+        // this case, so the function never returns an index outside of the list.
         let mut last = 0;
         for (index, core) in cores.enumerate() {
             last = index;
@@ -82,6 +86,9 @@ impl SpinLock {
             return None;
         }
         let all_away = self.waiters.iter().all(|waiter| away(waiter.core));
+        // If all waiters are inside interrupts, the lock still gets an owner, who takes it on
+        // return. Otherwise nobody would hand the lock over later, and all waiters would spin for
+        // ever.
         if draw.order == LockOrder::Fifo || all_away {
             let index = draw.winner(self.waiters.iter().map(|waiter| waiter.core));
             return Some(self.waiters.remove(index));

@@ -38,6 +38,8 @@ impl Costs {
     fn new(config: &HostConfig, plan: &HostUse) -> Costs {
         let c = &config.costs;
         let at = |cost: crate::Cost| cost.at(config.cpu.clock);
+        // Direct I/O moves data to the pages of the process by DMA, without a copy. Only a stack
+        // with kernel buffers (S1-56) or a page cache pays for a copy.
         let rate = c.copy.filter(|_| config.stack.copy || config.cache.is_some());
         let table = config.file_system.as_ref();
         Costs {
@@ -93,6 +95,8 @@ impl Setup {
             // With a page cache its pages are the buffers.
             copies: config.stack.copy && config.cache.is_none(),
             write_behind: config.stack.write_behind && config.cache.is_none(),
+            // S1-52: the thesis sends 32 KiB per request although the device takes 128 KiB. The
+            // smaller one of both limits decides how often a request is split.
             piece_bytes: asked.min(port.transfer_bytes_max()),
             time_slice: config.cpu.time_slice.0,
             shared: port.shared(),

@@ -39,6 +39,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let State::Running(Step::Spin { queue }) = state else {
             unreachable!("{state:?} waits for a lock")
         };
+        // The spin ends before the hand-over is charged. Both are lock costs, but the hand-over is
+        // work with a fixed cost (assumed, S1-71), and only the spin depends on the other cores.
         let spun = self.end_spin(winner.core, CpuCause::Lock, at);
         self.account.lock_wait += spun;
         // A core inside an interrupt takes it when it is back.
@@ -64,6 +66,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         let Doing::Spin { since, stolen, .. } = place.doing else { return Time::ZERO };
         let until = place.begin(at);
         let interrupts = place.stolen - stolen;
+        // Time in interrupt handlers was already charged to interrupts. Without the subtraction the
+        // parts of the CPU time would exceed the time of the core.
         let spun = until.saturating_sub(since).saturating_sub(interrupts);
         self.watch.spun(core, cause, since, until);
         self.account.cpu.charge(core, cause, spun);

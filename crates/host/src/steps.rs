@@ -43,6 +43,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             if !matches!(place.doing, Doing::Idle(_)) {
                 place.doing = Doing::Idle(place.begin(at));
             }
+            // A switch to idleness is counted apart from a switch to a thread. The switches per I/O
+            // of S4-38 can then be computed with and without the idle task.
             self.account.switches_to_idle += 1;
             return;
         };
@@ -50,6 +52,9 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         if let Doing::Idle(since) = place.doing
             && since.max(place.busy_until) < at
         {
+            // The exit latency is paid only if the core was idle for some time. A thread that
+            // becomes ready at the moment in which the core becomes free finds the core still
+            // awake.
             at += self.setup.costs.idle_exit;
         }
         place.since = at;
@@ -61,6 +66,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     /// `thread` has the core from `at` on: what is next? `before` is work that was charged already.
     pub(crate) fn run_thread(&mut self, core: u16, thread: u32, at: Time, before: Time) {
         let place = &mut self.cores[core as usize];
+        // A thread loses its core only if another thread is ready. Without the second condition a
+        // single thread would pay for context switches that no scheduler makes.
         if at > place.since + self.setup.time_slice && !place.ready.is_empty() {
             self.threads[thread as usize].state = State::Ready;
             self.threads[thread as usize].ready_at = at + before;
@@ -90,6 +97,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
                 Prepared::Barrier => self.threads[thread as usize].at_barrier = true,
             }
         }
+        // Work that was already charged must take time on the core, even if the thread has nothing
+        // left to do. Otherwise CPU time and busy time of the core would differ.
         if before > Time::ZERO {
             return self.begin(core, thread, Step::Nothing, at, before);
         }
@@ -98,6 +107,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// There is no buffer for the thread's next command.
     fn no_buffer(&mut self, core: u16, thread: u32, at: Time, before: Time) {
+        // This prevents a deadlock: completed commands hold the buffers until the thread copies
+        // their data. A thread that slept here would wait for buffers that only itself can release.
         if !self.threads[thread as usize].inbox.is_empty() {
             // Its own data fills the buffers.
             return self.go_back(core, thread, at, before);
@@ -145,6 +156,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
         self.watch.ended(core);
         match self.threads[thread as usize].state {
+            // The lock is taken after the preparation: copies and the block layer run outside the
+            // critical section. With the copy inside, the lock would serialise all cores (S1-34).
             State::Running(Step::Prepare) if self.setup.shared => self.take_lock(core, thread, at),
             State::Running(Step::Prepare) => {
                 let class = self.threads[thread as usize].class;
@@ -176,6 +189,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             }
             entry.has_buffer = true;
         }
+        // A thread that found no room in the queue repeats this step. The flag prevents a second
+        // charge for the same command, which would raise the CPU time of a full queue.
         if entry.prepared {
             return Prepared::Command(Time::ZERO);
         }
@@ -188,6 +203,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         self.threads[thread as usize].prepared = true;
         let job = self.jobs[token];
         let costs = self.setup.costs;
+        // The block layer works once per request and once per piece. A request that is split at the
+        // transfer limit (S1-52) therefore pays `request` only for the first command.
         let first = if job.commands == 0 { costs.request } else { Time::ZERO };
         length += self.charge(core, CpuCause::BlockLayer, first + costs.piece);
         length += self.charge(core, CpuCause::Scsi, costs.scsi);
@@ -205,6 +222,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
 
     /// Into the kernel, unless the thread is there already; gives what it takes.
     fn enter(&mut self, core: u16, thread: u32, token: u32) -> Time {
+        // A batch enters the kernel once. The cost per I/O falls with the batch size, which is the
+        // effect that S4-44 compares between psync and io_uring.
         let inside = std::mem::replace(&mut self.threads[thread as usize].entered, true);
         if inside || token & INNER != 0 {
             return Time::ZERO;
@@ -224,6 +243,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     fn issue(&mut self, core: u16, thread: u32, at: Time, queue: u16) -> Option<Time> {
         let group = self.group(thread);
         let entry = &mut self.threads[thread as usize];
+        // A newcomer must not overtake threads that wait for room; `granted` marks the thread that
+        // was chosen. Without it, a busy core could starve the waiting threads.
         if !std::mem::take(&mut entry.granted) && self.contention.waits_for_room(group) {
             self.no_room(core, thread, at);
             return None;
@@ -234,6 +255,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         };
         let Next { request: piece, page, pages, detached, whole } = next;
         let entry = &self.threads[thread as usize];
+        // A shared queue rings for each command: the lock is released afterwards, and another
+        // core's commands behind an unrung tail would wait for this thread.
         let more = self.setup.plan.doorbell_per_batch
             && !self.setup.shared
             && (!whole || entry.to_submit.len() > 1);
@@ -349,6 +372,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
             return self.look(core, thread, end);
         }
         if awaited && self.setup.plan.waiting == CompletionWait::Hybrid {
+            // Hybrid polling sleeps for half of the mean time, as Linux did, and polls afterwards.
+            // It polls at once without a mean, and does not sleep twice for one wait.
             if self.threads[thread as usize].napped || self.device.mean == Time::ZERO {
                 return self.look(core, thread, end);
             }
@@ -401,6 +426,8 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
         }
         let entry = &mut self.threads[thread as usize];
         // Nothing arrives while this runs.
+        // The vector goes back to keep its memory. A new vector per wake-up would allocate in the
+        // path of a request.
         entry.inbox = inbox;
         let all = entry.finished.len() as u32 == entry.outstanding;
         let waits_for_all = self.setup.plan.mode == ThreadMode::Batch;

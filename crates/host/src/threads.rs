@@ -59,6 +59,9 @@ impl Threads {
     /// Ensures that this number of threads exist.
     fn grow(&mut self, threads: u32) {
         for n in self.all.len()..threads as usize {
+            // The threads of processes are dealt to the cores as if the kernel thread did not
+            // exist. Otherwise a page cache would move each thread to another core and change
+            // per-core figures.
             let n = n.saturating_sub(self.kernel as usize);
             let core = (n % usize::from(self.cores)) as u16;
             let class = match &self.classes[..] {
@@ -74,6 +77,8 @@ impl Threads {
     pub(crate) fn switch_more(&mut self, share: f64) -> u64 {
         self.switch_debt += share;
         let whole = self.switch_debt as u64;
+        // S4-38 prints means such as 4.85 switches per I/O. The fraction is carried over, so that
+        // the count over a run has exactly this mean without a random draw.
         self.switch_debt = self.switch_debt.fract();
         whole
     }

@@ -94,6 +94,8 @@ impl Lane {
         }
     }
 
+    // Interrupts inside a step are reported before the step itself, whose end is not known yet.
+    // `before` remembers the position to which the step goes back.
     fn opens(&mut self) {
         self.open = true;
         self.before = self.end;
@@ -112,6 +114,8 @@ impl Watched {
     /// One event, not before the last one of its core has ended.
     fn push(&mut self, core: u16, work: u8, from: Time, to: Time) {
         let lane = &mut self.lanes[usize::from(core)];
+        // Events of one core must not overlap: trace viewers stack overlapping slices as nested
+        // calls, and the sum over a core would exceed its time.
         let from = from.max(lane.end);
         if from >= to {
             return;
@@ -200,6 +204,8 @@ impl CoreWatch for Watched {
         let away = std::mem::take(&mut lane.away);
         let inside = |gap: &(Time, Time)| gap.1.min(to).saturating_sub(gap.0.max(from));
         let length = to.saturating_sub(from).saturating_sub(away.iter().map(inside).sum());
+        // Waiting for a lock and taking it are different activities in a timeline. The penalty of a
+        // shared queue (S1-58, S1-62) is the wait, and a timeline must show it apart.
         let work = if cause == CpuCause::Lock { LOCK_WAIT } else { cause as u8 };
         let end = lane.end;
         lane.end = lane.before;

@@ -82,6 +82,9 @@ fn space_of(low: u32, wide: bool) -> BarSpace {
 /// it was.
 pub fn size_bars(space: &mut dyn ConfigSpace, layout: u8) -> Vec<Bar> {
     let command = space.read16(COMMAND);
+    // Decoding is off while BARs are sized: between the write of all ones and the restore, the
+    // function would otherwise answer at the top of the address space, where the I/O APIC and
+    // firmware are.
     let decoding = command & (COMMAND_IO | COMMAND_MEMORY);
     if decoding != 0 {
         space.change_command(decoding, 0);
@@ -116,6 +119,8 @@ fn size_bar(space: &mut dyn ConfigSpace, index: u8, old: u32, wide: bool) -> Opt
     };
     let address_bits = if is_io { BAR_IO_ADDRESS } else { BAR_MEMORY_ADDRESS };
     let mut low = low_bits & address_bits;
+    // A BAR of 4 GiB or more has no settable bit in its lower half. A test of the lower half alone
+    // would treat such a BAR as absent.
     if low == 0 && !(wide && upper_bits != 0) {
         return None;
     }
@@ -155,6 +160,8 @@ fn rom_offset(layout: u8) -> Option<u16> {
 pub fn enabled_rom(space: &mut dyn ConfigSpace, layout: u8) -> Option<Rom> {
     let offset = rom_offset(layout)?;
     let old = space.read32(offset);
+    // A ROM that is off needs no addresses, and boot ROMs are large. All ones come from a function
+    // that does not answer; the enable bit would be set in this value.
     if old & EXPANSION_ROM_ENABLE == 0 || old == u32::MAX {
         return None;
     }
@@ -164,6 +171,8 @@ pub fn enabled_rom(space: &mut dyn ConfigSpace, layout: u8) -> Option<Rom> {
     let bits = space.read32(offset) & EXPANSION_ROM_ADDRESS;
     space.write32(offset, old);
     space.change_command(0, decoding);
+    // A register without settable bits is not implemented. `trailing_zeros` of 0 is 32, so the
+    // shift alone would report a ROM of 4 GiB.
     let bytes = (bits != 0).then(|| 1 << bits.trailing_zeros())?;
     Some(Rom { bytes, address: u64::from(old & EXPANSION_ROM_ADDRESS) })
 }
@@ -177,6 +186,8 @@ pub fn set_rom(space: &mut dyn ConfigSpace, layout: u8, address: Option<u64>) {
     }
 }
 
+// The old value is written back at once and not after all BARs are read. If a register reacts
+// badly, at most one register has a wrong value.
 /// What a register reads as after ones were written; puts `old` back.
 fn ones_back(space: &mut dyn ConfigSpace, offset: u16, old: u32) -> u32 {
     space.write32(offset, u32::MAX);

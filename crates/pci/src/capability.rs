@@ -215,6 +215,9 @@ impl CapabilityList {
         if space.read16(STATUS) & STATUS_CAPABILITIES != 0 {
             found.walk(space, layout);
         }
+        // Only PCI Express and PCI-X 2 functions have the extended space. Behind a bridge to
+        // conventional PCI, offsets above 0x100 can alias the first 256 bytes and produce a false
+        // list.
         if found.pcie().is_some() && space.bytes() > CONFIG_BYTES {
             found.walk_extended(space);
         }
@@ -253,6 +256,8 @@ impl CapabilityList {
         let first = if layout == LAYOUT_CARDBUS { CARDBUS_CAPABILITIES } else { CAPABILITIES };
         let known = space.bytes().min(CONFIG_BYTES);
         // A bit for each of the 64 dwords in which a capability may start.
+        // The set makes the walk end for every content. A counter of 48 steps, as operating systems
+        // use, also ends, but it lists the capabilities of a loop several times.
         let mut visited = 0_u64;
         // The two lowest bits are reserved (PCI clause 6.7).
         let mut offset = u16::from(space.read8(first) & !3);
@@ -269,6 +274,9 @@ impl CapabilityList {
                 return self.faults.push(ListFault::Unknown { offset, bytes: known });
             }
             let head = space.read32(offset);
+            // Identifier FFh comes from a function that has disappeared during the walk. Without
+            // the check the next pointer would be FCh, and the list would contain an invalid
+            // capability.
             if head as u8 == 0xff {
                 return self.faults.push(ListFault::Silent { offset });
             }
@@ -381,6 +389,8 @@ fn pcie(space: &mut dyn ConfigSpace, at: u16) -> Pcie {
     let payload_code = space.read32(at + PCIE_DEVICE_CAPABILITIES) & 7;
     let link = |register: u32| {
         let link = Link { generation: (register & 0xf) as u8, lanes: (register >> 4 & 0x3f) as u8 };
+        // Functions inside a root complex have no link and leave these fields zero. A link of width
+        // 0 would give a bandwidth of 0 in the closed form of S1-1.
         (link.lanes != 0).then_some(link)
     };
     let link_max = link(space.read32(at + PCIE_LINK_CAPABILITIES));

@@ -47,6 +47,9 @@ pub trait ConfigSpace {
     /// Clears and sets bits of the command register. The status register beside it is left as it
     /// is: its bits are cleared by writing ones (PCI clause 6.2.3), so zeros are written.
     fn change_command(&mut self, clear: u16, set: u16) {
+        // The dword also contains the Status register, whose error bits are cleared by a one.
+        // Zeroes are written there, so that a change of the command register loses no recorded
+        // error.
         let command = self.read16(COMMAND) & !clear | set;
         self.write32(COMMAND, u32::from(command));
     }
@@ -109,6 +112,8 @@ impl Snapshot {
     /// False if there is one of this address already; then it stays.
     pub fn add(&mut self, address: PciAddress, mut image: Vec<u8>) -> bool {
         image.truncate(usize::from(EXTENDED_CONFIG_BYTES));
+        // Configuration space is read in dwords. A partial dword at the end of a cut file would
+        // otherwise read as ones and look like a register with all bits set.
         image.truncate(image.len() & !3);
         let free = !self.images.contains_key(&address);
         if free {

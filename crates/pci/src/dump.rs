@@ -184,6 +184,8 @@ fn hex_line(line: &str) -> Option<(usize, &str)> {
 }
 
 fn add_bytes(image: &mut Vec<u8>, offset: usize, bytes: &str) -> Result<(), Garbled> {
+    // A gap in the offsets means that a line is lost. Filling it with zeroes would produce a
+    // plausible but wrong configuration space.
     if offset != image.len() {
         return Err(Garbled::Offset { found: offset, expected: image.len() });
     }
@@ -222,6 +224,8 @@ fn interrupt(line: &str) -> Option<u32> {
         Some(rest) => rest.split_once(" routed to IRQ ")?.1,
         None => line.strip_prefix("Flags: ")?.split(", ").find_map(|f| f.strip_prefix("IRQ "))?,
     };
+    // 0 and 255 mean that no interrupt is connected (PCI 6.2.4). lspci prints them like any other
+    // number, so they are filtered here.
     number.trim_end().parse().ok().filter(|irq| !matches!(irq, 0 | 255))
 }
 

@@ -105,6 +105,8 @@ impl ConfigHeader {
             let [primary, secondary, subordinate, _] = space.read32(BUS_NUMBERS).to_le_bytes();
             BusNumbers { primary, secondary, subordinate }
         });
+        // A bridge has other registers at this offset; its subsystem is in a capability. Reading
+        // the field for all layouts would show parts of a window as identifiers.
         let subsystem = (layout == LAYOUT_ENDPOINT).then(|| {
             let both = space.read32(SUBSYSTEM_VENDOR_ID);
             (both as u16, (both >> 16) as u16)
@@ -132,6 +134,8 @@ impl ConfigHeader {
 
     /// True if the whole header reads as ones: the function was removed, or has lost its power.
     pub fn is_gone(&self) -> bool {
+        // Three registers must read as ones. A vendor of FFFFh alone also occurs in virtual
+        // functions (SR-IOV), which are present and have a class.
         self.vendor == 0xffff && self.class == 0xff_ffff && self.layout == 0x7f
     }
 
@@ -140,6 +144,8 @@ impl ConfigHeader {
         match self.class >> 16 {
             0x01 => DeviceClass::Storage,
             0x02 => DeviceClass::Network,
+            // Snippet 3.2 writes `a && b || c` without parentheses, so any class with a subordinate
+            // bus would pass (S1-10). Here the class must hold in both cases.
             0x06 if self.is_bus_bridge() && self.expands() => DeviceClass::Bridge,
             _ => DeviceClass::Unknown,
         }

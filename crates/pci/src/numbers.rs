@@ -42,6 +42,8 @@ pub(crate) fn are_sound(access: &mut dyn ConfigAccess, root: RootBus) -> bool {
 /// Gives every bridge behind `root` sound numbers; keeps those that are sound, unless a bridge
 /// would be left without for that.
 pub(crate) fn give(access: &mut dyn ConfigAccess, root: RootBus, notes: &mut Vec<Note>) {
+    // The first attempt keeps the numbers of firmware, because an operating system can already use
+    // them. Only if a bridge gets no number are all bridges numbered anew.
     for keep in [true, false] {
         let mut without = Vec::new();
         let mut numbering =
@@ -80,6 +82,9 @@ impl Numbering<'_> {
             let next = sound.get(index + 1).map(|next| next.numbers.secondary - 1);
             let BusNumbers { secondary, subordinate, .. } = bridge.numbers;
             // While it is explored it forwards to all it may get.
+            // A bridge forwards configuration requests only for its range. The range is opened as
+            // far as possible during the exploration, and then reduced to the buses that were
+            // found.
             let room = next.unwrap_or(bus_max);
             let top = self.explore(bridge, bus, secondary, room);
             let subordinate = subordinate.max(top);
@@ -87,6 +92,8 @@ impl Numbering<'_> {
             taken.push((secondary, subordinate));
         }
         for bridge in &broken {
+            // The widest gap leaves the most room for buses behind this bridge, whose number is not
+            // known yet. The first gap could be too small for a switch with many ports.
             let Some((first, last)) = widest_gap(&taken, bus, bus_max) else {
                 self.notes.push(Note { address: bridge.address, what: Oddity::NoBusNumber });
                 continue;
@@ -107,6 +114,8 @@ impl Numbering<'_> {
 
     fn set(&mut self, bridge: &Bridge, numbers: BusNumbers) {
         let mut space = At::new(self.access, bridge.address);
+        // The dword also contains the secondary latency timer. A write of the three bus numbers
+        // alone is not possible with 32-bit accesses, so the timer is preserved.
         let latency_timer = space.read32(BUS_NUMBERS) & 0xff00_0000;
         let BusNumbers { primary, secondary, subordinate } = numbers;
         let dword = u32::from_le_bytes([primary, secondary, subordinate, 0]);
@@ -135,6 +144,8 @@ impl Bridges {
             let free = sound.iter().all(|other| {
                 subordinate < other.numbers.secondary || other.numbers.subordinate < secondary
             });
+            // A primary number of 0 is the value after a reset. It is accepted here and corrected
+            // by the write, because PCI Express bridges do not use this register for routing.
             let good = range && free && (primary == bus || primary == 0);
             if good { sound.push(bridge) } else { broken.push(bridge) }
         }

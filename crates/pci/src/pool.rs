@@ -47,6 +47,8 @@ impl DmaPool {
         let per_chunk = (chunk_bytes / piece_bytes).clamp(1, pieces_max.max(1));
         let (mut chunks, mut free) = (Vec::new(), Vec::new());
         chunks.try_reserve_exact(pieces_max.div_ceil(per_chunk) as usize)?;
+        // The list of free pieces gets its full capacity at the start, so `put_back` never
+        // allocates. A full heap is then an error of the start and not of an I/O (S1-30).
         free.try_reserve_exact(pieces_max as usize)?;
         Ok(DmaPool { chunks, free, piece_bytes, per_chunk, pieces: 0, pieces_max })
     }
@@ -88,6 +90,8 @@ impl DmaPool {
         // The last chunk is as large as the others: its size is what finding a piece rests on.
         let chunk = function.dma_allocate(self.per_chunk * self.piece_bytes)?;
         self.chunks.push(chunk);
+        // The reverse order hands out the lowest piece first, since `take` removes from the end.
+        // Neighbouring commands then use neighbouring memory.
         self.free.extend((self.pieces..self.pieces + more).rev().map(|n| DmaPiece(n as u16)));
         self.pieces += more;
         Ok(())
@@ -112,6 +116,8 @@ impl DmaPool {
     #[inline]
     pub fn put_back(&mut self, piece: DmaPiece) {
         debug_assert!(self.free.len() < self.pieces as usize && u32::from(piece.0) < self.pieces);
+        // Last in, first out: the piece that was used last is still in the CPU cache. A queue would
+        // walk through all pieces and evict them.
         self.free.push(piece);
     }
 

@@ -52,6 +52,8 @@ pub(crate) fn walk(access: &mut dyn ConfigAccess, root: RootBus) -> Vec<Function
     let mut visited = [false; 256];
     let mut waiting = alloc::vec![(root.bus, false)];
     while let Some((bus, one_device)) = waiting.pop() {
+        // Two bridges can claim one secondary bus. Without the check its functions would appear
+        // twice, and a broken pair of bridges could make the scan endless.
         if core::mem::replace(&mut visited[usize::from(bus)], true) {
             continue;
         }
@@ -81,6 +83,8 @@ pub(crate) fn on_bus(
             continue;
         }
         let function = Function::read(access, first);
+        // A single-function device may decode only the device number and answer for all eight
+        // functions. A probe of functions 1 to 7 would then find seven copies.
         let count = if function.header.multi_function { FUNCTIONS } else { 1 };
         found.push(function);
         for number in 1..count {
@@ -102,5 +106,7 @@ pub(crate) fn leads_to_one_device(bridge: &Function) -> bool {
 /// 0xffff0001 means *retry later* (PCIe clause 2.3.2); software that does not wait cannot use the function.
 fn answers(access: &mut dyn ConfigAccess, address: PciAddress) -> bool {
     let identifiers = At::new(access, address).read32(VENDOR_ID);
+    // FFFFh means that no device answers; some broken boards return 0000h for an empty slot.
+    // FFFF0001h is Configuration Request Retry Status: the device is not ready yet.
     !matches!(identifiers as u16, 0xffff | 0x0000) && identifiers != 0xffff_0001
 }

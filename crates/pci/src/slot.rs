@@ -75,11 +75,16 @@ impl SlotConfig {
         for pair in 0..3_u16 {
             let own = identity.bar_bytes[usize::from(pair)];
             let table = msix.filter(|m| u16::from(m.bar) == pair * 2).map_or(0, |m| m.bytes);
+            // The MSI-X table can share a BAR with the registers of the device. The BAR then needs
+            // the size of the larger part, because a BAR has exactly one size.
             let bytes = own.max(table);
             assert!(bytes == 0 || bytes.is_power_of_two(), "BAR {pair} has {bytes} bytes");
             if bytes >= 16 {
                 let mask = !(bytes - 1);
                 let low = spec::BAR0 + pair * 8;
+                // The writable mask implements the sizing protocol: software writes ones and reads
+                // back zeroes below the size. The type bits are read-only, so they survive the
+                // write.
                 self.put(low, BAR_64_BIT, mask as u32);
                 self.put(low + 4, 0, (mask >> 32) as u32);
             }
@@ -155,6 +160,8 @@ impl SlotConfig {
             *old = *old & !mask | value & mask;
         }
         let command = self.values[usize::from(spec::COMMAND / 4)] as u16;
+        // In D3hot a function answers only configuration accesses (PCI Power Management). A driver
+        // that forgets to return to D0 must fail here, as it does on hardware.
         let awake = self.values[usize::from(POWER_MANAGEMENT / 4 + 1)] & 0b11 == 0;
         self.decodes = awake && command & spec::COMMAND_MEMORY != 0;
         self.masters = awake && command & spec::COMMAND_BUS_MASTER != 0;

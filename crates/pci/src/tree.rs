@@ -34,6 +34,9 @@ impl Function {
     /// Whether firmware set it up: gave an address to one of its base address registers, or let it
     /// answer (S1-23). Only for classes that cannot do without registers; `None` for others.
     pub fn firmware_knew_it(&self) -> Option<bool> {
+        // Bridges and system devices work without BARs, so zero registers prove nothing for them.
+        // Storage and network functions need registers, so zero means that firmware did not know
+        // them.
         if !matches!(self.header.device_class(), DeviceClass::Storage | DeviceClass::Network) {
             return None;
         }
@@ -132,6 +135,8 @@ impl Tree {
     /// Links `functions` to their parents.
     pub fn new(mut functions: Vec<Function>) -> Tree {
         functions.sort_by_key(|function| function.address);
+        // A dump can contain a function twice. Two entries would produce two bridges for one
+        // secondary bus, and the tree would report an oddity that the machine does not have.
         functions.dedup_by_key(|function| function.address);
         let mut tree = Tree { functions, notes: Vec::new() };
         tree.note_oddities();
@@ -171,6 +176,8 @@ impl Tree {
             let PciAddress { segment, bus, .. } = function.address;
             let Some(numbers) = function.header.bridge() else { continue };
             let secondary = numbers.secondary;
+            // A bridge that leads to its own or a lower bus makes a cycle in the parent links, and
+            // `path_to_root` would not end. S1-11: a device is never its own parent.
             let oddity = if secondary <= bus {
                 Oddity::LeadsUp { bus, secondary }
             } else if let Some(&first) = bridges.get(&(segment, secondary)) {

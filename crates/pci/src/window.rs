@@ -88,6 +88,8 @@ pub fn read_window(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<Rang
         WindowKind::Memory | WindowKind::Prefetch => {
             let prefetch = kind == WindowKind::Prefetch;
             let both = space.read32(if prefetch { PREFETCH_WINDOW } else { MEMORY_WINDOW });
+            // Of the two memory windows, only the prefetchable one has upper registers for 64-bit
+            // addresses. The plain memory window is always below 4 GiB.
             let wide = prefetch && both & WINDOW_TYPE == WINDOW_WIDE;
             let mut upper = |offset| if wide { space.read32(offset) } else { 0 };
             let (base_upper, limit_upper) =
@@ -97,6 +99,8 @@ pub fn read_window(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<Rang
             (part(both, base_upper), part(both >> 16, limit_upper))
         }
     };
+    // A base above the limit is how a bridge expresses a closed window. The checked subtraction
+    // maps it to `None`; a wrapped difference would be a window of almost 4 GiB.
     let bytes = limit.checked_sub(base)?.saturating_add(step);
     (base != 0).then_some(Range { start: base, bytes })
 }
@@ -105,6 +109,8 @@ pub fn read_window(space: &mut dyn ConfigSpace, kind: WindowKind) -> Option<Rang
 pub(crate) fn set_window(space: &mut dyn ConfigSpace, kind: WindowKind, range: Option<Range>) {
     // Nothing is a base above the limit.
     let step = kind.window_step_bytes();
+    // The highest base with the lowest limit is closed for every implementation. Zero in both
+    // registers would open the first 1 MiB of memory (or 4 KiB of ports) instead.
     let highest = match kind {
         WindowKind::Io => 0xf000,
         WindowKind::Memory | WindowKind::Prefetch => 0xfff0_0000,

@@ -27,7 +27,12 @@ impl Extent {
     pub(crate) fn parse(cdb: &[u8]) -> Extent {
         let (lba, blocks) = match cdb.len() {
             6 => {
+                // Only the 6-byte CDBs use length 0 for 256 blocks; in all longer CDBs, 0 means no
+                // block. A common rule for all lengths would write 256 blocks for an empty WRITE
+                // (10).
                 let blocks = if cdb[4] == 0 { 256 } else { u64::from(cdb[4]) };
+                // The LBA of a 6-byte CDB has 21 bits. The mask removes the operation code and the
+                // three upper bits of byte 1, which were the LUN in SCSI-2.
                 (u64::from(u32_at(cdb, 0) & 0x1f_ffff), blocks)
             }
             10 => (u64::from(u32_at(cdb, 2)), u64::from(u16_at(cdb, 7))),
@@ -112,6 +117,8 @@ impl ScsiTarget {
 
     pub(crate) fn check_range(&self, unit: usize, extent: Extent) -> Result<(), Refusal> {
         let capacity = self.units[unit].facts.blocks;
+        // An LBA near 2^64 plus a length would wrap to a small number and pass the comparison with
+        // the capacity. The checked addition makes such a CDB fail as out of range.
         match extent.lba.checked_add(extent.blocks) {
             Some(end) if end <= capacity => Ok(()),
             _ => Err(Sense::out_of_range().into()),
@@ -121,6 +128,8 @@ impl ScsiTarget {
     /// The same, not longer than one transfer may be.
     fn transfer(&self, unit: usize, cdb: &[u8]) -> Result<Extent, Refusal> {
         let extent = self.extent(unit, cdb)?;
+        // SBC-3 requires INVALID FIELD IN CDB for a transfer above MAXIMUM TRANSFER LENGTH, and a
+        // pointer to the length field. Initiators read the limit again after this sense code.
         if extent.blocks > u64::from(self.transfer_blocks_max(unit)) {
             return Err(Sense::cdb(length_field(cdb), 7).into());
         }
@@ -133,6 +142,8 @@ impl ScsiTarget {
             nsid: self.units[unit].facts.nsid,
             lba: extent.lba,
             blocks: extent.blocks,
+            // MDTS limits data transfers only, so NVMe commands without data can use all 16 bits of
+            // NLB. A block device counts bytes in 32 bits, so its limit applies to all commands.
             blocks_max: if placing == Placing::Nothing && self.disk.is_none() {
                 COMMAND_BLOCKS_MAX
             } else {
@@ -161,6 +172,8 @@ impl ScsiTarget {
             return Ok(extent);
         }
         let shift = self.units[unit].block_shift();
+        // A partial block would need a read-modify-write with the old content of the medium. The
+        // target refuses it: the initiator has announced a length that its own data contradict.
         if came & ((1 << shift) - 1) != 0 {
             let sense = Sense::illegal(AdditionalSense::INVALID_FIELD_IN_INFORMATION_UNIT);
             return Err(sense.into());
@@ -209,6 +222,9 @@ impl ScsiTarget {
         let extent = self.arriving(unit, request, self.transfer(unit, cdb)?)?;
         job.work = Work::Run(self.run(unit, nvm::WRITE, extent, Placing::Buffer).forced());
         job.after = if check == 0 {
+            // The verification starts only after all writes have completed. NVMe gives no order
+            // between commands in a queue, so a parallel verification could read the blocks before
+            // the write.
             After::Then(self.plain_verify(job, unit, extent))
         } else if self.controller.optional.compare {
             self.may_locate(job, unit, request, extent);
@@ -316,6 +332,8 @@ impl ScsiTarget {
         cdb: &[u8],
     ) -> Result<(), Refusal> {
         let extent = self.extent(unit, cdb)?;
+        // The limit guarantees atomicity: a fused pair covers at most ACWU + 1 blocks, and a
+        // request that is split into several pairs could be half written after a difference.
         if extent.blocks > u64::from(self.compare_and_write_blocks_max(unit)) {
             return Err(Sense::cdb(length_field(cdb), 7).into());
         }
@@ -334,6 +352,9 @@ impl ScsiTarget {
             job.work = Work::Pair(write);
             return Ok(());
         }
+        // Without fused commands, the read, the comparison and the write are separate steps.
+        // `Holds::Exclusive` keeps other writers of this unit out between them; otherwise two
+        // initiators could both succeed.
         write.offset = half;
         let expected = seen(request, half)?;
         job.work = Work::Run(self.read_back(job, unit, extent, expected));

@@ -24,6 +24,8 @@ impl ScsiTarget {
             return Err(Sense::cdb(2, 7).into());
         }
         let data = ReadCapacity10Data {
+            // A last LBA of FFFFFFFFh tells the initiator to use READ CAPACITY (16) (SBC-3). A
+            // truncated value would show a 3 TB drive as one of 0.8 TB.
             last_lba: u32::try_from(facts.blocks - 1).unwrap_or(u32::MAX).into(),
             block_bytes: facts.block_bytes.into(),
         };
@@ -36,6 +38,8 @@ impl ScsiTarget {
         let facts = &self.units[unit].facts;
         let managed = u16::from(self.unmaps()) << 15;
         let zeroes = u16::from(self.unmapped_reads_zero(unit)) << 14;
+        // The exponent cannot be negative. A configured physical block below the logical block
+        // would otherwise give a quotient of 0, and `ilog2` of 0 panics.
         let physical = self.config.physical_block_bytes.max(facts.block_bytes);
         // LOGICAL BLOCKS PER PHYSICAL BLOCK EXPONENT: of four bits.
         let exponent = (physical / facts.block_bytes).ilog2().min(15) as u8;

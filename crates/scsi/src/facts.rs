@@ -138,6 +138,9 @@ impl ControllerFacts {
             power_state_max: data[263].min(31),
             compare_write_blocks_max: u32::from(u16::from_le_bytes([data[532], data[533]])) + 1,
             volatile_write_cache: data[525] & 1 == 1,
+            // VWC bits 2:1 are 10b if Flush with FFFFFFFFh is not supported. Controllers before
+            // NVMe 1.4 report 00b for "not indicated", so only the explicit 10b selects a flush per
+            // namespace.
             flush_of_all: data[525] >> 1 & 3 != 2,
             optional: Optional {
                 compare: bit(oncs, 0),
@@ -148,6 +151,9 @@ impl ControllerFacts {
                 verify: bit(oncs, 7),
                 fused_compare_write: data[522] & 1 == 1,
                 format: bit(oacs, 1),
+                // Bit 29 (NDI) is No-Deallocate Inhibited: such a controller deallocates after an
+                // overwrite. SCSI OVERWRITE promises that blocks read as the pattern, so it cannot
+                // offer the action.
                 sanitize_overwrite: data[328] & 4 != 0 && data[331] & 0x20 == 0,
                 sanitize_block_erase: data[328] & 2 != 0,
                 sanitize_crypto_erase: data[328] & 1 != 0,
@@ -236,8 +242,12 @@ impl NamespaceFacts {
         let mut formats = [None; FORMATS_MAX];
         for (index, slot) in formats.iter_mut().enumerate().take(last + 1) {
             let (metadata, bytes) = format(index);
+            // Formats with metadata are not offered: FORMAT UNIT could otherwise produce a
+            // namespace that this translator then refuses (S1-46), and the unit would disappear.
             *slot = (metadata == 0 && bytes >= 512).then_some((index as u8, bytes));
         }
+        // NSFEAT bit 4 (OPTPERF) says that NPWG and NPDG are defined. Without it the bytes are
+        // reserved and zero, and a zero-based zero would report a granularity of one block.
         let optperf = data[24] >> 4 & 1 == 1;
         let granularity = |at: usize| match optperf {
             true => u32::from(u16::from_le_bytes([data[at], data[at + 1]])) + 1,

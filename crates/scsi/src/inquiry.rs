@@ -30,6 +30,8 @@ const SBC_3: u16 = 0x04c0;
 impl ScsiTarget {
     /// INQUIRY to a LUN without unit.
     pub(crate) fn inquiry_absent(&self, job: &mut ScsiJob, cdb: &[u8]) -> Result<(), Refusal> {
+        // A LUN without unit has no VPD pages. An empty page 00h would claim that a unit exists, so
+        // the request fails and the standard data say that there is none.
         if cdb[1] & 1 != 0 {
             return Err(Sense::cdb(1, 0).into());
         }
@@ -168,6 +170,8 @@ impl ScsiTarget {
     fn revision(&self) -> [u8; 4] {
         let firmware = trimmed(&self.controller.firmware);
         let mut revision = [b' '; 4];
+        // SCSI has four characters, NVMe eight. The translation reference takes the last ones,
+        // because revisions of one drive usually differ at the end.
         let tail = &firmware[firmware.len().saturating_sub(4)..];
         revision[..tail.len()].copy_from_slice(tail);
         revision
@@ -183,6 +187,8 @@ impl ScsiTarget {
         }
         let identifier: &[u8] = if facts.nguid != [0; 16] {
             &facts.nguid
+        // NGUID comes first because it is globally unique, whereas a serial number is unique only
+        // for one manufacturer. The namespace number separates two namespaces of one controller.
         } else if facts.eui64 != [0; 8] {
             &facts.eui64
         } else {

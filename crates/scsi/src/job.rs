@@ -267,6 +267,9 @@ impl ScsiJob {
             Work::Run(run) => run.next(),
             Work::Pair(run) => {
                 let mut run = *run;
+                // COMPARE AND WRITE sends both halves in one buffer: first the data to compare,
+                // then the data to write. No copy is necessary, because the second command gets an
+                // offset into the same buffer.
                 let half = u64::from(run.blocks as u32) << run.block_shift;
                 let mut second = run;
                 second.opcode = nvm::WRITE;
@@ -279,6 +282,8 @@ impl ScsiJob {
                 run.next().map(|command| NvmeCommand { fused: Fused::First, ..command })
             }
         };
+        // The job counts a command when it hands the command out, not when the caller submits it.
+        // Otherwise an abort between both moments would see zero and end the job too early.
         self.outstanding += u32::from(command.is_some());
         command
     }
@@ -355,6 +360,8 @@ impl ScsiJob {
         self.held.clear();
     }
 
+    // The scratch only grows. A caller reuses jobs, so after the first long command no further
+    // command allocates memory (S1-30: no allocation in the I/O path).
     /// Makes the scratch at least `bytes` long.
     pub(crate) fn need_scratch(&mut self, bytes: usize) {
         if self.scratch.len() < bytes {
@@ -371,6 +378,9 @@ impl ScsiJob {
     /// Sets the answer, cut to the allocation length.
     pub(crate) fn answer(&mut self, data: &[u8], allocation: usize) {
         self.data_in.clear();
+        // SPC-4 truncates an answer to the allocation length without an error. The length fields
+        // inside of the answer keep the full value, so that the initiator can ask again with enough
+        // room.
         self.data_in.extend_from_slice(&data[..data.len().min(allocation)]);
     }
 

@@ -46,6 +46,8 @@ impl ScsiTarget {
         let (page, subpage) = (cdb[2] & 0x3f, cdb[3]);
         // Page 0 of the current values is not a page: header and block descriptor alone.
         let none = page == 0 && control == Control::Current;
+        // Linux reads the write protection with page 3Fh and tries page 0 if that fails. Page 0
+        // must therefore give the header with the WP bit, although it is not one of our pages.
         if page != mode::ALL_PAGES && !none && !PAGES.contains(&page) {
             return Err(Sense::cdb(2, 5).into());
         }
@@ -202,6 +204,8 @@ impl ScsiTarget {
         }
         let wrong_length = Sense::illegal(AdditionalSense::PARAMETER_LIST_LENGTH);
         let list = request.data_out.get(..length).ok_or(wrong_length)?;
+        // SPC-4 requires that a MODE SELECT with an error changes nothing. The list is therefore
+        // parsed to its end first; a change page by page would leave half of it in effect.
         let selected = self.parse_mode_list(unit, list, ten, wrong_length)?;
         self.apply_mode(job, unit, &selected, save);
         Ok(())
@@ -303,6 +307,8 @@ impl ScsiTarget {
         };
         let (mut current, mut mask) = (Vec::new(), Vec::new());
         self.mode_page(&mut current, &request(Control::Current), page, false);
+        // The mask comes from the function that answers MODE SENSE. A separate table of changeable
+        // bits could disagree with the values that the initiator has read.
         self.mode_page(&mut mask, &request(Control::Changeable), page, false);
         if bytes[1] != current[1] {
             return Err(Sense::parameter(at + 1).into());
@@ -343,6 +349,8 @@ impl ScsiTarget {
             target.attend_others(Some(job.nexus), Attention::ModeParametersChanged);
         }
         if let (Some(on), Some(disk)) = (selected.cache, &mut self.disk) {
+            // SPC-4 informs other initiators only about a change. A host that writes the same value
+            // at every boot would otherwise raise attentions on all other hosts.
             if disk.cache_on != on {
                 disk.cache_on = on;
                 job.after = After::CacheSelected;

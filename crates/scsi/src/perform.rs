@@ -29,6 +29,9 @@ impl ScsiTarget {
         if let Some(holds) = self.write_kind(operation) {
             check_protection(&self.units[unit])?;
             let unit = &mut self.units[unit];
+            // This prevents a lost update: a WRITE between the read and the write of an ORWRITE
+            // would disappear. Plain writes run in parallel; NVMe permits overlapping writes in any
+            // order.
             if unit.exclusive || holds == Holds::Exclusive && unit.writers > 0 {
                 return Ok(false);
             }
@@ -80,6 +83,9 @@ impl ScsiTarget {
             O::Write | O::WriteAndVerify | O::WriteSame | O::Unmap | O::FormatUnit => {
                 Some(Holds::Writer)
             }
+            // A controller with fused commands keeps the pair atomic itself. The exclusive lock
+            // would serialise all COMPARE AND WRITE commands of a unit, although they usually
+            // address different blocks.
             O::CompareAndWrite if self.controller.optional.fused_compare_write => {
                 Some(Holds::Writer)
             }
@@ -91,6 +97,8 @@ impl ScsiTarget {
     /// SYNCHRONIZE CACHE (SBC-3, 5.26): the whole namespace is flushed. IMMED is allowed to end the
     /// command early; it ends when the flush has.
     fn synchronize(&mut self, job: &mut ScsiJob, unit: usize, cdb: &[u8]) -> Result<(), Refusal> {
+        // The range is checked but not used: NVMe Flush has no range. A flush of more than the
+        // initiator requested is permitted, and an invalid range must fail all the same.
         self.extent(unit, cdb)?;
         if self.controller.volatile_write_cache {
             job.work = Work::Single(flush(self.units[unit].facts.nsid));

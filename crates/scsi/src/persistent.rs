@@ -49,6 +49,8 @@ impl ScsiTarget {
                 data.extend_from_slice(&length.to_be_bytes());
                 if let Some(there) = reservations.reservation {
                     let all = there.kind.all_registrants();
+                    // All registrants hold the all-registrants types, so no single key identifies
+                    // the holder. SPC-4 requires a reservation key of 0 in this case.
                     let key = if all { None } else { reservations.key(there.holder) };
                     data.extend_from_slice(&key.unwrap_or(0).to_be_bytes());
                     data.extend_from_slice(&[0, 0, 0, 0, 0, there.kind as u8, 0, 0]);
@@ -70,6 +72,8 @@ impl ScsiTarget {
         let start = data.len() + 4;
         data.extend_from_slice(&[0; 4]);
         for registration in &reservations.registrations {
+            // R_HOLDER is computed per registration and not compared with `holder`: for the
+            // all-registrants types every registrant must show as a holder, with scope and type.
             let holds = reservations.holds(registration.nexus);
             let kind = reservations.reservation.filter(|_| holds).map_or(0, |r| r.kind as u8);
             let transport_id = self.nexuses[registration.nexus.index()].as_slice();
@@ -115,6 +119,8 @@ impl ScsiTarget {
         let reservations = &mut self.units[unit].reservations;
         let registered = reservations.key(nexus);
         let keyed = match action {
+            // A nexus without registration must send key 0 in REGISTER. This check detects an
+            // initiator that believes to be registered but was preempted meanwhile.
             output::REGISTER => registered.unwrap_or(0) == key,
             output::REGISTER_AND_IGNORE_EXISTING_KEY => true,
             _ => registered == Some(key),
@@ -142,6 +148,9 @@ impl ScsiTarget {
         for &other in &told.preempted {
             unit.attend(other, removed);
             if action == output::PREEMPT_AND_ABORT {
+                // The abort comes before the attention. The preempted nexus then learns with its
+                // next command that its commands were cleared, and no command of it can end as GOOD
+                // after the preemption.
                 unit.abort(other);
                 unit.attend(other, Attention::CommandsCleared);
             }

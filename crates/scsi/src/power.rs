@@ -40,6 +40,8 @@ impl ScsiTarget {
             matches!(operation, O::TestUnitReady | O::ReadCapacity10 | O::ReadCapacity16);
         match self.condition {
             Condition::Stopped if needs_medium => return Err(not_started().into()),
+            // TEST UNIT READY and READ CAPACITY are polled by operating systems. If they woke the
+            // unit, a drive in standby would never stay there.
             Condition::Low(_) if needs_medium && !asks_only => self.condition = Condition::Active,
             _ => {}
         }
@@ -67,6 +69,8 @@ impl ScsiTarget {
     /// Ends a REQUEST SENSE with the health log in the scratch; a device that did not tell it is no
     /// reason to refuse.
     pub(crate) fn tell_health(job: &mut ScsiJob, request: SenseRequest) {
+        // `take` removes the failure from the job, so that `settle` does not turn it into a CHECK
+        // CONDITION. REQUEST SENSE itself must not fail because a log page is missing.
         let told = job.failed.take().is_none();
         let predicted = told && crate::log::predicts_failure(job.scratch());
         let additional =
@@ -114,6 +118,8 @@ impl ScsiTarget {
             dwords: [POWER_MANAGEMENT, u32::from(state), 0, 0, 0, 0],
             ..NvmeCommand::default()
         };
+        // NO_FLUSH is bit 2. Power state 0 needs no flush, because the cache keeps its content; a
+        // deeper state can lose it if the host removes power after the command.
         let flush_first = cdb[4] & 4 == 0 && state != 0 && self.controller.volatile_write_cache;
         // All namespaces are flushed: the power state is the controller's.
         if flush_first && !self.controller.flush_of_all {

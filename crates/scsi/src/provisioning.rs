@@ -74,6 +74,8 @@ impl ScsiTarget {
         let behind_header = usize::from(header.data_length.get()).saturating_sub(6);
         let bytes = rest.len().min(behind_header).min(usize::from(header.descriptors_length.get()));
         let descriptors = &rest[..bytes];
+        // All descriptors are checked before the first one is carried out. A list that fails in the
+        // middle would leave an unknown part of its ranges unmapped.
         if bytes / size_of::<UnmapDescriptor>() > UNMAP_DESCRIPTORS_MAX {
             return Err(Sense::parameter(2).into());
         }
@@ -82,6 +84,9 @@ impl ScsiTarget {
             let (lba, blocks) = (u64_at(chunk, 0), u64::from(u32_at(chunk, 8)));
             let extent = Extent { lba, blocks };
             self.check_range(unit, extent)?;
+            // SBC-3 gives a descriptor of zero blocks no effect. Left out here, it neither uses one
+            // of the 256 ranges nor becomes a Write Zeroes, whose zero-based length cannot express
+            // it.
             if blocks > 0 {
                 extents.push(extent);
             }
@@ -99,6 +104,8 @@ impl ScsiTarget {
                 job.held.extend_from_slice(&extent.lba.to_be_bytes());
                 job.held.extend_from_slice(&extent.blocks.to_be_bytes());
             }
+            // Write Zeroes takes one range per command, Dataset Management 256. The ranges run one
+            // after the other, so that the job needs no memory for parallel commands.
             self.zero_range(job, 0);
             return;
         }
@@ -124,6 +131,8 @@ impl ScsiTarget {
     /// Write zeroes to the range `index` of those that are held.
     pub(crate) fn zero_range(&self, job: &mut ScsiJob, index: usize) {
         let Some(unit) = job.unit else { return };
+        // No range left: `after` keeps its default, and the job ends as GOOD. The caller has taken
+        // `after` out of the job before this call.
         let Some(range) = job.held.chunks_exact(16).nth(index) else { return };
         let extent = Extent { lba: u64_at(range, 0), blocks: u64_at(range, 8) };
         let mut run = self.run(unit, nvm::WRITE_ZEROES, extent, Placing::Nothing);
@@ -169,6 +178,8 @@ impl ScsiTarget {
         }
         if self.controller.optional.write_zeroes && block.iter().all(|&byte| byte == 0) {
             let mut run = self.run(unit, nvm::WRITE_ZEROES, extent, Placing::Nothing);
+            // Without UNMAP the initiator expects mapped blocks, for example to reserve space on a
+            // thin namespace. The deallocate bit would return this space to the pool.
             run.flags = if unmap { self.deallocate_bit(unit) } else { 0 };
             job.work = Work::Run(run);
             return Ok(());

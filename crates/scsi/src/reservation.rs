@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 use crate::Nexus;
 use crate::commands::Access;
 
+// Without a limit, an initiator that registers through ever new TransportIDs could use all memory
+// of the target. SPC-4 has INSUFFICIENT REGISTRATION RESOURCES for this case.
 /// Most registrations of a logical unit.
 const REGISTRATIONS_MAX: usize = 256;
 
@@ -121,6 +123,9 @@ impl Reservations {
     pub(crate) fn allow(&self, nexus: Nexus, access: Access) -> bool {
         match access {
             Access::Free => return true,
+            // SPC-2 forbids a mixture of both kinds of reservation. Otherwise RESERVE could lock
+            // out an initiator that holds a valid persistent reservation, and neither would see a
+            // conflict.
             Access::Legacy => return self.registrations.is_empty(),
             Access::Persistent => return self.legacy.is_none(),
             _ => {}
@@ -142,6 +147,8 @@ impl Reservations {
     /// RESERVE: `false` is a conflict with another holder.
     pub(crate) fn reserve_legacy(&mut self, nexus: Nexus) -> bool {
         let free = self.legacy.is_none_or(|holder| holder == nexus);
+        // A second RESERVE of the holder succeeds (SPC-2): an initiator that lost the answer of the
+        // first RESERVE repeats the command and must not lock itself out.
         if free {
             self.legacy = Some(nexus);
         }
@@ -165,6 +172,9 @@ impl Reservations {
                 self.unregistered(nexus, &mut told);
             }
             (Some(index), key) => self.registrations[index].key = key,
+            // Key 0 from a nexus without registration succeeds and changes nothing. The early
+            // return also leaves PRGENERATION as it is: a change would tell cluster software that
+            // the registrations differ.
             (None, 0) => return Ok(told),
             (None, _) if self.registrations.len() >= REGISTRATIONS_MAX => return Err(Denied::Full),
             (None, key) => self.registrations.push(Registration { nexus, key }),
@@ -176,6 +186,9 @@ impl Reservations {
     /// The reservation ends with its holder's registration (SPC-4, 5.13.11.3).
     fn unregistered(&mut self, nexus: Nexus, told: &mut Told) {
         let Some(reservation) = self.reservation else { return };
+        // For the two all-registrants types every registrant is a holder, so `holder` (the first
+        // one) has no special role: the reservation survives its departure and ends with the last
+        // registration.
         let ends = if reservation.kind.all_registrants() {
             self.registrations.is_empty()
         } else {
@@ -193,6 +206,9 @@ impl Reservations {
     pub(crate) fn reserve(&mut self, nexus: Nexus, kind: Kind) -> Result<(), Denied> {
         match self.reservation {
             None => self.reservation = Some(Reservation { holder: nexus, kind }),
+            // A repeated RESERVE of the same type by a holder is GOOD. Another type is a conflict
+            // even for the holder, because SPC-4 has no atomic change of type; PREEMPT serves this
+            // purpose.
             Some(there) if self.holds(nexus) && there.kind == kind => {}
             Some(_) => return Err(Denied::Conflict),
         }
@@ -203,6 +219,8 @@ impl Reservations {
     pub(crate) fn release(&mut self, nexus: Nexus, kind: Kind) -> Result<Told, Denied> {
         let mut told = Told::default();
         let Some(there) = self.reservation else { return Ok(told) };
+        // RELEASE by a registrant that holds nothing is GOOD without an effect. A conflict here
+        // would break initiators that release unconditionally when they shut down.
         if !self.holds(nexus) {
             return Ok(told);
         }
@@ -211,6 +229,9 @@ impl Reservations {
         }
         self.reservation = None;
         if kind.registrants_write() {
+            // The types with registrants-only access tell the other registrants about the release,
+            // because their rights change. Under the two plain types a registrant had no more
+            // rights than a stranger.
             let others = self.registrations.iter().map(|r| r.nexus).filter(|&n| n != nexus);
             told.released.extend(others);
         }
@@ -233,9 +254,14 @@ impl Reservations {
             return Err(Denied::ZeroKey);
         }
         let holder_key = self.reservation.and_then(|there| self.key(there.holder));
+        // For the all-registrants types, key 0 means that the caller takes over from everybody. A
+        // key other than 0 only removes registrations, and the reservation stays with the remaining
+        // registrants.
         let take_over = if all { key == 0 } else { holder_key == Some(key) };
         let (mut gone, mut told) = (Vec::new(), Told::default());
         self.registrations.retain(|r| {
+            // An initiator can preempt its own key. If this takes over the reservation, its own
+            // registration must stay: the new holder needs a registration.
             let goes = (key == 0 || r.key == key) && (!take_over || r.nexus != nexus);
             if goes {
                 gone.push(r.nexus);

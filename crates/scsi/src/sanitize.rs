@@ -39,6 +39,8 @@ const HEADER: usize = 4;
 /// The log page as a command; the caller submits it `wait_ms` later.
 fn log_page(job: &mut ScsiJob, wait_ms: u32) -> NvmeCommand {
     job.need_scratch(LOG_BYTES);
+    // The scratch can hold data of an earlier command. A driver that transfers fewer bytes than
+    // requested must not make those bytes look like a sanitize state.
     job.scratch[..LOG_BYTES].fill(0);
     NvmeCommand {
         admin: true,
@@ -74,6 +76,9 @@ fn trouble(log: &SanitizeLog) -> Result<(), Sense> {
 /// How long to wait before the next look at the log, `waited_ms` after the beginning.
 fn next_wait(waited_ms: u32, progress: u16) -> u32 {
     let (waited, done) = (u64::from(waited_ms), u64::from(progress));
+    // The wait is the linear estimate of the remaining time: waited x (1 - progress) / progress.
+    // Without progress the wait doubles. A fixed short interval would load the admin queue for
+    // hours.
     let left = (waited * (0x1_0000 - done)).checked_div(done).unwrap_or(waited);
     let (least, most) = (*WAIT_MS.start(), *WAIT_MS.end());
     left.clamp(least.into(), most.into()) as u32
@@ -99,6 +104,8 @@ fn overwrite(list: &[u8], block_bytes: u32) -> Result<(u32, u32), Refusal> {
         return Err(Sense::parameter(HEADER).into());
     }
     let mut word = u32::from_le_bytes(word);
+    // OWPASS has four bits, and 0 means 16 passes. The mask therefore maps 16 to 0, and the check
+    // above excludes a count of 0.
     let mut passes = (count & 0xf) << sanitize::PASSES_SHIFT;
     if invert {
         passes |= sanitize::INVERT;
@@ -120,6 +127,8 @@ impl ScsiTarget {
             sanitize_action::CRYPTOGRAPHIC_ERASE => optional.sanitize_crypto_erase,
             _ => optional.sanitizes(),
         };
+        // NVMe Sanitize erases all namespaces of the subsystem. With two units, one initiator could
+        // destroy the data of a unit to which it has no access.
         there && self.units.len() == 1 && !self.thesis()
     }
 
@@ -144,6 +153,8 @@ impl ScsiTarget {
             self.send_sanitize(job, sanitize::EXIT_FAILURE_MODE, 0, Step::Left);
             return Ok(());
         }
+        // EXIT FAILURE MODE is excluded above: it changes no data, and a failed sanitize on a
+        // write-protected unit could otherwise never be left.
         check_protection(&self.units[unit])?;
         let (mut dword10, pattern) = match action {
             sanitize_action::OVERWRITE => {
@@ -199,6 +210,8 @@ impl ScsiTarget {
         if !self.sanitizing || !refused {
             return false;
         }
+        // The data of the transport are valid only during `begin`. The command continues after the
+        // log page has arrived, so it needs its own copy of CDB and parameters.
         job.kept_cdb.clear();
         job.kept_cdb.extend_from_slice(request.cdb);
         job.kept_data.clear();
@@ -255,6 +268,8 @@ impl ScsiTarget {
     /// tells how far that is. True where that is still to be asked.
     pub(crate) fn refused_for_sanitize(&mut self, job: &mut ScsiJob, status: NvmeStatus) -> bool {
         let busy = status.kind() == NvmeStatus::SANITIZE_IN_PROGRESS;
+        // The check of `Step::Refuse` prevents an endless loop: a controller that also refuses Get
+        // Log Page while it sanitizes would make this job ask for the log page again and again.
         if busy && !matches!(job.after, After::Sanitize(Step::Refuse)) {
             self.sanitizing = true;
             job.failed = None;

@@ -73,6 +73,8 @@ impl Sense {
             let [high, low] = progress.to_be_bytes();
             [0x80, high, low]
         });
+        // Both use the same three bytes. No conflict is possible: a field pointer belongs to
+        // ILLEGAL REQUEST, a progress indication to NO SENSE and NOT READY.
         self.field.map(field_pointer).or(progress)
     }
 
@@ -84,6 +86,8 @@ impl Sense {
     fn fixed_format(&self) -> SenseBytes {
         let mut bytes = [0; SenseBytes::BYTES_MAX];
         bytes[0] = 0x70;
+        // The fixed format has four bytes of information. SPC-4 requires VALID = 0 if the value
+        // does not fit; a truncated LBA would direct the repair of a medium error to a wrong block.
         if let Some(Ok(information)) = self.information.map(u32::try_from) {
             bytes[0] |= 0x80;
             bytes[3..7].copy_from_slice(&information.to_be_bytes());

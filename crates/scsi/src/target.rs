@@ -86,6 +86,9 @@ impl ScsiTarget {
     /// same TransportID gives the same nexus, with its registrations. `None` when all 65536 are in
     /// use.
     pub fn attach(&mut self, transport_id: &[u8]) -> Option<Nexus> {
+        // SPC-4 ties registrations to the initiator port, not to a connection. An initiator that
+        // logs in again must find its persistent reservation, otherwise a cluster loses its fence
+        // after a network failure.
         if let Some(known) = self.nexuses.iter().position(|id| id == transport_id) {
             return Some(Nexus(known as u16));
         }
@@ -145,12 +148,17 @@ impl ScsiTarget {
             self.counts.cdbs += 1;
             return JobProgress::Done;
         }
+        // The state per nexus is a vector, so an index that was never attached would panic. NEXUS
+        // LOSS tells the transport that this target does not know the nexus, and other nexuses
+        // continue.
         if request.nexus.index() >= self.nexuses.len() {
             let refusal = Sense::new(SenseKey::AbortedCommand, AdditionalSense::NEXUS_LOSS);
             return self.refuse(job, refusal.into());
         }
         match self.dispatch(job, request) {
             Ok(true) => {}
+            // The caller begins a blocked command again. Counting it here would count one CDB
+            // several times, and S1-51 multiplies this count with the cost of a CDB.
             Ok(false) => return JobProgress::Blocked,
             Err(refusal) => {
                 self.counts.cdbs += 1;
@@ -159,6 +167,9 @@ impl ScsiTarget {
         }
         self.counts.cdbs += 1;
         if let Some(unit) = job.unit {
+            // An abort of a whole task set only increments one number per nexus. The target needs
+            // no list of its jobs, which the caller owns; each job compares its copy with the
+            // number.
             job.generation = self.units[unit].generation(job.nexus);
         }
         self.settle(job)
@@ -177,10 +188,16 @@ impl ScsiTarget {
         job.dword0 = dword0;
         if !status.is_success() {
             // Of a fused pair, the half that did not merely follow the other says why.
+            // NVMe aborts one half of a fused pair if the other half fails (codes 09h and 0Ah). The
+            // two completions come in any order, so a status with these codes never replaces a real
+            // cause.
             let follows = |s: &NvmeStatus| s.code_type() == 0 && matches!(s.code(), 0x09 | 0x0a);
             if job.failed.as_ref().is_none_or(follows) {
                 job.failed = Some(status);
             }
+            // The second half of a fused pair is submitted even after a failure: NVMe requires it
+            // directly after the first half in the same queue, otherwise the controller aborts the
+            // first half.
             if !matches!(job.work, Work::Second(_)) {
                 job.work = Work::Nothing;
             }
@@ -202,6 +219,8 @@ impl ScsiTarget {
             job.work = Work::Nothing;
         }
         loop {
+            // A job never ends while the device can still move data for it. An abort that answered
+            // earlier would let the initiator reuse a buffer that a late DMA transfer overwrites.
             if job.has_work() || job.outstanding > 0 {
                 return JobProgress::Pending;
             }
@@ -217,6 +236,9 @@ impl ScsiTarget {
             if let Some(status) = job.failed
                 && !matches!(job.after, After::RequestSense(_) | After::Locate)
             {
+                // NVMe Compare reports only that data differ. SBC-3 requires the offset of the
+                // first difference in the INFORMATION field, so the blocks are read again and
+                // compared here. `take` limits this to one attempt.
                 let Some(run) = job.locate.take().filter(|_| differs(status)) else {
                     return self.fail(job, status);
                 };
@@ -356,6 +378,8 @@ impl ScsiTarget {
     /// Index of the unit of a LUN field.
     pub(crate) fn unit_index(&self, lun: u64) -> Option<usize> {
         let number = lun_number(lun)?;
+        // LUNs can have gaps after a namespace was deleted, so the LUN is not an index. The search
+        // needs the order by LUN that the constructors establish.
         self.units.binary_search_by_key(&number, Unit::number).ok()
     }
 
@@ -375,6 +399,9 @@ impl ScsiTarget {
             })
         );
         // A reset or the loss of a nexus, a reservation conflict, any other attention.
+        // SAM-5 requires INQUIRY, REPORT LUNS and REQUEST SENSE to succeed while a unit attention
+        // is pending: an initiator must be able to identify a unit without losing the reason for
+        // the attention.
         if !quiet && let Some(first) = self.units[unit].take_first_attention(request.nexus) {
             return Err(first.sense().into());
         }
@@ -405,6 +432,8 @@ impl ScsiTarget {
     ) -> Result<(), Refusal> {
         let mut access = command.access;
         // START STOP UNIT that starts, without a power condition.
+        // Starting a unit harms no other initiator, so a reservation does not prevent it. The mask
+        // keeps START and POWER CONDITION: any power condition affects all initiators.
         if access == Access::Start && request.cdb.get(4).is_some_and(|byte| byte & 0xf1 == 1) {
             access = Access::Status;
         }

@@ -39,6 +39,8 @@ impl Translator {
             }
             units.push(Unit::new(facts.clone()));
         }
+        // An active namespace list is in ascending order, but tests and other callers pass any
+        // order. The search for a LUN is a binary search and needs the order.
         units.sort_by_key(Unit::number);
         if let Some(pair) = units.windows(2).find(|pair| pair[0].number() == pair[1].number()) {
             return Err(FactsError::Identifier { nsid: pair[0].facts.nsid, most: NSID_MAX });
@@ -69,6 +71,8 @@ impl Translator {
             let changed = capacity(&unit.facts) != capacity(&facts);
             unit.facts = facts;
             unit.next_format = None;
+            // A format with the same block size keeps the geometry. An attention in this case would
+            // make every initiator read the capacity again without a reason.
             if changed {
                 unit.attend_others(nexus, Attention::CapacityChanged);
             }

@@ -132,6 +132,8 @@ impl Unit {
     pub(crate) fn take_attention(&mut self, nexus: Nexus) -> Option<Attention> {
         let pending = &mut self.nexuses[nexus.index()].attentions;
         let first = Attention::ALL.get(pending.trailing_zeros() as usize).copied()?;
+        // One bit per condition instead of a queue: SAM-5 allows a target to report a condition
+        // once however often it occurred, and an idle initiator cannot make the state grow.
         *pending &= !(1 << first as u8);
         Some(first)
     }
@@ -164,6 +166,8 @@ impl Unit {
         self.descriptor_sense = false;
         self.software_write_protect = false;
         self.next_format = None;
+        // SPC-2 ends RESERVE with a reset, SPC-4 keeps persistent reservations. A reset would
+        // otherwise be a way around the fence of a cluster.
         self.reservations.release_legacy(None);
     }
 

@@ -96,6 +96,8 @@ impl Governor {
         if self.income.is_none() || paid_at <= now {
             return now;
         }
+        // Rounding up to a common turn lets commands start together. Without it, each command would
+        // start alone as soon as it is paid, and multi-plane operations would rarely occur.
         let turn = paid_at.as_ps().div_ceil(TURN.as_ps());
         Time::from_ps(turn.saturating_mul(TURN.as_ps()))
     }
@@ -119,6 +121,8 @@ impl Governor {
         self.seen = seen;
         let joules: f64 = events.iter().map(|event| self.draw.joules(event)).sum();
         self.joules += joules;
+        // Halving both sums keeps their ratio and lets old values fade. The mean then follows a
+        // change of the workload, for example when cleaning begins and pages cost more.
         if self.pages > PAGES_REMEMBERED {
             self.joules /= 2.0;
             self.pages /= 2.0;

@@ -50,6 +50,8 @@ impl Sleep {
         while let Some((number, idle_after)) = policy.next() {
             let state = &self.config.states[usize::from(*number)];
             let entered = idle_since.saturating_add(*idle_after);
+            // The policy is in order of rising time, so no later state is entered either. A request
+            // at the very moment of the entry finds the device awake.
             if entered >= now {
                 break;
             }
@@ -58,6 +60,8 @@ impl Sleep {
             let asleep = Activity::LowPower(*number);
             log.busy((PartKind::Controller, 0), asleep, (entered, left));
             let entry_ends = entered.saturating_add(state.entry_latency.0);
+            // A transition into a power state cannot be interrupted. A request during the entry
+            // waits for its end and then for the exit latency (NVMe ENLAT and EXLAT).
             awake = entry_ends.max(now) + state.exit_latency.0;
         }
         awake

@@ -3,6 +3,8 @@
 use ssdyno_engine::SlotTable;
 use ssdyno_flash::NO_OWNER;
 
+// One bit distinguishes tasks from requests, so the flash carries a single u32 per operation. An
+// enum of eight bytes would double the owner field in each queued operation.
 /// Set in an owner that is a [`Task`]; else it is a request.
 const TASK: u32 = 1 << 31;
 

@@ -29,6 +29,8 @@ impl Waiting {
             Waiting::Fcfs(queue) => queue.push_back(slot),
             Waiting::CLook { by_address, arrivals, .. } => {
                 *arrivals += 1;
+                // The number of arrival makes keys unique. Two requests to one address would
+                // otherwise replace each other, and the older one would never complete.
                 by_address.insert((offset_bytes, *arrivals), slot);
             }
         }
@@ -53,6 +55,9 @@ impl Waiting {
         match self {
             Waiting::Fcfs(queue) => queue.pop_front(),
             Waiting::CLook { by_address, last, .. } => {
+                // The scan continues upwards from the last start address, as in DiskSim's C-LOOK. A
+                // search for the nearest address (SSTF) can starve requests at the ends of the
+                // address range.
                 let upwards = by_address.range((*last, 0)..).next();
                 let (&key, &slot) = upwards.or_else(|| by_address.iter().next())?;
                 by_address.remove(&key);

@@ -93,6 +93,8 @@ impl Pages {
             self.clean.unlink(&mut self.nodes, place);
             self.clean.push(&mut self.nodes, place);
         }
+        // A page on its way counts as a hit for the command but not for the time: the reader waits
+        // for the command of another reader and sends none of its own.
         if flags & FILLING != 0 { Found::Filling } else { Found::Here }
     }
 

@@ -118,6 +118,8 @@ impl CacheState {
             true => self.config.dirty_resume.unwrap_or(limit),
             false => limit,
         };
+        // Two thresholds form a hysteresis. With one threshold, a writer would run for one page and
+        // stop again; the write rate of S4-25 instead swings between 0 and 300 IOPS over seconds.
         self.holding = !self.config.sync && unwritten > self.share(down_to);
         self.holding
     }
@@ -162,6 +164,8 @@ impl CacheState {
     }
 
     fn need_metadata(&mut self, request: &Request, token: u32, lookup: &mut Lookup) {
+        // Metadata come first and form a barrier: a file system cannot read data before it knows
+        // where they are. Parallel reads of both would hide one device access per miss.
         let mut missing = false;
         for page in self.metadata(request) {
             lookup.touched += 1;
@@ -219,9 +223,13 @@ impl CacheState {
         if window == 0 {
             return;
         }
+        // Each reader has a stream of its own. One global position would lose the sequence as soon
+        // as two threads read different places alternately.
         let known = self.streams.iter().position(|stream| stream.next == first);
         let Some(at) = known else {
             self.streams.push_back(Stream { next: end, ahead: (0, 0) });
+            // Random reads create a stream each. The oldest stream is dropped, so that a long
+            // random run needs neither memory nor a growing search.
             if self.streams.len() > STREAMS {
                 self.streams.pop_front();
             }
@@ -238,6 +246,8 @@ impl CacheState {
         self.streams[at].ahead = (from, last.max(from));
         let mut run = from..from;
         for page in from..last {
+            // The window is cut at pages that are present or on their way. A second command for
+            // such a page would read it twice and count it as two device accesses.
             if self.pages.has(page) {
                 self.commands(Op::Read, run, false, lookup);
                 run = page + 1..page + 1;
@@ -301,6 +311,8 @@ impl CacheState {
         if journal == Journal::Data && !self.config.sync {
             self.transaction_data += u64::from(request.length_bytes).div_ceil(self.config.page.0);
         }
+        // The share is a mean per write, for example 0.1. The sum of shares changes metadata at
+        // exact intervals without a random draw, so equal runs give equal bytes.
         if self.metadata_debt < 1.0 {
             return 0..0;
         }
@@ -337,6 +349,8 @@ impl CacheState {
             None => page * bytes,
             Some(extent) => extent * self.file_system.as_ref().map_or(0, |table| table.extent.0),
         };
+        // A device need not be a multiple of the page size. The last command is shortened, because
+        // a target rejects a request beyond its end.
         let length = (pages * bytes).min(self.capacity_bytes - offset_bytes);
         Request { op, offset_bytes, length_bytes: length as u32 }
     }

@@ -42,6 +42,8 @@ impl CacheState {
     fn write_dirty(&mut self, first: u64, end: u64, lookup: &mut Lookup) {
         let mut at = first;
         while let Some(page) = self.pages.dirty_from(at).filter(|page| *page < end) {
+            // Adjacent dirty pages become one command up to the cluster size. A command per page
+            // would turn sequential writes of S4-29 into many small ones.
             let most = self.run_pages(page).min(end - page);
             let count = self.pages.write_run(page, most);
             if count > 0 {
@@ -61,6 +63,8 @@ impl CacheState {
     /// Pages that may go with `page` in one command: pages of metadata lie far from each other.
     fn run_pages(&self, page: u64) -> u64 {
         match page >= METADATA {
+            // Metadata pages lie an extent apart on the device, so two neighbouring page numbers
+            // are not adjacent there and cannot share a command.
             true => 1,
             false => (self.config.cluster.0 / self.config.page.0).min(self.command_pages),
         }
@@ -78,12 +82,16 @@ impl CacheState {
         let page = self.config.page.0;
         let size = self.file_system.as_ref().map_or(64 * page, |table| table.journal_size.0);
         let room = size.min(self.capacity_bytes) / page;
+        // A transaction has a descriptor and a commit block besides its pages. It cannot exceed the
+        // journal; a larger one would overwrite its own begin.
         let mut left = (pages + FRAME_PAGES).min(room);
         self.account.journal_pages += left;
         let mut all = Vec::new();
         while left > 0 {
             let count = left.min(room - self.journal_at).min(self.command_pages);
             all.push(Request::write(self.journal_at * page, (count * page) as u32));
+            // The journal is a ring at the start of the device, so commits are sequential writes.
+            // On a disk each commit is therefore a seek away from the data and back (S4-24).
             self.journal_at = (self.journal_at + count) % room;
             left -= count;
         }
@@ -138,6 +146,8 @@ impl CacheState {
     /// Where too much is dirty, the oldest pages shall be written.
     pub(crate) fn write_excess(&mut self, now: Time) {
         let most = self.share(self.config.dirty_background);
+        // Pages that are already due still count as dirty. Without their number in the limit, the
+        // loop would select more pages at every call although write-back is under way.
         while self.pages.dirty() > most + self.due.len() {
             let Some(page) = self.pages.take_old(now) else { return };
             self.due.insert(page);
@@ -147,6 +157,8 @@ impl CacheState {
     /// The next pages of write-back: upwards from its position, then from the lowest page again.
     pub(crate) fn next_write(&mut self) -> Option<(Request, u64, u32)> {
         loop {
+            // Write-back goes upwards from its last position, like an elevator. Writing by age
+            // would seek between files on a disk for every page.
             let upwards = self.due.range(self.cursor..).next();
             let page = upwards.or_else(|| self.due.first()).copied()?;
             self.due.remove(&page);

@@ -14,6 +14,8 @@ pub(super) fn link_bounds() -> Result<(f64, f64), PaperError> {
         file: "presets/devices/zc706-ring.toml".to_owned(),
         problem: error.to_string(),
     })?;
+    // S0-48: 2.0 GB/s divided by 4 KiB is the bound without packet overhead. With payloads of 128
+    // bytes and their headers, the second bound follows, which no result may exceed.
     let packed = 1.0 / link.write_time(0, 4096).as_s_f64();
     let bytes = link.write_traffic(0, 4096).to_host.bytes;
     Ok((packed * bytes as f64 / 4096.0, packed))
@@ -22,6 +24,8 @@ pub(super) fn link_bounds() -> Result<(f64, f64), PaperError> {
 /// What the formula called `name` gives.
 fn value(name: &str) -> Result<Option<f64>, PaperError> {
     Ok(Some(match name {
+        // S0-47: SATA revision 3 has 6 Gbit/s with 8b/10b coding, so 4.8 Gbit/s or 600 MB/s of data
+        // remain. PCIe Gen2 uses the same coding for each of its four lanes.
         "sata_megabytes_per_second" => 6e9 * 8.0 / 10.0 / 8.0 / 1e6,
         "pcie_gigabytes_per_second" => 4.0 * 5e9 * 8.0 / 10.0 / 8.0 / 1e9,
         // "Tens of milliseconds": ten at least.

@@ -161,6 +161,8 @@ pub(super) fn least_latency(e: &Evidence<'_>) -> Verdict {
 
 /// A bound, without slack.
 pub(super) fn below_the_link(e: &Evidence<'_>) -> Verdict {
+    // The tighter bound is used: it includes packet headers, which no driver can avoid (S0-48).
+    // Only Gen2 cases are compared, since the bound belongs to the link of the paper's card.
     let bound = link_bounds().ok()?.1;
     let gen2 = e.measured.all().filter(|(case, _)| case.generation == 2);
     let pages = gen2.map(|(case, run)| run.iops * f64::from(case.size_kib) / 4.0);
@@ -172,6 +174,8 @@ pub(super) fn more_threads_do_not_help(e: &Evidence<'_>) -> Verdict {
     let (mut answer, mut worst) = (Answer::Yes, 0.0f64);
     for (size, percent) in e.blocks() {
         let full = e.saturated(size, percent)?;
+        // Saturation begins at N = 2B and not at N = B (S0-50). A comparison from N > B on would
+        // mix the rising part of the curve into the claim about its flat part.
         for threads in e.plan.threads.iter().filter(|n| **n >= 2 * size) {
             let rate = e.kiops(&Case::fixed(size, *threads, percent))?;
             answer = answer & same(rate, full);
@@ -208,6 +212,8 @@ pub(super) fn more_threads_than_a_block(e: &Evidence<'_>) -> Verdict {
     let (mut answer, mut text) = (Answer::Yes, Vec::new());
     for size in e.plan.static_blocks.iter().copied().filter(|size| *size > 1) {
         let between = |n: &&u32| **n > size && **n < 2 * size;
+        // S0-50: for B < N < 2B the next block is not full at the interrupt, because the other
+        // requests belong to the block at the device. The card then waits for the threads.
         let Some(threads) = e.plan.threads.iter().find(between) else { continue };
         let (reached, share) = full(e, size, *threads)?;
         answer = answer & reached;
@@ -282,6 +288,8 @@ pub(super) fn latency_rises_exponentially(e: &Evidence<'_>) -> Verdict {
     let saturated: Vec<u32> =
         e.plan.threads.iter().copied().filter(|n| *n >= 2 * largest).collect();
     let latencies = each(&saturated, |n| e.latency(&Case::dynamic(*n, 100)))?;
+    // The test of exponential growth compares ratios of neighbours, which needs equal steps in the
+    // number of threads. With uneven steps, a straight line could pass as an exponential.
     let evenly = saturated.windows(3).all(|three| three[1] - three[0] == three[2] - three[1]);
     if latencies.len() < 3 || !evenly {
         return None;

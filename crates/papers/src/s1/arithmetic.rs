@@ -26,6 +26,8 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
         }
         "gen3_x1_per_direction_megabytes_per_second" => GEN3_LANE / 1e6,
         "overhead_8b10b_percent" => 100.0 * 2.0 / 10.0,
+        // S1-2: the overhead relates to the bits on the wire (2 of 130) and not to the payload (2
+        // of 128). The same convention gives 20 % for 8b/10b.
         "overhead_128b130b_percent" => 100.0 * 2.0 / 130.0,
         "pci_33_megabytes_per_second" => 4.0 * 100.0 / 3.0,
         "pcix_533_gigabytes_per_second" => 8.0 * 1.6 / 3.0,
@@ -35,7 +37,11 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
         "ahci_cycles_per_command" => return ahci_cycles(),
         "ahci_microseconds_per_command" => return ahci_us(),
         "nvme_queues_over_ahci_entries" => 65_536.0 / at("sata_queue_depth")?,
+        // S1-5: the thesis prints 65 535 and 65 536 in two places. Queue identifier 0 is the admin
+        // queue, so 65 535 identifiers remain for I/O queues.
         "nvme_io_queues" => 65_535.0,
+        // S1-6: the factor of 150 compares the best seek of a disk with the best access of an SSD.
+        // At 120 us it is only 25, and a seek without rotation is not an access.
         "ssd_speed_up" => at("hdd_seek_ms_least")? * 1e3 / at("ssd_access_us_least")?,
         "io_queue_pairs" => f64::from(queues),
         "queue_entries" => f64::from(entries),
@@ -60,6 +66,8 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
             100.0 * (1.0 - large / at("ubuntu_burst_megabytes_per_second")?)
         }
         "iops_as_megabytes_per_second" => at("random_read_iops")? * 4096.0 / 1e6,
+        // Little's law, N = X R: 8 threads with 1000 requests each at 50 000 IOPS wait 160 ms
+        // (S1-65). The thesis does not print a latency to compare with.
         "batch_latency_milliseconds" => {
             f64::from(CORES) * at("requests_of_a_batch")? / at("random_read_iops")? * 1e3
         }
@@ -68,6 +76,8 @@ fn value(name: &str, printed: &Printed) -> Option<f64> {
         }
         "write_iops_theoretical_maximum" => 56_000.0,
         "read_iops_theoretical_maximum" => 450_000.0,
+        // S1-67: 649 MB/s in buffers of 32 KiB are 19 800 commands per second, far below the 50 000
+        // IOPS of figure 5.7. The cost per command is not the limit of sequential loads.
         "sequential_commands_per_second" => at("vortex_megabytes_per_second")? * 1e6 / 32_768.0,
         _ => return None,
     })

@@ -108,6 +108,8 @@ pub fn assign(
     segment: u32,
     apertures: &Apertures,
 ) -> Assignment {
+    // The whole tree is measured before any address is written. A placement bus by bus would give a
+    // bridge a window before the needs of the devices behind it are known.
     let mut top = node::build(access, tree, segment, apertures.prefetch.is_some());
     let mut done = Assignment::default();
     for kind in WindowKind::ALL {
@@ -163,6 +165,8 @@ fn collect(node: &Node, tree: &Tree, done: &mut Assignment, decisions: &mut Vec<
 /// have addresses.
 fn commit(space: &mut dyn ConfigSpace, layout: u8, mine: &[&Decision]) {
     let decode = COMMAND_IO | COMMAND_MEMORY;
+    // A function must not decode while its BAR changes: the BAR has two halves, and between both
+    // writes the function would answer at an address of another device.
     if mine.iter().any(|(_, _, placed)| placed.is_none_or(|(_, kept)| !kept)) {
         space.change_command(decode, 0);
     }
@@ -187,6 +191,8 @@ fn commit(space: &mut dyn ConfigSpace, layout: u8, mine: &[&Decision]) {
             wanted |= COMMAND_BUS_MASTER;
         }
     }
+    // One register without an address switches off the whole kind of access. The register keeps a
+    // stale value, and the function would otherwise decode an address that is not its own.
     space.change_command(missing, wanted & !missing);
 }
 

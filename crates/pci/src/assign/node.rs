@@ -106,6 +106,8 @@ fn bar_node(function: usize, bar: Bar, above: &Above) -> Node {
     let (kind, end_max) = match bar.space {
         BarSpace::Io => (WindowKind::Io, END_32_BITS),
         BarSpace::Memory { wide, prefetchable } => {
+            // A 32-bit prefetchable BAR cannot use a prefetchable window above 4 GiB. It goes into
+            // the plain memory window, which is always correct; the opposite direction is not.
             let usual = if prefetchable { above.prefetch_kind(wide) } else { WindowKind::Memory };
             let end_max = if wide { u64::MAX } else { END_32_BITS };
             (above.memory_kind(current, usual), end_max)
@@ -154,6 +156,9 @@ fn window_nodes(
         let children_end = children.iter().map(|child| child.end_max).min();
         let end_max = end.into_iter().chain(children_end).min().unwrap_or(0);
         let step = kind.window_step_bytes();
+        // The size of a window follows from its children and not from the value of firmware.
+        // Firmware can leave a hot-plug reserve; that reserve stays only if the window itself
+        // stays.
         let packed = if exists { place::packed_bytes(&children).next_multiple_of(step) } else { 0 };
         let alignment = children.iter().map(|child| child.alignment).max().unwrap_or(1);
         let current = current[kind as usize].filter(|_| exists);
@@ -214,6 +219,9 @@ impl Above {
             let window = self.current[*kind as usize];
             window.zip(current).is_some_and(|(window, range)| window.contains(range))
         };
+        // Firmware may put a non-prefetchable BAR of a PCI Express device into the prefetchable
+        // window. A move to the "correct" window would change an address that the system already
+        // uses.
         [usual, WindowKind::Memory, WindowKind::Prefetch].into_iter().find(holds).unwrap_or(usual)
     }
 }

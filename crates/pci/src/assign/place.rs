@@ -77,12 +77,17 @@ fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
         Owner::Rom => 1,
         Owner::Window(_) => 2,
     };
+    // BARs come before windows: if firmware let both overlap, the BAR belongs to a device that can
+    // already be in use, while a window can move with its contents.
     for turn in 0..3 {
         for node in nodes.iter_mut() {
             let is_window = matches!(node.owner, Owner::Window(_));
             let Some(current) = node.current.filter(|_| rank(&node.owner) == turn) else {
                 continue;
             };
+            // A BAR decodes only the bits above its size, so an unaligned value from firmware is
+            // not the address at which the device answers. Windows have the fixed steps of the
+            // bridge.
             let aligned = is_window || current.start.is_multiple_of(node.alignment);
             let low = current.end() <= node.end_max;
             let free = taken.iter().all(|range| !range.overlaps(current));
@@ -90,6 +95,8 @@ fn keep(nodes: &mut [Node], window: Range) -> Vec<Range> {
             if !(aligned && low && free && inside) {
                 continue;
             }
+            // All or nothing: a window that is too small for one child moves with all its children.
+            // Splitting them would need two ranges, and a bridge has only one per kind.
             if is_window && !place_kept(&mut node.children, current) {
                 node.children.iter_mut().for_each(forget);
                 continue;
@@ -110,6 +117,8 @@ pub(super) fn close_bridges_without_room(top: &mut [Vec<Node>]) {
         top.iter().flatten().for_each(|node| without_room(node, &mut off));
         let mut closed = false;
         top.iter_mut().flatten().for_each(|node| closed |= close(node, &off));
+        // A closed window takes the addresses of the bridges behind it, whose windows must then
+        // close too. Each turn closes at least one window, so the loop ends.
         if !closed {
             return;
         }
@@ -152,6 +161,8 @@ fn by_alignment(nodes: &[Node]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&index| {
         let Node { alignment, bytes, .. } = nodes[index];
+        // Sizes are powers of two, so placement by falling alignment leaves no gaps between BARs.
+        // In rising order, a small BAR before a large one wastes almost the size of the large one.
         core::cmp::Reverse((alignment, bytes))
     });
     order
@@ -167,6 +178,8 @@ fn gap(room: Range, taken: &[Range], node: &Node) -> Option<u64> {
 fn first_gap(room: Range, taken: &[Range], bytes: u64, alignment: u64) -> Option<u64> {
     let mut start = room.start.checked_next_multiple_of(alignment)?;
     for range in taken {
+        // A window close to 2^64 would wrap in this sum and appear to fit. The checked addition
+        // reports "no room" instead.
         if start.checked_add(bytes)? <= range.start {
             break;
         }

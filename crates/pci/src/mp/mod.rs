@@ -135,6 +135,8 @@ impl MpTable {
     /// are taken for PCI, as firmware forgets them.
     pub fn of_device(&self, bus: u8, device: u8) -> impl Iterator<Item = &IoInterrupt> {
         let mut of_bus = self.buses.iter().filter(move |entry| entry.id == bus);
+        // A bus that the table does not declare counts as PCI: the caller asks only for buses of
+        // PCI functions. A bus that is declared as ISA uses the same numbers with another meaning.
         let is_pci = of_bus.clone().next().is_none() || of_bus.any(MpBus::is_pci);
         self.io_interrupts.iter().filter(move |entry| {
             is_pci

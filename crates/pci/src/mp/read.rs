@@ -22,6 +22,8 @@ impl MpTable {
     /// There is no table, or it is elsewhere or damaged.
     pub fn find(memory: &[u8], base: u64) -> Result<MpTable, MpError> {
         let floating = floating_pointer(memory).ok_or(MpError::Absent { bytes: memory.len() })?;
+        // A default configuration describes machines by a number instead of a table. It contains no
+        // PCI entries of its own, so a routed interrupt cannot be found in it.
         if floating[FLOATING_FEATURE_1] != 0 {
             return Err(MpError::DefaultConfiguration(floating[FLOATING_FEATURE_1]));
         }
@@ -51,6 +53,8 @@ impl MpTable {
         if !header.starts_with(&TABLE_SIGNATURE) {
             return Err(MpError::Signature(bytes_at(header, 0)));
         }
+        // The length comes from firmware and is not trusted: the slice is checked before use, and
+        // the checksum covers exactly this length.
         let end = usize::from(u16_at(header, HEADER_LENGTH));
         let base = table.get(..end).ok_or(short(end))?;
         if end < HEADER_BYTES {
@@ -83,6 +87,9 @@ impl MpTable {
                 ENTRY_BUS | ENTRY_IO_APIC | ENTRY_IO_INTERRUPT | ENTRY_LOCAL_INTERRUPT => {
                     ENTRY_BYTES
                 }
+                // The length of an unknown entry is unknown too, so the entries behind it cannot be
+                // found. Skipping a guessed length would read interrupts from the middle of an
+                // entry.
                 kind => return Err(MpError::EntryType { entry, offset, kind }),
             };
             self.entry(kind, base.get(offset..offset + bytes).ok_or(cut)?);
@@ -135,6 +142,8 @@ fn floating_pointer(memory: &[u8]) -> Option<&[u8]> {
         }
         let bytes = 16 * usize::from(chunk[FLOATING_LENGTH]);
         let whole = memory.get(16 * index..16 * index + bytes)?;
+        // The signature _MP_ can occur in other data. The checksum rejects these places and the
+        // search continues with the next 16-byte boundary, as the specification prescribes.
         (bytes != 0 && sum(whole) == 0).then_some(whole)
     })
 }

@@ -102,6 +102,9 @@ impl Route {
         let line = function.header.interrupt_line;
         let found = mp.map(|table| look_up(table, function.address, pin, &steps));
         let top = top(function.address, pin, &steps);
+        // The entry of another pin is looked up only to explain a failure. It is never used: a
+        // guest without ACPI that takes such an entry waits for an interrupt that belongs to
+        // another device.
         let other = mp.filter(|_| found.is_some_and(|entry| entry.is_err())).and_then(|table| {
             let entry = table.of_device(top.0.bus, top.0.device()).next()?;
             Some((entry.pci_source().1, entry.input))
@@ -124,6 +127,8 @@ impl Route {
 
     /// All that say a number, the best first.
     pub fn sources(&self) -> Vec<(Via, u32)> {
+        // The order is from the most specific source to the least. The interrupt line register is
+        // last, because firmware writes it for the PIC, and its number is invalid with an I/O APIC.
         let entry = self.mp.and_then(Result::ok);
         let via = |entry: Entry| if entry.bridges == 0 { Via::MpTable } else { Via::Swizzle };
         let sources = [
@@ -205,6 +210,9 @@ pub fn steps(tree: &Tree, index: usize, pin: Pin) -> Vec<RoutingStep> {
     let mut pin = pin;
     let mut steps = Vec::new();
     for bridge in tree.path_to_root(index).map(|bridge| &tree.functions[bridge]) {
+        // The swizzle uses the device number of the function below the bridge, not that of the
+        // bridge. Snippet 3.5 of the thesis uses the bridge (S1-19), which fails whenever both
+        // numbers differ.
         pin = behind(bridge, below, pin);
         below = bridge;
         steps.push(RoutingStep { bridge: bridge.address, pin });
@@ -245,6 +253,8 @@ fn look_up(
     let places = places.chain(steps.iter().map(|step| (step.bridge, step.pin)));
     for (bridges, (at, pin)) in places.enumerate() {
         // The table knows segment 0 only.
+        // The MP specification knows no PCI segments. Without this filter, a device on segment 1
+        // would receive the interrupt of the device with the same bus and number on segment 0.
         let entry = table.lookup(at.bus, at.device(), pin).filter(|_| at.segment == 0);
         if let Some(entry) = entry {
             return Ok(Entry { bridges, io_apic: entry.io_apic, input: entry.input });

@@ -15,6 +15,8 @@ pub const fn equation_2(pin: Pin, bus: u8) -> Pin {
 /// Table 3.1: the device number is subtracted (S1-18). Right for even device numbers, and where the
 /// example of the text comes from.
 pub const fn table_3_1(pin: Pin, device: u8) -> Pin {
+    // The 4 keeps the sum positive. For even device numbers, +d and -d are equal modulo 4, so the
+    // rows for devices 0 and 2 of table 3.1 agree with the specification (S1-18).
     Pin::from_zero_based(pin.zero_based() + 4 - device % 4)
 }
 
@@ -69,6 +71,9 @@ pub fn snippet_3_5(tree: &Tree, index: usize, table: &MpTable) -> Option<Snippet
         }
         let Some(bridge) = bridges.next() else { break };
         device = &tree.functions[bridge];
+        // `device` is already the bridge here: the assignment before this line repeats the order of
+        // the snippet. The subtraction is correct once; at the second bridge the pin is already
+        // zero-based.
         pin = (pin - 1 + i32::from(device.address.device())) % 4;
         found.bridges += 1;
         found.pin = pin;

@@ -81,6 +81,8 @@ impl Interrupts {
     pub(super) fn raise(&mut self, at: Time, vector: u16) {
         match self.mode {
             InterruptMode::Pin => {
+                // A pin is level triggered: a second request while it is asserted changes nothing
+                // on the wire. The handler must therefore check all causes before it returns.
                 if self.pin_asserted {
                     return;
                 }
@@ -91,6 +93,9 @@ impl Interrupts {
             }
             // Messages of a vector that the host did not set up go nowhere.
             _ if vector >= self.vectors => {}
+            // PCI sets the pending bit while a vector is masked and sends one message after the
+            // unmask. A dropped request would lose the completion of a driver that masks during its
+            // handler.
             InterruptMode::MsiX if self.function_masked || self.masked(vector) => {
                 self.pending[usize::from(vector)] = true;
             }
@@ -113,6 +118,8 @@ impl Interrupts {
             Some(_) => return,
             None => {}
         }
+        // Only an injected delay puts an interrupt out of order, so the search starts from the
+        // back. In a run without faults it compares one element, and the insertion is a push.
         let after = self.on_their_way.iter().rev().take_while(|(t, _)| *t > arrives).count();
         if after == 0 {
             self.on_their_way.push_back((arrives, vector));
@@ -137,6 +144,8 @@ impl Interrupts {
     /// What has arrived by `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time, out: &mut Vec<u16>) {
+        // The runner calls this at every event, and most events carry no interrupt. The cached time
+        // makes the common case one comparison without a look at the queue.
         if now < self.next {
             return;
         }
@@ -158,6 +167,8 @@ impl Interrupts {
     pub(super) fn set_pin_off(&mut self, now: Time, off: bool) {
         let on_again = self.pin_off && !off;
         self.pin_off = off;
+        // An interrupt that was asserted while the pin was disabled would otherwise be lost: the
+        // device does not assert it again, because from its side the pin is still asserted.
         if on_again && self.pin_asserted && self.on_their_way.is_empty() {
             self.send(now, 0);
         }
@@ -186,7 +197,11 @@ impl Interrupts {
         let vector = offset as usize / 16;
         if let Some(entry) = self.table.get_mut(vector) {
             let part = offset as usize / 4 % 4;
+            // Only the mask bit of Vector Control is implemented; bits 31:1 are reserved here and
+            // read as zero. A driver that writes them back cannot change the state of the entry.
             entry[part] = if part == 3 { value & MASKED } else { value };
+            // Every write to an entry can unmask it, so the pending bit is examined here. A driver
+            // that unmasks with a pending vector receives the message at once.
             self.send_pending(now, vector as u16);
         }
     }

@@ -86,6 +86,9 @@ impl Memory {
         let id = self.regions.len() as u32;
         let address = BASE + self.pages.len() as u64 * PAGE_BYTES;
         self.pages.extend((0..pages).map(|_| id));
+        // The unmapped page behind each region detects a device that runs past the end of a PRP
+        // list or a ring. With adjacent regions such an access would change another queue without a
+        // trace.
         self.pages.push(NOBODY);
         self.regions.push(Region { address, bytes: vec![0; size as usize].into_boxed_slice() });
         self.allocated_bytes += size;
@@ -99,6 +102,9 @@ impl Memory {
             panic!("{region:?} is freed, but is not allocated: free each region once");
         };
         let size = known.bytes.len() as u64;
+        // The region keeps its place in the table and its addresses are not used again. An
+        // allocator that reuses addresses would let a late DMA transfer after a free hit a new,
+        // valid region.
         known.bytes = Box::default();
         self.allocated_bytes -= size;
         let first = ((region.address - BASE) / PAGE_BYTES) as usize;
@@ -132,6 +138,8 @@ impl Memory {
         }
         let region = &mut self.regions[id as usize];
         let offset = (address - region.address) as usize;
+        // The slice can be shorter than requested; the callers compare lengths. A panic here would
+        // stop the run, but a wrong address of a device is a result that the run must report.
         let end = region.bytes.len().min(offset.saturating_add(bytes as usize));
         fetch_ahead(&region.bytes, end);
         Some(&mut region.bytes[offset..end])
@@ -185,6 +193,9 @@ impl Memory {
                 .regions
                 .get(after)
                 .map_or_else(|| BASE + self.pages.len() as u64 * PAGE_BYTES, |next| next.address);
+            // An access in the guard page behind a freed region is an overrun, not a use after
+            // free. The distinction tells the developer whether the length or the life time of the
+            // buffer is wrong.
             self.regions[i].bytes.is_empty() && address < end - PAGE_BYTES
         });
         self.faults.push(RecordedFault { fault, direction, freed });

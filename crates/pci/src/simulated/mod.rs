@@ -272,6 +272,8 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// can: what is read releases it.
     #[inline]
     fn may_come_early(&self, bar: u8, offset: u32, value: u32) -> bool {
+        // A write comes early only if no other write is on its way: PCI keeps posted writes in
+        // order, and an early write must not overtake an earlier one that waits for its time.
         self.writes.due() == Time::MAX
             && self.bus.interrupts.mode != InterruptMode::Pin
             && self.stuck.0 == Time::MAX
@@ -296,6 +298,8 @@ impl<D: PciDevice> SimulatedPci<D> {
 
 impl<D: PciDevice> PciFunction for SimulatedPci<D> {
     fn config_read(&mut self, offset: u16) -> u32 {
+        // No device answers the read after a removal, and the root complex returns ones. Drivers
+        // detect a surprise removal by this value, so an error here would hide their own check.
         if self.gone { !0 } else { self.config.read(offset) }
     }
 
@@ -303,6 +307,8 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         if self.gone {
             return;
         }
+        // The mask is compared before and after the write. Pending vectors are sent only on a
+        // change; a driver that rewrites the same value must not produce a second interrupt.
         let masked = self.config.function_masked();
         self.config.write(offset, value);
         self.bus.masters = self.config.masters();
@@ -331,12 +337,17 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
         let arrives = asked + self.timing.read_round_trip / 2;
         let arrives = self.writes.after_all(arrives);
         self.now = arrives + self.timing.read_round_trip / 2;
+        // A read is non-posted: the core waits for the completion. The thesis counts four
+        // uncacheable reads per AHCI command as 8000 cycles (S1-4), so the model must charge this
+        // wait to the host.
         self.stall += self.now - asked;
         self.advance(arrives);
         if self.gone {
             return !0;
         }
         self.check_access(bar, offset);
+        // The device can already be ahead of this read, because another core with a later clock
+        // called first. The maximum keeps the time of the device monotone.
         self.device_now = self.device_now.max(arrives);
         match self.msix {
             Some(place) if place.bar == bar => match offset.checked_sub(place.pending_offset) {
@@ -354,6 +365,8 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
             return;
         }
         self.check_access(bar, offset);
+        // A posted write costs the core nothing: the store leaves the CPU and the core continues.
+        // Only the arrival at the device is later by the latency of the link.
         let arrives = self.now + self.timing.posted_write;
         if self.may_come_early(bar, offset, value) {
             self.writes.set_out(arrives);
@@ -404,6 +417,8 @@ impl<D: PciDevice> PciFunction for SimulatedPci<D> {
             return Err(FunctionError::NoInterrupt { mode });
         }
         let granted = vectors.clamp(1, has);
+        // MSI message control has a field of three bits for the exponent, so a function receives 1,
+        // 2, 4, ... 32 vectors. MSI-X has one table entry per vector and no such restriction.
         let granted = if mode == InterruptMode::Msi { 1 << granted.ilog2() } else { granted };
         let msi = (mode == InterruptMode::Msi).then_some(granted);
         self.config.enable_messages(msi, mode == InterruptMode::MsiX);
@@ -417,6 +432,8 @@ impl Bus {
     /// shut it out is not.
     #[cold]
     fn refuse(&mut self, address: u64, bytes: u64, way: DmaDirection) -> DmaFault {
+        // A driver that switches bus mastering off stops the device on purpose, for example before
+        // a reset. Recording these accesses would make every orderly shutdown of a run fail.
         if self.mastered {
             return DmaFault { address, bytes };
         }
@@ -430,6 +447,8 @@ impl BusMaster for Bus {
         if !self.masters {
             return Err(self.refuse(address, out.len() as u64, DmaDirection::FromHost));
         }
+        // The counter changes only after a successful access. Otherwise it would include bytes of
+        // rejected transfers, which no memory has sent or received.
         self.memory.read(address, out)?;
         self.from_host += out.len() as u64;
         Ok(())

@@ -57,6 +57,8 @@ impl<D: PciDevice> SimulatedPci<D> {
     /// [watched](SimulatedPci::watch_memory), something in it has changed. It may stop anywhere before.
     /// Gives the time of the last thing that happened.
     pub fn run(&mut self, until: Time) -> Time {
+        // A device can have internal events without end before the next visible one. The limit
+        // returns control to the runner, which has to serve other devices and the request to stop.
         for _ in 0..STEPS {
             let event = self.next_from_without();
             let end = until.min(event);
@@ -81,10 +83,14 @@ impl<D: PciDevice> SimulatedPci<D> {
             self.stale = false;
         }
         let at = self.next_of_device(self.device_due);
+        // An event at the time of the removal does not happen: the link is already down. Otherwise
+        // a completion could still reach a host that has been told about the removal.
         if at > until || at >= self.removal || self.gone || at == Time::MAX {
             return false;
         }
         let arrival = self.writes.due();
+        // At equal times the events of the device come first. The choice is arbitrary, but it must
+        // be fixed: the same seed has to give the same bytes.
         if arrival < self.device_due
             && let Some(write) = self.writes.pop()
         {
@@ -95,6 +101,8 @@ impl<D: PciDevice> SimulatedPci<D> {
         }
         // Up to the next thing that comes from without.
         let fault = if self.faulty { self.next_fault(at) } else { Time::MAX };
+        // The device runs up to the next write or fault in one call. One call per internal event
+        // would cost a dynamic dispatch each, and devices have several events per request.
         let until = until.min(arrival).min(fault.saturating_sub(Time::from_ps(1))).max(at);
         (self.device_now, self.device_due) = self.device.run(at, until, &mut self.bus);
         true
@@ -132,6 +140,8 @@ impl<D: PciDevice> SimulatedPci<D> {
         }
         if now >= self.removal && self.removal < Time::MAX && !self.gone {
             self.gone = true;
+            // Posted writes on a broken link are lost without an error. They must not arrive at a
+            // device that is inserted into the slot later.
             self.writes.clear();
             self.bus.interrupts.silence();
         }

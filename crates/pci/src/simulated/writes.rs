@@ -54,6 +54,8 @@ impl Writes {
     /// As [`after_all`](Writes::after_all), and nothing that sets out later will be there before.
     #[inline]
     pub(super) fn set_out(&mut self, arrives: Time) -> Time {
+        // Cores have different clocks, so a later call can carry an earlier time. The maximum keeps
+        // posted writes in the order of the calls, which PCI requires of one requester.
         self.last = self.after_all(arrives);
         self.last
     }

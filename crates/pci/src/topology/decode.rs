@@ -95,6 +95,9 @@ impl Topology {
         loop {
             let bus = self.nodes[below.0].bus;
             for &mate in &self.buses[bus.0].functions {
+                // A bridge beside the path can have a wrong window that claims the same address.
+                // Two agents that claim one transaction damage both transfers on a conventional
+                // bus.
                 let aside = mate != below.0 && self.nodes[mate].secondary.is_some();
                 if aside && self.passes_on(mate, one).1 {
                     faults.push(DecodeFault::Claimed(*one, FunctionId(mate)));
@@ -122,6 +125,8 @@ impl Topology {
         };
         let windows = kinds.iter().filter_map(|&kind| read_window(&mut image.clone(), kind));
         let windows: Vec<Range> = windows.collect();
+        // A function needs one window that contains its whole range, but a partial overlap of a
+        // foreign window is already a conflict. Therefore both results are returned.
         let all = windows.iter().any(|window| window.contains(one.range));
         let some = windows.iter().any(|window| window.overlaps(one.range));
         (all, some)

@@ -73,6 +73,8 @@ pub fn boot(topology: &mut Topology, firmware: Firmware) -> Option<MpTable> {
         let mut space = At::new(topology, address);
         let dword = space.read32(INTERRUPT_LINE) & !0xff;
         space.write32(INTERRUPT_LINE, dword | u32::from(irq));
+        // Firmware lists only the root bus, as the MP specification allows. Devices behind bridges
+        // must then be found by swizzling, which is the case that S1-15 examines.
         if address.bus == 0 && table.lookup(0, address.device(), pin).is_none() {
             table.io_interrupts.push(IoInterrupt {
                 kind: INTERRUPT_VECTORED,
@@ -101,6 +103,8 @@ fn irq(tree: &Tree, index: usize) -> Option<(u8, Pin)> {
     let steps: Vec<_> = steps(tree, index, pin);
     let (device, at_root) =
         steps.last().map_or((function.address.device(), pin), |s| (s.bridge.device(), s.pin));
+    // The rotation by the device number spreads the INTA pins of the slots over four links. Without
+    // it, nearly all functions would share one interrupt, because most use INTA only (S1-20).
     let link = usize::from(at_root.zero_based() + device + 3) % 4;
     Some((IRQS[link], pin))
 }
@@ -110,6 +114,8 @@ fn overlook(topology: &mut Topology, function: FunctionId) {
     let Some(address) = topology.address(function) else { return };
     let layout = topology.nodes[function.0].image.layout();
     let mut space = At::new(topology, address);
+    // S1-23: a function that firmware does not recognise stays undecoded and without addresses. A
+    // driver must find, configure and use it all the same.
     space.write32(COMMAND, 0);
     for bar in size_bars(&mut space, layout) {
         set_bar(&mut space, &bar, 0);

@@ -120,7 +120,11 @@ impl Ssd {
         let request = self.requests.get(slot).request;
         let merge = self.must_merge(&request, page);
         let Some(pages) = &mut self.buffer.pages else { return true };
+        // The look-up comes before the page is written to the buffer. Afterwards the page would
+        // always be present, and the device would never read the rest of a partial page from flash.
         let missing = merge && !pages.read(page);
+        // A full buffer gives back-pressure. If it grew instead, the device would acknowledge
+        // writes at the speed of DRAM without limit, and steady state would never show the flash.
         if pages.write(page) == Admit::Full {
             return false;
         }
@@ -175,6 +179,8 @@ impl Ssd {
         let task = self.tasks.insert(Goal::WrittenBack { page });
         self.flash.contents.stored(page);
         self.enqueue_ops(now, Owner::Task(task));
+        // A refused write, or one that leaves only cleaning, has no operation to wait for. Without
+        // this case the page would stay in write-back for ever and a flush would never end.
         if self.tasks.pending(task) == 0 {
             self.tasks.remove(task);
             self.buffer.written(page);
@@ -192,6 +198,8 @@ impl Ssd {
         if let Some(explain) = &mut self.explain {
             explain.room_came();
         }
+        // While a flush is pending the policy is ignored: it could keep pages in the buffer to fill
+        // a block, and the flush would wait until new writes arrive.
         self.start_write_backs(now, !self.buffer.flushes.is_empty());
         self.admit_stalled(now);
         self.finish_flushes(now);
@@ -199,11 +207,15 @@ impl Ssd {
 
     /// A flush: everything in a volatile buffer goes to flash, and the mapping table after it.
     pub(super) fn flush_all(&mut self, now: Time, slot: u32) {
+        // A buffer with power-loss protection is not volatile, so Flush has nothing to do.
+        // Enterprise drives complete it at once for the same reason.
         if self.config.buffer.protected {
             return;
         }
         self.requests.hold(slot);
         self.buffer.flushes.push_back(slot);
+        // Flushes run one after another: each covers the pages that were in the buffer at its
+        // begin. Two at once would need a set of pages per flush.
         if self.buffer.flushes.len() == 1 {
             self.begin_flush(now);
         }
@@ -228,6 +240,8 @@ impl Ssd {
         if let Some(explain) = &mut self.explain {
             explain.flushed(slot);
         }
+        // The mapping table becomes durable after the data. In the opposite order, a power loss
+        // between both would leave a map that points to pages without data.
         self.flash.flush();
         self.enqueue_for_request(now, slot);
         self.request_part_done(now, slot);

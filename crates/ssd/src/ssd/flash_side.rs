@@ -33,6 +33,8 @@ impl Turns {
             if load < least {
                 (best, least) = (die, load);
             }
+            // No die can have less than zero, so the search ends at the first idle die. At light
+            // load it examines one die instead of all of them for each page written.
             if load == 0 {
                 break;
             }
@@ -68,6 +70,8 @@ impl FlashSide {
         FlashSide {
             ftl,
             array,
+            // One write can start the cleaning of a block, which appends a read and a program per
+            // valid page. The reserve avoids an allocation in the path of a request.
             ops: Vec::with_capacity(1024),
             done: Vec::with_capacity(64),
             turns: (config.placement == Placement::LeastBusy).then(Turns::default),
@@ -140,6 +144,8 @@ impl FlashSide {
         queue: &mut EventQueue<Event>,
         log: &mut EventLog,
     ) {
+        // The tag identifies the data of a page in tests. Cleaning moves pages without a tag of its
+        // own, so that a moved page keeps the identity of the data it holds.
         if cfg!(debug_assertions) && op.cause == FlashCause::Host {
             self.array.tag_next(self.contents.tag());
         }
@@ -164,6 +170,8 @@ impl FlashSide {
 impl Ssd {
     /// Queues all of `self.flash.ops`; the request waits for what is not cleaning.
     pub(super) fn enqueue_for_request(&mut self, now: Time, slot: u32) {
+        // A write does not wait for cleaning that it only triggered. It already pays for it: the
+        // cleaning occupies the dies on which later operations queue.
         let waited = self.flash.ops.iter().filter(|op| !op.cause.follows_cleaning()).count();
         for _ in 0..waited {
             self.requests.hold(slot);
@@ -184,6 +192,9 @@ impl Ssd {
         {
             return self.enqueue_op(now, op, owner.pack());
         }
+        // A data read that depends on a mapping page cannot use the address that the FTL knows now:
+        // cleaning can move the page meanwhile. The address is looked up again after the mapping
+        // read.
         let waits = self.flash.ops.iter().any(|op| op.after_mapping);
         let locate = self.tasks.insert(Goal::Locate { then: owner.pack(), page });
         let mut ops = std::mem::take(&mut self.flash.ops);
@@ -197,6 +208,8 @@ impl Ssd {
             }
         }
         self.flash.ops = ops;
+        // The task was inserted before it was known to be needed, because the loop above drains the
+        // operations. The common case of one operation returns before this point.
         if !waits {
             self.tasks.remove(locate);
         } else if self.tasks.pending(locate) == 0 {
@@ -208,6 +221,9 @@ impl Ssd {
     /// Queues all of `self.flash.ops`; host and mapping operations complete for `owner`.
     pub(super) fn enqueue_ops(&mut self, now: Time, owner: Owner) {
         let mut ops = std::mem::take(&mut self.flash.ops);
+        // Cleaning of one plane arrives as a long run of operations. The array takes the run as one
+        // batch, because no request waits for its parts and their single completions are not
+        // needed.
         for ops in ops.chunk_by(|op, next| op.cause == next.cause && op.plane == next.plane) {
             if ops.first().is_some_and(|op| op.cause.follows_cleaning()) {
                 self.flash.enqueue_cleaning(now, ops, &mut self.queue, &mut self.log);
@@ -237,6 +253,8 @@ impl Ssd {
         {
             explain.ended(now, die, &self.log);
         }
+        // The length is taken once and the loop uses an index: a completion can queue new
+        // operations through `self`, which an iterator over `done` would not permit.
         for place in 0..self.flash.done.len() {
             match Owner::unpack(self.flash.done[place]) {
                 Owner::Request(slot) => self.operation_done(now, slot),
@@ -251,6 +269,8 @@ impl Ssd {
         if let Some(explain) = &mut self.explain {
             explain.settled();
         }
+        // Background cleaning starts after the completions of this event, which can queue new work
+        // for the same die. Work of the host therefore has precedence over background work.
         if self.flash.background && self.flash.array.is_quiet(die) {
             self.work_in_background(now, die);
         }

@@ -54,6 +54,8 @@ impl DieHistory {
         if from == to {
             return false;
         }
+        // A suspended program reports its first part with zero operations, because the operation
+        // counts once, at its end. Both parts belong to the time of the same request.
         let broken_off = activity == Activity::Program && event.operations == 0;
         // Cleaning comes in thousands of operations, whose ends are not needed.
         if let Some(last) = self.segments.back_mut()
@@ -72,6 +74,9 @@ impl DieHistory {
         while self.segments.front().is_some_and(|segment| segment.to <= oldest) {
             self.segments.pop_front();
         }
+        // The limit doubles with what must be kept, so the search for the oldest waiter costs a
+        // constant amount per segment. A fixed limit would repeat the search at every event at high
+        // load.
         self.room = ROOM.max(2 * self.segments.len());
     }
 

@@ -118,10 +118,16 @@ impl Ssd {
         }
         self.requests.enter(now, slot);
         // Those that come while it wakes wait as the first does.
+        // `awake_at` is in the future only after a wake-up (S1-45: exit latency of a power state).
+        // The maximum also delays requests that arrive while the first one still waits for the
+        // device.
         let mut ready = now.max(self.power.awake_at);
         if self.power.is_governed() {
             ready = self.begin_limited(ready, slot);
         }
+        // The position in the log is remembered before the path appends to it. The explanation of a
+        // latency reads the new events from there, instead of a second computation that could
+        // differ.
         let (powered, events) = (ready, self.log.len());
         if let Some(bus) = &mut self.path.sector_bus {
             if let Some(explain) = &mut self.explain {
@@ -188,6 +194,8 @@ impl Ssd {
         self.pages_read.flash += 1;
         self.flash.contents.read(page);
         self.requests.hold(slot);
+        // Only a page that can stay in the buffer needs a task. Without a buffer, the request
+        // itself owns the operation, which saves one slot and one lookup per page of a read.
         let owner = if self.buffer.is_there() {
             Owner::Task(self.tasks.insert(Goal::Fill { slot, page }))
         } else {
@@ -210,6 +218,8 @@ impl Ssd {
             explain.sent(slot, (now, at), self.log.skip(events), self.log.origin());
         }
         let request = self.requests.get_mut(slot);
+        // Pages arrive in any order, because dies work in parallel and the channel is shared. The
+        // answer goes out after the last page, so only the latest time is kept.
         request.ready = request.ready.max(at);
     }
 
@@ -235,6 +245,8 @@ impl Ssd {
                 self.flash.contents.written(page);
                 self.flash.contents.stored(page);
             }
+            // A worn-out device refuses writes but still serves reads. The request must complete
+            // with a status; an abandoned token would violate the contract of a target.
             Err(_) => self.requests.get_mut(slot).status = Status::ReadOnly,
         }
         self.enqueue_for_request(now, slot);
@@ -309,9 +321,15 @@ impl Ssd {
         if self.power.is_governed() {
             self.end_limited(&request);
         }
+        // Exactly one request enters per completion, so the number inside never exceeds the depth
+        // of the queue (S3-26: 20 outstanding requests at the device; the rest waits in the
+        // driver).
         if let Some(next) = self.requests.next_waiting() {
             self.accept(now, next);
         } else if self.requests.nobody_is_inside() {
+            // One event covers the whole busy period. The CPU energy of S3 depends on the union of
+            // the times with at least one request in service (S3-31), so overlapping requests must
+            // not add up.
             let since = self.requests.busy_since;
             self.log.busy((PartKind::Controller, 0), Activity::InService, (since, now));
         }

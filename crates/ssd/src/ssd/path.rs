@@ -92,6 +92,8 @@ impl DataPath {
         if length == Time::ZERO {
             return ready;
         }
+        // The first free core takes the command, whichever it was before. A fixed core per queue
+        // would leave cores idle while commands wait for another one.
         let core = (0..self.cores.len()).min_by_key(|core| self.cores[*core].free_at());
         let index = core.unwrap_or(0);
         let (from, to) = self.cores[index].reserve(ready, length);
@@ -101,6 +103,8 @@ impl DataPath {
 
     fn through_dram(&mut self, ready: Time, bytes: u64, log: &mut EventLog) -> Time {
         let Some(rate) = self.dram_bandwidth else { return ready };
+        // Nearly all transfers have the size of a page. The remembered length avoids a
+        // floating-point division and a rounding per transfer.
         let length = match self.dram_usual.known(bytes) {
             Some(length) => length,
             None => self.dram_usual.learn(bytes, rate.time_for(bytes)),

@@ -138,6 +138,8 @@ impl Ssd {
         if self.requests.nobody_is_inside() {
             self.power.wake(now, &mut self.log);
         }
+        // Operations in progress end first: cleaning that continued after the erase would copy data
+        // that no longer exist, and the FTL's tables would describe the old state.
         let begins = self.drain(now.max(self.power.awake_at));
         let deallocates_only =
             order.method == SanitizeMethod::CryptoErase && !order.stays_allocated;

@@ -29,6 +29,9 @@ impl Ssd {
                 }
             };
             let bytes = u64::from(request.length_bytes);
+            // The bus carries one transfer at a time in either direction, and answers go before
+            // commands, as in the DiskSim model behind S3 (S3-23). The order changes the waits but
+            // not the IOPS (S3-24).
             let free = self.path.link.send(direction, now, bytes, &mut self.log);
             return self.queue.schedule(free, Event::BusFree(slot));
         }

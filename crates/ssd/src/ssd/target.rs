@@ -113,6 +113,8 @@ impl Device for Ssd {
     fn precondition(&mut self, watcher: &mut dyn FnMut(f64) -> bool) -> Result<(), PrepareError> {
         // Random writes of the host reach the flash as the buffer writes them back.
         let together = self.buffer.pages.as_ref().map_or(1, WriteBuffer::pages_together);
+        // Pages that the buffer writes back together lie next to each other in a block.
+        // Preconditioning page by page would give another distribution of valid pages per block.
         let how = Precondition { together, ..self.config.precondition.clone() };
         let Config { flash, ftl: config, .. } = &self.config;
         let geometry = *self.flash.array.geometry();
@@ -138,10 +140,15 @@ impl Device for Ssd {
     ) -> Option<Time> {
         let limit_or_end = limit.unwrap_or(Time::MAX);
         let mut reached = None;
+        // The limit returns control to the runner, which has to react to an interruption by the
+        // user. Cleaning alone can cause thousands of events before the next completion.
         for _ in 0..STEPS {
             if let Some(at) = self.requests.answered() {
                 // All that happens at this time belongs together.
                 let at = reached.unwrap_or(at).max(at);
+                // All completions of one instant are returned in one call. The runner would
+                // otherwise submit a new request between two of them, and the result would depend
+                // on the size of a batch.
                 if self.queue.next_time().is_some_and(|next| next <= at) {
                     self.reap(at, out);
                 }

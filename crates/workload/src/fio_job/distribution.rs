@@ -188,6 +188,9 @@ impl Picker {
                 Picker::Zipf { zipf: Zipf::new(blocks, *theta), scatter: Scatter::new(blocks, rng) }
             }
             Distribution::Pareto(h) => {
+                // fio's form: with this power, a share h of the blocks receives a share 1 - h of
+                // the requests, such as 20 % of the blocks for 80 % of the requests with
+                // pareto:0.2.
                 let power = h.ln() / (1.0 - h).ln();
                 Picker::Pareto { blocks, power, scatter: Scatter::new(blocks, rng) }
             }
@@ -221,6 +224,8 @@ impl Picker {
                 scatter.map(((*blocks - 1) as f64 * rng.unit().powf(*power)) as u64)
             }
             Picker::Normal { blocks, width, scatter } => {
+                // The sum of 12 uniform numbers has a variance of exactly 1 in units of their
+                // range, which approximates a normal distribution. fio draws it in the same way.
                 let sum: u64 = (0..12).map(|_| rng.below(*blocks)).sum();
                 let shifted = sum.div_ceil(12) + rng.below((*width).max(1));
                 let at = shifted.saturating_sub(*width / 2).min(*blocks - 1);
@@ -256,6 +261,8 @@ fn ends(zones: &[Zone], scale: f64, blocks: u64) -> Result<Vec<(u64, u64, f64)>,
     for zone in zones {
         let end: f64 = first + zone.length * scale;
         upto += zone.weight / sum;
+        // Both ends are rounded from the running sum and not each length by itself. The zones then
+        // neither overlap nor leave a block out.
         let (from, to) = (first.floor() as u64, end.floor() as u64);
         first = end;
         if zone.weight == 0.0 {

@@ -103,6 +103,9 @@ pub fn fio_streams(jobs: &[FioJob], files: &FioFiles, seed: u64) -> Vec<FioStrea
     for (index, job) in jobs.iter().enumerate() {
         for copy in 0..job.copies {
             // Streams must differ: by their place in the file, or as copies of a seeded job.
+            // The golden ratio multiplier below spreads consecutive numbers over all bits of the
+            // seed. With seed + 1 alone, copies would start from neighbouring states of the
+            // generator.
             let (base, number) = match job.seed {
                 Some(seed) => (seed, u64::from(copy)),
                 None => (seed, streams.len() as u64),
@@ -284,6 +287,8 @@ impl FioStream {
         self.check(device)?;
         let load = &self.load;
         let mut rng = Rng::new(self.seed, "workload scatter");
+        // Scattering has a random stream of its own. With a shared one, the order of random blocks
+        // would change as soon as another option draws a number.
         let places = self.ranges.iter().map(|range| self.places(range, device, &mut rng));
         let files = Files::new(places.collect::<Result<_, _>>()?, load.service);
         let [read, write, trim] = load.mix;
@@ -317,6 +322,9 @@ impl FioStream {
             let room = range.saturating_sub(sizes.min().saturating_sub(align));
             let (how, blocks) = match used {
                 true => (&load.distributions[direction], (room / align).max(1)),
+                // A direction that the job does not use gets one block. A distribution over all
+                // blocks could fail its checks (a sequence beyond the range) for a direction
+                // without requests.
                 false => (&Distribution::Uniform, 1),
             };
             let picker = Picker::new(how, blocks, align, rng)

@@ -169,6 +169,8 @@ pub(crate) struct Generator<D> {
 
 impl<D: Draw> Generator<D> {
     pub(crate) fn new(limits: Limits, mut pacing: Pacing, source: D, seed: u64) -> Generator<D> {
+        // Arrivals and requests have separate random streams. The same seed then gives the same
+        // addresses in a closed and in an open loop, so that two runs differ in the load only.
         let mut gaps = Rng::new(seed, "workload arrivals");
         let arrival = pacing.first(&mut gaps);
         let rng = Rng::new(seed, "workload requests");
@@ -189,6 +191,8 @@ impl<D: Draw> Generator<D> {
     #[cold]
     fn end_of_time(&mut self, now: Time) -> WorkloadStep {
         if now < self.limits.end {
+            // An open loop whose next arrival lies beyond the end still lasts until the end. If it
+            // ended with the last arrival, the rate of a run would be too high by a part of a gap.
             return WorkloadStep::NotBefore(self.limits.end);
         }
         self.limits.left = 0;
@@ -221,6 +225,8 @@ impl<D: Draw> Generator<D> {
         let drawn = self.source.fill(&mut self.rng, room);
         if drawn < room.len() {
             room[drawn..].fill(Request::flush());
+            // Requests are drawn in advance, so the source can end before the requests that it gave
+            // are issued. The limit ends the run at the last real request and not at the filler.
             self.limits.left = self.limits.left.min((taken + from + drawn) as u64);
         }
     }
@@ -236,6 +242,8 @@ impl<D: Draw> Workload for Generator<D> {
         if intended >= self.limits.end {
             return self.end_of_time(now);
         }
+        // The arrival keeps its time while it waits for the depth. Its latency includes this wait,
+        // so a limit of the depth cannot hide an overload.
         if self.outstanding >= self.limits.depth {
             return WorkloadStep::Wait;
         }

@@ -36,10 +36,14 @@ fn ln1p_over(x: f64) -> f64 {
 impl Zipf {
     /// `n` is 1 or more, `theta` above 0.
     pub(crate) fn new(n: u64, theta: f64) -> Zipf {
+        // Near theta = 1, 1 / (1 - theta) loses its digits. `None` selects the form with ln(1 + t)
+        // / t, which stays exact at the limit of theta = 1.
         let power = ((1.0 - theta).abs() > 1e-3).then(|| 1.0 / (1.0 - theta));
         let mut zipf = Zipf { n: n as f64, theta, power, low: 0.0, high: 0.0, sure: 0.0 };
         zipf.low = zipf.integral(1.5) - 1.0;
         zipf.high = zipf.integral(zipf.n + 0.5);
+        // This is the constant s of the paper: below it, the hat and the weights agree so closely
+        // that the draw is accepted without computing a weight.
         zipf.sure = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
         zipf
     }
@@ -67,6 +71,8 @@ impl Zipf {
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
+            // The draw is uniform in the integral of the hat, so its inverse has the density
+            // x^-theta. Rank 1 is included as an area of exactly its weight (`low`).
             let y = self.high + rng.unit() * (self.low - self.high);
             let x = self.inverse(y);
             let rank = (x + 0.5).floor().clamp(1.0, self.n);
@@ -91,8 +97,12 @@ pub(crate) struct Scatter {
 impl Scatter {
     /// `n` is 1 or more.
     pub(crate) fn new(n: u64, rng: &mut Rng) -> Scatter {
+        // The next power of two is less than 2n, so a walk needs less than two steps on average. A
+        // table for the permutation would take 8 bytes per block, 2 GiB for 1 TiB of 4 KiB blocks.
         let bits = u64::BITS - (n - 1).leading_zeros();
         let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
+        // An odd factor is invertible modulo 2^k, and so are the sum and the shift. The composition
+        // is therefore a permutation for every seed, without a check.
         let rounds = [0; 3].map(|_| (rng.below(u64::MAX) | 1, rng.below(u64::MAX)));
         Scatter { n, mask, shift: bits.div_ceil(2).max(1), rounds }
     }

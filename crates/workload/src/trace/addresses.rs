@@ -30,6 +30,8 @@ impl Addresses {
     /// Bytes of the target in whole sectors.
     pub(crate) fn capacity(&self) -> u64 {
         let sector = u64::from(self.device.sector_bytes);
+        // A target can end with a partial sector (a file of any size). This rest cannot be
+        // addressed with direct I/O, so it does not belong to the capacity.
         self.device.capacity_bytes / sector * sector
     }
 
@@ -77,6 +79,8 @@ impl Addresses {
                     return Err(Fault::new(what, "use a larger target, or skip such requests"));
                 };
                 self.wrapped += 1;
+                // The start is taken modulo the capacity, and the length stays. A clipped request
+                // would move less data than the trace and change its throughput.
                 (first % capacity, length)
             }
         };

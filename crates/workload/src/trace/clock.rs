@@ -35,12 +35,16 @@ impl Clock {
         if !self.timed {
             return Ok(Time::ZERO);
         }
+        // The first record that is played sets the origin, not the first line. If earlier lines
+        // belong to another device, the run would begin with a pause in which nothing happens.
         let first = *self.first_ps.get_or_insert(time_ps);
         let base = match self.origin {
             TraceOrigin::First => first,
             TraceOrigin::Absolute => 0,
         };
         let since = time_ps.saturating_sub(base);
+        // A float has 53 bits, which is 2.5 hours in picoseconds. Unscaled times therefore stay
+        // integers and exact for the whole trace.
         let scaled = if self.scale == 1.0 { since } else { (since as f64 * self.scale) as u128 };
         // A start at Time::MAX could never be reached.
         let ps = u64::try_from(scaled).ok().filter(|&ps| ps < u64::MAX);

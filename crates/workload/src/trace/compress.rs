@@ -21,6 +21,8 @@ pub(crate) fn read_ahead(reader: &mut Source, wanted: usize) -> (Vec<u8>, Option
 pub(crate) fn put_back(head: Vec<u8>, error: Option<io::Error>, rest: Source) -> Source {
     match error {
         None => Box::new(Cursor::new(head).chain(rest)),
+        // The error comes after the bytes that were read before it. A truncated file then still
+        // shows the line at which it breaks.
         Some(error) => Box::new(Cursor::new(head).chain(Failing(Some(error)))),
     }
 }
@@ -178,6 +180,9 @@ impl Read for Lz4 {
                         return Ok(0);
                     };
                     let Watched { source, ended } = decoder.into_inner();
+                    // A frame that ends together with the source has no end mark. The decoder
+                    // reports the end like a complete frame, so a truncated file would pass as a
+                    // shorter trace.
                     if ended {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }

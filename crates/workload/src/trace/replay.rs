@@ -66,6 +66,8 @@ impl Replay {
         let scale = check_options(options)?;
         let mut source = decompress(source);
         let (head, broken) = read_ahead(&mut source, HEAD);
+        // A short head means that the whole file was read. The detection may then accept an
+        // incomplete last line, which in a longer file could be cut in the middle of a number.
         let whole = head.len() < HEAD;
         let whole_file = |what: &str, help: &str| {
             let at = TraceLine { file: file.to_owned(), number: 0, text: String::new() };
@@ -91,6 +93,8 @@ impl Replay {
             columns: options.columns.as_deref(),
         };
         let input = Input::new(put_back(head.clone(), broken, source), format, &head, &reader);
+        // A replay as fast as possible ignores the times even if the file has them. Unordered or
+        // absurd times must not stop a replay that does not use them.
         let timed = !matches!(options.timing, TraceTiming::AsFastAsPossible { .. });
         let mut replay = Replay {
             input: input.map_err(|fault| whole_file(&fault.what, &fault.help))?,
@@ -112,10 +116,14 @@ impl Replay {
         if let TraceTiming::AsFastAsPossible { depth } = options.timing {
             replay.depth = replay.depth.min(u64::from(depth));
         }
+        // The first record is read here and not with the first request, so that a file without
+        // requests or with a wrong first line fails before the run starts.
         replay.next = replay.read_on()?;
         if replay.next.is_none() {
             return Err(replay.nothing());
         }
+        // Without times, every request would start at time 0 and the whole trace would be
+        // outstanding at once. Depth 1 is the only order that the file itself proves.
         if timed && replay.input.untimed() && options.depth_limit.is_none() {
             replay.depth = 1;
             replay.remarks.push(
@@ -176,11 +184,15 @@ impl Replay {
     /// The next part of the piece, which is as long as a request and the target's end allow.
     fn part(&mut self, mut piece: Piece) -> Request {
         let capacity = self.addresses.capacity();
+        // A range that wraps at the end of the target needs two requests, because one request
+        // covers adjacent addresses. All parts keep the time of the record.
         let length = piece.left.min(PIECE_MAX).min(capacity - piece.at);
         let request = Request { op: piece.op, offset_bytes: piece.at, length_bytes: length as u32 };
         piece.left -= length;
         self.next = None;
         if piece.left > 0 {
+            // The note counts records and not parts, so the number can be compared with the lines
+            // of the file. A record of 10 GiB would otherwise count five times.
             self.split += u64::from(!piece.begun);
             piece.begun = true;
             piece.at = if piece.at + length == capacity { 0 } else { piece.at + length };
@@ -211,7 +223,11 @@ impl Workload for Replay {
         }
         let Some(piece) = self.next else { return self.finish(None) };
         let recorded = self.clock.timed() && !self.input.untimed();
+        // The latency counts from the recorded time and not from the submission. A device that
+        // falls behind would otherwise hide its delay (coordinated omission).
         let intended = if recorded { piece.time } else { now };
+        // The end is checked before the depth. A replay whose next record lies beyond the duration
+        // ends at once, instead of waiting for a completion that changes nothing.
         if intended.max(piece.time) >= self.end {
             return self.finish(None);
         }
