@@ -38,7 +38,8 @@ impl Neighbours {
         // Kernel time is left out, as in the verdict of a run: the kernel works for the target in whatever name.
         let own_ns = (Usage::of_process() - self.own).user_ns;
         let own = own_ns as f64 / 1e9 / (seconds * processors);
-        let others = Others { share: cpu.user_fraction - own, processors, stolen: Some(cpu.steal_fraction) };
+        let others =
+            Others { share: cpu.user_fraction - own, processors, stolen: Some(cpu.steal_fraction) };
         crowded(false, others)
     }
 }
