@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ssdyno_figures::Keep;
+use ssdyno_report::RunDirectory;
 use ssdyno_session::{Failure, ResultFolder};
 
 /// Heading of the options about what is kept.
@@ -42,7 +43,18 @@ impl ResultsArgs {
         if keep == Keep::None {
             return Ok(None);
         }
-        let name = self.name.clone().unwrap_or_else(default);
+        let name = match &self.name {
+            Some(name) if !RunDirectory::is_name(name) => {
+                let help =
+                    "use letters, digits, `.`, `_` and `-`; `--results DIR` chooses the place";
+                return Err(Failure::usage(format!(
+                    "`{name}` is no name for a directory of results"
+                ))
+                .with_help(help));
+            }
+            Some(name) => name.clone(),
+            None => default(),
+        };
         ResultFolder::create(&self.results, &name).map(Some)
     }
 }

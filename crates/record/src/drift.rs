@@ -6,7 +6,9 @@
 //! the run - fewer than one in a hundred gets a note of a drift, see the test `false_alarms`.
 
 use ssdyno_block::Time;
-use ssdyno_figures::{Interval, SteadyState, Warning, WarningKind, rate, seconds, significant};
+use ssdyno_figures::{
+    Interval, SteadyState, Warning, WarningKind, nanoseconds, rate, seconds, significant,
+};
 
 use crate::batches::Batches;
 use crate::statistics::{
@@ -84,14 +86,18 @@ fn findings_of(means: &[f64], ends: &[f64], counts: &[f64]) -> Findings {
     };
     let drift = drift(&groups);
     let elsewhere = cut.is_none() && ends_elsewhere(means);
-    if let Some(change) = drift {
+    if let Some(Drift { first, last }) = drift {
         // Figures of a run that slows down are better than those of a longer run.
-        let kind = if change > 0.0 { WarningKind::Slowing } else { WarningKind::NotSteady };
-        let change = 100.0 * change;
+        let slows = last > first;
+        let kind = if slows { WarningKind::Slowing } else { WarningKind::NotSteady };
+        // By the first eighth: by the mean of the run, a fall could exceed 100 %.
+        let change = significant(100.0 * (last / first - 1.0).abs(), 3);
+        let word = if slows { "rises" } else { "falls" };
+        let [first, last] = [first, last].map(nanoseconds);
         unsteady(
             kind,
             format!(
-                "not steady: latency drifts by {change:+.1} % from the first to the last eighth of the run"
+                "not steady: mean latency {word} by {change} % ({first} to {last}) from the first to the last eighth of the run"
             ),
         );
     } else if elsewhere {
@@ -168,9 +174,16 @@ fn stretches(means: &[f64], count: usize) -> Vec<f64> {
     (0..count).map(|at| mean(&means[at * n / count..(at + 1) * n / count])).collect()
 }
 
-/// How much the last eighth is above the first, by the mean, where the level changes all the time: along a
-/// line that is steeper than noise explains, or from each eighth to the next.
-fn drift(groups: &[f64]) -> Option<f64> {
+/// The mean latencies of the first and the last eighth of a run.
+#[derive(Clone, Copy, Debug)]
+struct Drift {
+    first: f64,
+    last: f64,
+}
+
+/// The first and the last eighth, where the level changes all the time: along a line that is steeper than noise
+/// explains, or from each eighth to the next.
+fn drift(groups: &[f64]) -> Option<Drift> {
     if groups.len() < GROUPS {
         return None;
     }
@@ -186,7 +199,8 @@ fn drift(groups: &[f64]) -> Option<f64> {
     let along = (line.slope * (groups.len() - 1) as f64 / mean(groups)).abs();
     let noise = Noise::new(line.correlation, groups.len(), 2.0);
     let steep = along >= DRIFT_LEAST && noise.exceeded(line.slope, line.error);
-    ((steep || rises || falls) && change.abs() >= DRIFT_LEAST).then_some(change)
+    let found = Drift { first: eighths[0], last: eighths[EIGHTHS - 1] };
+    ((steep || rises || falls) && change.abs() >= DRIFT_LEAST).then_some(found)
 }
 
 /// Leading batches that are warm-up, where they differ from the rest by more than its noise and move the
@@ -495,7 +509,10 @@ mod tests {
         let falls: Vec<f64> = (0..640).map(|at| 110.0 - 20.0 * at as f64 / 640.0).collect();
         let notes = texts(&falls);
         assert_eq!(notes.len(), 1, "{notes:?}");
-        assert!(notes[0].contains("drifts by -17.5 % from the first"), "{notes:?}");
+        assert!(
+            notes[0].contains("falls by 16.1 % (108.8 ns to 91.27 ns) from the first"),
+            "{notes:?}"
+        );
     }
 
     /// Correlated, but nowhere else at the end: intervals are wide, and the note says why.

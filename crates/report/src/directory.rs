@@ -66,6 +66,12 @@ impl RunDirectory {
         Err(ResultError::write(&base.join(name), full))
     }
 
+    /// Whether a directory can be called `name`: it has only characters that are safe in file names everywhere, no
+    /// leading dot or dash, and 120 characters at most.
+    pub fn is_name(name: &str) -> bool {
+        safe(name) == name
+    }
+
     /// A name from what was run and when: `sim-config-a-randread-7-20261121T010203Z`.
     pub fn default_name(
         target: &str,

@@ -112,9 +112,15 @@ impl SafetyError {
     /// What to do about it: one sentence without a full stop.
     pub fn help(&self) -> String {
         match self {
-            SafetyError::Inspect { .. } => {
-                "check the path; looking at a device needs root or the group `disk`".to_owned()
-            }
+            SafetyError::Inspect { source, .. } => match source.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    "looking at a device needs root or the group `disk`".to_owned()
+                }
+                io::ErrorKind::InvalidInput => {
+                    "name a block device, such as /dev/nvme0n1, or a regular file".to_owned()
+                }
+                _ => "check the path".to_owned(),
+            },
             SafetyError::InUse { .. } => {
                 "unmount it, stop the program that uses it, or name another device; this cannot be \
                  overridden"

@@ -228,10 +228,12 @@ impl Document {
         }
         let key = toml_places::join(&path);
         let message = words(message);
-        let help = "`ssdyno show` prints a complete file; the types are in `ssdyno schema`";
+        let help = format!(
+            "`ssdyno explain {key}` gives the type and the values; `ssdyno show` prints a complete file"
+        );
         // Where several forms are allowed serde says only which.
         let expected = if message.starts_with("a ") { "expected " } else { "" };
-        self.about(&key, format!("`{key}`: {expected}{message}"), help, "wrong value")
+        self.about(&key, format!("`{key}`: {expected}{message}"), &help, "wrong value")
     }
 
     /// A complaint about the value of `key`: at the setting that decides about it, or in the text.

@@ -173,9 +173,10 @@ fn unknown_device(target: &str) -> Failure {
     let presets: Vec<String> = DEVICE_KINDS.presets().map(|p| format!("sim:{}", p.name)).collect();
     let help = match nearest(target, presets.iter().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`? `ssdyno list devices` shows all"),
+        // All names would be a line of 700 characters.
         None => format!(
-            "use one of {}, a file that ends in .toml, or the path of a real device or file",
-            presets.join(", ")
+            "`ssdyno list devices` shows all; for a real device or file give a path with a slash, such as ./{}",
+            target.trim_start_matches("sim:")
         ),
     };
     Failure::usage(format!("there is no target `{target}`")).with_help(help)

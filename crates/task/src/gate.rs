@@ -230,7 +230,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
         (counted(undecided, "bound is", "bounds are"), lines(GateVerdict::Undecided));
     let failure = Failure::new(FailureKind::Undecided, format!("{count} undecided: {lines}"));
     Some(failure.with_help(match doubted {
-        true => "correct the run first: see its warnings and errors",
+        true => "follow the warnings above the figures: run longer, fill the drive first, or remove the cause of the errors",
         false => "run longer, until the interval excludes the bound",
     }))
 }

@@ -46,10 +46,7 @@ pub(crate) fn check(config: &FtlConfig) -> Result<(), ConfigError> {
     }
     if !COUNT.contains(&classes.len()) {
         return fail(
-            format!(
-                "ftl.page.classes has {} entries, for ftl.hot_cold = \"classes\"",
-                classes.len()
-            ),
+            format!("{} entries, for ftl.hot_cold = \"classes\"", classes.len()),
             "use two to eight, such as --set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }, { space = 0.8, writes = 0.2 }]'",
         );
     }

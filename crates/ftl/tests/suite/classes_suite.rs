@@ -59,8 +59,8 @@ fn error(classes: &str, more: &str) -> ConfigError {
 #[test]
 fn what_cannot_be_is_refused_by_key() {
     for (classes, problem) in [
-        ("[]", "0 classes"),
-        (r#"[{"space":1.0,"writes":1.0}]"#, "1 classes"),
+        ("[]", "0 entries"),
+        (r#"[{"space":1.0,"writes":1.0}]"#, "1 entries"),
         (
             r#"[{"space":0.5,"writes":0.5},{"space":0.4,"writes":0.5}]"#,
             "`space` of all classes adds up to 0.9",
@@ -92,7 +92,7 @@ fn what_cannot_be_is_refused_by_key() {
         "[{}]",
         [r#"{"space":0.1111111111111111,"spare":0.1111111111111111}"#; 9].join(",")
     );
-    assert!(error(&nine, "").problem.contains("9 classes"));
+    assert!(error(&nine, "").problem.contains("9 entries"));
     // A setting that changes nothing would be taken for one that does.
     let config = FtlConfig { hot_cold: Default::default(), ..with_classes(0.9, TWO, "") };
     for name in ssdyno_ftl::names() {

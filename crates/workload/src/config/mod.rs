@@ -137,7 +137,8 @@ pub struct BlockSize {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arrivals {
-    /// The process.
+    /// The process; Poisson by default.
+    #[serde(default)]
     pub kind: ArrivalKind,
     /// Mean arrivals per second; or `mean_gap`. Not for bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,10 +157,11 @@ pub struct Arrivals {
 
 /// Arrival process of an open loop. Equal gaps and bursts begin at 0, so that a rate times a duration
 /// is the number of requests; drawn gaps begin with a gap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArrivalKind {
     /// Exponential gaps: independent users.
+    #[default]
     Poisson,
     /// Gaps uniform between 0 and twice the mean (S3-24).
     Uniform,
