@@ -190,7 +190,7 @@ impl Run<'_> {
         let facts = self.target.facts();
         if let Some(config) = self.plan.precondition(&facts) {
             let times = self.plan.precondition;
-            self.stage.what = format!("overwriting the device {times} times");
+            self.stage.what = format!("overwriting the device {times} times{}", self.left());
             let result = self.load(&config, None, "preconditioning")?;
             let written = result.throughput_bytes_per_second * result.simulated_seconds;
             let detail = format!("sequential writes of 128 KiB, {times} times the capacity");
@@ -202,6 +202,17 @@ impl Run<'_> {
         }
         self.stage.done += 1;
         Ok(())
+    }
+
+    /// `, then at most 1400 s`: how long the loads of the remaining rounds take if no steady state is found. Empty on a
+    /// simulated target, where a second of the device is no second of the user.
+    fn left(&self) -> String {
+        if !self.target.is_real() {
+            return String::new();
+        }
+        let loads = self.stage.of.saturating_sub(self.stage.done);
+        let most = loads as f64 * self.plan.round.as_s_f64();
+        format!("; the rounds take at most {} more", ssdyno_figures::seconds(most))
     }
 
     fn step(&mut self, step: &str, detail: String, seconds: f64, written_bytes: u64) {
@@ -217,7 +228,7 @@ impl Run<'_> {
                 part.rounds.push(Round { round, cells: Vec::new() });
             }
             for load in &part.loads {
-                self.stage.what = format!("round {round}, {}", load.name());
+                self.stage.what = format!("round {round}, {}{}", load.name(), self.left());
                 let config = self.plan.config(load);
                 let result = self.load(&config, Some(self.plan.round), &load.name())?;
                 // A load that was cut short is no cell. Its mean would be of another length
