@@ -10,6 +10,8 @@ const REQUESTS_LEAST: u64 = 1_000;
 const OTHERS_CPUS: f64 = 0.2;
 /// More than half of the requests beyond p99 would be enough to move it.
 const STOLEN: f64 = 0.005;
+/// Share of the run that must be steady. Noise alone ends a steady period now and then, shortly before the end of the run.
+const STEADY_LEAST: f64 = 0.8;
 /// Part of p99 that may be ours: more is no measurement of the target.
 const OURS: f64 = 0.1;
 
@@ -88,6 +90,17 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
         };
         against.push(why.trim().to_owned());
     }
+    // The line of the steady periods and this verdict must not contradict each other.
+    let steady = result.steady_state.as_ref().map(|steady| steady.steady_share);
+    let warned = result.warns_of_unsteadiness() || result.warns_of(WarningKind::Overloaded);
+    if let Some(share) = steady.filter(|share| *share < STEADY_LEAST && !warned) {
+        let percent = significant(100.0 * share, 2);
+        against.push(format!("the run was steady for only {percent} % of its time"));
+    }
+    let interval = result.confidence.as_ref().and_then(|all| all.latency_ns.all.p99);
+    if interval.is_some_and(|interval| interval.upper().is_none()) {
+        against.push("the interval of p99 has no upper end".to_owned());
+    }
     match others {
         None => against.push(
             "the machine was not sampled for half a second and may have been busy".to_owned(),
@@ -135,7 +148,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
 
 #[cfg(test)]
 mod tests {
-    use ssdyno_figures::{Latency, LatencyByOp, OwnCost};
+    use ssdyno_figures::{Interval, Latency, LatencyByOp, OwnCost, SteadyState};
 
     use super::*;
 
@@ -156,6 +169,22 @@ mod tests {
         let told = text(&run(5_000), Some(QUIET));
         assert!(told.starts_with("yes, because the run is steady and has 5000 requests"), "{told}");
         assert_eq!(verdict(&RunResult::default(), Some(QUIET)), None);
+    }
+
+    /// The verdict agrees with the line of the steady periods and with the interval.
+    #[test]
+    fn a_run_that_left_its_steady_state_is_not_believed() {
+        let steady = |steady_share| {
+            let steady_state = Some(SteadyState { steady_share, ..SteadyState::default() });
+            text(&RunResult { steady_state, ..run(5_000) }, Some(QUIET))
+        };
+        assert_eq!(steady(0.55), "no, because the run was steady for only 55 % of its time");
+        assert!(steady(0.9).starts_with("yes"));
+        let p99 = Interval { estimate: 1e5, low: 9e4, high: f64::INFINITY, level: 0.95 };
+        let mut open = run(5_000);
+        let confidence = open.confidence.get_or_insert_default();
+        confidence.latency_ns.all.p99 = Some(p99);
+        assert_eq!(text(&open, Some(QUIET)), "no, because the interval of p99 has no upper end");
     }
 
     /// One of 64 CPUs is far below the share that warns of a busy machine, and may still be ours.

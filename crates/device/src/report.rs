@@ -99,6 +99,8 @@ pub struct UnitReport {
     /// Low-power states that it enters, and when, in order, if nothing more is asked of it. Before a load
     /// this is what its energy above idle is counted from.
     pub idle_states: Vec<(u8, Time)>,
+    /// Bytes in its write buffer that are not in the flash yet.
+    pub buffered_bytes: u64,
     /// Its flash, where it has some.
     pub flash: Option<FlashReport>,
     /// What of its table `[faults]` it has done; `None` if it requests nothing.
@@ -130,8 +132,16 @@ impl DeviceReport {
             None => (kind.to_owned(), String::new()),
             Some((parent, index, key)) => (format!("{parent}.{kind}[{index}]"), key),
         };
-        let (idle_states, flash, injected) = (Vec::new(), None, None);
-        self.units.push(UnitReport { path, key, facts, power, idle_states, flash, injected });
+        self.units.push(UnitReport {
+            path,
+            key,
+            facts,
+            power,
+            idle_states: Vec::new(),
+            buffered_bytes: 0,
+            flash: None,
+            injected: None,
+        });
         let last = self.units.len() - 1;
         &mut self.units[last]
     }
@@ -186,6 +196,11 @@ impl DeviceReport {
     /// The sum of all write buffers, in bytes.
     pub fn write_buffer_bytes(&self) -> u64 {
         self.units.iter().map(|unit| unit.facts.write_buffer_bytes).sum()
+    }
+
+    /// Bytes in the write buffers of flash that are not in the flash yet.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.units.iter().map(|unit| unit.buffered_bytes).sum()
     }
 
     /// How worn all flash is: the worst of each figure, and the sum of the bad blocks.

@@ -146,8 +146,12 @@ impl FaultsResult {
             }
         };
         let mut words: Vec<String> = items.iter().take(SHOWN).map(shown).collect();
+        let all = self.driver.aborts + self.driver.resets;
         if items.len() > SHOWN {
             words.push("…".to_owned());
+        } else if all > self.driver_actions.len() as u64 {
+            // The list of actions is limited, so the last item may go on after it.
+            words.push(format!("… (the first {} of {all})", self.driver_actions.len()));
         }
         (!words.is_empty()).then(|| words.join(", "))
     }

@@ -13,6 +13,9 @@ use crate::statistics::slope;
 const WINDOWS: usize = 50;
 /// Fewer windows are too few to tell a state from a trend.
 const WINDOWS_LEAST: usize = 20;
+/// Requests of a window on average. The mean of a few requests is noise, and the rule would judge
+/// the noise and not the load.
+const REQUESTS_LEAST: u64 = 20;
 /// Windows that must agree for a steady state to begin: a fifth of the run.
 const ENTER: usize = 10;
 /// Largest minus smallest window by the average of those.
@@ -51,6 +54,12 @@ pub(crate) fn find(
         let exits = figures.iter().filter_map(|figure| figure.leaves(from));
         let exit = exits.min_by_key(|exit| exit.at);
         let to = exit.as_ref().map_or(windows.len(), |exit| exit.at);
+        // A stall is level, too: few requests and equal ones. It is not the steady state of a load.
+        let requests: u64 = windows[from..to].iter().map(|window| window.requests).sum();
+        if requests < REQUESTS_LEAST * (to - from) as u64 {
+            from = to;
+            continue;
+        }
         periods.push(period(&windows[from..to], exit));
         // The window that ended the last state may begin the next one: a step leads from one
         // steady level to another.
@@ -118,9 +127,8 @@ fn windows(series: &[SeriesPoint], load_seconds: f64) -> Option<Vec<Window>> {
         windows[at - 1].to_seconds = windows[at].from_seconds;
     }
     let requests: u64 = windows.iter().map(|window| window.requests).sum();
-    // The mean of a few requests is noise. With 20 requests a window on average, the rule
-    // judges the load and not the noise.
-    let enough = windows.len() >= WINDOWS_LEAST && requests >= 20 * windows.len() as u64;
+    let enough =
+        windows.len() >= WINDOWS_LEAST && requests >= REQUESTS_LEAST * windows.len() as u64;
     enough.then_some(windows)
 }
 
@@ -327,6 +335,16 @@ mod tests {
         assert_eq!((drained.periods.len(), drained.steady_share), (1, 1.0), "{drained:?}");
         let kept = find(&series(&levels), 0.0, 5.0).unwrap();
         assert!(kept.periods[0].left_slower, "{kept:?}");
+    }
+
+    /// Between two bursts of writes the drive cleans, and answers one request in a window.
+    #[test]
+    fn a_stall_is_no_steady_state() {
+        let mut levels = vec![1.0; 60];
+        levels[20..36].fill(0.0001);
+        let found = found(&levels);
+        let times: Vec<_> = found.periods.iter().map(|p| (p.from_seconds, p.to_seconds)).collect();
+        assert_eq!(times, [(0.0, 2.0), (3.6, 6.0)], "{found:?}");
     }
 
     #[test]

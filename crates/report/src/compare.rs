@@ -72,6 +72,11 @@ pub(crate) fn concluded(
         _ if !not_comparable.is_empty() => Verdict::NotComparable,
         verdict => verdict.unwrap_or(Verdict::CannotTell),
     };
+    let mut figures = figures;
+    if verdict == Verdict::Identical {
+        // The intervals would say `cannot tell` of what is the same to the last digit.
+        figures.iter_mut().for_each(|figure| "equal".clone_into(&mut figure.text));
+    }
     let latency_parts = compared_parts(first, second);
     let (first, second) = names;
     Comparison {
@@ -146,9 +151,11 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult, names: [&str; 2]) ->
         }
         if result.errors > 0 {
             let requests = counted(result.errors, "request", "requests");
-            let text = format!(
-                "{requests} of {which} ended in an error: no rate and no latency contains them"
-            );
+            let others = match result.unanswered {
+                0 => "no rate and no latency contains them",
+                _ => "no rate contains them",
+            };
+            let text = format!("{requests} of {which} ended in an error: {others}");
             note(side, "errors", text);
         }
         if result.unanswered > 0 {

@@ -94,7 +94,9 @@ pub(crate) fn level(comparison: &Comparison) -> Option<String> {
 
 /// Figures of what a request takes, with their names in a sentence. Tail latencies are among them: a driver that merges
 /// interrupts can serve more requests, and let some wait longer.
-const TAKEN: [(&str, &str); 4] = [
+const TAKEN: [(&str, &str); 6] = [
+    ("latency_ns.mean", "mean latency"),
+    ("latency_ns.p50", "p50"),
     ("host.cpu_ns_per_request", "host CPU time per request"),
     ("energy_joules.per_request", "drive energy per request"),
     ("latency_ns.p99", "p99"),
@@ -143,7 +145,17 @@ fn beside(comparison: &Comparison) -> Option<String> {
         }
         let change = figure.second / figure.first - 1.0;
         let word = if change > 0.0 { "higher" } else { "lower" };
-        Some(format!("{} % {word} {what}", significant(100.0 * change.abs(), 2)))
+        let percent = |share: f64| significant(100.0 * share.abs(), 2);
+        // A ratio that is bounded on one side alone is shown by that bound: the ratio itself can be far from the truth.
+        let least = figure.interval.and_then(|interval| match figure.verdict {
+            Verdict::Worse if interval.low == 0.0 => Some(1.0 / interval.high - 1.0),
+            Verdict::Better if interval.upper().is_none() => Some(1.0 - 1.0 / interval.low),
+            _ => None,
+        });
+        Some(match least {
+            Some(least) => format!("at least {} % {word} {what}", percent(least)),
+            None => format!("{} % {word} {what}", percent(change)),
+        })
     });
     let told: Vec<String> = told.collect();
     (!told.is_empty()).then(|| told.join(", "))
@@ -342,7 +354,8 @@ mod tests {
             text: String::new(),
         };
         let compared = |rate, cpu: (f64, Verdict)| {
-            let figures = vec![figure("iops", 1.0, rate), figure(TAKEN[0].0, cpu.0, cpu.1)];
+            let figures =
+                vec![figure("iops", 1.0, rate), figure("host.cpu_ns_per_request", cpu.0, cpu.1)];
             let all = crate::compare(&run(1.0), &run(2.0));
             verdict_of(Comparison {
                 verdict: rate,
@@ -361,8 +374,11 @@ mod tests {
         assert_eq!(compared(Verdict::Better, (0.99, Verdict::CannotTell)), "b is faster than a");
         // No difference in rate and mean latency is none in the others.
         let taken = |first, second, verdict| {
-            let cpu =
-                FigureComparison { first, second, ..figure(TAKEN[0].0, first / second, verdict) };
+            let cpu = FigureComparison {
+                first,
+                second,
+                ..figure("host.cpu_ns_per_request", first / second, verdict)
+            };
             let figures = vec![figure("iops", 1.0, Verdict::CannotTell), cpu];
             let all = crate::compare(&run(1.0), &run(2.0));
             verdict_of(Comparison { verdict: Verdict::CannotTell, figures, ..all })

@@ -71,6 +71,8 @@ pub struct DriveEnd {
     pub issued: u64,
     /// Bytes of the writes among them, with those of a ramp-up.
     pub written_bytes: u64,
+    /// Bytes in write buffers when recording began and when the device had settled.
+    pub buffered_bytes: [u64; 2],
     /// The victims of garbage collection since recording began; `None` where the device has none.
     pub victims: Option<Victims>,
     /// True if it was told to stop.
@@ -116,7 +118,7 @@ pub fn drive(
     let mut watch = Watch::new(&drive.limits);
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut course = Course::new(filling_bytes);
-    state.victims = DeviceReport::of(drive.device).victims();
+    state.note_counts(&drive);
     let mut draining = None;
     loop {
         if due {
@@ -169,8 +171,9 @@ pub fn drive(
     }
     state.show_events(&mut drive);
     state.give_up(&mut drive);
-    let now = DeviceReport::of(drive.device).victims();
-    state.victims = now.zip(state.victims).map(|(now, before)| now.since(before));
+    let report = DeviceReport::of(drive.device);
+    state.buffered_bytes[1] = report.buffered_bytes();
+    state.victims = report.victims().zip(state.victims).map(|(now, before)| now.since(before));
     state.end(watch, started.elapsed(), course)
 }
 
@@ -222,6 +225,7 @@ struct State {
     issued: u64,
     written_bytes: u64,
     /// Those up to where recording began; at the end those since.
+    buffered_bytes: [u64; 2],
     victims: Option<Victims>,
     last_completion: Time,
     refused: Option<(Request, SubmitError)>,
@@ -254,7 +258,14 @@ impl State {
     fn begin_window(&mut self, drive: &mut Drive<'_>, at: Time) {
         drive.meter.reset(at);
         drive.device.begin_window(at);
-        self.victims = DeviceReport::of(drive.device).victims();
+        self.note_counts(drive);
+    }
+
+    /// Keeps what the device has counted until recording begins.
+    fn note_counts(&mut self, drive: &Drive<'_>) {
+        let report = DeviceReport::of(drive.device);
+        self.victims = report.victims();
+        self.buffered_bytes[0] = report.buffered_bytes();
     }
 
     fn stop(&mut self) {
@@ -480,6 +491,7 @@ impl State {
             settled: self.now,
             issued: self.issued,
             written_bytes: self.written_bytes,
+            buffered_bytes: self.buffered_bytes,
             victims: self.victims,
             stopped: self.stopped,
             out_of_memory: self.out_of_memory,

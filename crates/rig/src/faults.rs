@@ -7,7 +7,7 @@ use ssdyno_block::{ConfigError, Fault, FaultPlan, FaultSite, Injected, Time};
 use ssdyno_device::faults::{FaultConfig, check_faults};
 use ssdyno_driver_ring::CompletionPolicy;
 use ssdyno_figures::{
-    DeviceFaults, DriverAction, DriverActionKind, FaultsResult, RunResult, WarningKind,
+    DeviceFaults, DriverAction, DriverActionKind, FaultsResult, RunResult, WarningKind, seconds,
 };
 use ssdyno_host::CompletionWait;
 
@@ -221,6 +221,22 @@ pub(crate) fn add_slowness(result: &mut RunResult, faults: &FaultConfig, seed: u
         let faults = result.faults.get_or_insert_with(FaultsResult::default);
         let device = faults.device.get_or_insert_with(DeviceFaults::default);
         device.slowed_percent = Some(100.0 * (slowness - 1.0));
+    }
+}
+
+/// Notes the faults of `faults` whose time a run did not reach: its figures are those of a run without them.
+pub(crate) fn note_unreached(result: &mut RunResult, faults: &FaultConfig) {
+    let device = result.faults.as_ref().and_then(|faults| faults.device).unwrap_or_default();
+    let keys = [
+        ("hang_at", faults.hang_at, device.hung_at_seconds),
+        ("remove_at", faults.remove_at, device.removed_at_seconds),
+    ];
+    let length = seconds(result.simulated_seconds);
+    for (key, at, happened) in keys {
+        if let (Some(Span(at)), None) = (at, happened) {
+            let note = format!("faults.{key}={at} did not happen: the run ended after {length}");
+            result.notes.push(note);
+        }
     }
 }
 

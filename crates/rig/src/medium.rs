@@ -9,11 +9,22 @@ use ssdyno_figures::{CacheResult, Warning, WarningKind, significant};
 /// A smaller share of pages that the flash did not carry does not move a percentile that a run has.
 const SHARE_LEAST: f64 = 0.01;
 
-/// The warnings of a run that wrote `written_bytes`, of a device that was `before` and is `now`.
+/// The writes of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Written {
+    /// All bytes, with those of a ramp-up.
+    pub(crate) all_bytes: u64,
+    /// The bytes since recording began.
+    pub(crate) recorded_bytes: u64,
+    /// Bytes in the write buffer when recording began, and at the end.
+    pub(crate) buffered_bytes: [u64; 2],
+}
+
+/// The warnings of a run that has `written`, of a device that was `before` and is `now`.
 pub(crate) fn warnings(
     before: &DeviceReport,
     now: &DeviceReport,
-    written_bytes: u64,
+    written: Written,
 ) -> Vec<Warning> {
     let flashes = || {
         let units = before.units().iter().zip(now.units());
@@ -34,10 +45,10 @@ pub(crate) fn warnings(
         pages(now, |plane| plane.valid),
         pages(now, |plane| plane.share),
     ];
-    let writes = buffered(now.write_buffer_bytes(), written_bytes)
+    let writes = buffered(now.write_buffer_bytes(), written.all_bytes)
         .or_else(|| fresh(programmed_bytes, grown(|plane| plane.erases)))
         .or_else(|| filling_drive([was, is, full]))
-        .or_else(|| filling_buffer(now.write_buffer_bytes(), written_bytes, programmed_bytes));
+        .or_else(|| filling_buffer(now.write_buffer_bytes(), written));
     writes
         .into_iter()
         .chain(unread(read.fold(PagesRead::default(), |sum, one| sum + one)))
@@ -69,23 +80,25 @@ fn filling_drive([was, is, full]: [u64; 3]) -> Option<Warning> {
     Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
 }
 
-/// A smaller share of the writes in the buffer does not move write amplification by more than its interval.
+/// A smaller share of the writes in the buffer does not move a rate by more than its interval.
 const BUFFERED_LEAST: f64 = 0.05;
 
-/// Warns if much of what a run wrote can still be in the write buffer: the flash programmed less than the host wrote. A
-/// load that overwrites pages in the buffer saves as much again and again, and soon more than the buffer holds.
-fn filling_buffer(buffer_bytes: u64, written_bytes: u64, programmed_bytes: u64) -> Option<Warning> {
-    let absorbed = written_bytes.saturating_sub(programmed_bytes);
-    let share = absorbed as f64 / written_bytes.max(1) as f64;
-    if absorbed > buffer_bytes || share < BUFFERED_LEAST {
+/// Warns if much of what a run wrote is still in the write buffer: writes were as fast as the buffer for a part of the run.
+fn filling_buffer(buffer_bytes: u64, written: Written) -> Option<Warning> {
+    let [start, end] = written.buffered_bytes;
+    let share = end.saturating_sub(start) as f64 / written.recorded_bytes.max(1) as f64;
+    if share < BUFFERED_LEAST {
         return None;
     }
     let message = format!(
-        "the write buffer absorbed {} % of the written bytes: it filled during the run, so writes were faster and write \
-         amplification was lower than in a longer run",
+        "the write buffer filled during the run: it still holds {} % of the written bytes, so writes were faster than in \
+         a longer run",
         significant(100.0 * share, 2)
     );
-    let help = format!("write at least {}: run longer", Bytes(20 * buffer_bytes));
+    let writes = Bytes(20 * buffer_bytes);
+    let help = format!(
+        "write at least {writes}: run longer, or fill the buffer first with `workload.ramp_up`"
+    );
     Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
 }
 
@@ -201,15 +214,16 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_filled_in_the_run_is_told_from_one_that_saves_writes() {
-        let told = |written, programmed| filling_buffer(1_000, written, programmed);
-        assert!(told(2_000, 1_000).unwrap().message.contains("absorbed 50 %"));
-        assert_eq!(told(100_000, 99_000), None);
-        // Half of the writes overwrite pages in the buffer, all the time.
-        assert_eq!(told(100_000, 50_000), None);
-        // Partial pages: more is programmed than written.
-        assert_eq!(told(2_000, 4_000), None);
-        assert_eq!(told(0, 0), None);
+    fn a_buffer_that_filled_in_the_run_is_told_from_one_that_was_full() {
+        let told = |recorded_bytes, buffered_bytes| {
+            let written = Written { all_bytes: 1_000_000, recorded_bytes, buffered_bytes };
+            filling_buffer(1_000, written)
+        };
+        assert!(told(2_000, [0, 1_000]).unwrap().message.contains("still holds 50 % of"));
+        assert_eq!(told(100_000, [0, 1_000]), None);
+        // Full before the recording began, and empty at its end.
+        assert_eq!(told(2_000, [1_000, 950]), None);
+        assert_eq!(told(0, [0, 0]), None);
     }
 
     #[test]

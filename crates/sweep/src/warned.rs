@@ -84,10 +84,10 @@ pub(crate) fn notes(plan: &SweepPlan, rows: &[SweepRow]) -> Vec<String> {
              a design shows its warnings in full"
         )
     });
-    let third = listed(done(rows), |kind| kind == WarningKind::Unsettled).map(|(count, _)| {
+    let third = listed(done(rows), |kind| kind == WarningKind::Unsettled).map(|(count, list)| {
         let designs = counted(count, "design", "designs");
         format!(
-            "garbage collection has not settled in {designs}: write amplification, latency and rate still change, and \
+            "garbage collection has not settled in {designs}, {list}: write amplification, latency and rate still change, and \
              the order of the designs can change with them. Run longer, or leave the beginning out with `workload.ramp_up`"
         )
     });

@@ -56,6 +56,10 @@ pub struct CompareResult {
 /// Runs of a side at most: all of them are prepared before the first begins.
 const RUNS_MOST: u32 = 1000;
 
+/// What stored runs lack beside runs that `compare` makes itself.
+const NOT_IN_TURN: &str = "the sides ran one after the other, not in turn: a change of the machine between them looks \
+    like a difference of the sides";
+
 /// A side before it has a result.
 enum Side {
     Stored(Box<RunResult>),
@@ -115,6 +119,21 @@ impl CompareTask {
             let specs: Vec<RunSpec> = specs.into_iter().flatten().collect();
             return repeated(&specs, names, asked, runs, writes_to, prompt);
         }
+        if let Some(repeated) = self.stored_repetitions() {
+            let name = counted(repeated.len() as u64, "side", "sides") + " of stored runs";
+            let carry_out = move |_: &TaskControl| {
+                let is_real = |run: &RunResult| run.simulated_requests_per_wall_second.is_none();
+                let real = repeated.iter().flat_map(|side| &side.runs).any(is_real);
+                let mut result = CompareResult::of_repeated(names, repeated, &asked);
+                let comparisons = result.comparisons.iter_mut().filter(|_| real);
+                for comparison in comparisons {
+                    comparison.notes.push(NOT_IN_TURN.to_owned());
+                }
+                let result = TaskResult::Compare(Box::new(result));
+                Ok(TaskOutcome { result, failure: None })
+            };
+            return Ok(PreparedTask::new(name, writes_to, carry_out));
+        }
         let sides = self.sides.iter().zip(specs).map(|(side, spec)| match spec {
             None => read(side),
             Some(spec) => resolve(&spec, prompt).map(|prepared| Side::ToRun(Box::new(prepared))),
@@ -129,6 +148,20 @@ impl CompareTask {
             Ok(TaskOutcome { result: TaskResult::Compare(Box::new(result)), failure })
         };
         Ok(PreparedTask::new(name, writes_to, carry_out))
+    }
+
+    /// The sides, if each is the result of several runs (`run --runs`). Beside a single run such a side has no interval
+    /// that could be compared, so the usual reading refuses it and names one of its runs.
+    fn stored_repetitions(&self) -> Option<Vec<RepeatedRuns>> {
+        let read = |at: usize| {
+            let path = Path::new(&self.sides[at]);
+            let file = if path.is_dir() { path.join("result.json") } else { path.to_owned() };
+            let text =
+                files::read_text(&file.display().to_string()).ok().filter(|_| self.reads(at))?;
+            let repeated: RepeatedRuns = serde_json::from_str(&text).ok()?;
+            (repeated.runs.len() > 1).then_some(repeated)
+        };
+        (0..self.sides.len()).map(read).collect()
     }
 
     fn check(&self) -> Result<(), Failure> {
@@ -252,7 +285,8 @@ impl CompareResult {
         let comparisons = others.filter_map(against);
         let mut comparisons = called(&names, comparisons.collect());
         for comparison in &mut comparisons {
-            let (ran, asked) = (repeated[0].runs.len(), repeated[0].asked);
+            let ran = repeated.iter().map(|side| side.runs.len()).min().unwrap_or(0);
+            let asked = repeated.iter().map(|side| side.asked).max().unwrap_or(0);
             // The first side stands for all: a round counts only if all of its sides ran to the
             // end, so all sides have equally many runs.
             if ran < asked as usize {

@@ -78,6 +78,10 @@ impl Device for Ssd {
             facts: Facts { power_states: states, ..self.energy_facts() },
         };
         let unit = report.unit(Config::NAME, facts, power);
+        // Pages that were handed out wait for their die: with many they are as much as the dirty ones.
+        let waiting =
+            self.buffer.pages.as_ref().map_or(0, |pages| pages.dirty() + pages.in_write_back());
+        unit.buffered_bytes = u64::from(waiting) * page_bytes;
         unit.idle_states = self.power.sleep.entered(self.power.last_activity);
         unit.flash = Some(FlashReport {
             channels: geometry.channels,
