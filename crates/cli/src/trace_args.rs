@@ -66,7 +66,7 @@ impl TraceArgs {
 
 fn trace_format(text: &str) -> Result<Format, String> {
     let names = || Format::ALL.map(Format::name).join(", ");
-    text.parse().map_err(|_| format!("known are {}", names()))
+    text.parse().map_err(|_| format!("use one of {}", names()))
 }
 
 /// Space for a device, more than none.

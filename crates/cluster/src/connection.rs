@@ -326,7 +326,7 @@ async fn over_ssh(stream: SshStream) -> Result<Channel, Failure> {
     let connector = service_fn(move |_| {
         // tonic calls the connector again after a cut. The streams of ssh exist once, so the second call must fail:
         // the worker at the other end has ended with its connection.
-        let stream = stream.take().ok_or_else(|| io::Error::other("its ssh has ended"));
+        let stream = stream.take().ok_or_else(|| io::Error::other("its ssh process has ended"));
         std::future::ready(stream)
     });
     let endpoint = Endpoint::from_static("http://worker.invalid")

@@ -146,7 +146,9 @@ fn lost_host(host: &HostIdentity, failure: &Failure) -> HostRun {
 
 fn not_at_once(first: &str, last: &str, gap: Time) -> Failure {
     let message = match gap {
-        Time::ZERO if first == last => format!("{last} recorded nothing: it ended in its ramp-up"),
+        Time::ZERO if first == last => {
+            format!("{last} recorded nothing: it ended during its ramp-up")
+        }
         Time::ZERO => format!(
             "{first} and {last} ran at the same time too briefly for a common \
                                window"

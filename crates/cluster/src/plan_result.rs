@@ -65,7 +65,7 @@ pub struct StepFigures {
 pub struct StepHost {
     /// Name of the client.
     pub name: String,
-    /// Reason why the client is missing in the figures; `null` if it is included.
+    /// Reason why the client is missing from the figures; `null` if it is included.
     pub lost: Option<String>,
     /// The figures of this client, with the same keys as the figures of a step.
     #[serde(flatten)]

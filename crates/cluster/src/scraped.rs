@@ -120,7 +120,7 @@ impl MetricsSource {
             let text = self.fetch().await?;
             // The one thread of the controller carries all hosts. A long answer must not delay their messages.
             let read = tokio::task::spawn_blocking(move || points_of(&text)).await;
-            read.map_err(|error| format!("its answer was not read: {error}"))?
+            read.map_err(|error| format!("its answer could not be read: {error}"))?
         };
         let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
         answer.map_err(|_| format!("no answer within {} s", ANSWER_WITHIN.as_secs()))?

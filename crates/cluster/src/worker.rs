@@ -51,7 +51,8 @@ impl WorkerConsent {
         let target = spec.target.clone().unwrap_or_default();
         let Some(write) = self.targets.get(&target) else {
             let message = format!("this worker does not allow writing to {target}");
-            let help = "give consent on the machine with the disk: start the worker with it";
+            let help =
+                "allow the write on the machine with the disk, when you start the worker there";
             return Err(Failure::usage(message).with_help(help).with_key("write.allowed"));
         };
         // Only `allowed` comes from the controller; it can ask for less than the owner allows, and never for more.

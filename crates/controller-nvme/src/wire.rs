@@ -68,9 +68,7 @@ fn refuse_latency(link: &LinkConfig) -> Result<(), ConfigError> {
     }
     Err(ConfigError::new(
         "host_link.latency",
-        format!(
-            "{latency} would be charged on top of nvme.fetch_latency and nvme.completion_latency"
-        ),
+        format!("{latency} would be added to nvme.fetch_latency and nvme.completion_latency"),
         "leave the key out of a device file with a table [nvme]",
     ))
 }

@@ -118,7 +118,7 @@ pub struct RingConfig {
     pub precondition: Option<Precondition>,
     /// Currents and powers.
     pub energy: ssdyno_energy::EnergyConfig,
-    /// Faults to inject; left out: none.
+    /// Faults to inject; if omitted, none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }
@@ -170,7 +170,7 @@ impl RingConfig {
         if flash != self.flash.is_some() || flash != self.ftl.is_some() {
             return Err(ConfigError::new(
                 "media.kind",
-                "flash media, and only they, need the tables [flash] and [ftl]",
+                "the tables [flash] and [ftl] belong to flash media, which need both",
                 "set kind = \"flash\" and both tables, or leave all of them out",
             ));
         }

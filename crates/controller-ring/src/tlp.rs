@@ -151,7 +151,7 @@ impl TlpLink {
         }
         if config.latency.0.max(config.host_read_time.0) > Time::from_ms(1) {
             let problem = "longer than 1ms".to_owned();
-            return wrong("latency", problem, "a link takes well below a microsecond");
+            return wrong("latency", problem, "a link takes much less than a microsecond");
         }
         // The same rules as those of `[host_link]`, in another table.
         let rate = pcie_bytes_per_second(config.generation, config.lanes).map_err(|error| {

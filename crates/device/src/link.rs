@@ -222,7 +222,7 @@ pub fn pcie_bytes_per_second(generation: u32, lanes: u32) -> Result<f64, ConfigE
     if ![1, 2, 4, 8, 16].contains(&lanes) {
         return Err(ConfigError::new(
             "host_link.lanes",
-            format!("a PCIe link has no {lanes} lanes"),
+            format!("a PCIe link cannot have {lanes} lanes"),
             "use 1, 2, 4, 8 or 16",
         ));
     }

@@ -41,7 +41,7 @@ impl Burst {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceConfig {
-    /// Size of the namespace; none = the rest of the capacity.
+    /// Size of the namespace; if omitted, the rest of the capacity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Logical block size of the namespace: 512B or 4KiB.
@@ -114,19 +114,20 @@ pub struct NvmeControllerConfig {
     pub weighted_round_robin: bool,
     /// Distance between doorbells: a power of two from 4B to 128KiB.
     pub doorbell_stride: Bytes,
-    /// Number of MSI-X vectors; none = one for each queue.
+    /// Number of MSI-X vectors; if omitted, one for each queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub msix_vectors: Option<u16>,
     /// Number of MSI vectors: 0, or a power of two to 32.
     pub msi_vectors: u16,
-    /// From the read of host memory leaving the controller to its last data arriving, without the
-    /// time of the data on the wire.
+    /// Time from the moment a read of host memory leaves the controller until its last data
+    /// arrives, without the transfer time of the data.
     pub fetch_latency: Span,
     /// Number of submission queue entries per read, 1 to 64.
     pub fetch_entries: u32,
     /// Maximum number of submission queue reads in progress, 1 to 256.
     pub fetches: u32,
-    /// From the end of a command to its completion entry in host memory, without the time on the wire.
+    /// Time from the end of a command until its completion entry is in host memory, without the
+    /// transfer time.
     pub completion_latency: Span,
     /// Time of an admin command.
     pub admin_time: Span,
@@ -302,7 +303,11 @@ impl NvmeControllerConfig {
                 (1..=16).contains(&self.operational_states.len()),
                 "give 1 to 16 states",
             ),
-            ("ready_time", self.ready_time.0 <= Time::from_s(127), "CAP.TO ends at 127.5 s"),
+            (
+                "ready_time",
+                self.ready_time.0 <= Time::from_s(127),
+                "the maximum of CAP.TO is 127.5 s",
+            ),
         ];
         for (key, holds, help) in rules {
             if !holds {
@@ -324,7 +329,7 @@ impl NvmeControllerConfig {
             if text.len() > length || !text.bytes().all(|byte| (0x20..0x7f).contains(&byte)) {
                 return Err(ConfigError::new(
                     format!("nvme.{key}"),
-                    format!("`{text}` is not up to {length} ASCII characters"),
+                    format!("`{text}` must be at most {length} ASCII characters"),
                     "shorten it",
                 ));
             }

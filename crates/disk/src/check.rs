@@ -21,7 +21,7 @@ impl DiskTable {
                 help,
             ));
         }
-        let help = "set the turns per minute, such as 7200";
+        let help = "set the revolutions per minute, such as 7200";
         ConfigError::within("disk.rpm", self.rpm, 1e3..=5e4, help)?;
         let counts = [
             ("surfaces", self.surfaces, 64, "set the number of heads, such as 4"),

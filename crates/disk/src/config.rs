@@ -17,9 +17,8 @@ pub enum TrackOrder {
     /// All surfaces of a cylinder, in turn from the first head to the last and from the last to the
     /// first: no head switch between cylinders.
     CylinderSerpentine,
-    /// `disk.band` cylinders of one surface inwards, the same cylinders of the next surface outwards,
-    /// and so on: current drives, whose heads settle faster on a neighbouring track than another
-    /// head settles on its own.
+    /// `disk.band` cylinders of one surface inwards, the same cylinders of the next surface outwards, and so on:
+    /// current drives, in which a step to a neighbouring track is faster than a head switch.
     SurfaceSerpentine,
 }
 
@@ -49,12 +48,12 @@ pub struct ZoneTable {
     pub cylinders: u32,
     /// Sectors of one track.
     pub sectors_per_track: u32,
-    /// Offset in sectors between the first sectors of two successive tracks of a cylinder [default: the head switch
-    /// time].
+    /// Offset in sectors between the first sectors of two successive tracks of a cylinder [default: follows from the
+    /// head switch time].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub track_skew: Option<f64>,
-    /// The same offset between the last track of a cylinder and the first track of the next [default: the time of a
-    /// seek of one cylinder].
+    /// The same offset between the last track of a cylinder and the first track of the next [default: follows from the
+    /// time of a seek of one cylinder].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cylinder_skew: Option<f64>,
     /// Sectors at the front of the zone without user data.
@@ -72,8 +71,8 @@ pub struct ZoneTable {
     pub slips: Vec<u64>,
 }
 
-/// Zones by rule, for a drive with known outermost and innermost track only. The number of sectors per track falls in
-/// equal steps from zone to zone.
+/// A rule that creates the zones, for a drive of which only the outermost and innermost tracks are known. The number
+/// of sectors per track falls in equal steps from zone to zone.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ZonesByRule {
@@ -149,15 +148,15 @@ pub struct CacheTable {
     pub keep_written: bool,
 }
 
-/// Powers of the drive. Idle is with the spindle at speed.
+/// Powers of the drive. An idle drive keeps its spindle at full speed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DiskPower {
-    /// The spindle at speed.
+    /// The spindle at full speed.
     pub spindle: Watts,
     /// The spindle while it accelerates.
     pub spin_up: Watts,
-    /// The electronics, always.
+    /// The electronics, at all times.
     pub electronics: Watts,
     /// The electronics while they work on a command.
     pub command: Watts,
@@ -167,7 +166,7 @@ pub struct DiskPower {
     pub read: Watts,
     /// Head and channel while they write.
     pub write: Watts,
-    /// Idle time after which the spindle stops; left out: never.
+    /// Idle time after which the spindle stops; if omitted, it never stops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standby_after: Option<Span>,
     /// The spindle at rest, with its driver.
@@ -217,7 +216,7 @@ pub struct DiskTable {
     /// The zones, from the outermost inwards.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zones: Vec<ZoneTable>,
-    /// Zones by rule, instead of `zones`.
+    /// A rule that creates the zones, instead of `zones`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zones_by_rule: Option<ZonesByRule>,
     /// Seek times.
@@ -242,7 +241,7 @@ pub struct DiskTable {
     /// Order of the waiting commands.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// The cache; left out: none.
+    /// The cache; if omitted, the drive has no cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheTable>,
     /// Power of each part; a part that is left out has no power.
@@ -265,11 +264,10 @@ pub struct DiskConfig {
     pub description: String,
     /// The drive.
     pub disk: DiskTable,
-    /// An NVMe controller in front of the drive, for `--driver nvme`; left out: with that driver every key has its
-    /// default.
+    /// An NVMe controller in front of the drive, for `--driver nvme`; if omitted, every key has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
-    /// Injected faults; left out: none.
+    /// Injected faults; if omitted, none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

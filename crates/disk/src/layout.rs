@@ -86,7 +86,7 @@ impl Layout {
             let end = first.checked_add(table.cylinders).filter(|end| *end <= CYLINDERS_MOST);
             let (true, Some(end)) = (first >= next && table.cylinders > 0, end) else {
                 let problem = format!("begins at cylinder {first} and has {}", table.cylinders);
-                let help = format!("list the zones in order, this one from cylinder {next} on");
+                let help = format!("list the zones in order; this zone begins at cylinder {next}");
                 return Err(error(&format!("zones[{index}]"), problem, &help));
             };
             first_cylinders.push(first);
@@ -164,8 +164,12 @@ impl Layout {
         if slips.windows(2).any(|pair| pair[0] >= pair[1])
             || slips.last().is_some_and(|s| *s >= whole)
         {
-            let help = "list sectors of the zone in rising order, each once";
-            return wrong("slips", format!("do not rise, or leave the {whole} sectors"), help);
+            let help = "list sectors of the zone in ascending order, each once";
+            return wrong(
+                "slips",
+                format!("are not ascending, or are outside the {whole} sectors"),
+                help,
+            );
         }
         // Every range reserves as many sectors as the range with the most defects, or its spares.
         let worst = slips.chunk_by(|a, b| a / range == b / range).map(<[u64]>::len).max();
@@ -173,7 +177,7 @@ impl Layout {
         let usable = range.saturating_sub(lost).saturating_sub(table.unused);
         if usable == 0 {
             let key = if table.unused > lost { "unused" } else { "spares" };
-            let problem = format!("leave nothing of {range} sectors");
+            let problem = format!("leave none of {range} sectors for data");
             return wrong(key, problem, "use fewer spare or unused sectors");
         }
         if table.unused > 0 && range != whole {

@@ -66,7 +66,7 @@ fn measured(points: impl Iterator<Item = (u32, Time)>) -> Result<SeekCurve, Conf
     let points: Vec<(u32, u64)> = points.map(|(d, time)| (d, time.as_ps())).collect();
     let rising = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
     if !rising || points.first().is_none_or(|first| first.0 == 0) {
-        let help = "list the distances in rising order from 1, each once";
+        let help = "list the distances in ascending order from 1, each once";
         return Err(error("seek.points", "the distances do not rise", help));
     }
     match points.iter().find(|point| point.1 > LONGEST.as_ps()) {
@@ -84,7 +84,7 @@ fn fit(cylinders: u32, times: [Time; 3]) -> Result<SeekCurve, ConfigError> {
     let (third, whole) = (f64::from(cylinders / 3) - 1.0, f64::from(cylinders) - 2.0);
     if third < 1.0 {
         let help = "set points for a drive this small";
-        return Err(error("seek", "a fitted curve needs six cylinders and more", help));
+        return Err(error("seek", "a fitted curve needs at least six cylinders", help));
     }
     // b sqrt(x) + c x through (third, average - single) and (whole, full - single).
     let (y1, y2) = (average - single, full - single);

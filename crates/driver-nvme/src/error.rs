@@ -18,7 +18,7 @@ pub enum NvmeError {
     #[error("the driver cannot allocate its memory; free some memory, then try again")]
     NoMemory,
     /// BAR 0 is missing or has no room for the doorbells.
-    #[error("BAR 0 has {bytes} bytes, {needed} are needed: is this an NVMe controller?")]
+    #[error("BAR 0 has {bytes} bytes, but {needed} are needed: is this an NVMe controller?")]
     RegistersMissing {
         /// What it has.
         bytes: u64,
@@ -29,15 +29,14 @@ pub enum NvmeError {
     #[error("the controller has no NVM command set (CAP.CSS)")]
     NoNvmCommandSet,
     /// The controller wants larger pages than this driver uses.
-    #[error("the least page of the controller is {bytes} bytes; this driver uses 4096")]
+    #[error("the smallest page size of the controller is {bytes} bytes; this driver uses 4096")]
     PageSize {
         /// 2^(12 + CAP.MPSMIN).
         bytes: u64,
     },
     /// The controller takes no queue entries of the sizes that the NVM command set has.
     #[error(
-        "the controller wants queue entries of 2^{submission} and 2^{completion} bytes at least \
-         (SQES, CQES); this driver has 64 and 16"
+        "the controller requires queue entries of at least 2^{submission} and 2^{completion} bytes (SQES, CQES); this driver has 64 and 16"
     )]
     EntrySizes {
         /// SQES bits 3:0.
@@ -173,7 +172,7 @@ pub enum IoError {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum Unusable {
     /// End-to-end protection is on.
-    #[error("end-to-end protection is on; format it without")]
+    #[error("end-to-end protection is on; format the namespace without it")]
     Protection,
     /// Metadata follows the data of each block.
     #[error("metadata is interleaved with data; use a format with separate metadata")]

@@ -67,8 +67,8 @@ pub struct CpuPower {
     /// Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_power: Option<Watts>,
-    /// Saves energy (S3-15): idle time after which the CPU goes into slow mode until it is needed.
-    /// None: never, as in S3. The return costs no time here.
+    /// Idle time after which the CPU enters slow mode to save energy, until it is needed (S3-15). If omitted, never,
+    /// as in S3. The return from slow mode takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_when_idle_after: Option<Span>,
 }

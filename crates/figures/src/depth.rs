@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use ssdyno_workload::{DepthSearch, TriedDepth};
 
 /// Result of a search for the greatest depth at which latencies stay below a target (fio: `latency_target`). Unless
-/// `latency_run` is set, the other figures are those of a final run at `depth` only.
+/// `latency_run` is set, the other figures cover only a final run at `depth`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DepthSearchResult {
     /// The job of a job file; `null` for another workload.
     pub job: Option<String>,
-    /// The latency target: the longest time of a request that is in time.
+    /// The latency target: the longest latency of a request that counts as in time.
     pub latency_target_ns: u64,
     /// Duration of the test of each depth.
     pub latency_window_ns: u64,

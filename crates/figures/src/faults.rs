@@ -9,7 +9,7 @@ use crate::format::{push_counted, seconds};
 use ssdyno_block::counted;
 
 /// Faults of the run and the recovery: faults from the tables `[faults]` of device and network, and timeouts of the
-/// driver that were shorter than the time of the device. Counts are of the whole run, with ramp-up.
+/// driver that were shorter than the time of the device. Counts cover the whole run, with ramp-up.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FaultsResult {
     /// Faults that the device injected; `null` if its file has none.

@@ -11,12 +11,12 @@ const SUB: usize = 1 << SUB_BITS;
 /// Two linear octaves (0 to 255 ns, exact), then one for each further bit of a u64.
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
 
-/// Counts of latencies in nanoseconds, log-linear: exact below 256 ns, then 128 equal buckets an
-/// octave, so a value taken from the middle of its bucket is at most 1/256 (0.4 %) off.
+/// Counts of latencies in nanoseconds, log-linear: exact below 256 ns, then 128 equal buckets per octave, so the
+/// middle of a bucket is at most 1/256 (0.4 %) off.
 ///
-/// This is not `hdrhistogram`: one shift and one add without range checks or resizing, so it
-/// can stand twice in a hot path of 25 ns, and the exact percentiles from rows need the bucket
-/// borders. Memory: 58 KiB, of which a run touches the few cache lines its latencies fall in.
+/// This type replaces `hdrhistogram`: it records a value with one shift and one add, without range checks or resizing,
+/// because a hot path of 25 ns uses it twice. The exact percentiles from rows also need its bucket borders. It
+/// occupies 58 KiB of memory, but a run touches only the cache lines of its latencies.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "LatencyCounts", into = "LatencyCounts")]
 #[schemars(with = "LatencyCounts")]

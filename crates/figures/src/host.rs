@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencyByOp;
 
-/// Costs of the host in a run: CPU time, interrupts, locks. Figures are of the whole run, with ramp-up, per request
+/// Costs of the host in a run: CPU time, interrupts, locks. Figures cover the whole run, with ramp-up, per request
 /// submitted.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostResult {
@@ -98,7 +98,7 @@ pub struct CacheResult {
     pub dirty_pages_max: u64,
 }
 
-/// A namespace under its share of the load, over the whole run.
+/// Figures of a namespace under its share of the load, over the whole run.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NamespaceResult {
     /// Identifier of the namespace.

@@ -24,8 +24,8 @@ pub struct HostRun {
     pub seed: u64,
     /// Whether the load of this host ended early, or is missing.
     pub partial: bool,
-    /// Reason why the figures of this host are missing; then they are in no figure of the run. Left out if the figures
-    /// are present.
+    /// Reason why the figures of this host are missing; then no figure of the run includes them. Left out if the
+    /// figures are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
     /// Requests completed without error.
@@ -129,7 +129,7 @@ pub struct MetricSeries {
     pub values: Vec<Option<f64>>,
 }
 
-/// Activity of a host outside the window in which all hosts were running; it is in no figure.
+/// Activity of a host outside the window in which all hosts were running; no figure includes it.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct OutsideWindow {
     /// Name of the host.

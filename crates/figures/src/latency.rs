@@ -7,7 +7,7 @@ use crate::interval::Interval;
 
 /// A distribution of latencies, in nanoseconds.
 ///
-/// A percentile is the nearest rank: the smallest latency that at least that share of the requests did not exceed. It
+/// A percentile is a nearest rank: p99 is the smallest latency that at least 99 % of the requests did not exceed. It
 /// is exact to the nanosecond (rounded down) if rows were recorded. Without rows, and for `device_latency_ns`, it is
 /// the middle of a bin and at most 0.4 % off. Mean, minimum and maximum are always exact.
 ///
@@ -36,7 +36,7 @@ pub struct Latency {
 }
 
 /// Upper bounds of the percentiles if some requests never completed: the percentile if these requests had taken
-/// forever. A bound that equals the figure makes the figure exact; `null` if there is no bound.
+/// forever. If the bound equals the figure, the figure is exact. `null` if there is no bound.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyAtMost {
     /// Median.

@@ -41,7 +41,8 @@ pub struct OpLatencyParts {
     pub requests: u64,
     /// Mean over all requests: the parts sum to the mean latency.
     pub mean: MeanParts,
-    /// Mean over the slowest 1 %, within 3 % at their edge; `null` with fewer than 1000 requests.
+    /// Mean over the slowest 1 % of the requests, with a latency threshold that is exact within 3 %; `null` with fewer
+    /// than 1000 requests.
     pub slowest_1_percent: Option<MeanParts>,
 }
 

@@ -29,8 +29,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 
 /// All figures of one run, as in `result.json` and `--json`.
 ///
-/// Every key includes its unit. A figure that does not exist (the energy of a device without an
-/// energy model, the latency of no requests) is `null` or left out, never zero, NaN or infinite.
+/// Every key includes its unit. A figure that does not exist (the energy of a device without an energy model, the
+/// latency of a run without requests) is `null` or left out, never zero, NaN or infinite.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
     /// [`SCHEMA_VERSION`] of the program that wrote it.
@@ -116,7 +116,7 @@ pub struct RunResult {
     /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
     pub write_amplification: Option<f64>,
     /// Blocks that garbage collection cleaned in the recorded window; left out for a device without page-level garbage
-    /// collection, and without cleaned blocks.
+    /// collection, and if no block was cleaned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gc_victims: Option<GcVictims>,
     /// Operations of the flash array; `null` if the device is not known to have flash.
@@ -235,7 +235,7 @@ pub struct LoadWindow {
     /// End of the window of several hosts; left out for one host and for simulated runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_unix_ns: Option<u64>,
-    /// Activity of each of several hosts before and after the window; it is in no figure.
+    /// Activity of each of several hosts before and after the window; no figure includes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideWindow>,
 }
@@ -345,7 +345,7 @@ pub struct PackageEnergy {
     pub programs: u64,
     /// Blocks erased.
     pub erases: u64,
-    /// Time spent reading, summed over the dies of the package, as are the other times.
+    /// Time spent reading. This time and the other times are sums over the dies of the package.
     pub read_seconds: f64,
     /// Time spent programming.
     pub program_seconds: f64,

@@ -42,8 +42,7 @@ pub struct SteadyPeriod {
 }
 
 impl SteadyState {
-    /// `from 3.200 s to 17.00 s, left because ...`; in full sentences where there is nothing to
-    /// list.
+    /// `from 3.200 s to 17.00 s, ended because ...`; in full sentences where there is nothing to list.
     pub fn text(&self) -> String {
         if self.periods.is_empty() {
             return "no steady state reached".to_owned();
@@ -55,7 +54,7 @@ impl SteadyState {
             };
             match &period.left_because {
                 Some(why) => {
-                    format!("{from} to {}, left because {why}", seconds(period.to_seconds))
+                    format!("{from} to {}, ended because {why}", seconds(period.to_seconds))
                 }
                 None => format!("{from} to the end"),
             }

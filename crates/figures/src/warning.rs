@@ -25,7 +25,7 @@ pub enum WarningKind {
     NoMedia,
     /// The target is memory, or a cache in memory served it (page cache).
     Memory,
-    /// The load differs from the load that its author described.
+    /// The load differs from its author's description.
     OtherLoad,
     /// Other programs, or the tool itself, affected the figures.
     Machine,

@@ -7,7 +7,7 @@ use ssdyno_block::{ConfigError, SECTOR_BYTES, Time};
 
 use crate::{Divisor, FlashChannel, FlashTiming, Geometry};
 
-/// Bits in a cell, which is the number of page types in a block.
+/// Bits in a cell; also the number of page types in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CellType {
@@ -41,7 +41,7 @@ impl CellType {
 pub enum PerLevel {
     /// One time for all pages.
     One(Span),
-    /// From the lower page to the upper.
+    /// One time for each page type, from the lower page to the upper page.
     Each(Vec<Span>),
 }
 
@@ -139,8 +139,8 @@ pub struct FlashConfig {
     /// Which of the waiting transfers goes next on a channel.
     #[serde(default)]
     pub channel_order: ChannelOrder,
-    /// With a `channel_order` other than `fcfs`: maximum number of transfers in a row that go before an earlier
-    /// transfer; then the transfer that waits longest goes. 0 = no limit.
+    /// With a `channel_order` other than `fcfs`: maximum number of consecutive transfers that may overtake an earlier
+    /// transfer; then the transfer that has waited longest goes. 0 = no limit.
     #[serde(default = "overtakes")]
     pub channel_burst: u32,
     /// Planes of a die that may join in one operation.
@@ -181,7 +181,7 @@ pub struct FlashConfig {
     /// How cleaning moves a page.
     #[serde(default)]
     pub copy: CopyMode,
-    /// Program and erase cycles that a block endures on average; none = no limit.
+    /// Program and erase cycles that a block endures on average; if omitted, no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endurance_cycles: Option<u32>,
     /// Spread of the endurance as a share of its mean: the coefficient of variation (0 to 0.3).
@@ -318,7 +318,7 @@ impl FlashConfig {
             PerLevel::Each(each) => {
                 return Err(ConfigError::new(
                     format!("flash.{key}"),
-                    format!("{} times for cells of {bits} bits", each.len()),
+                    format!("{} times are given for cells of {bits} bits", each.len()),
                     format!("use one time, or {bits}: one for each page type, lower page first"),
                 ));
             }

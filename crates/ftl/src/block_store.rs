@@ -78,8 +78,8 @@ impl Store {
         let fits = |pages| logical_blocks(pages).saturating_add(kept) <= n;
         if !fits(logical_pages) {
             let problem = format!(
-                "{} is too little: each plane must hold {} logical blocks and has {n} blocks; {kept} of these \
-                 blocks are for logs and merges, or are bad",
+                "{} is too small: {} logical blocks must fit into each plane, which has {n} blocks, \
+                 of which {kept} are for logs and merges or are bad",
                 config.over_provisioning,
                 logical_blocks(logical_pages)
             );

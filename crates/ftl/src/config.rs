@@ -116,8 +116,7 @@ pub enum Cleaning {
     Random,
     /// The best of `cleaning_window` blocks drawn at random (Van Houdt 2013); 10 by default.
     DChoices,
-    /// The block with the most (1 - u) age / 2u, where u is its valid share (Rosenblum and
-    /// Ousterhout 1992).
+    /// The block with the greatest (1 - u) age / 2u, where u is its valid share (Rosenblum and Ousterhout 1992).
     CostBenefit,
     /// The best of the `cleaning_window` blocks that were closed first; 1/8 of the plane by default.
     Windowed,

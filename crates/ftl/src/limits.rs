@@ -61,8 +61,8 @@ impl FtlConfig {
         let fits = |logical| u64::from(per_plane(logical)) < valid_most;
         if !fits(logical_pages) {
             let problem = format!(
-                "{} is too little: each plane must hold {} pages, including the mapping table, and has {blocks} blocks of \
-                 {data_pages} data pages; {kept} of these blocks are reserved, open or bad",
+                "{} is too small: {} pages, including the mapping table, must fit into each plane, which has \
+                 {blocks} blocks of {data_pages} data pages, of which {kept} are reserved, open or bad",
                 self.over_provisioning,
                 per_plane(logical_pages)
             );

@@ -27,16 +27,16 @@ pub struct PageMapConfig {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningPace {
-    /// All at once, when free space is low: the write that triggers the cleaning waits for a block
-    /// of copies.
+    /// All at once, when free space is low: the write that triggers the cleaning waits until the whole block is
+    /// copied.
     #[default]
     Whole,
     /// A few before each write, so that the block is empty in time.
     Paced,
 }
 
-/// A class of logical pages: the next `space` of the logical space after the class before. An
-/// example is a stream of the host, or a namespace with its own kind of data.
+/// A class of logical pages: a share `space` of the logical space, directly after the previous class. An example is a
+/// stream of the host, or a namespace with its own kind of data.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PageClass {
@@ -58,7 +58,7 @@ pub struct PageClass {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DftlConfig {
-    /// RAM for the cached part of the mapping table, 8 B per entry; none = 1/32 of the table.
+    /// RAM for the cached part of the mapping table, 8 B per entry; if omitted, 1/32 of the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mapping_cache: Option<Bytes>,
 }

@@ -36,10 +36,10 @@ pub struct HostConfig {
     /// The layer between a process and the driver.
     #[serde(default)]
     pub stack: StackConfig,
-    /// The page cache; none: direct I/O.
+    /// The page cache; if omitted, direct I/O.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheConfig>,
-    /// The file system over the page cache; none: the cache of the block device.
+    /// The file system over the page cache; if omitted, the page cache caches the block device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_system: Option<FileSystemConfig>,
     /// How threads issue requests if the command line does not set it.
@@ -150,14 +150,15 @@ pub struct StackConfig {
     /// Context switches per request in addition to the switches due to waiting (S4-38): helper threads of the process,
     /// each at the cost of `costs.context_switch`.
     pub extra_switches: f64,
-    /// Copy data between the process and buffers of the kernel. Without, the device reads and writes the process'
+    /// Copy data between the process and buffers of the kernel. If false, the device reads and writes the process'
     /// memory (direct I/O).
     pub copy: bool,
     /// Maximum size of the pieces of a request that go to the driver as one command (S1-52: 32 KiB; S0-1: one page).
-    /// None: as large as the driver accepts.
+    /// If omitted, pieces are as large as the driver accepts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
-    /// Number of kernel buffers: the maximum number of commands between submission and completion. None: no limit.
+    /// Number of kernel buffers: the maximum number of commands between submission and completion. If omitted, no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffers: Option<u32>,
     /// A write is complete for its thread when its data is copied and all its commands are with the driver (S1-56).
@@ -301,7 +302,7 @@ impl HostConfig {
             return error(
                 "costs",
                 "one of the times is longer than 1s",
-                "they are below a millisecond",
+                "such times are below a millisecond",
             );
         }
         Ok(())

@@ -20,7 +20,7 @@ const SESSIONS_MAX: usize = 256;
 /// A name that iSCSI does not allow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "`{name}` is not an iSCSI name: use iqn.YEAR-MONTH.DOMAIN:ANYTHING, eui. with 16 or naa. with 16 or 32 hexadecimal digits, in small letters and at most 223 bytes"
+    "`{name}` is not an iSCSI name: use iqn.YEAR-MONTH.DOMAIN:ANYTHING, eui. with 16 or naa. with 16 or 32 hexadecimal digits, in lower case and at most 223 bytes"
 )]
 pub struct NameError {
     /// The name.

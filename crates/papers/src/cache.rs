@@ -141,7 +141,7 @@ impl RunCache {
         let short = short_hash(build);
         let runs = directory.join(format!("{version}-{}", &short[..12]));
         std::fs::create_dir_all(&runs).map_err(|error| {
-            let message = format!("cannot make {}: {error}", runs.display());
+            let message = format!("cannot create {}: {error}", runs.display());
             Failure::new(FailureKind::Unwritable, message)
                 .with_help("choose another place with `--results`, or `--keep none`")
         })?;

@@ -8,7 +8,7 @@ use crate::Selector;
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
     /// The selector names nothing.
-    #[error("`{selector}` names nothing; there are: {known}")]
+    #[error("`{selector}` matches nothing; use one of: {known}")]
     UnknownSelector {
         /// What was written.
         selector: String,

@@ -120,7 +120,7 @@ ssdyno_block::named! {
         Holds = "holds",
         /// The statement does not hold.
         DoesNotHold = "does not hold",
-        /// The figures are too near to the boundary for a decision, or the state changes with an assumed value within
+        /// The figures are too close to the boundary for a decision, or the state changes with an assumed value within
         /// its plausible range.
         Undecided = "undecided",
         /// The statement holds because its cause was assumed: it does not hold with an assumed value at its neutral

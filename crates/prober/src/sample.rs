@@ -64,9 +64,9 @@ figures! {
         nice_fraction: "fraction",
         /// Fraction of CPU time in the kernel, 0 to 1.
         system_fraction: "fraction",
-        /// Fraction of CPU time without work, 0 to 1.
+        /// Fraction of CPU time spent idle, 0 to 1.
         idle_fraction: "fraction",
-        /// Fraction of CPU time without work while a request was outstanding, 0 to 1.
+        /// Fraction of CPU time spent idle while a request was outstanding, 0 to 1.
         iowait_fraction: "fraction",
         /// Fraction of CPU time in hardware interrupts, 0 to 1.
         irq_fraction: "fraction",

@@ -431,7 +431,7 @@ impl Lane {
         let texts: Vec<String> = sessions.iter().map(of).collect();
         let state = match self.is_real {
             true => "the device continued from its present state",
-            false => "each began with a new device, preconditioned like the first",
+            false => "each began with a new device, preconditioned like the first device",
         };
         format!("measured in {} sessions ({}); {state}", sessions.len(), texts.join("; "))
     }

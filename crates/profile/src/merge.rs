@@ -104,7 +104,7 @@ fn one_device(
         (Some(_), Some(_)) => Ok(()),
         _ => refused(
             format!(
-                "profile {number} or profile 1 has no capacity, and profiles with different solutions need one"
+                "profile {number} or profile 1 has no capacity result, which profiles with different solutions need"
             ),
             "solutions are for `method=capacity`",
         ),

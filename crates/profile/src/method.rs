@@ -68,13 +68,13 @@ ssdyno_block::named! {
     pub enum MethodName: name {
         /// Measures in short time slices; further slices go to the sizes whose intervals they narrow most.
         Adaptive = "adaptive",
-        /// Measures some sizes; the others lie on a fitted line.
+        /// Measures some sizes, and estimates the others from a fitted line.
         Serra = "serra",
-        /// Every size measured.
+        /// Measures every size.
         Full = "full",
-        /// Rates at saturation.
+        /// Measures rates at saturation.
         Capacity = "capacity",
-        /// Latency of reads over the rates of reads and writes.
+        /// Measures the latency of reads over the rates of reads and writes.
         Map = "map",
     }
 }

@@ -80,7 +80,7 @@ fn damaged(what: &str) -> ProfileError {
 fn record(before: &ProfileResult) -> Result<&PlanRecord, ProfileError> {
     if before.method == MethodName::Capacity {
         let help = "measure again with another `seed`, and merge both profiles";
-        let what = "a profile by capacity cannot be resumed: its depths, bursts and rounds must follow each other \
+        let what = "a capacity profile cannot be resumed: its depths, bursts and rounds must follow each other \
                     without a break";
         return Err(ProfileError::plan(what, help));
     }

@@ -244,7 +244,7 @@ fn summary_of_depth(result: &ProfileResult) -> Vec<String> {
         let kept = all.iter().filter(|one| one.held_out_agrees);
         let sizes: Vec<String> = kept.map(|one| Bytes(one.size_bytes).to_string()).collect();
         if !sizes.is_empty() {
-            lines.push(format!("{test}: another line from {} on", sizes.join(", ")));
+            lines.push(format!("{test}: a different line begins at {}", sizes.join(", ")));
         }
     }
     if let Some(noise) = result.noise_floor {

@@ -180,7 +180,7 @@ fn figures(head: RowsHead, mut rows: Rows, start_ns: u64) -> io::Result<(RunResu
             Some(TailVerdict { believable: false, reasons: vec![why.to_owned()] });
     }
     result.notes.push(format!(
-        "recovered from the rows of {count} requests: the program was killed during the run; about the last second, probe samples and the tool overhead are missing"
+        "recovered from the rows of {count} requests: the program was killed during the run; approximately the last second, the probe samples and the tool overhead are missing"
     ));
     Ok((result, recording))
 }

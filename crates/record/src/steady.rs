@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(why, "the request rate fell by 40 % (100.0 k to 60.00 k)");
         assert!(found.periods[0].left_slower);
         assert!((found.steady_share - 0.84).abs() < 1e-9 && found.warm_up_seconds == Some(1.6));
-        assert!(found.text().starts_with("from 1.600 s to 7.000 s, left because "));
+        assert!(found.text().starts_with("from 1.600 s to 7.000 s, ended because "));
         assert!(found.text().ends_with("; from 7.000 s to the end"), "{}", found.text());
     }
 

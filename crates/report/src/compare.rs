@@ -152,8 +152,8 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult, names: [&str; 2]) ->
         if result.errors > 0 {
             let requests = counted(result.errors, "request", "requests");
             let others = match result.unanswered {
-                0 => "no rate and no latency contains them",
-                _ => "no rate contains them",
+                0 => "rates and latencies exclude them",
+                _ => "rates exclude them",
             };
             let text = format!("{requests} of {which} ended in an error: {others}");
             note(side, "errors", text);
@@ -170,7 +170,8 @@ pub(crate) fn unfair(first: &RunResult, second: &RunResult, names: [&str; 2]) ->
             note(side, "p99", format!("the p99 of {which} is not believable, because {why}"));
         }
         for broken in result.invariants.iter().filter(|i| !i.holds) {
-            let text = format!("{which} breaks `{}`: {}", broken.name, broken.detail);
+            let text =
+                format!("{which} violates the invariant `{}`: {}", broken.name, broken.detail);
             note(side, "invariant", text);
         }
     }

@@ -110,7 +110,7 @@ pub(crate) fn precision(r: &RunResult) -> Option<String> {
     let asked = percent(p.asked);
     let why = match r.stopped_because {
         Some(StopReason::Requests) => "the number of requests was reached",
-        Some(StopReason::Duration) => "the time was over",
+        Some(StopReason::Duration) => "the duration was reached",
         Some(StopReason::Interrupted) => "it was interrupted",
         Some(StopReason::Memory) => "memory ran out",
         Some(StopReason::Error) => "of an error",

@@ -43,7 +43,7 @@ pub(crate) struct DrumConfig {
     description: String,
     /// Size, times and powers.
     drum: DrumTable,
-    /// Injected faults; left out: none.
+    /// Injected faults; if omitted, none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     faults: FaultConfig,
 }

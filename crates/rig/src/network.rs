@@ -25,7 +25,7 @@ pub struct NetworkConfig {
     pub target: TargetTable,
     /// Costs of the protocol on the machine with the workload.
     pub initiator: EndTable,
-    /// Faults to inject; left out: none.
+    /// Faults to inject; if omitted, none.
     #[serde(default, skip_serializing_if = "NetworkFaultConfig::is_none")]
     pub faults: NetworkFaultConfig,
 }
@@ -196,11 +196,19 @@ impl NetworkConfig {
         if !(0.0..=1e4).contains(switches) || (*switches > 0.0 && switch.is_empty()) {
             let help =
                 "set the context switches per command in `switches` and their times in `switch`";
-            return Err(error("target.switches", "not 0 to 10000, or without a cost", help));
+            return Err(error(
+                "target.switches",
+                "outside 0 to 10000, or `switch` is missing",
+                help,
+            ));
         }
         if switch.len() > 1024 || switch.iter().any(|span| span.0 > Time::from_ms(100)) {
             let help = "use times in microseconds; the first applies to one working session";
-            return Err(error("target.switch", "longer than 100ms, or more than 1024", help));
+            return Err(error(
+                "target.switch",
+                "more than 1024 times, or a time longer than 100ms",
+                help,
+            ));
         }
         if !(0.0..=100.0).contains(surcharge) {
             let help = "use a share such as 0.1, or 0";

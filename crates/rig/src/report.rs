@@ -473,7 +473,7 @@ impl Parts<'_> {
         }
         let Some(did) = result.faults.as_ref().and_then(FaultsResult::driver_did) else { return };
         result.notes.push(format!(
-            "The {driver}'s time limit of {limit} expired before the device completed its requests ({did}): raise {key}, or lower the depth, the request size or the device's times."
+            "The {driver}'s timeout of {limit} expired before the device completed its requests ({did}): raise {key}, or lower the depth, the request size or the device's times."
         ));
     }
 

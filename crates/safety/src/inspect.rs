@@ -79,13 +79,13 @@ pub enum SafetyError {
         space: Space,
     },
     /// The user stopped the program while it made the file, which is removed again.
-    #[error("interrupted while making {target}")]
+    #[error("interrupted while creating {target}")]
     Stopped {
         /// The target, as it was named.
         target: String,
     },
     /// The file cannot be made.
-    #[error("cannot make {target}: {source}")]
+    #[error("cannot create {target}: {source}")]
     Create {
         /// The target, as it was named.
         target: String,

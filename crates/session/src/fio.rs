@@ -191,7 +191,7 @@ fn agree(path: &Path, job: &mut FioJob, target: &str, more: &[String]) -> Result
         return Err(Failure::usage(what)
             .with_help("leave the target out, or remove `filename` from the job"));
     }
-    job.notes.push(format!("the target takes the place of the jobs' own files (`{first}` …)"));
+    job.notes.push(format!("the target replaces the jobs' own files (`{first}` …)"));
     job.notes.extend(lined_up(job));
     Ok(())
 }

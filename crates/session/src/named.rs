@@ -222,7 +222,7 @@ pub(crate) fn workload_or(
 
 fn unknown_workload(name: &str) -> Failure {
     if name == "pts" {
-        return Failure::usage("`pts` is a test of many loads, not one")
+        return Failure::usage("`pts` is a test with many loads, not a workload")
             .with_help("`ssdyno pts TARGET` runs it");
     }
     if name.contains(['/', '\\', '.']) {

@@ -50,7 +50,7 @@ pub struct ControllerConfig {
     pub command_time: Span,
     /// Firmware time of each page of a command.
     pub page_time: Span,
-    /// Bandwidth of the controller's DRAM, which all data crosses once; none = no time.
+    /// Bandwidth of the controller's DRAM, which all data crosses once; if omitted, the DRAM takes no time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dram_bandwidth: Option<Bandwidth>,
     /// How to handle a write that covers only part of a page.
@@ -92,7 +92,7 @@ const POWER_WATTS_MAX: f64 = 1e6;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PowerConfig {
-    /// Low-power states, in order of rising `idle_after`; none = the device never sleeps.
+    /// Low-power states, in order of rising `idle_after`; if omitted, the device never sleeps.
     pub states: Vec<PowerState>,
 }
 
@@ -118,7 +118,7 @@ pub struct Config {
     /// The device's queue.
     #[serde(default)]
     pub queue: QueueConfig,
-    /// The NVMe controller; none = requests reach the device without one.
+    /// The NVMe controller; if omitted, requests reach the device without a controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
     /// Currents and powers.
@@ -129,7 +129,7 @@ pub struct Config {
     /// Contents of the device before the run.
     #[serde(default)]
     pub precondition: Precondition,
-    /// Faults to inject; left out: none.
+    /// Faults to inject; if omitted, none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

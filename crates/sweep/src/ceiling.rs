@@ -45,7 +45,7 @@ pub struct Ceiling {
     /// Whether `beyond` is the saturation of the target: requests arrive faster than the target completes them.
     #[serde(default)]
     pub overloaded: bool,
-    /// Rates between the two for which the longest run did not decide, ascending.
+    /// Rates between the two for which even the longest run was undecided, ascending.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<f64>,
     /// Number of rates that were tried.

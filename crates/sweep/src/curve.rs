@@ -43,12 +43,12 @@ pub struct CurvePoint {
 pub struct Knee {
     /// The value with the greatest power.
     pub value: Value,
-    /// The greatest value below with significantly less power (95 %): the knee is above it. Left out if the curve has
-    /// none.
+    /// Lower bound of the knee: the greatest smaller value with significantly less power (95 %). Left out if the curve
+    /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<Value>,
-    /// The smallest value above with significantly less power (95 %): the knee is below it. Left out if the curve has
-    /// none.
+    /// Upper bound of the knee: the smallest greater value with significantly less power (95 %). Left out if the curve
+    /// has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub below: Option<Value>,
 }

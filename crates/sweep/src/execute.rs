@@ -278,7 +278,7 @@ impl Sweep {
         }
         if done == 0 && given_up > 0 {
             return Some(
-                Failure::new(FailureKind::Failed, "no design keeps the bounds of `require`")
+                Failure::new(FailureKind::Failed, "no design meets the bounds of `require`")
                     .with_help(
                         "widen the bounds, or run all designs to their end with `run_hopeless`",
                     )

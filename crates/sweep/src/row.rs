@@ -46,11 +46,11 @@ pub enum Standing {
     Dominated,
     /// The design breaks a bound of `require`.
     Excluded,
-    /// The design is overloaded, and an objective or a bound is not a rate or a cost: the figures are of a load that the
-    /// target does not carry, so the design is not ranked.
+    /// The design is overloaded, and an objective or a bound is not a rate or a cost: the figures describe a load that
+    /// the target does not sustain, so the design is not ranked.
     Overloaded,
-    /// A warning says that the figures can look better than they are, such as those of a run that a write buffer
-    /// absorbed. The design is not ranked.
+    /// A warning says that the figures can look better than they are, for example because a write buffer absorbed the
+    /// run. The design is not ranked.
     Unrepresentative,
 }
 
@@ -215,10 +215,10 @@ pub struct Interaction {
     pub between: [Value; 2],
     /// The key on which the effect depends.
     pub by: String,
-    /// Two values of that key, likewise.
+    /// Two values of that key, selected in the same way.
     pub at: [Value; 2],
     /// Factor on the objective from the first to the second value of `key`, at each of the values of `by`; other
-    /// ordered keys are at their middle. Left out if the ratio is.
+    /// ordered keys are at their middle. Left out if the ratio is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub factors: Option<[f64; 2]>,
     /// The second factor divided by the first; 1: the keys do not interact. Left out if the upper
@@ -229,7 +229,7 @@ pub struct Interaction {
     /// Lower bound of the ratio. Without a ratio, only the bound that is nearer to 1 is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub low: Option<f64>,
-    /// Upper bound of the ratio; likewise.
+    /// Upper bound of the ratio; without a ratio, left out like the lower bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub high: Option<f64>,
 }
@@ -262,11 +262,11 @@ pub struct SweepResult {
     /// figures.
     #[serde(default)]
     pub overloaded: u64,
-    /// Number of the designs with figures that a warning calls better than they are. They are excluded from the front and
-    /// from the effects, except for costs.
+    /// Number of the designs with figures that can look better than they are, according to a warning. They are
+    /// excluded from the front and from the effects, except for costs.
     #[serde(default)]
     pub unrepresentative: u64,
-    /// Effects of each key on each objective, the greatest first, those within chance last.
+    /// Effects of each key on each objective, the greatest first; effects that chance may explain come last.
     pub effects: Vec<Effect>,
     /// Pairs of keys that interact in an objective.
     #[serde(default)]

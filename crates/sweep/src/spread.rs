@@ -40,7 +40,7 @@ impl Sweep {
         }
         if self.is_search() {
             return refuse(
-                "a search (`sampling`) cannot run on workers: results decide about its designs",
+                "a search (`sampling`) cannot run on workers: its results decide which designs it runs",
                 "sampling",
             );
         }

@@ -208,7 +208,7 @@ fn no_front(result: &SweepResult) -> &'static str {
     match (is(Standing::Overloaded), is(Standing::Excluded)) {
         (true, false) => "all designs are overloaded: lower the rate of arrivals",
         (true, true) => "all designs are overloaded or break a bound of `require`",
-        (false, _) => "no design keeps all bounds of `require`",
+        (false, _) => "no design meets all bounds of `require`",
     }
 }
 

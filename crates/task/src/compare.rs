@@ -22,8 +22,8 @@ use crate::runner::{PreparedTask, TaskControl, TaskOutcome, TaskResult};
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompareTask {
-    /// Two or more sides: directories of runs, files `result.json`, or targets, which are run. The first side is the
-    /// baseline. Simulated targets run at the same time, real targets one after the other.
+    /// Two or more sides: directories of runs, `result.json` files, or targets, which the task runs. The first side is
+    /// the baseline. Simulated targets run at the same time, real targets one after the other.
     pub sides: Vec<String>,
     /// How targets are run; `real` and `write` apply to real targets only.
     pub run: RunSpec,

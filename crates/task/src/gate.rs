@@ -256,7 +256,7 @@ pub fn junit(suite: &str, gates: &[Gate]) -> Result<String, Failure> {
     let mut report = Report::new("ssdyno");
     report.add_test_suite(cases);
     report.to_string().map_err(|error| {
-        Failure::new(FailureKind::Failed, format!("cannot make the JUnit report: {error}"))
+        Failure::new(FailureKind::Failed, format!("cannot create the JUnit report: {error}"))
     })
 }
 

@@ -55,7 +55,7 @@ impl Header {
     fn read(bytes: &[u8; HEADER_BYTES]) -> Result<Header, &'static str> {
         if bytes[..8] == OLD_MAGIC {
             return Err(
-                "an older version wrote it, whose blocks cannot be distinguished from those of another run",
+                "an older version wrote it, and its blocks cannot be distinguished from those of another run",
             );
         }
         if bytes[..8] != MAGIC {

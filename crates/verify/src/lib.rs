@@ -68,7 +68,7 @@ pub struct VerifyPlan {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum VerifyFault {
-    /// An older generation than a completed or flushed generation, also in a second read.
+    /// A generation older than a completed or flushed generation, also in a second read.
     Lost,
     /// An older generation in the first read, the right generation in the second.
     Stale,

@@ -120,7 +120,7 @@ function describe() {
   const told = (list, name, standard) => list.find((each) => each.name === name)?.description || standard;
   setText(byId('target-help'), told(presets.targets, form.target.value, 'A preset, a device file such as /dev/nvme0n1, a file, or null:'));
   setText(byId('workload-help'), told(presets.workloads, form.workload.value, 'A preset, a TOML file, or a trace'));
-  setText(byId('limit-help'), unit.value === 'time' ? 'A time of the device with its unit, such as 2s or 500ms' : 'A number of requests, such as 100000');
+  setText(byId('limit-help'), unit.value === 'time' ? 'Device time with its unit, such as 2s or 500ms' : 'A number of requests, such as 100000');
 }
 
 function write(key, value) {

@@ -47,7 +47,7 @@ fn write_all(
 fn page(command: Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     Man::new(command).render(&mut page).map_err(|error| {
-        Failure::new(FailureKind::Failed, format!("cannot make the page: {error}"))
+        Failure::new(FailureKind::Failed, format!("cannot create the manual page: {error}"))
     })?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
@@ -57,7 +57,7 @@ fn write(directory: &Path, name: &str, page: &str) -> Result<String, Failure> {
     // A page of another version is replaced, as an installation does; anything else is not ours.
     let is_ours = |text: String| text.contains(".TH ssdyno");
     if path.exists() && !fs::read_to_string(&path).is_ok_and(is_ours) {
-        let message = format!("{} exists and is not a page of ssdyno", path.display());
+        let message = format!("{} exists and is not a manual page of ssdyno", path.display());
         return Err(
             Failure::usage(message).with_help("choose another directory, or remove the file")
         );

@@ -141,7 +141,7 @@ impl Screen {
         let each = nanoseconds(spent.as_nanos() as f64 / completed as f64);
         if self.real {
             let share = spent.as_secs_f64() / wall * 100.0;
-            format!("overhead: {each} CPU a request, {share:.0} % of one CPU")
+            format!("overhead: {each} CPU per request, {share:.0} % of one CPU")
         } else {
             let speed = rate(completed as f64 / wall);
             format!("simulation: {speed} requests per second of wall time, {each} CPU each")

@@ -148,7 +148,7 @@ mod tests {
                 figure("p99.9", "1.203 ms", "988.1 µs", 0..20),
             ],
             counts: "4,896,630 requests, no errors".to_owned(),
-            cost: "overhead: 1.210 µs CPU a request, 48 % of one CPU".to_owned(),
+            cost: "overhead: 1.210 µs CPU per request, 48 % of one CPU".to_owned(),
         }
     }
 

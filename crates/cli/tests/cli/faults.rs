@@ -63,7 +63,7 @@ fn impossible_faults_name_their_place() {
         ("error = 1.5", 2, "faults.error", "outside 0 to 1"),
         ("delay = 0.1", 2, "faults.delay", "the delay is missing"),
         ("eror = 0.1", 2, "faults.eror", "did you mean `faults.error`"),
-        ("remove_at = \"0s\"", 2, "faults.remove_at", "not more than 0"),
+        ("remove_at = \"0s\"", 2, "faults.remove_at", "must be above 0"),
         ("error = 0.1\nhang_at = \"1s\"", 3, "faults.hang_at", "would hang the run"),
         ("drop = 0.1", 2, "faults.drop", "no timeout"),
     ] {

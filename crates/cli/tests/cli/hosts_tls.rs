@@ -217,7 +217,7 @@ fn an_invitation_says_what_it_cannot_do() {
     };
     assert!(refused(&["--valid-for", "2d"]).contains("1 s to 24 h"));
     assert!(refused(&["--hosts-valid", "0"]).contains("1 to 3650 days"));
-    assert!(refused(&["--name", "*"]).contains("cannot be for the name"));
+    assert!(refused(&["--name", "*"]).contains("cannot be issued for the name"));
     assert!(refused(&["--listen", "192.0.2.1:1"]).contains("cannot listen"));
     assert!(!place.path().join("a").exists(), "nothing is made for what is refused");
     let told = place.fails(2, &["worker", "enrol", "ssdyno-invitation://a:1/2/3/4deadbeef"]);

@@ -62,7 +62,7 @@ fn what_cannot_go_on_is_refused_and_leaves_nothing() {
         (&["text"], "text is not a profile"),
         (&["half"], "half is not a profile"),
         (&["old"], "has no `plan`: it was merged, or an older version"),
-        (&["capacity"], "a profile by capacity cannot be resumed"),
+        (&["capacity"], "a capacity profile cannot be resumed"),
         (&["seconds"], "is damaged: measurement 1 is invalid"),
         (&["results/early", "--seed", "6"], "`--seed` is 5 in the profile to resume, and 6 now"),
         (

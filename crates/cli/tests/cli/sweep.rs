@@ -92,7 +92,7 @@ fn impossible_designs_do_not_stop_a_sweep() {
     for row in rows {
         let small = row["values"][1] == 0.05;
         assert_eq!(row["state"] == "impossible", small, "{row}");
-        assert_eq!(row["why"].as_str().is_some_and(|why| why.contains("too little")), small);
+        assert_eq!(row["why"].as_str().is_some_and(|why| why.contains("too small")), small);
         assert_eq!(row.get("standing").is_none(), small);
     }
 }

@@ -76,7 +76,11 @@ fn a_recorded_run_can_be_played() {
     let ratio = mean(&played) / mean(&recorded);
     assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     // In the order of completion lines would be late.
-    assert!(!played["notes"].to_string().contains("earlier than the line"), "{}", played["notes"]);
+    assert!(
+        !played["notes"].to_string().contains("earlier than the previous line"),
+        "{}",
+        played["notes"]
+    );
     let refused = small(&["run", "sim:config-a", "--keep", "summary", "--csv"]);
     assert!(place.fails(2, &refused).contains("--csv"));
 }

@@ -49,7 +49,7 @@ pub(crate) struct Authority {
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(FailureKind::Failed, format!("cannot make a certificate: {error}"))
+    Failure::new(FailureKind::Failed, format!("cannot create a certificate: {error}"))
 }
 
 fn params(name: &str, names: &[String], lasts: Duration) -> Result<CertificateParams, Failure> {

@@ -82,8 +82,10 @@ pub fn enrol_worker(token: &str, directory: &Path, names: &[String]) -> Result<E
 pub(super) fn check_names(names: &[String]) -> Result<(), Failure> {
     let bad = names.iter().find(|name| !is_name(name));
     match bad {
-        Some(bad) => Err(Failure::usage(format!("a certificate cannot be for the name `{bad}`"))
-            .with_help("use a DNS name, or an address without a port")),
+        Some(bad) => {
+            Err(Failure::usage(format!("a certificate cannot be issued for the name `{bad}`"))
+                .with_help("use a DNS name, or an address without a port"))
+        }
         None if names.len() > NAMES_MAX => {
             Err(Failure::usage(format!("there are {} names", names.len()))
                 .with_help(format!("a worker has at most {NAMES_MAX} names")))
@@ -111,8 +113,8 @@ async fn ask(token: &Token, key: &KeyPair, names: &[String]) -> Result<Given, Fa
     let tcp = TcpStream::connect((bare, token.port)).await.map_err(|error| {
         let message = format!("cannot reach the controller at {place}: {error}");
         Failure::new(FailureKind::Failed, message).with_help(
-            "it waits until one worker has enrolled or the token has expired; after that, make \
-             another invitation",
+            "the controller waits until one worker has enrolled or the token has expired; after \
+             that, make another invitation",
         )
     })?;
     // The local address of this connection is one by which the controller can probably reach

@@ -117,7 +117,7 @@ impl ClientTls {
     ) -> Result<ClientStream, Failure> {
         let bare = host.trim_matches(['[', ']']);
         let server = ServerName::try_from(bare.to_owned()).map_err(|_| {
-            Failure::usage(format!("{name}: a certificate cannot be for the name {host}"))
+            Failure::usage(format!("{name}: a certificate cannot be issued for the name {host}"))
                 .with_help("use the DNS name of the host, or its address")
         })?;
         let config = self.config().map_err(|failure| {

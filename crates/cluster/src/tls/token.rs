@@ -120,7 +120,7 @@ impl FromStr for Token {
     fn from_str(text: &str) -> Result<Token, Failure> {
         parse(text).ok_or_else(|| {
             Failure::usage("this is not a complete invitation token").with_help(format!(
-                "give the whole text that the controller printed, from `{SCHEME}` on"
+                "give the whole text that the controller printed, beginning with `{SCHEME}`"
             ))
         })
     }

@@ -293,7 +293,7 @@ fn some_names_are_refused() {
         assert!(failure.is_err());
         let options = InvitationOptions { names: vec![name.to_owned()], ..options() };
         let failure = Invitation::open(&place.controller(), options).unwrap_err();
-        assert!(failure.message.contains("cannot be for the name"), "{failure:?}");
+        assert!(failure.message.contains("cannot be issued for the name"), "{failure:?}");
     }
     // What the controller decides, a worker cannot widen.
     let names = vec!["127.0.0.1".to_owned()];

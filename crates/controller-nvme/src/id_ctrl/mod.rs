@@ -181,7 +181,9 @@ impl IdCtrl {
         if let Some(capacity) = self.capacity_bytes.filter(|capacity| *capacity > 0) {
             note(
                 true,
-                format!("the drive's {capacity} bytes are not simulated: the preset's flash is"),
+                format!(
+                    "the drive's capacity of {capacity} bytes is not simulated: the preset's flash stays"
+                ),
             );
         }
         if let Some(version) = self.version {

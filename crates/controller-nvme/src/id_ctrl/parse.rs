@@ -31,7 +31,7 @@ pub enum IdCtrlError {
         value: String,
     },
     /// More than one controller.
-    #[error("line {line}: `{key}` comes twice; save one controller in a file")]
+    #[error("line {line}: `{key}` appears twice; save one controller per file")]
     Twice {
         /// From 1; 0 in JSON.
         line: usize,

@@ -176,7 +176,7 @@ fn what_is_no_dump_is_refused_with_its_place() {
     assert!(error(b"some text\nof nobody: x\n").starts_with("no field"));
     assert_eq!(error(b"mn : x\nmdts : many\n"), "line 2: `mdts` cannot be `many`");
     assert_eq!(error(b"mn : x\nmdts : 256\n"), "line 2: `mdts` cannot be `256`");
-    assert!(error(b"mn : x\nmn : y\n").starts_with("line 2: `mn` comes twice"));
+    assert!(error(b"mn : x\nmn : y\n").starts_with("line 2: `mn` appears twice"));
     assert!(error(b"ps 1 : mp:1W operational\n").starts_with("line 1: `ps 1`"));
     assert!(error(b"ps 0 : mp:lots operational\n").starts_with("line 1: `ps 0`"));
     assert!(error(b"{ \"mn\": ").starts_with("not the JSON"));

@@ -90,7 +90,7 @@ impl Namespaces {
             if ![512, 4096].contains(&wanted.block_size.0) {
                 return Err(ConfigError::new(
                     "nvme.namespaces",
-                    format!("a block of {} is not offered", wanted.block_size),
+                    format!("a block size of {} is not supported", wanted.block_size),
                     "set block_size = \"512B\" or \"4KiB\"",
                 ));
             }

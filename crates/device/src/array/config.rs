@@ -166,7 +166,7 @@ pub struct ArrayTable {
     /// The members: for each, the name of a device, or a table with the contents of its file, such as `{ delay = {
     /// capacity = "1GiB", read = "100us", write = "30us" } }`. A member may be an array.
     pub members: Vec<MemberSpec>,
-    /// The RAID controller before the members; none: the array takes no time of its own.
+    /// The RAID controller before the members; if omitted, the array itself takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ControllerTable>,
 }
@@ -181,8 +181,7 @@ pub struct ArrayConfig {
     pub description: String,
     /// Members and stripes.
     pub array: ArrayTable,
-    /// An NVMe controller in front of the array, for `--driver nvme`; left out: with that driver every key has its
-    /// default.
+    /// An NVMe controller in front of the array, for `--driver nvme`; if omitted, every key has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
     /// Faults injected into the array as a whole; members have tables of their own.

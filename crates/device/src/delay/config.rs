@@ -39,14 +39,16 @@ pub struct DelayTable {
     /// Fixed, or drawn with the given mean.
     #[serde(default)]
     pub spread: Spread,
-    /// Rate of the single path that the data of all requests crosses after their delay; none: no time.
+    /// Rate of the single path that the data of all requests crosses after their delay; if omitted,
+    /// the transfer takes no time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<Bandwidth>,
     /// True: a request that begins at the end of the last request of the same kind has no delay, only its transfer, as
     /// on a disk with read-ahead and a streaming write cache.
     #[serde(default)]
     pub streams: bool,
-    /// Maximum number of requests inside the device and its queue; the device refuses more as a full queue.
+    /// Maximum number of requests inside the device and its queue; the device refuses further
+    /// requests as if its queue were full.
     #[serde(default = "deep")]
     pub depth: u32,
 }
@@ -66,14 +68,13 @@ pub struct DelayConfig {
     pub description: String,
     /// Size and times.
     pub delay: DelayTable,
-    /// Currents and powers; left out: no energy.
+    /// Currents and powers; if omitted, the result contains no energy.
     #[serde(default = "nothing")]
     pub energy: ssdyno_energy::EnergyConfig,
-    /// An NVMe controller in front of the device, for `--driver nvme`; left out: with that driver every key has its
-    /// default.
+    /// An NVMe controller in front of the device, for `--driver nvme`; if omitted, every key has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
-    /// Faults to inject; left out: none.
+    /// Faults to inject; if omitted, none.
     #[serde(default, skip_serializing_if = "FaultConfig::is_none")]
     pub faults: FaultConfig,
 }

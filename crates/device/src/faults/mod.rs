@@ -50,12 +50,12 @@ pub struct FaultConfig {
     /// that time, it hangs with the next command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_at: Option<Span>,
-    /// Mean slowdown: the share by which every operation in the device takes longer, 0 to 100. The share is drawn again
-    /// for each `slow_for`, exponentially, so that runs differ as on a real machine (S2-25). The driver `ring` refuses
-    /// it.
+    /// Mean slowdown: the extra time of every operation in the device, divided by its normal time; 0 to 100. A new
+    /// slowdown is drawn for each `slow_for` from an exponential distribution, so that runs differ as on a real machine
+    /// (S2-25). The driver `ring` refuses it.
     #[serde(skip_serializing_if = "is_zero")]
     pub slow_by: f64,
-    /// Time for which a drawn share applies; 1 ms to 24 hours.
+    /// Time for which each drawn slowdown applies; 1 ms to 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_for: Option<Span>,
     /// Time of the run at which the device is removed (surprise removal). If it has no commands at that time, the next
@@ -119,7 +119,7 @@ pub fn check_faults(
     for (key, time) in times {
         let Some(Span(time)) = time else { continue };
         if *time == Time::ZERO || *time > Time::from_s(3600) {
-            let problem = format!("{time} is not more than 0 and up to an hour");
+            let problem = format!("{time} must be above 0 and at most an hour");
             let help = "use a time such as \"100ms\", or leave the key out";
             return Err(ConfigError::new(format!("faults.{key}"), problem, help));
         }

@@ -20,14 +20,14 @@ pub(super) const DEVICE: &str = "volume.device";
 pub struct IopsLimit {
     /// Permanent rate in requests per second, of `unit` each; 1 to 1e9.
     pub baseline: f64,
-    /// Requests per second while there are credits, at least the baseline; none: no burst.
+    /// Requests per second while there are credits, at least the baseline; if omitted, no bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<f64>,
     /// Maximum number of credits in the bucket, 0 to 1e15: a request beyond the baseline takes one credit.
     #[serde(default)]
     pub bucket: f64,
     /// Credits per second that the bucket gains while the volume is idle, 0 to 1e9; below the baseline, it gains a
-    /// proportional part. None: the baseline.
+    /// proportional part. If omitted, the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refill: Option<f64>,
 }
@@ -38,14 +38,14 @@ pub struct IopsLimit {
 pub struct BandwidthLimit {
     /// Permanent rate; 1KB/s to 1000GB/s.
     pub baseline: Bandwidth,
-    /// Rate while there are credits, at least the baseline; none: no burst.
+    /// Rate while there are credits, at least the baseline; if omitted, no bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Bandwidth>,
     /// Maximum number of bytes in the bucket, up to 1 PiB: bytes beyond the baseline are taken from it.
     #[serde(default)]
     pub bucket: Bytes,
     /// Rate at which the bucket fills while the volume is idle, up to 1000GB/s; below the baseline, it fills at a
-    /// proportional rate. None: the baseline.
+    /// proportional rate. If omitted, the baseline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refill: Option<Bandwidth>,
 }
@@ -61,14 +61,14 @@ ssdyno_block::defaults! {
 pub struct VolumeTable {
     /// The device behind the limits: its name, or a table with the contents of its file.
     pub device: MemberSpec,
-    /// Limit of requests; none: no limit.
+    /// Limit of requests per second; if omitted, no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iops: Option<IopsLimit>,
-    /// Limit of bytes of reads and writes together; none: no limit.
+    /// Limit of bytes per second, for reads and writes together; if omitted, no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<BandwidthLimit>,
-    /// Bytes that count as one request, 4 KiB or more: a larger request counts as several. None: each request counts as
-    /// one.
+    /// Bytes that count as one request, 4 KiB or more: a larger request counts as several. If
+    /// omitted, each request counts as one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<Bytes>,
     /// True: successive requests of the same kind count as one, up to `unit`, if each begins at the end of the last.
@@ -77,8 +77,8 @@ pub struct VolumeTable {
     /// Fill level of the buckets at the beginning, as a share from 0 to 1.
     #[serde(default = "full")]
     pub initial: f64,
-    /// Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the volume refuses more
-    /// as a full queue.
+    /// Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the
+    /// volume refuses further requests as if its queue were full.
     #[serde(default = "deep")]
     pub depth: u32,
     /// Extra time of each request in addition to the time of the device, such as a network. Up to an hour.
@@ -96,8 +96,7 @@ pub struct VolumeConfig {
     pub description: String,
     /// The device and its limits.
     pub volume: VolumeTable,
-    /// An NVMe controller in front of the volume, for `--driver nvme`; left out: with that driver every key has its
-    /// default.
+    /// An NVMe controller in front of the volume, for `--driver nvme`; if omitted, every key has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvme: Option<NvmeControllerConfig>,
     /// Faults injected into the volume; the device has a table of its own.

@@ -171,7 +171,7 @@ fn check_choices(config: &FtlConfig) -> Result<(), ConfigError> {
     if config.hot_cold != HotCold::Off {
         return built_in(
             "ftl.hot_cold",
-            "has one open block a plane",
+            "has one open block per plane",
             "use \"off\", or set ftl.name = \"page\"",
         );
     }

@@ -50,7 +50,7 @@ pub struct BufferConfig {
     /// Write-back starts at this share of dirty pages; 0 = at once.
     #[serde(default = "most")]
     pub write_back_high: f64,
-    /// Write-back then continues down to this share of dirty pages; none = as `write_back_high`.
+    /// Write-back then continues down to this share of dirty pages; if omitted, `write_back_high`.
     #[serde(default, skip_serializing_if = "is_none")]
     pub write_back_low: Option<f64>,
     /// True: a capacitor saves dirty data when the power fails, so a flush has nothing to do.

@@ -112,8 +112,7 @@ impl Sharing {
             Sharing::unshared(config, geometry, logical_pages).filter(|_| fits(logical_pages))
         else {
             let problem = format!(
-                "{} is too little: {} classes need {} blocks of each plane, a reserve and room to \
-                 clean for each class included, and {good_least} are there",
+                "{} is too small: {} classes need {} blocks of each plane, including a reserve and room to clean for each class, but only {good_least} are available",
                 config.over_provisioning,
                 config.page.classes.len(),
                 needs(logical_pages).map_or("more".into(), |needed| needed.to_string()),

@@ -36,8 +36,8 @@ pub struct CacheConfig {
     /// Maximum share of dirty pages; beyond it writers wait.
     #[serde(default = "limit")]
     pub dirty_limit: f64,
-    /// Share of dirty pages at which waiting writers continue; none: the limit itself. A lower share makes periods in
-    /// which only old data is written (S4-25).
+    /// Share of dirty pages at which waiting writers continue; if omitted, the limit itself. A lower share causes
+    /// periods in which only old data is written (S4-25).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty_resume: Option<f64>,
     /// Interval at which the kernel looks for old dirty pages.
@@ -68,7 +68,7 @@ pub enum Journal {
     /// No journal: changes of metadata are dirty pages like others (ext2).
     #[default]
     None,
-    /// Metadata only; the data it refers to is written to its place before (ext3, `data=ordered`).
+    /// Metadata only; the data that it refers to is written in place first (ext3, `data=ordered`).
     Ordered,
     /// Metadata and data: all data is written twice (`data=journal`).
     Data,
@@ -78,7 +78,7 @@ pub enum Journal {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FileSystemConfig {
-    /// Work for each request to find the place of its data.
+    /// Work for each request to locate its data.
     #[serde(default)]
     pub request_cost: Cost,
     /// Amount of data that one page of metadata maps. The page must be in the cache before the data is read or written;
@@ -133,7 +133,7 @@ pub(crate) fn check_cache(cache: &CacheConfig) -> Result<(), ConfigError> {
     }
     let (background, limit) = (cache.dirty_background, cache.dirty_limit);
     if !(0.0..=1.0).contains(&background) || !(0.0..=0.95).contains(&limit) || limit <= 0.0 {
-        let help = "use shares of the cache such as 0.1 and 0.2; the limit is 0.95 at most";
+        let help = "use shares of the cache such as 0.1 and 0.2; 0.95 is the maximum";
         return error("cache.dirty_limit", "not a share of the cache", help);
     }
     if cache.dirty_resume.is_some_and(|resume| !(background..=limit).contains(&resume)) {

@@ -39,7 +39,7 @@ pub enum StackError {
     #[error("the controller does not come up: {0}")]
     Driver(#[from] NvmeError),
     /// There is no memory for data.
-    #[error("the connector gives no memory for data: {0}")]
+    #[error("the connector provides no memory for data: {0}")]
     Memory(#[from] FunctionError),
     /// A namespace cannot be shown as a logical unit.
     #[error("a namespace cannot be served: {0}")]

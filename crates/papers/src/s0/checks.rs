@@ -75,7 +75,7 @@ pub(super) fn reads_are_faster(e: &Evidence<'_>) -> Verdict {
         all(&e.plan.block_sizes, |b| Some(more(e.fed(*b, 100, response)?, e.fed(*b, 0, response)?)))
     })?;
     let (read, write) = (e.fed(most, 100, 0)?.mean, e.fed(most, 0, 0)?.mean);
-    Some((answer, format!("blocks of {most}: {read:.1} read, {write:.1} kIOPS written")))
+    Some((answer, format!("blocks of {most}: reads {read:.1} kIOPS, writes {write:.1} kIOPS")))
 }
 
 pub(super) fn more_transactions_are_slower(e: &Evidence<'_>) -> Verdict {
@@ -140,8 +140,8 @@ pub(super) fn maximum_is_largest_block(e: &Evidence<'_>) -> Verdict {
     }
     let mut text = text.join("; ");
     if answer != Answer::Yes {
-        text +=
-            "; a second engine delays nothing, and the first responses wake the host for the last";
+        text += "; a second engine causes no delay, and the first responses wake the host for \
+                 the last response";
     }
     Some((answer, text))
 }
@@ -156,7 +156,7 @@ pub(super) fn least_latency(e: &Evidence<'_>) -> Verdict {
         |all_of: &[Mean]| all(&all_of[1..], |larger| Some(more(*larger, *all_of.first()?)));
     let answer = first_is_least(&reads)? & first_is_least(&writes)?;
     let (one, most) = (reads.first()?.mean, reads.last()?.mean);
-    Some((answer, format!("reads: {one:.1} us up to {most:.1} us")))
+    Some((answer, format!("reads: {one:.1} to {most:.1} us")))
 }
 
 /// A bound, without slack.
@@ -167,7 +167,7 @@ pub(super) fn below_the_link(e: &Evidence<'_>) -> Verdict {
     let gen2 = e.measured.all().filter(|(case, _)| case.generation == 2);
     let pages = gen2.map(|(case, run)| run.iops * f64::from(case.size_kib) / 4.0);
     let most = pages.fold(0.0, f64::max);
-    Some(((most > 0.0 && most < bound).into(), format!("{most:.0} at most, of {bound:.0}")))
+    Some(((most > 0.0 && most < bound).into(), format!("at most {most:.0} of {bound:.0}")))
 }
 
 pub(super) fn more_threads_do_not_help(e: &Evidence<'_>) -> Verdict {
@@ -182,7 +182,7 @@ pub(super) fn more_threads_do_not_help(e: &Evidence<'_>) -> Verdict {
             worst = worst.max((rate.over(full).mean - 1.0).abs());
         }
     }
-    Some((answer, format!("{:.2} % off at most", worst * 100.0)))
+    Some((answer, format!("at most {:.2} % off", worst * 100.0)))
 }
 
 pub(super) fn larger_blocks_raise_both(e: &Evidence<'_>) -> Verdict {
@@ -261,7 +261,8 @@ pub(super) fn dynamic_is_never_behind(e: &Evidence<'_>) -> Verdict {
                 .push(format!("N = {threads}: {ours:.1}, static blocks of {size} {best:.1} kIOPS"));
         }
     }
-    let why = "; an idle card gets the first descriptor alone, which splits the threads in two";
+    let why =
+        "; an idle card gets the first descriptor alone, which splits the threads into two groups";
     let text = if behind.is_empty() { "nowhere behind".into() } else { behind.join("; ") + why };
     Some((answer, text))
 }
@@ -325,7 +326,7 @@ pub(super) fn littles_law(e: &Evidence<'_>) -> Verdict {
     };
     let errors = e.measured.all().map(product).collect::<Option<Vec<f64>>>()?;
     let worst = errors.iter().map(|error| error.abs()).fold(0.0, f64::max);
-    let text = format!("R X / N is {:.2} % off at most, {} runs", worst * 100.0, errors.len());
+    let text = format!("R X / N is at most {:.2} % off, {} runs", worst * 100.0, errors.len());
     (!errors.is_empty()).then_some(((worst < 0.01).into(), text))
 }
 

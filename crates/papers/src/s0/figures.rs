@@ -267,9 +267,9 @@ impl View<'_> {
                 "threads",
                 "kIOPS",
                 "mean latency, us",
-                "interrupts a request",
-                "register writes a request",
-                "CPU a request, us",
+                "interrupts per request",
+                "register writes per request",
+                "CPU per request, us",
             ],
             rows,
         }

@@ -272,7 +272,7 @@ fn one_core_is_favoured(m: &Measured) -> Verdict {
         let others = (0..shares.len()).filter(|core| *core != best).map(|core| shares[core]);
         let ratio = shares[best] / others.fold(0.0, f64::max);
         answers.push(Some(more(Mean::exact(ratio), Mean::exact(FAVOURED))));
-        favoured.push(format!("core {best} {ratio:.2} times the next"));
+        favoured.push(format!("core {best} gets {ratio:.2} times as much as the next"));
     }
     Some((Answer::all(answers)?, favoured.join(", ")))
 }

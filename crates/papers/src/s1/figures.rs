@@ -70,8 +70,8 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
         "reported, MB/s",
         "± 95 %",
         "completed by the device, MB/s",
-        "commands a request",
-        "CPU a request, ms",
+        "commands per request",
+        "CPU per request, ms",
     ];
     (svg, heads(&columns), rows)
 }

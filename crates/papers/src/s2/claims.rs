@@ -138,7 +138,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     (
         "ours_coverage",
-        "Our profile: 85 to 95 % of its 90 % intervals have the ratio of the complete profile (our goal)",
+        "Our profile: 85 to 95 % of its 90 % intervals contain the ratio of the complete profile (our goal)",
         |outcome| coverage(&outcome.beside()?.ours),
     ),
     (
@@ -153,7 +153,7 @@ const CHECKS: &[(&str, &str, Check)] = &[
     ),
     (
         "ours_steady_coverage",
-        "Our profile: 85 to 95 % of its 90 % intervals have the ratio without slowness (our goal)",
+        "Our profile: 85 to 95 % of its 90 % intervals contain the ratio without slowness (our goal)",
         |outcome| coverage(&outcome.beside()?.steady),
     ),
     (

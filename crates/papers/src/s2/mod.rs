@@ -19,10 +19,10 @@ const OURS: &str = "S2/ours: `--method adaptive` (error 5 %, at most 3 min) on t
                     their slowness, with the spans and seeds of SeRRa. Errors are those of the \
                     ratio of each size, reads and writes together; `mean_ratio`: of the mean over \
                     all sizes, as in table 4. Minutes are device time, over all spans. The truth \
-                    is the complete profile, as for SeRRa; its own means have an error of up to 10 \
-                    %, which also counts as ours. `steady`: the truth is the mean of three \
-                    executions of every test on the same device without slowness, to which \
-                    complete profiles come with ever more repetitions.";
+                    is the complete profile, as for SeRRa; its own means have an error of up to 10 %, \
+                    which our errors include. `steady`: the truth is the mean of three executions \
+                    of every test on the same device without slowness; complete profiles approach \
+                    it with more repetitions.";
 
 /// Tables, figures, arithmetic and claims with a title each.
 pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {

@@ -70,7 +70,7 @@ impl Evidence<'_> {
                     let model = Rows::as_printed(self.printed, nand, measured)?;
                     let complete = !measured.summary.partial && self.options.requests.is_none();
                     if !complete {
-                        notes.push("only a part of the run was done".into());
+                        notes.push("the run is incomplete".into());
                     }
                     (model.get(row), Rows::corrected(measured).get(row), complete)
                 }

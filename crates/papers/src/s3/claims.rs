@@ -133,7 +133,7 @@ const CHECKS: &[ClaimCheck<On>] = &[
     },
     ClaimCheck {
         name: "equal_latencies_are_a_coincidence",
-        text: "4.14 ms stands for IOzone on NAND #3 and for PostMark on NAND #2; both are right (S3-38).",
+        text: "4.14 ms is printed for IOzone on NAND #3 and for PostMark on NAND #2; both are correct (S3-38).",
         about: &["table5", "table6"],
         check: On {
             runs: &["iozone_nand3", "postmark_nand2"],
@@ -160,12 +160,12 @@ impl Evidence<'_> {
                 Some(_) if !named.contains(&check.name) => None,
                 Some(missing) => Some(unknown(self.missing(missing))),
                 None if runs.iter().any(|run| self.is_cut_short(run)) => {
-                    Some(unknown("only a part of the run was done".to_owned()))
+                    Some(unknown("the run is incomplete".to_owned()))
                 }
                 None => {
                     let verdict = verdict(self);
                     let answer = verdict.as_ref().map(|(answer, _)| *answer);
-                    let unknown = "the numbers it needs are missing";
+                    let unknown = "the required numbers are missing";
                     Some((check.name, answer, CLAIMS.report(check, verdict, unknown)))
                 }
             }

@@ -216,7 +216,7 @@ const CHECKS: &[ClaimCheck<Check>] = &[
     },
     ClaimCheck {
         name: "zones",
-        text: "Figure 4: the throughput of sequential reads and writes falls from 55 to 39 MB/s and returns every 18 GB (S4-27), within 5 %. The tracks of the drive file were derived from these two rates. The period and the course of the writes are predictions.",
+        text: "Figure 4: the throughput of sequential reads and writes falls from 55 to 39 MB/s and returns every 18 GB (S4-27), within 5 %. The tracks of the drive file were derived from these two rates. The period and the write throughput over time are predictions.",
         about: &["figure4"],
         check: zones,
     },

@@ -99,7 +99,7 @@ fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
     }
     Drawn {
         svg: Curves { title, across: "time (s)", unit: "requests per second", curves }.draw(),
-        columns: vec!["tool", "IOPS, mean", "least of a second", "most", "seconds at zero, %"],
+        columns: vec!["tool", "IOPS, mean", "lowest in 1 s", "most", "seconds at zero, %"],
         rows,
     }
 }
@@ -280,7 +280,7 @@ fn by_workers(title: &str, figure: &str, plan: &Plan, measured: &Measured) -> Dr
             lines,
         }
         .draw(),
-        columns: vec!["tool", "workers", "kIOPS", "latency, us", "CPU a request, us"],
+        columns: vec!["tool", "workers", "kIOPS", "latency, us", "CPU per request, us"],
         rows,
     }
 }
@@ -308,8 +308,8 @@ fn switches(title: &str, measured: &Measured) -> Drawn {
     }
     let parts = ["switches to threads and to idleness"];
     Drawn {
-        svg: Bars { title, unit: "context switches a request", parts: &parts, bars }.draw(),
-        columns: vec!["load", "tool", "switches", "system calls", "CPU a request, us"],
+        svg: Bars { title, unit: "context switches per request", parts: &parts, bars }.draw(),
+        columns: vec!["load", "tool", "switches", "system calls", "CPU per request, us"],
         rows,
     }
 }

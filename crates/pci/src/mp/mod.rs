@@ -151,7 +151,7 @@ impl MpTable {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MpError {
     /// There is none.
-    #[error("no MP table: no _MP_ structure with a right checksum in {bytes} bytes of memory")]
+    #[error("no MP table: no _MP_ structure with a valid checksum in {bytes} bytes of memory")]
     Absent {
         /// What was searched.
         bytes: usize,
@@ -169,7 +169,7 @@ pub enum MpError {
     #[error("no MP table: it starts with {0:02x?}, not with \"PCMP\"")]
     Signature([u8; 4]),
     /// It is cut off.
-    #[error("the MP table is cut off: it needs {needed} bytes, {bytes} are there")]
+    #[error("the MP table is cut off: it needs {needed} bytes, but only {bytes} are available")]
     Short {
         /// The length in its header.
         needed: usize,

@@ -71,7 +71,7 @@ pub(crate) fn warnings(result: &CapacityResult) -> Vec<String> {
             [("io.cost.model", check.iocost_error), ("Seastar's model", check.seastar_error)];
         for (model, error) in models {
             let Some(error) = error.filter(|error| error.abs() > CHECK_ERROR) else { continue };
-            let how = if error > 0.0 { "promises too much" } else { "promises too little" };
+            let how = if error > 0.0 { "predicts too much" } else { "predicts too little" };
             warnings.push(format!(
                 "{model} {how} for {}: off by {} %",
                 check.load,

@@ -45,7 +45,7 @@ impl CapacityResult {
 /// One figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CapacityFigure {
-    /// Its name in `io.cost.model`. Bandwidths are in bytes per second, the others in requests per second.
+    /// Its name in `io.cost.model`. Bandwidths are in bytes per second, all other figures in requests per second.
     pub figure: Figure,
     /// Mean of the rounds, after a burst.
     pub estimate: f64,
@@ -55,7 +55,7 @@ pub struct CapacityFigure {
     pub high: Option<f64>,
     /// Rounds that count.
     pub rounds: u32,
-    /// Requests outstanding: the least depth whose rate is within 2 % of the highest.
+    /// Requests outstanding: the smallest depth whose rate is within 2 % of the highest.
     pub depth: u32,
     /// The depths that the test tried.
     pub depths: Vec<DepthRate>,
@@ -63,7 +63,8 @@ pub struct CapacityFigure {
     pub drift: f64,
     /// A higher rate at the start, which the estimate excludes; `null` without a burst.
     pub burst: Option<RateBurst>,
-    /// Longest continuous load in which the rate was observed, in seconds: a longer burst was not seen.
+    /// Longest continuous load in which the rate was observed, in seconds: a burst longer than this would go
+    /// unnoticed.
     pub longest_seconds: f64,
 }
 
@@ -152,7 +153,7 @@ pub struct ModerateLatency {
 pub enum MediaKind {
     /// Small random reads at depth 1 take 2 ms or more, and four times as long as sequential reads.
     Hdd,
-    /// All faster media.
+    /// Any faster medium.
     #[default]
     Ssd,
 }

@@ -39,14 +39,14 @@ pub(crate) fn result_of(run: &MapRun<'_>, stopped_because: StoppedBecause) -> Pr
     let mut result = run.loads.result(stopped_because);
     if run.loads.is_real && run.loads.filled < run.load.span {
         result.notes.push(format!(
-            "{} of the span of {} bytes were written in a row before the reads: reads of parts \
+            "{} of the span of {} bytes were written sequentially before the reads: reads of parts \
              that were never written do not access the medium",
             run.loads.filled, run.load.span
         ));
     }
     if !run.mesh.has_frame() {
         result.notes.push(
-            "the time was too short for the coarse frame of the map: a part of the map is empty; allow more `time`"
+            "the time was too short for the coarse grid of the map: part of the map is empty; allow more `time`"
                 .to_owned(),
         );
     }
@@ -239,9 +239,7 @@ fn point_rows(map: &MapResult) -> Vec<Vec<String>> {
 /// A map on the terminal.
 pub(crate) fn map_text(result: &ProfileResult, map: &MapResult) -> String {
     let mut text = format!("{}  {}\n\n", result.target, facts(result, map).join("; "));
-    text.push_str(
-        "95th percentile of read latency by the rates that arrive (over: a queue grows)\n",
-    );
+    text.push_str("95th percentile of read latency by arrival rates (over: the queue grows)\n");
     let (header, rows) = table(map);
     if !map.points.is_empty() {
         crate::columns::aligned(&mut text, &header, &rows);

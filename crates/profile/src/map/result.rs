@@ -24,8 +24,8 @@ pub struct MapResult {
     pub read_depths: Vec<DepthRate>,
     /// Writes per second by depth, from the search for `write_bytes_per_second_max`.
     pub write_depths: Vec<DepthRate>,
-    /// Measured points, in the order of the measurements, with those of `held_out`; then corners of `triangles` that were
-    /// not measured, because a point with lower rates was already overloaded.
+    /// Measured points, in the order of the measurements, including the `held_out` points; then corners of `triangles`
+    /// that were not measured, because a point with lower rates was already overloaded.
     pub points: Vec<MapPoint>,
     /// Three indices into `points` each: inside a triangle the logarithm of the latency is interpolated linearly.
     pub triangles: Vec<[u32; 3]>,

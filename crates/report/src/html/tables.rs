@@ -100,7 +100,7 @@ pub(super) fn steady(r: &RunResult) -> String {
     let whole = matches!(&steady.periods[..], [only] if only.left_because.is_none());
     let table = match whole {
         true => String::new(),
-        false => table(&["steady from", "to", "IOPS", "mean latency", "left because"], &rows),
+        false => table(&["steady from", "to", "IOPS", "mean latency", "ended because"], &rows),
     };
     let (text, criterion) =
         (escape(&text::steady(r).unwrap_or_default()), escape(&steady.criterion));

@@ -114,7 +114,7 @@ pub(crate) fn text(host: &HostResult, cpu: Option<Interval>) -> String {
     if let Some(network) = &host.network {
         let _ = writeln!(
             text,
-            "  network      target's CPU {} busy, {} a command; link {} to the target, {} to the host",
+            "  network      target's CPU {} busy, {} per command; link {} to the target, {} to the host",
             percent(network.target_cpu_share),
             nanoseconds(network.target_cpu_ns_per_command),
             percent(network.link_to_target_share),

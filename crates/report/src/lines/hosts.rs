@@ -18,7 +18,7 @@ pub(crate) fn line(metrics: &ScrapedMetrics) -> String {
         line.push_str(&format!(", {readings_failed} failed ({why})"));
     }
     if *left_out > 0 {
-        line.push_str("; more series than 200: name prefixes after `#`");
+        line.push_str("; more than 200 series: name prefixes after `#`");
     }
     line
 }

@@ -67,14 +67,14 @@ fn a_load_slower_than_the_time_limit_is_aborted_and_goes_on() {
     assert!(faults.driver.aborts > 0 && result.errors > 0, "{faults:?}");
     assert!(faults.device.is_none() && faults.network.is_none());
     let notes = told(&result);
-    assert!(notes.contains("time limit of 2 ms expired"), "{notes}");
+    assert!(notes.contains("timeout of 2 ms expired"), "{notes}");
     assert!(notes.contains("raise `host.time_limit`"), "{notes}");
     // With enough time there is no report.
     let calm =
         common::run(drive("nvme-tlc"), NvmeConfig::default(), ("server", &options), &load, 1);
     let SimMeasured { result, .. } = whole(&calm, 6_000);
     assert_eq!((result.errors, result.faults.is_some()), (0, false));
-    assert!(!told(&result).contains("time limit"), "{}", told(&result));
+    assert!(!told(&result).contains("'s timeout of"), "{}", told(&result));
 }
 
 /// The watchdog looks into the queues while completions are there whose interrupts are under way: that is
@@ -157,7 +157,7 @@ fn a_ring_card_slower_than_its_limit_breaks_no_invariant() {
         let host = run.device.host().unwrap().clone();
         run.device = Attach::behind(card.clone(), host, DevicePath::Ring(Box::new(driver)));
         let SimMeasured { result, .. } = whole(&run, requests);
-        let expired = told(&result).contains("ring driver's time limit");
+        let expired = told(&result).contains("ring driver's timeout");
         assert_eq!(expired, result.faults.is_some(), "{limit_us} us");
         assert_eq!(limit_us < 1_000_000, expired, "{limit_us} us: {:?}", result.faults);
     }

@@ -121,7 +121,8 @@ pub struct TraceSpec {
     /// Replay only the requests of these devices (disks, volumes) of the trace. Default: all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<String>,
-    /// Space for each device of the trace, one after the other. Default: all at the same addresses.
+    /// Size of the range that each device of the trace gets; the ranges follow one another. Default: all devices at
+    /// the same addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<Bytes>,
     /// The meaning of the objects in libCacheSim traces. Default: `sector`.
@@ -276,7 +277,8 @@ pub struct FileContents {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ssdyno_rig::NetworkConfig>")]
     pub network: Option<Table>,
-    /// Marks of the traces and job files, whose contents are not included. A repetition refuses files with other marks.
+    /// Checksums of the traces and job files, whose contents are not included. A repetition refuses files with other
+    /// checksums.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileMark>,
 }

@@ -283,7 +283,11 @@ fn check_sizes(
     }
     let sum: f64 = sizes.iter().map(|entry| entry.weight).sum();
     if !(sum.is_finite() && sum > 0.0) {
-        return fail("block_sizes", "the weights sum to nothing", "give one a weight above 0");
+        return fail(
+            "block_sizes",
+            "the weights sum to 0",
+            "give at least one size a weight above 0",
+        );
     }
     Ok(())
 }

@@ -225,7 +225,7 @@ pub enum Pattern {
     /// Every aligned offset once, in random order, then every offset again in another order (fio without `norandommap`;
     /// IOzone's random tests, S2-7). For a single block size.
     RandomOnce,
-    /// By rank: weight k^-theta.
+    /// The block of popularity rank k has the weight k^-theta.
     Zipf,
     /// Uniform within a hot and a cold part.
     HotCold,

@@ -298,7 +298,7 @@ impl Reader<'_> {
             "null" => Ok(FioEngine::Null),
             other => self.wrong(
                 format!("fio's engine `{other}` is not supported"),
-                "use io_uring, psync or null; networked and special targets have none yet",
+                "use io_uring, psync or null; networked and special targets are not supported yet",
             ),
         }
     }

@@ -251,9 +251,7 @@ impl Reader<'_> {
         });
         if own {
             notes.push(
-                "random places are drawn anew each time: blockalign and a map of the blocks exclude \
-                 one another"
-                    .to_owned(),
+                "blockalign draws each place anew, so it excludes a map of the blocks".to_owned(),
             );
         }
         Ok(!own)

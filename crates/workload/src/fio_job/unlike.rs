@@ -26,7 +26,10 @@ impl Reader<'_> {
             return Ok(());
         }
         let what = "fio would end the job at a failed request; here the request is counted as failed, and the job continues";
-        self.wrong(what, "set continue_on_error=all: `errors` in the result says how many failed")
+        self.wrong(
+            what,
+            "set continue_on_error=all: `errors` in the result counts the failed requests",
+        )
     }
 
     /// The thread that makes the requests submits them.

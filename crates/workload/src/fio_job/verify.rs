@@ -39,7 +39,7 @@ pub fn read_fio_verify(path: &Path) -> Result<FioVerify, WorkloadError> {
     let job = jobs.pop();
     let (Some(job), true) = (job, jobs.is_empty()) else {
         let at = crate::TraceLine { file: path.to_owned(), number: 0, text: String::new() };
-        let help = "use a file for each: a job cannot check what another overwrites";
+        let help = "use one file for each job: a job cannot check data that another job overwrites";
         return Err(WorkloadError::of_trace("verify takes one job", help, at));
     };
     let refuse = |what: &str, help: &str| Err(WorkloadError::of_trace(what, help, job.line()));

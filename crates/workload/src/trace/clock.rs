@@ -73,11 +73,11 @@ impl Clock {
         let first = seconds(self.first_ps?);
         Some(match self.origin {
             TraceOrigin::First => format!(
-                "time 0 is that of the first request replayed: {first} s on the trace's clock \
+                "time 0 is the time of the first replayed request: {first} s on the trace's clock \
                  (`trace.origin=first`)"
             ),
             TraceOrigin::Absolute => format!(
-                "time 0 is that of the trace's own clock, where the first request replayed is at \
+                "time 0 is that of the trace's own clock; the first replayed request is at \
                  {first} s (`trace.origin=absolute`)"
             ),
         })

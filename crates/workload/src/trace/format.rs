@@ -66,7 +66,7 @@ impl FromStr for Format {
         Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
             let names = Format::ALL.map(Format::name).join(", ");
             let what = format!("`{text}` is not a trace format");
-            WorkloadError::of_key("format", what, format!("known are {names}"))
+            WorkloadError::of_key("format", what, format!("use one of {names}"))
         })
     }
 }

@@ -160,7 +160,7 @@ impl Replay {
             let who = counted(self.addresses.beyond, "request lies", "requests lie");
             found.push(format!("{who} beyond the target's end"));
         }
-        let mut what = format!("the trace has no request to play (read as {})", self.format);
+        let mut what = format!("the trace has no request to replay (read as {})", self.format);
         if !found.is_empty() {
             what = format!("{what}: {}", found.join("; "));
         }
@@ -256,13 +256,13 @@ impl Workload for Replay {
         for (count, one, many) in [
             (
                 late,
-                "request is earlier than the line before; it started with that",
-                "requests are earlier than the line before; they started with it",
+                "request is earlier than the previous line; it started at the same time",
+                "requests are earlier than the previous line; they started at the same time",
             ),
             (
                 split,
-                "request was split: too long for one, or over the target's end",
-                "requests were split: too long for one, or over the target's end",
+                "request was split: it is too long for one request, or crosses the target's end",
+                "requests were split: each is too long for one request, or crosses the target's end",
             ),
             (
                 widened,

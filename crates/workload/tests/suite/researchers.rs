@@ -127,10 +127,10 @@ fn oracle_general_is_told_by_its_links_and_says_what_it_lacks() {
     assert_eq!(times_us(&all)[7..], [1_000_000, 2_000_000, 2_000_000]);
     for words in [
         "read as oraclegeneral, which was recognised from its content",
-        "no operations: all requests were played as reads",
-        "objects were taken as sectors of 512 B",
+        "no operations: all requests were replayed as reads",
+        "objects were read as sectors of 512 B",
         "whole seconds",
-        "time 0 is that of the first request replayed: 5633898 s",
+        "time 0 is the time of the first replayed request: 5633898 s",
     ] {
         assert!(notes.contains(words), "{words}: {notes}");
     }
@@ -154,7 +154,7 @@ fn objects_are_sectors_bytes_or_names() {
     let (all, notes) = good(&bytes, &with(ObjectIds::Byte));
     // 1008 to 5104, in sectors of 512 B.
     assert_eq!(all[1].request, Request::read(512, 4608));
-    assert!(notes.contains("taken as bytes"), "{notes}");
+    assert!(notes.contains("read as byte addresses"), "{notes}");
     let (all, notes) = good(&bytes, &with(ObjectIds::Hash));
     assert_eq!((all[0].request, all[1].request), (all[4].request, all[5].request), "same object");
     assert_ne!(all[0].request, all[1].request);
@@ -179,7 +179,7 @@ fn vscsi_has_two_versions() {
         assert_eq!(ops, [Write, Read, Read, Write, Read, Write, Read, Write, Flush]);
         assert_eq!(all[1].request, Request::read(16 * 512, 8192));
         assert_eq!(times_us(&all)[..3], [0, 250, 500]);
-        assert!(notes.contains("read as vscsi") && notes.contains("time 0 is that"), "{notes}");
+        assert!(notes.contains("read as vscsi") && notes.contains("time 0 is the time"), "{notes}");
         assert!(notes.contains("1 trace record skipped: commands that neither"), "{notes}");
     }
     let error = refused(&[0; 400], &of(Format::Vscsi));

@@ -96,7 +96,7 @@ fn all_formats_say_the_same() {
         assert_eq!(requests(&fixed), expected);
         assert_eq!(times_us(&fixed), [0, 2000], "{format}: one rule for all");
         assert!(
-            notes.contains("time 0 is that of the first request replayed"),
+            notes.contains("time 0 is the time of the first replayed request"),
             "{format}: {notes}"
         );
         let absolute = TraceOptions { origin: TraceOrigin::Absolute, ..TraceOptions::default() };

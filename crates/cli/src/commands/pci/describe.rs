@@ -364,8 +364,7 @@ fn as_printed(
         let explanation = match (found.input, found.exact) {
             (Some(input), true) => format!("snippet 3.5 finds an entry: input {input}"),
             (Some(input), false) => format!(
-                "snippet 3.5 finds no entry for the pin, keeps that of another pin of a device on \
-                 the way, input {input}, and reports success"
+                "snippet 3.5 finds no entry for the pin, keeps the entry for another pin of a device on the way, input {input}, and reports success"
             ),
             (None, _) => "snippet 3.5 finds nothing, and reports success".to_owned(),
         };

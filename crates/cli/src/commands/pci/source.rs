@@ -115,7 +115,7 @@ fn simulate(args: &PciArgs) -> Result<MachineFacts, Failure> {
         let bars = size_bars(&mut space, function.header.layout).into_iter();
         facts.bar_bytes.extend(bars.map(|bar| ((function.address, bar.index), bar.bytes)));
     }
-    let about = "the machine around the device is assumed: chipset and bridges as in QEMU's pc";
+    let about = "the machine around the device is assumed: it has the chipset and bridges of QEMU's machine type pc";
     facts.remarks.push(about.to_owned());
     if let Some(address) = topology.address(device) {
         facts.names.insert(address, format!("simulated {}", loaded.name));
@@ -188,7 +188,7 @@ fn this_machine(has_table: bool) -> Result<MachineFacts, Failure> {
 #[cfg(not(target_os = "linux"))]
 fn this_machine(_has_table: bool) -> Result<MachineFacts, Failure> {
     let help = "save its functions with lspci -xxxx, and name that file";
-    Err(Failure::usage("this machine can be read only on Linux").with_help(help))
+    Err(Failure::usage("the PCI devices of this machine can be read on Linux only").with_help(help))
 }
 
 /// A dump of lspci.

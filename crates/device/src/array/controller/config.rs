@@ -19,7 +19,7 @@ ssdyno_block::defaults! {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DestageOrder {
-    /// The data at the next address upwards, then from the lowest address again (C-LOOK).
+    /// The dirty data at the next higher address; after the highest address, the lowest (C-LOOK).
     #[default]
     Address,
     /// The oldest dirty data first.
@@ -56,11 +56,12 @@ pub enum ReadAheadPolicy {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerTable {
-    /// Maximum number of commands in the controller, 1 to 65536; more are refused as a full queue.
+    /// Maximum number of commands in the controller, 1 to 65536; the controller refuses further
+    /// commands as if its queue were full.
     #[serde(default = "depth")]
     pub depth: u32,
-    /// Maximum number of commands that the controller issues to a member at a time, 1 to 65536; none: the limit of the
-    /// member.
+    /// Maximum number of commands that the controller issues to a member at a time, 1 to 65536; if
+    /// omitted, the limit of the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_depth: Option<u32>,
     /// Time for which each command of the host occupies a core, up to 1 s.
@@ -88,14 +89,16 @@ pub struct ControllerTable {
     /// `stripe` x the number of members.
     #[serde(default = "destage_depth")]
     pub destage_depth: u32,
-    /// How the controller handles a flush; none: `complete` with `write_back`, `pass-on` without.
+    /// How the controller handles a flush; if omitted, `complete` with `write_back` and `pass-on`
+    /// without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flush: Option<FlushPolicy>,
     /// When the controller reads ahead.
     #[serde(default)]
     pub read_ahead: ReadAheadPolicy,
     /// Maximum distance from the end of the last read of a stream to the end of its read-ahead, up to 1 GiB and a
-    /// multiple of the array's sectors; none: two full stripes. A read-ahead command reads one stripe of one member.
+    /// multiple of the array's sectors; if omitted, two full stripes. A read-ahead command reads one stripe of one
+    /// member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_ahead_size: Option<Bytes>,
     /// Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues no stream
@@ -105,7 +108,8 @@ pub struct ControllerTable {
     /// Power of the idle controller.
     #[serde(default)]
     pub idle_power: Watts,
-    /// Power of the controller while a command is inside or data are destaged or read ahead; none: `idle_power`.
+    /// Power of the controller while it holds a command, destages data or reads ahead; if omitted,
+    /// `idle_power`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_power: Option<Watts>,
 }

@@ -75,7 +75,7 @@ fn figure_lines(one: &CapacityFigure) -> Vec<String> {
     match burst(one) {
         Some(burst) => lines.push(format!("            {burst}")),
         None if is_write => lines.push(format!(
-            "            no burst within {} without a pause",
+            "            no burst within {} of continuous load",
             seconds(one.longest_seconds)
         )),
         None => {}

@@ -84,8 +84,8 @@ pub(super) fn qos(capacity: &CapacityResult) -> Result<String, String> {
 /// The rule that [`qos`] follows, as comments.
 pub(super) const RULE: &str = "\
 # A proposal. rlat and wlat (us) are the geometric mean of the 99th percentiles of the small mix at a moderate load (up to 80 %
-# of its highest rate) and at saturation: the kernel slows down when latencies exceed them. max is 100 %, or more where the model promises too little for every
-# mixed load. min is 75 %, or less where a mixed load gets less than that of what the model promises.
+# of its highest rate) and at saturation: the kernel slows down when latencies exceed them. max is 100 %, or more if the model predicts too little for every
+# mixed load. min is 75 %, or less if a mixed load gets less than that share of its prediction.
 ";
 
 /// The proposal for `io.cost.qos`.

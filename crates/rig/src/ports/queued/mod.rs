@@ -303,7 +303,7 @@ impl PathReport for QueuedPort {
         invariants.push(Invariant {
             name: "commands".into(),
             holds: self.taken == self.answered && self.waiting.is_empty(),
-            detail: format!("{} given, {} answered", self.taken, self.answered),
+            detail: format!("{} issued, {} completed", self.taken, self.answered),
         });
     }
 }

@@ -125,7 +125,7 @@ fn record(rwbs: &str, time: u128, offset: u64, length: u64, sink: &mut Sink) -> 
         None if flush => sink.flush(time),
         None => {
             let what = format!("rwbs is `{rwbs}`");
-            return Err(Fault::new(what, "one of R, W, D or F is expected in it"));
+            return Err(Fault::new(what, "it must contain R, W, D or F"));
         }
     }
     Ok(())

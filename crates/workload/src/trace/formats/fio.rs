@@ -62,7 +62,7 @@ impl LineReader for Fio {
             }
             _ => {
                 let what = format!("the action is `{action}`");
-                let help = "known are add, open, close, read, write, trim, sync, datasync, wait";
+                let help = "use one of add, open, close, read, write, trim, sync, datasync, wait";
                 return Err(Fault::new(what, help));
             }
         };

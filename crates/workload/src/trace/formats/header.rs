@@ -27,13 +27,13 @@ impl Ops {
             })
         };
         let (op, known) = match (self, text) {
-            (Ops::Words, _) => (op_named(text), "known are read, write, trim and flush"),
+            (Ops::Words, _) => (op_named(text), "use read, write, trim or flush"),
             (Ops::ZeroReads, "0") => (Some(Op::Read), ""),
             (Ops::ZeroReads, "1") => (Some(Op::Write), ""),
             (Ops::ZeroReads, _) => (None, "0 is a read, 1 a write"),
             (Ops::Scsi, _) => (
                 op_named(text).filter(|op| *op != Op::Flush).or_else(scsi),
-                "known are read, write and the SCSI commands 28, 2a, 88, 8a",
+                "use read, write or one of the SCSI commands 28, 2a, 88 and 8a",
             ),
         };
         op.ok_or_else(|| Fault::new(format!("op is `{text}`"), known))

@@ -29,7 +29,7 @@ impl LineReader for Msr {
         let offset = bytes(offset, "the offset", 1)?;
         let length = bytes(size, "the size", 1)?;
         let op = op_named(kind).filter(|op| *op != ssdyno_block::Op::Flush).ok_or_else(|| {
-            Fault::new(format!("the type is `{kind}`"), "known are Read and Write")
+            Fault::new(format!("the type is `{kind}`"), "it must be Read or Write")
         })?;
         if sink.wants(host, disk) {
             sink.push(time, op, offset, length)?;

@@ -24,7 +24,7 @@ impl Objects {
             ObjectIds::Byte => Ok(id),
             ObjectIds::Sector => id.checked_mul(512).ok_or_else(|| {
                 let what = format!("the object {id} cannot be a sector number: it is too large");
-                Fault::new(what, "say what objects are: `trace.ids=byte` or `trace.ids=hash`")
+                Fault::new(what, "set the meaning of objects: `trace.ids=byte` or `trace.ids=hash`")
             }),
             ObjectIds::Hash => {
                 let at = mix(id) % (self.capacity_bytes / BORDER).max(1) * BORDER;
@@ -39,11 +39,11 @@ impl Objects {
     pub(super) fn note(self) -> &'static str {
         match self.ids {
             ObjectIds::Sector => {
-                "objects were taken as sectors of 512 B (`trace.ids=sector`; others are byte, hash)"
+                "objects were read as sectors of 512 B (`trace.ids=sector`; alternatives: byte, hash)"
             }
-            ObjectIds::Byte => "objects were taken as bytes (`trace.ids=byte`)",
+            ObjectIds::Byte => "objects were read as byte addresses (`trace.ids=byte`)",
             ObjectIds::Hash => {
-                "each object lies where a hash of its name says, on a border of 4 KiB \
+                "a hash of its name decides the address of each object, a multiple of 4 KiB \
                  (`trace.ids=hash`)"
             }
         }

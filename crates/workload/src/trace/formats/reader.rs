@@ -71,7 +71,7 @@ pub(super) const WHOLE_SECONDS: &str = "the trace's times are whole seconds: all
 
 /// The trace does not contain the operation.
 pub(super) const NO_OPERATIONS: &str =
-    "the trace has no operations: all requests were played as reads";
+    "the trace has no operations: all requests were replayed as reads";
 
 /// Exactly `N` fields.
 pub(super) fn exactly<'a, const N: usize>(

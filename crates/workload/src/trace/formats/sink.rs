@@ -157,15 +157,15 @@ impl Sink {
             let more = if order.len() > NAMED_MOST { ", …" } else { "" };
             let names: Vec<_> = order.iter().take(NAMED_MOST).map(|(_, name)| *name).collect();
             out.push(format!(
-                "the {} devices of the trace lie one after the other on the target, as `trace.slot` \
-                 says ({}{more})",
+                "the {} devices of the trace lie one after the other on the target, as set by \
+                 `trace.slot` ({}{more})",
                 order.len(),
                 names.join(", "),
             ));
         } else if self.filter.is_empty() && self.devices.len() > 1 {
             out.push(format!(
-                "the trace has several devices ({}); all were played to the same addresses \
-                 (`trace.device` selects, `trace.slot` lays one behind the other)",
+                "the trace has several devices ({}); all were replayed to the same addresses \
+                 (`trace.device` selects devices, `trace.slot` gives each its own range)",
                 self.devices()
             ));
         }
