@@ -150,7 +150,7 @@ impl Layout {
             return wrong(
                 "cylinder_skew",
                 "is not a sector count".into(),
-                "use a number such as 52",
+                "use a number, such as 52",
             );
         };
         let whole = sectors * self.surfaces * u64::from(table.cylinders);
@@ -164,11 +164,11 @@ impl Layout {
         if slips.windows(2).any(|pair| pair[0] >= pair[1])
             || slips.last().is_some_and(|s| *s >= whole)
         {
-            let help = "list sectors of the zone in ascending order, each once";
+            let problem = format!("are not ascending, or are outside the {whole} sectors");
             return wrong(
                 "slips",
-                format!("are not ascending, or are outside the {whole} sectors"),
-                help,
+                problem,
+                "list sectors of the zone in ascending order, each once",
             );
         }
         // Every range reserves as many sectors as the range with the most defects, or its spares.

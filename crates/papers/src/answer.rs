@@ -64,6 +64,8 @@ impl Answer {
     /// `by` is how far a statement is on its right side of a boundary, known to `unsure`. What is no
     /// number is undecided.
     fn at(by: f64, unsure: f64) -> Answer {
+        // A comparison with NaN is false, so a figure that is no number falls through both tests
+        // and becomes undecided. A missing run can therefore never confirm a claim.
         if by > unsure {
             Answer::Yes
         } else if by < -unsure {
@@ -75,6 +77,8 @@ impl Answer {
 
     /// All of them: as good as the weakest; `None` if there is none, or one is not known.
     pub(crate) fn all(answers: impl IntoIterator<Item = Option<Answer>>) -> Option<Answer> {
+        // One unknown answer makes the whole unknown. A minimum over the known ones could state
+        // that a claim holds although half of it was not run.
         let known: Option<Vec<Answer>> = answers.into_iter().collect();
         known?.into_iter().min()
     }
@@ -82,6 +86,8 @@ impl Answer {
 
 /// `a` is larger than `b`.
 pub(crate) fn more(a: Mean, b: Mean) -> Answer {
+    // The slack is relative to `b`, because assumed costs scale with the figure. Both half widths
+    // are added and not combined as squares: the intervals of one seed list are not independent.
     Answer::at(a.mean - b.mean, SLACK * b.mean.abs() + a.half + b.half)
 }
 
@@ -97,6 +103,8 @@ pub(crate) fn same(a: Mean, b: Mean) -> Answer {
 
 /// `values` rise from the first to the last, and none falls behind the one before.
 pub(crate) fn rising(values: &[Mean]) -> Option<Answer> {
+    // Each step may stay equal within the slack, but the series as a whole must rise. Otherwise a
+    // flat series would count as rising.
     let whole = more(*values.last()?, *values.first()?);
     Answer::all(values.windows(2).map(|two| Some(no_less(two[1], two[0])))).map(|all| all & whole)
 }

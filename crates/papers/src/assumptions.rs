@@ -83,6 +83,9 @@ impl Assumptions {
 impl AssumedValue {
     /// Whether it is varied for `claim`.
     pub(crate) fn bears_on(&self, claim: &str, vary: Vary) -> bool {
+        // The table names the claims for each value, so a run varies only what can matter.
+        // `Vary::All` checks this table itself: it also varies values that are said to have no
+        // influence.
         vary == Vary::All || self.claims.iter().any(|own| own == claim)
     }
 
@@ -108,8 +111,12 @@ impl AssumedValue {
         if !self.allowed.is_empty() {
             let inside: Vec<f64> =
                 self.allowed.iter().copied().filter(|v| *v > least && *v < most).collect();
+            // Some values exist only in steps, such as 1, 2, 4 and 8 lanes. A value between two of
+            // them would simulate a link that nobody can build.
             return inside.get(inside.len() / 2).copied();
         }
+        // Ranges of costs span factors and not differences, so the geometric mean halves the range
+        // in equal factors. A range that begins at zero has no such mean.
         let middle = if least > 0.0 { (least * most).sqrt() } else { (least + most) / 2.0 };
         // Two digits: the value that is shown is the one that is run.
         let power = 10f64.powf(middle.abs().log10().floor() - 1.0);
@@ -138,6 +145,8 @@ impl<'a> Changes<'a> {
     pub(crate) fn seeds<'s>(&self, seeds: &'s [u64]) -> &'s [u64] {
         match self.0 {
             None => seeds,
+            // An interval needs a standard deviation. Two seeds give one degree of freedom, with a
+            // Student factor of 12.7 at 95 %; with three it is 4.3.
             Some(_) => &seeds[..seeds.len().min(3)],
         }
     }
@@ -153,6 +162,8 @@ impl<'a> Changes<'a> {
         let Some((value, level)) = self.0 else { return Ok(text.to_owned()) };
         let mut table: toml::Table = parse(file, text)?;
         for key in &value.keys {
+            // A value can have keys in several files, for example a host and a device. Each file
+            // takes only the keys with its own prefix.
             let Some(path) = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('.'))
             else {
                 continue;
@@ -169,6 +180,8 @@ impl<'a> Changes<'a> {
     pub(crate) fn factor(&self, key: &str) -> f64 {
         match self.0 {
             Some((value, Level::Number(factor)))
+                // A derived value has no text in a preset, so it can only be multiplied. A value
+                // with a unit replaces the text and must not also be applied as a factor.
                 if value.unit.is_none() && value.keys.iter().any(|own| own == key) =>
             {
                 *factor
@@ -195,6 +208,8 @@ fn changed(old: &Value, level: &Level, unit: Option<&str>) -> Option<Value> {
         Level::Number(number) => *number,
     };
     match (old, unit) {
+        // A list such as the costs of a switch for 1, 2 and 3 sessions is scaled as a whole. Its
+        // shape is printed (S4-39); only its level is assumed.
         (Value::Array(all), None) => {
             let each = all.iter().map(|one| changed(one, level, None)).collect::<Option<_>>();
             each.map(Value::Array)

@@ -23,6 +23,8 @@ const CACHE_VERSION: u32 = 1;
 /// Number of builds whose folders are kept: two programs that are compared, and the program that is being changed.
 const BUILDS_KEPT: usize = 3;
 
+// 128 bits of SHA-256: with a million runs, the probability of two equal names is about 1e-27. The
+// full length would only make the names longer.
 /// Digits of a hash in the name of a file: two runs never have the same in practice.
 const DIGITS: usize = 32;
 
@@ -93,6 +95,8 @@ pub(crate) struct RunId(String);
 impl RunId {
     /// The identifier of a run of `kind` that `what` alone decides.
     pub(crate) fn new(kind: &str, what: &impl Serialize) -> Result<RunId, serde_json::Error> {
+        // The kind is part of the hash. Two kinds of runs may have the same parameters, and one
+        // would read the result of the other.
         serde_json::to_string(&(kind, what)).map(|text| RunId(short_hash(&text)))
     }
 }
@@ -145,6 +149,8 @@ impl RunCache {
             Failure::new(FailureKind::Unwritable, message)
                 .with_help("choose another place with `--results`, or `--keep none`")
         })?;
+        // The folder of this build is made first and is excluded by its path. Its time of change
+        // could be older than that of other builds, and an age limit alone would remove it.
         forget_old_builds(directory, &runs);
         let store = Store {
             base: ResultFolder::open(directory)?,
@@ -176,6 +182,8 @@ impl RunCache {
         let Some(store) = &self.0.store else { return };
         for folder in [&store.runs, &store.base] {
             // One that is not empty stays: this call does not remove it.
+            // `remove_dir` fails for a directory with contents, which is the test. A look first and
+            // a removal afterwards would race with another program that stores a run in between.
             let _ = std::fs::remove_dir(folder.path());
         }
     }
@@ -197,6 +205,8 @@ impl RunCache {
         let mut state = self.state();
         let Some(store) = self.0.store.as_ref().filter(|_| !state.done.is_empty()) else { return };
         let mut seconds = state.done.clone();
+        // After an interruption, the times of the previous start are kept for runs that were not
+        // reached. Without them, the next estimate would miss these runs.
         if !whole {
             let last = state.last.seconds.iter().map(|(id, time)| (id.clone(), *time));
             for (id, time) in last {
@@ -217,6 +227,8 @@ impl RunCache {
 
     /// The result of the run `id`, if it is there. The run counts as planned from now on.
     pub(crate) fn find<T: DeserializeOwned>(&self, id: &RunId) -> Option<T> {
+        // A lookup plans the run. Claims ask for points while they are judged, and the total must
+        // contain them before they are simulated.
         self.plan(id);
         let store = self.0.store.as_ref().filter(|store| !store.fresh)?;
         let path = store.file(id);
@@ -250,6 +262,8 @@ impl RunCache {
     where
         T: Serialize + DeserializeOwned + PartialEq,
     {
+        // The lock is released before the file is written. A write under the lock would make all
+        // other threads wait for the disk.
         let seconds = self.state().pace.lap();
         self.state().ended(id, seconds, false);
         let Some(store) = &self.0.store else { return };
@@ -281,6 +295,8 @@ impl Store {
         let (head, value) = text.split_once('\n').ok_or("it is cut off")?;
         let head: Head = serde_json::from_str(head).map_err(|error| error.to_string())?;
         let own = head.cache_version == CACHE_VERSION && head.build == self.build;
+        // The name of the file is a hash, but the contents could be a copy of another file. The
+        // head repeats the full identity, so a renamed file is not accepted.
         if !own || head.id != id.0 {
             return Err("it belongs to another run".to_owned());
         }
@@ -298,6 +314,8 @@ impl Store {
     {
         let text = serde_json::to_string(value).map_err(|error| error.to_string())?;
         match serde_json::from_str::<T>(&text) {
+            // A float that loses a digit in JSON would give a slightly different report from the
+            // cache. Such a run is not stored, so a report never depends on the cache.
             Ok(again) if again == *value => {}
             Ok(_) => return Err(format!("{name} differs when it is read back")),
             Err(error) => return Err(format!("{name} cannot be read back: {error}")),
@@ -330,6 +348,8 @@ impl State {
             self.pace.made(seconds, last);
         }
         // A variation may be equal to an earlier run.
+        // A value that is varied back to its assumed level is the same run. It counts once, or the
+        // progress would exceed the total.
         if self.done.insert(id.clone(), seconds).is_none() {
             self.cached += u64::from(cached);
             self.kept += u64::from(cached);
@@ -383,6 +403,8 @@ fn is_of_a_build(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.rsplit_once('-').is_some_and(|(version, hash)| {
         let is_hash = hash.len() == 12 && hash.bytes().all(|digit| digit.is_ascii_hexdigit());
+        // The user chooses the directory, and it can contain other folders. Only names of exactly
+        // this form are removed, and nothing else in it.
         is_hash && version.starts_with(|first: char| first.is_ascii_digit())
     })
 }

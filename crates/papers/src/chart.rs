@@ -10,6 +10,8 @@ const TOP: f64 = 70.0;
 const BOTTOM: f64 = 60.0;
 /// Names of lines or parts side by side.
 const LEGENDS_IN_A_ROW: usize = 4;
+// Seven colours repeat after seven lines. A generated scale would give neighbouring lines colours
+// that people with red-green blindness cannot tell apart.
 /// Distinct for eyes that do not tell red from green (Okabe and Ito).
 const COLOURS: [&str; 7] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7f7f7f"];
@@ -108,6 +110,8 @@ impl Canvas {
         let step = step(most);
         let mut canvas = Canvas {
             svg: String::new(),
+            // The axis ends at a grid line above the largest value, and is never empty. A chart of
+            // zeros would otherwise divide by zero.
             most: (most / step).ceil().max(1.0) * step,
             dots: Vec::new(),
         };
@@ -163,6 +167,8 @@ impl Canvas {
     /// Dashed ones lie over the others. Lines that lie on one another take turns in stretches, and their
     /// dots are rings inside one another, so that each is seen.
     fn paths(&mut self, paths: Vec<Path<'_>>) {
+        // Dashed lines are drawn last. The gaps show a solid line below, while a solid line on top
+        // would hide a dashed one completely.
         let (dashed, solid): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.dashed);
         let paths: Vec<_> = solid.into_iter().chain(dashed).collect();
         let alike = |one: &Path<'_>, other: &Path<'_>| {
@@ -208,6 +214,8 @@ impl Canvas {
         for (x, value) in points {
             let y = self.y(value);
             let near = |dot: &&(f64, f64, usize)| (dot.0 - x).abs().max((dot.1 - y).abs()) < HIDDEN;
+            // Dots within 3 pixels are rings around each other, so each line keeps a visible mark.
+            // This shows agreement of the paper with our run instead of one missing line.
             let here: Vec<usize> = self.dots.iter().filter(near).map(|dot| dot.2).collect();
             let first = usize::from(dashed && of == 1);
             let outer = (first..).find(|outer| !here.contains(outer)).unwrap_or(first);
@@ -251,6 +259,8 @@ impl Canvas {
 fn step(most: f64) -> f64 {
     let raw = (most / 5.0).max(1e-9);
     let power = 10f64.powf(raw.log10().floor());
+    // The steps 1, 2 and 5 times a power of ten have short labels. An axis with equal division of
+    // the maximum would have labels such as 183.8.
     let nice = [1.0, 2.0, 5.0, 10.0].into_iter().find(|nice| nice * power >= raw);
     nice.unwrap_or(10.0) * power
 }
@@ -261,6 +271,8 @@ fn rounded(value: f64) -> f64 {
 }
 
 fn escape(text: &str) -> String {
+    // The ampersand must be replaced first, or the entities of the other two would be escaped
+    // again. Quotation marks need no escape outside of attributes.
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -326,6 +338,8 @@ impl Lines<'_> {
         let mut paths = Vec::new();
         for (at, line) in self.lines.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
+            // A line without values stays in the legend. A reader sees that it was not run and does
+            // not conclude that the paper has no such line.
             let missing = line.values.iter().all(Option::is_none);
             let label = format!("{}{}", line.label, if missing { " (not run)" } else { "" });
             canvas.legend(at, self.lines.len(), colour, &label);

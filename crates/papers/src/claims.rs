@@ -110,10 +110,14 @@ pub(crate) trait ClaimedPlan: PointPlan {
     {
         let mut claims = Vec::new();
         let (mut base, mut points) = (Answers::new(), BTreeMap::new());
+        // The list of asked points is cleared first. A point that an earlier claim asked for would
+        // otherwise be rerun for this claim at every variation.
         measured.take_asked();
         for check in Self::CLAIMS.selected(selector) {
             let verdict = self.verdict(check.check, measured);
             let asked = measured.take_asked();
+            // A claim that asked for no point is arithmetic on printed numbers. No assumed value
+            // can change it, so it needs no variation.
             if let Some((answer, _)) = verdict.as_ref().filter(|_| !asked.is_empty()) {
                 base.insert(check.name, *answer);
                 points.insert(check.name, (check, asked));
@@ -124,6 +128,8 @@ pub(crate) trait ClaimedPlan: PointPlan {
         let mut rerun = |step: Step<'_>| {
             let wanted = step.claims.iter().filter_map(|claim| points.get(claim));
             let all: BTreeSet<Self::Case> =
+                // The points of all claims of a step are joined to a set. Two claims often use the
+                // same point, which is then simulated once per variation.
                 wanted.flat_map(|(_, own)| own.iter().cloned()).collect();
             let varied = Self::simulate(&all, options, step.changes, &mut |p| {
                 let running = vec![format!("assumed: {}", step.told)];
@@ -135,10 +141,14 @@ pub(crate) trait ClaimedPlan: PointPlan {
                 Some((*claim, self.verdict(check.check, &varied)?.0))
             };
             Ok(match varied.partial {
+                // A stopped variation has only some of its points. Answers from them could be based
+                // on other points than the base answer.
                 true => Answers::new(),
                 false => step.claims.iter().filter_map(answer).collect(),
             })
         };
+        // An interrupted base has no complete answers. To vary values on it would take long and
+        // still leave each claim undecided.
         let how = if measured.partial { Vary::None } else { options.vary };
         let values = &Self::assumptions()?.values;
         let varied = vary(values, &base, how, &mut rerun)?;
@@ -166,8 +176,12 @@ impl Claim {
             return self;
         }
         match varied {
+            // The state follows from all variations together: one that contradicts makes a claim
+            // undecided, as the design demands for an assumption that covers both answers.
             Some(varied) if !stopped => {
                 let (state, mut assumptions) = judge(answer, varied);
+                // The values that decide the claim come first. The sort is stable, so the others
+                // keep the order of the table.
                 assumptions.sort_by_key(|assumption| !assumption.decides);
                 Claim { holds: state.decided(), state: Some(state), assumptions, ..self }
             }

@@ -76,6 +76,8 @@ fn marked(prefix: &str, text: &str) -> BTreeSet<String> {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_start_matches('[').split(']').next().unwrap().to_owned();
         }
+        // The text is scanned line by line, because a TOML parser drops comments. The word
+        // *assumed* stands only there.
         let Some((code, comment)) = line.split_once('#') else { continue };
         let Some((key, _)) = code.split_once('=') else { continue };
         if comment.to_lowercase().contains("assumed") {
@@ -131,6 +133,9 @@ fn the_table_has_the_values_of_the_presets() {
         for value in &assumptions.values {
             for key in &value.keys {
                 // The last one counts: a plan changes what a preset has.
+                // The table repeats the value of the preset for readers. This test finds a preset
+                // that was changed without its table, whose range would then be around the wrong
+                // value.
                 let found = all.iter().rev().find(|(known, _)| known == key);
                 let found = found.map(|(_, value)| value);
                 assert!(

@@ -92,6 +92,8 @@ pub fn run(
     let Some(paper) = PAPERS.iter().find(|paper| selector.is_about(paper.id)) else {
         return Err(PaperError::nothing(&selector, selectable()?));
     };
+    // Only S4 has experiments over a network. For another paper the option would be ignored, and
+    // the user would take simulated figures for measured ones.
     if options.hosts.is_some() && paper.id != "S4" {
         return Err(PaperError::Hosts {
             problem: format!("`{selector}` is not measured over a network"),
@@ -104,6 +106,8 @@ pub fn run(
     let report = (paper.run)(&selector, options, &mut |p| {
         progress(&PapersProgress { runs: cache.progress(), running: p.running.clone(), ..*p })
     });
+    // An interrupted report does not know all of its runs. Its list of times is marked as
+    // incomplete, so the next estimate says that more runs may come.
     cache.end(report.as_ref().is_ok_and(|report| !report.partial));
     report
 }

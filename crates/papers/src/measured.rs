@@ -60,11 +60,15 @@ pub(crate) trait PointPlan: Sized {
             let spec = plan.spec(case, options, changes)?;
             for seed in changes.seeds(plan.seeds()) {
                 let job = (case, *seed);
+                // The seed of the command line moves all seeds of the plan. The number of seeds
+                // stays the same, and so does the width of the intervals.
                 let spec = RunSpec { seed: seed.wrapping_add(options.seed), ..spec.clone() };
                 let id = RunId::new("point", &spec);
                 let id = id.map_err(|error| defect("papers", error))?;
                 let kept: Option<RunResult> = cache.find(&id);
                 if kept.is_none() {
+                    // Every run is resolved before the first one starts. An impossible point is
+                    // reported at once and not after an hour of simulation.
                     runs.push(resolve(&spec, &mut Unattended).map_err(|why| refused(job, &why))?);
                     open.push((jobs.len(), id));
                 }
@@ -79,9 +83,13 @@ pub(crate) trait PointPlan: Sized {
             // There are hundreds, and nobody repeats one of them alone.
             let result = RunResult { spec: None, ..ended.result };
             match ended.failure {
+                // An interruption is no failure: finished runs keep their results, and the report
+                // is marked partial. Any other early end would give wrong figures.
                 Some(why) if why.kind != FailureKind::Interrupted => {
                     return Err(refused((case, seed), &why));
                 }
+                // Only complete runs are stored. The identifier does not contain the moment of an
+                // interruption, so a partial run would be found as a complete one.
                 None if !result.partial => cache.keep(id, &case.name(seed), &result),
                 _ => {}
             }
@@ -98,6 +106,8 @@ pub(crate) trait PointPlan: Sized {
         let mut measured =
             Measured { runs: BTreeMap::new(), asked: RefCell::default(), partial: false };
         for ((case, seed), result) in jobs.into_iter().zip(results) {
+            // A run that was never begun has no result. It makes the whole partial as much as one
+            // that was cut.
             measured.partial |= result.as_ref().is_none_or(|result| result.partial);
             let of_case: &mut Vec<_> = measured.runs.entry(case.clone()).or_default();
             of_case.extend(result.map(|result| (seed, result)));
@@ -125,6 +135,8 @@ impl<P: Point> Measured<P> {
 
     /// The results of a point, in the order of the seeds.
     pub(crate) fn runs(&self, point: &P) -> impl Iterator<Item = &RunResult> {
+        // Reading a point records it. The points behind a claim are thus known without a list that
+        // could differ from what its check reads.
         self.asked.borrow_mut().insert(point.clone());
         self.runs.get(point).into_iter().flatten().map(|(_, run)| run)
     }

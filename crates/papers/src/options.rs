@@ -80,6 +80,8 @@ impl PapersOptions {
     /// What is re-run, for people and for the times of its runs.
     pub(crate) fn label(&self, selector: &Selector) -> String {
         let (traces, devices) = (self.traces.keys(), self.devices.keys());
+        // The label identifies the set of runs for the estimate of the remaining time. Other traces
+        // make other runs, whose durations must not be mixed with these.
         let files: Vec<&str> = traces.chain(devices).map(String::as_str).collect();
         format!(
             "{selector} {:?} {:?} {:?} {files:?}",
@@ -94,6 +96,8 @@ impl PapersOptions {
         }
         let directory = self.trace_directory.as_deref()?;
         let file = |ending| directory.join(format!("{name}.trace{ending}"));
+        // The plain file comes first: it needs no decompression. Compressed traces of several GB
+        // are common, so all usual endings are tried.
         ENDINGS.into_iter().map(file).find(|path: &PathBuf| Path::is_file(path))
     }
 }

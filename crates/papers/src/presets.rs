@@ -62,6 +62,8 @@ impl PresetFile {
         changes: &BTreeMap<String, Table>,
     ) -> Result<String, PaperError> {
         let mut table: Table = self.read(toml::from_str)?;
+        // Tables are removed before the changes are applied. A plan can thus replace a table as a
+        // whole instead of merging with the keys of the preset.
         table.retain(|key, _| !without.iter().any(|name| name == key));
         for (key, changes) in changes {
             let old = table.entry(key.clone()).or_insert_with(|| Table::new().into());

@@ -50,8 +50,12 @@ impl PrintedNumber {
             printed_text: self.printed.clone(),
             as_printed_model: None,
             ours,
+            // A printed zero has no relative error. An infinite one would be the largest of the
+            // table and no number in JSON.
             relative_error: ours.filter(|_| printed != 0.0).map(|ours| (ours - printed) / printed),
             tolerance: self.tolerance,
+            // A number that the paper cannot have right (E) is shown with its note and is not
+            // expected to match. The same holds for quotations, which have no figure of ours.
             expected_to_match: self.matches && ours.is_some(),
             note,
         }
@@ -89,6 +93,8 @@ pub(crate) fn arithmetic(
         let printed: f64 =
             printed.map_err(|_| defect(format!("{name} prints no number: {}", number.printed)))?;
         let ours = formula(name)?;
+        // The data file and the formulas check each other. A misspelt name would otherwise leave a
+        // printed number without any comparison, and nobody would notice.
         if ours.is_none() != number.quoted {
             let problem =
                 if number.quoted { "is quoted, with a formula" } else { "has no formula" };

@@ -99,6 +99,8 @@ impl Assumption {
         let mut parts: Vec<(ClaimState, &str, &str)> = Vec::new();
         for Trial { value, state } in &self.tried {
             match parts.last_mut() {
+                // Equal neighbours are joined to a range. The values rise, so the first and the
+                // last one are its ends.
                 Some((known, _, to)) if known == state => *to = value,
                 _ => parts.push((*state, value, value)),
             }
@@ -135,6 +137,8 @@ impl ClaimState {
         match self {
             ClaimState::Holds => Some(true),
             ClaimState::DoesNotHold => Some(false),
+            // A claim that holds only because its cause was put in is not counted as confirmed.
+            // Scripts that read `holds` get null for it.
             ClaimState::Undecided | ClaimState::Assumed => None,
         }
     }
@@ -218,6 +222,8 @@ impl RunSummary {
             device: result.target.clone(),
             workload: result.workload.clone(),
             requests: result.requests,
+            // Energies and erases stay at zero for papers without them. The terminal leaves out
+            // columns that are zero in all runs.
             simulated_seconds: result.simulated_seconds,
             wall_seconds: result.wall_seconds,
             device_latency_ms: result.device_latency_ns.map_or(0.0, |l| l.mean / 1e6),
@@ -254,6 +260,8 @@ pub struct PapersReport {
 impl PapersReport {
     /// Cells that should match and do not.
     pub fn mismatches(&self) -> impl Iterator<Item = &FigureCell> {
+        // Cells whose printed number is wrong (E) do not count as mismatches. A difference from a
+        // wrong number would otherwise look like an error of ours.
         self.cells.iter().filter(|cell| cell.expected_to_match && !cell.matches())
     }
 }

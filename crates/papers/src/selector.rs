@@ -36,6 +36,8 @@ impl Selector {
     /// True if the selector names `id` or something above it.
     pub fn selects(&self, id: &str) -> bool {
         let mut parts = id.split('/');
+        // Whole parts are compared and not prefixes of the text: `S3/table` must not select
+        // `S3/table5`.
         self.parts.iter().all(|own| parts.next().is_some_and(|part| part.eq_ignore_ascii_case(own)))
     }
 

@@ -22,6 +22,8 @@ fn optional(value: Option<f64>) -> String {
 /// Lines of equal columns; the first column leans left, the others right.
 fn aligned(out: &mut String, rows: &[Vec<String>]) {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    // Widths count characters and not bytes: `±` has two bytes in UTF-8 and would shift all columns
+    // behind it.
     let width = |at: usize| {
         rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max()
     };
@@ -29,6 +31,8 @@ fn aligned(out: &mut String, rows: &[Vec<String>]) {
     for row in rows {
         let mut line = String::new();
         for (at, cell) in row.iter().enumerate() {
+            // Figures lean to the right, so that a longer number is visibly a larger one. Names
+            // lean to the left.
             let pad = " ".repeat(widths[at] - cell.chars().count());
             let gap = if at == 0 { "  " } else { "   " };
             line.push_str(gap);
@@ -82,6 +86,8 @@ impl PapersReport {
                     assumption.ranges()
                 );
             }
+            // Values that do not decide are listed as well. A reader sees that they were varied and
+            // not forgotten.
             let others = claim.assumptions.iter().filter(|assumption| !assumption.decides);
             let others: Vec<String> = others.map(|other| other.in_short()).collect();
             if !others.is_empty() {
@@ -123,6 +129,8 @@ impl PapersReport {
             };
             let mut numbers = Vec::new();
             for note in cell.note.split("; ").filter(|note| !note.is_empty()) {
+                // Equal notes share one number. Tables have the same note in most of their cells,
+                // and its text in each row would hide the figures.
                 let known = notes.iter().position(|other| *other == note);
                 let at = known.unwrap_or_else(|| {
                     notes.push(note);
@@ -215,6 +223,8 @@ const COLUMNS: [Column; 9] = [
 impl Column {
     /// Whether it reads other than zero for any of the runs.
     fn tells(&self, rows: &[(&str, Vec<&RunSummary>)]) -> bool {
+        // The printed text is compared and not the number. A value that rounds to zero would fill a
+        // column with zeros.
         let nothing = (self.text)(0.0);
         let mut values = rows.iter().flat_map(|(_, runs)| runs).filter_map(|run| (self.value)(run));
         values.any(|value| (self.text)(value) != nothing)
@@ -246,6 +256,8 @@ fn by_seed(runs: &[RunSummary]) -> Vec<(&str, Vec<&RunSummary>)> {
 /// `per-core_1_cores` of `per-core_1_cores_seed_3`.
 fn without_seed(name: &str) -> &str {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // Only a number after the last `_seed_` is removed: a name of a load can contain the word
+    // itself, as the test below shows.
     name.rsplit_once("_seed_").filter(|(_, seed)| is_number(seed)).map_or(name, |(name, _)| name)
 }
 

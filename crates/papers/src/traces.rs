@@ -12,6 +12,8 @@ impl PapersOptions {
     pub fn add_trace(&mut self, text: &str) -> Result<(), PaperError> {
         let mut known = crate::s3::trace_names()?;
         known.extend(crate::disks::trace_names()?);
+        // A device of the user has the trace of its own name. Its name is known only after
+        // `--device`, which is why traces are added after devices.
         known.extend(
             self.devices.keys().filter(|name| !known.contains(name)).cloned().collect::<Vec<_>>(),
         );

@@ -10,6 +10,8 @@ use crate::answer::Answer;
 use crate::assumptions::{AssumedValue, Changes, Level};
 use crate::{Assumption, ClaimState, PaperError, Trial, Vary};
 
+// Each step halves the distance as a factor. Three steps give an eighth of the range for three runs
+// per claim; more would cost time for digits that an assumed range does not have.
 /// Values tried between the assumed one and an end of its range.
 const STEPS: usize = 3;
 
@@ -81,7 +83,11 @@ impl Search<'_> {
         for _ in 0..STEPS {
             let mut wanted: Vec<(f64, BTreeSet<&'static str>)> = Vec::new();
             for (claim, (same, other)) in &open {
+                // The search is a bisection between an answer like the base and another one. It
+                // finds one change; a second change within the interval stays unseen.
                 let Some(middle) = self.value.between(*same, *other) else { continue };
+                // Claims that need the same value share its runs. Most claims change near the same
+                // value, so this saves the larger part of the simulations.
                 match wanted.iter_mut().find(|(level, _)| *level == middle) {
                     Some((_, claims)) => drop(claims.insert(claim)),
                     None => wanted.push((middle, BTreeSet::from([*claim]))),
@@ -118,6 +124,8 @@ pub(crate) fn vary(
         levels.extend(
             value.neutral().filter(|neutral| !value.range.map(Level::Number).contains(neutral)),
         );
+        // The assumed value is the base, which was already run. Its answer is entered below, so the
+        // list of tried values is complete.
         levels.retain(|level| *level != Level::Number(value.assumed));
         for level in levels {
             search.at(&level, &claims, rerun)?;
@@ -151,12 +159,16 @@ impl Varied {
     /// Whether the answer at the assumed value is put in by it: it is yes, and is not at the neutral one.
     fn puts_in(&self, base: Answer) -> bool {
         let neutral = self.value.neutral().and_then(|neutral| self.at(&neutral));
+        // A claim that vanishes when its assumed cause is removed shows only that we put the cause
+        // in. It is called assumed even if it holds in the whole range.
         base == Answer::Yes && neutral.is_some_and(|answer| answer != Answer::Yes)
     }
 
     /// Whether the answer is another one within the plausible range.
     fn changes(&self, base: Answer) -> bool {
         let [least, most] = self.value.range;
+        // The neutral value may lie outside of the plausible range. It decides whether a claim is
+        // assumed but not whether it is undecided.
         let inside = |level: &Level| (least..=most).contains(&place(level));
         self.tried.iter().any(|(level, answer)| inside(level) && *answer != base)
     }
@@ -185,6 +197,8 @@ impl Varied {
 
 /// The state of a claim, by the rule, and the values that were varied for it.
 pub(crate) fn judge(base: Answer, varied: &[Varied]) -> (ClaimState, Vec<Assumption>) {
+    // Assumed is stronger than undecided: if the effect itself was put in, the range in which it
+    // holds no longer matters.
     let state = if varied.iter().any(|one| one.puts_in(base)) {
         ClaimState::Assumed
     } else if varied.iter().any(|one| one.changes(base)) {

@@ -74,7 +74,11 @@ impl HostPlan {
     ) -> HostPlan {
         let cores = options.cores.unwrap_or(config.cpu.cores);
         let said = load.and_then(|load| load.threads);
+        // An open loop has no number of outstanding requests, so it cannot decide how many threads
+        // there are. Its requests use one thread per core.
         let depth = load.filter(|load| load.arrivals.is_none()).map(|load| load.depth.unwrap_or(1));
+        // A thread without a request would only appear in the figures per core as an idle one. The
+        // depth therefore limits the threads.
         let threads = said.unwrap_or_else(|| depth.unwrap_or(u32::MAX).min(u32::from(cores)));
         let plan = HostUse {
             cores,
@@ -171,6 +175,8 @@ impl Attach {
         ConfigError::new("driver", problem, "use the driver that can")
     }
 
+    // The names are part of `result.json`. They are independent of the names of the types, so that
+    // a change in the code does not change old results.
     /// The driver's name, `direct` without one.
     pub(crate) fn driver_name(&self) -> &'static str {
         match self.path() {

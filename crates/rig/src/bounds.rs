@@ -18,6 +18,8 @@ pub(crate) fn add(
     (host_cores, seconds): (&[f64], f64),
     network: Option<&NetworkResult>,
 ) {
+    // An array reports each member. The sum over all members would hide a member that is charged
+    // twice behind another one that is idle.
     match &device.units[..] {
         [] => of_unit(invariants, "", &device.whole),
         units => {
@@ -51,6 +53,8 @@ fn of_unit(invariants: &mut Vec<Invariant>, path: &str, unit: &Breakdown) {
     for part in &unit.busy_parts {
         within(&part.name, &[part.seconds]);
     }
+    // A device that names its own parts has no dies or channels. Their entries would be zero, and
+    // the bound would hold without a check.
     if unit.all_declared {
         return;
     }
@@ -67,6 +71,8 @@ fn of_unit(invariants: &mut Vec<Invariant>, path: &str, unit: &Breakdown) {
 }
 
 fn bound(name: &str, busy: &[f64], seconds: f64) -> Invariant {
+    // The maximum decides and not the mean: with a mean, one overcharged die among 64 would need 64
+    // times its time to be found.
     let (index, most) = busy.iter().enumerate().fold(
         (0, 0.0),
         |most: (usize, f64), (index, busy)| {

@@ -55,6 +55,8 @@ impl Course {
     pub(crate) fn note(&mut self, now: Point) {
         self.turns = 0;
         if self.points.len() == POINTS_MOST {
+            // Every other point is removed and the distance doubles, so memory stays constant for
+            // any length of the run, and points remain equally spaced.
             let mut keep = false;
             self.points.retain(|_| {
                 keep = !keep;
@@ -68,6 +70,8 @@ impl Course {
     /// The points from which on the write buffer was full: writes into an empty buffer are all alike, and
     /// say nothing of those that follow.
     pub(crate) fn since_full(&self) -> &[Point] {
+        // Counts only grow, so a binary search finds the point. The buffer completes writes that no
+        // flash page has received; a ratio over this time would be below 1.
         let first = self.points.partition_point(|point| point.written_bytes < self.filling_bytes);
         &self.points[first..]
     }
@@ -92,6 +96,8 @@ fn interval(
     amount: impl Fn(&Point) -> f64,
     weight: impl Fn(&Point) -> f64,
 ) -> Option<Interval> {
+    // Batch means: neighbouring points are correlated, because garbage collection has a memory. A
+    // batch that is longer than this memory is nearly independent of the next one.
     let each = points.len().saturating_sub(1).div_ceil(BATCHES).max(1);
     let ends: Vec<&Point> = points.iter().step_by(each).collect();
     let grown = |count: &dyn Fn(&Point) -> f64| -> Vec<f64> {

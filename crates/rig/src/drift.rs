@@ -35,7 +35,11 @@ impl Course {
     pub(crate) fn drift(&self, page_bytes: u32) -> Option<Drift> {
         let windows = self.windows(f64::from(page_bytes))?;
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+        // The tenths at both ends are compared. A regression over the whole run would miss a level
+        // that falls quickly at the start and is constant afterwards.
         let (first, last) = (mean(&windows[..COMPARED]), mean(&windows[WINDOWS - COMPARED..]));
+        // Both conditions must hold: a change must be larger than the noise and large enough to
+        // matter. A long run would otherwise report a drift of 0.01 %.
         let least = (CHANGE_LEAST * last).max(DEVIATIONS * noise(&windows));
         ((last - first).abs() > least).then(|| Drift {
             kind: if last > first { WarningKind::Slowing } else { WarningKind::NotSteady },
@@ -56,6 +60,8 @@ impl Course {
         let window = |pair: &[Point]| {
             let [before, after] = pair else { return None };
             let pages = (after.written_bytes - before.written_bytes) as f64 / page_bytes;
+            // A window with few writes has a ratio of small numbers. A single erased block could
+            // change it by several percent.
             (pages >= PAGES_LEAST).then(|| (after.programmed - before.programmed) as f64 / pages)
         };
         let ends: Vec<_> = points.iter().copied().step_by(each).take(WINDOWS + 1).collect();
@@ -66,6 +72,8 @@ impl Course {
 /// Standard deviation of a window, as far as it is noise: second differences see neither level nor
 /// trend, and of independent noise their variance is six times its own.
 fn noise(windows: &[f64]) -> f64 {
+    // Var(w0 - 2 w1 + w2) = (1 + 4 + 1) times the variance of one window. The variance of the
+    // windows themselves would contain the drift, which then would hide itself.
     let second = |w: &[f64]| (w[0] - 2.0 * w[1] + w[2]).powi(2);
     let squares: Vec<f64> = windows.windows(3).map(second).collect();
     (squares.iter().sum::<f64>() / squares.len().max(1) as f64 / 6.0).sqrt()

@@ -107,6 +107,8 @@ pub fn drive(
     let mut state =
         State { now: drive.start, begins_later, reported: Some(started), ..State::default() };
     // Limits count from the start.
+    // A session reuses the clock of the device: its loads follow one another. A limit from time
+    // zero would end the second load before its first request.
     drive.limits.duration = drive.limits.duration.map(|length| drive.start.saturating_add(length));
     let mut turns = 0u32;
     let mut batch = Vec::with_capacity(64);
@@ -116,8 +118,12 @@ pub fn drive(
     let mut ramping_up = drive.recorder.window_start() != Some(drive.start);
     let mut start = drive.recorder.window_start().filter(|_| ramping_up);
     let mut watch = Watch::new(&drive.limits);
+    // Twice the size of the buffer: the flash drains it while it fills for the first time, so it is
+    // full only after more bytes than its size were written.
     let filling_bytes = 2 * DeviceReport::of(drive.device).write_buffer_bytes();
     let mut course = Course::new(filling_bytes);
+    // Counters of the device start with its preconditioning. The difference to these first values is
+    // the work of the run alone.
     state.note_counts(&drive);
     let mut draining = None;
     loop {
@@ -125,10 +131,14 @@ pub fn drive(
             state.issue(&mut drive, progress);
             due = false;
         }
+        // The beginning of the window is also a wake-up. Without it, the device could pass this
+        // time inside one call, and energy of the ramp-up would be counted.
         let wake = match start {
             None => state.wake,
             Some(start) => Some(state.wake.map_or(start, |wake| wake.min(start))),
         };
+        // One call advances through all events until a completion. A call per event would return to
+        // this loop several times for each request of an SSD.
         let Some(next) = drive.device.run_until_completion(wake, &mut batch) else { break };
         state.now = next;
         for completion in &batch {
@@ -136,6 +146,8 @@ pub fn drive(
             due = true;
         }
         batch.clear();
+        // The device may stop at the wake-up time without a completion. An open loop then has an
+        // arrival that is due, although nothing has completed.
         due |= wake.is_some_and(|wake| wake <= next);
         let full = drive.device.events().len() >= EVENT_BATCH;
         if full || ramping_up && due {
@@ -149,6 +161,8 @@ pub fn drive(
         }
         if let Some(watch) = &mut watch
             && !state.done
+            // Writes into an empty buffer all take the same short time. Precision would be reached
+            // at once, for a figure that is not the figure of the device.
             && (state.written_bytes == 0 || state.written_bytes >= filling_bytes)
             && watch.turn(drive.recorder)
         {
@@ -170,6 +184,8 @@ pub fn drive(
         }
     }
     state.show_events(&mut drive);
+    // Requests that never complete are recorded with their waiting time. Without them, a device
+    // that hangs would have better percentiles than one that is slow.
     state.give_up(&mut drive);
     let report = DeviceReport::of(drive.device);
     state.buffered_bytes[1] = report.buffered_bytes();
@@ -198,12 +214,16 @@ impl Watch {
         if precise.is_none() && hopeless.is_none() {
             return false;
         }
+        // Both judges use one evaluation of the data. It goes over the series, so it is computed
+        // only when one of them is due.
         let evidence = recorder.evidence();
         let is_precise = precise.is_some_and(|precise| precise.look(completed, &evidence));
         is_precise || hopeless.is_some_and(|hopeless| hopeless.look(completed, &evidence))
     }
 }
 
+// The request is kept outside of the target, because a target returns only the token. A copy in
+// each target would be a second source for the same facts.
 /// A request on its way.
 #[derive(Clone, Copy)]
 struct Sent {
@@ -256,6 +276,8 @@ impl State {
 
     /// Recording starts at `at`.
     fn begin_window(&mut self, drive: &mut Drive<'_>, at: Time) {
+        // Meter, device and victims restart at the same time as the recording. Energy per request
+        // would otherwise divide the energy of the whole run by the requests of the window.
         drive.meter.reset(at);
         drive.device.begin_window(at);
         self.note_counts(drive);
@@ -271,6 +293,8 @@ impl State {
     fn stop(&mut self) {
         self.done = true;
         self.wake = None;
+        // A held request was never accepted, so it needs no completion. It does not count as
+        // issued, and the conservation of requests still holds.
         self.held = None;
     }
 
@@ -286,6 +310,8 @@ impl State {
         progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) {
         self.wake = None;
+        // The held request goes first. The workload has already counted it, and a newer one must
+        // not overtake it in the order of a trace.
         if let Some(held) = self.held.take()
             && !self.submit(drive, held)
         {
@@ -304,6 +330,9 @@ impl State {
                 WorkloadStep::Issue { request, intended } => {
                     let upcoming = drive.workload.upcoming();
                     if !upcoming.is_empty() {
+                        // A hint about the next addresses lets the simulator load their table
+                        // entries into the processor cache early. It changes no result, only the
+                        // speed of the simulation.
                         drive.device.expect(upcoming);
                     }
                     let stream = drive.workload.stream();
@@ -329,12 +358,16 @@ impl State {
     fn submit(&mut self, drive: &mut Drive<'_>, sent: Sent) -> bool {
         let sent = Sent { submitted: self.now, ..sent };
         let Sent { request, intended, stream, .. } = sent;
+        // Tokens are reused, so the table stays as small as the depth. The last one freed is taken
+        // first, because its entry is still in the cache of the processor.
         let token = self.free.pop().unwrap_or(self.in_flight.len() as u32);
         match drive.device.submit(self.now, request, Token(token)) {
             Ok(()) => {
                 if self.begins_later {
                     self.begin_recording(drive, stream);
                 }
+                // The arrival is recorded only after the device has accepted the request. A refused
+                // request would otherwise count as outstanding for ever in Little's law.
                 drive.recorder.arrived(intended);
                 if let Some(streams) = drive.streams.as_deref_mut() {
                     streams.arrived(stream, intended, drive.workload.recorded_from(stream));
@@ -360,6 +393,8 @@ impl State {
                 if (token as usize) < self.in_flight.len() {
                     self.free.push(token);
                 }
+                // Any error but a full queue is a defect of the set-up, such as an address beyond
+                // the end. The run ends, and the results until then are marked partial.
                 self.refused = Some((request, error));
                 self.stop();
                 false
@@ -392,6 +427,8 @@ impl State {
         } else {
             drive.recorder.leave_out(intended, completion.completed);
         }
+        // Latency counts from the intended start. Counting from the submission would leave out the
+        // wait for a full device: the coordinated omission of closed measurements.
         let latency = completion.completed.saturating_sub(intended);
         let is_ok = completion.status == Status::Ok;
         let finished = Finished { latency, stream, op: request.op, is_ok };
@@ -412,6 +449,8 @@ impl State {
     ) {
         let Some(explain) = &mut drive.explain else { return };
         let in_window = drive.recorder.window_start().is_some_and(|at| at <= completion.completed);
+        // The parts must sum to the mean latency, which contains only the successful requests of
+        // the window. A failed request ends early and would make the parts too short.
         let counts = in_window && completion.status == Status::Ok;
         let latency = completion.completed.saturating_sub(intended);
         explain.completed(drive.device, (request, latency), counts);
@@ -436,6 +475,8 @@ impl State {
     #[cold]
     fn failed(&mut self, drive: &mut Drive<'_>, at: Time) {
         self.failed += 1;
+        // A removed device fails every request at once. A closed loop would otherwise go on and
+        // fill the recording with errors that take no time.
         if self.gone.is_none() && drive.device.is_gone() {
             self.gone = Some(at);
             self.stop();
@@ -446,6 +487,8 @@ impl State {
     /// that the moment does not depend on the clock.
     fn look_after_memory(&mut self, recorder: &Recorder) {
         if recorder.must_end() {
+            // A run that has just ended has lost nothing. Only a run that still wanted to issue is
+            // reported as cut off by the memory.
             self.out_of_memory |= !self.done;
             self.stop();
         }
@@ -457,6 +500,8 @@ impl State {
         recorder: &Recorder,
         progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) {
+        // Wall-clock time decides only about reports, never about the simulated run. Equal seeds
+        // therefore give equal results on any machine.
         if self.reported.is_none_or(|reported| reported.elapsed() >= REPORT_WITHIN) {
             self.report(recorder, progress);
         }
@@ -465,6 +510,8 @@ impl State {
     fn report(&mut self, recorder: &Recorder, progress: &mut dyn FnMut(&RunProgress) -> KeepGoing) {
         let flow = progress(&self.progress(recorder));
         self.reported = Some(Instant::now());
+        // The snapshot is made for the next report and only on request. Percentiles of a live run
+        // cost a copy of the histograms.
         self.look = flow == KeepGoing::LiveSnapshot;
         if flow == KeepGoing::Stop {
             self.stopped = true;

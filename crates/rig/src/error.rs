@@ -87,6 +87,8 @@ impl From<PrepareError> for RunError {
     fn from(error: PrepareError) -> RunError {
         match error {
             PrepareError::Config(error) => RunError::Device(error),
+            // An interruption during the preparation has no results. It is a separate error, so
+            // that the caller does not write an empty result.
             PrepareError::Interrupted => RunError::Unprepared,
         }
     }

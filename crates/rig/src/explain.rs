@@ -37,6 +37,8 @@ pub struct Explain {
 
 /// The number of the bucket of a latency: they rise with it.
 fn bucket(latency: Time) -> u32 {
+    // The buckets are logarithmic with 32 per octave, so the width is at most 3 % of the latency.
+    // Exact percentiles would need every request in memory.
     let ps = latency.as_ps().max(1 << BUCKET_BITS);
     let octave = ps.ilog2();
     octave << BUCKET_BITS | (ps >> (octave - BUCKET_BITS)) as u32 & ((1 << BUCKET_BITS) - 1)
@@ -66,6 +68,8 @@ impl Explain {
             let key = (one.request.op, one.request.offset_bytes);
             self.open.entry(key).or_default().push_back(one);
         }
+        // The record is taken even if the request does not count. A record that stayed in the map
+        // would be joined with a later request to the same address.
         let inside = self.take(request);
         self.known |= inside.is_some();
         if !counts {
@@ -76,6 +80,8 @@ impl Explain {
         if parts.total() > latency {
             parts = parts.scaled_to(latency);
         }
+        // The remainder is the time outside of the device. The parts therefore sum to the latency
+        // by construction, which the invariant below checks on the means.
         parts.add(self.outside, latency.saturating_sub(parts.total()));
         self.add(request.op, latency, &parts);
     }
@@ -98,6 +104,8 @@ impl Explain {
             if waiting.is_empty() {
                 self.open.remove(&key);
             }
+            // The pieces of a split request run at the same time (S0-4: the request completes with
+            // its last bio). The slowest one decides the latency; a sum would exceed it.
             slowest = slowest.into_iter().chain(one).max_by_key(|one| one.latency);
         }
         slowest
@@ -150,6 +158,8 @@ fn slowest(buckets: &BTreeMap<u32, Bucket>, count: u64) -> [f64; PARTS] {
     let mut left = count;
     for bucket in buckets.values().rev() {
         let taken = left.min(bucket.count);
+        // The bucket at the edge contains requests on both sides of it. Its share is taken, so the
+        // slowest 1 % is exactly 1 % and does not depend on the borders of the buckets.
         let share = taken as f64 / bucket.count as f64;
         for (sum, part) in sums.iter_mut().zip(bucket.parts) {
             *sum += share * part as f64;

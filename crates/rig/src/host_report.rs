@@ -17,6 +17,8 @@ pub(crate) fn result(
     end: Time,
 ) -> Option<HostResult> {
     let host = attach.host()?;
+    // The maximum avoids a division by zero in a run without requests. All counts are then zero,
+    // and so are the figures.
     let requests = account.requests.max(1) as f64;
     let each = |count: u64| count as f64 / requests;
     let nanoseconds = |time: Time| time.as_ns_f64() / requests;
@@ -48,6 +50,8 @@ pub(crate) fn result(
         locks_contended_share: (account.locks > 0)
             .then(|| account.locks_contended as f64 / account.locks as f64),
         queue_full_per_request: each(account.queue_full),
+        // S1-56: a write path that copies completes early, so the rate of the application exceeds
+        // the rate of the device. The thesis could not show both; here both are in the result.
         device_completed_bytes_per_second: (account.delivered_early > 0 && told > 0.0)
             .then(|| by_device as f64 / told),
         namespaces: Vec::new(),
@@ -92,6 +96,8 @@ fn cores(account: &Account, end: Time) -> Vec<HostCore> {
 fn energy(host: &HostPlan, account: &Account, end: Time) -> HostEnergy {
     let cpu = &host.config.cpu;
     let busy = account.cpu.total().as_s_f64();
+    // S3-42 shows that the idle floor is most of the energy of a lightly loaded device. The same
+    // holds for a host, so the part above idle is reported apart from the total.
     let idle_joules = cpu.idle_power.0 * end.as_s_f64() * account.cpu.cores() as f64;
     let above = busy * (cpu.active_power.0 - cpu.idle_power.0).max(0.0);
     HostEnergy {

@@ -59,6 +59,8 @@ pub(crate) fn build(
     seed: u64,
     told: bool,
 ) -> Result<Box<dyn SimTarget>, RunError> {
+    // Faults are checked before anything is built. An impossible fault would otherwise be found
+    // after the preconditioning, which takes seconds for a large device.
     faults::check(attach)?;
     let device = &attach.device;
     let Some(HostSide { plan: host, path }) = &attach.host else {
@@ -78,6 +80,8 @@ pub(crate) fn build(
             let faults = device.faults();
             let ssd = device.get::<Config>();
             // An SSD is known by its type, which saves a call through a table for every event.
+            // The statically known type is only for the plain SSD. A slowed device is a wrapper
+            // around it and takes the general path below.
             if let Some(config) = ssd.filter(|_| faults.slow_by <= 0.0) {
                 let setup = config.nvme_setup().ok_or_else(|| attach.cannot_be_driven("nvme"))?;
                 let ssd = Ssd::fresh(config, seed)?;
@@ -85,6 +89,9 @@ pub(crate) fn build(
                 return nvme_machine(host, port, seed, told);
             }
             let nvme = device.nvme().ok_or_else(|| attach.cannot_be_driven("nvme"))?;
+            // A device without its own controller, such as a disk, has no PCIe link. The controller
+            // in front charges the link, and a second link in the device would count each byte
+            // twice.
             let behind = device.build_behind_controller(seed)?;
             let setup = match ssd.and_then(Config::nvme_setup) {
                 Some(setup) => setup,
@@ -135,6 +142,8 @@ fn machine<P: PathReport + 'static>(
         let host = Host::<P, W>::new(&plan.config, driven, port, seed);
         Ok(Box::new(Machine { host: host.map_err(RunError::Host)? }))
     }
+    // The watch is a type and not a flag: without a timeline, the compiler removes every call. A
+    // flag would be tested several times per request.
     if told { made::<P, Watched>(plan, port, seed) } else { made::<P, Unwatched>(plan, port, seed) }
 }
 
@@ -148,6 +157,8 @@ impl<P: PathReport, W: CoreWatch> BlockTarget for Machine<P, W> {
     }
 
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
+        // The host splits requests before the port sees them. A bad request must be refused before
+        // the split, or its first pieces would already have been executed.
         self.check(&request)?;
         self.host.submit(now, request, token)
     }
@@ -242,6 +253,8 @@ impl<P: PathReport, W: CoreWatch> Machine<P, W> {
             holds: account.requests == delivered && self.host.is_idle(),
             detail: format!("{} requests submitted, {delivered} completed", account.requests),
         });
+        // Each message of the device is either taken by a core or merged with a pending one. A lost
+        // message would be a request that nobody completes.
         let taken = account.interrupts + account.interrupts_merged;
         let polled = account.interrupts == 0;
         invariants.push(Invariant {

@@ -25,6 +25,8 @@ fn error<T>(problem: String, help: &str) -> Result<T, RunError> {
 /// Whether as many namespaces are named as there are threads.
 pub(crate) fn check(host: &HostPlan) -> Result<(), RunError> {
     let named = host.namespaces.len();
+    // With one namespace all threads share it, as in S1-71 (fixed single namespace). The number of
+    // threads then does not matter.
     if named < 2 {
         return Ok(());
     }
@@ -75,6 +77,8 @@ pub(crate) fn block_bytes(namespaces: &[Namespace]) -> u32 {
 /// What each of them has of the addresses: what the smallest has, in whole blocks of any of them.
 pub(crate) fn span(namespaces: &[Namespace]) -> u64 {
     let smallest = namespaces.iter().map(Namespace::capacity_bytes).min().unwrap_or(0);
+    // All namespaces have the same length for the workload, which knows only one capacity. A longer
+    // one is used in part, so that each thread has the same range.
     let block = u64::from(block_bytes(namespaces));
     smallest / block * block
 }
@@ -120,6 +124,8 @@ impl PerNamespaceRecorder {
 
     /// Which namespace the thread of `token` has.
     fn place(&self, token: Token) -> usize {
+        // The rule must be the one of the host, which deals tokens to threads in turn. Another rule
+        // would send requests of a thread to the namespace of another.
         let thread = self.threads.map_or(token.0, |threads| token.0 % threads);
         self.of_thread[thread as usize % self.of_thread.len()]
     }
@@ -147,7 +153,11 @@ impl BlockTarget for PerNamespaceRecorder {
     fn submit(&mut self, now: Time, request: Request, token: Token) -> Result<(), SubmitError> {
         self.check(&request)?;
         let place = self.place(token);
+        // The offset selects the namespace further down. Threads are unknown there, and a field for
+        // the namespace in each request would cost memory in every run.
         let offset_bytes = request.offset_bytes + place as u64 * self.span;
+        // The request is recorded only after it was accepted. A full machine returns it, and it
+        // comes again with the same token.
         self.machine.as_device().submit(now, Request { offset_bytes, ..request }, token)?;
         let index = token.0 as usize;
         if index >= self.sent.len() {
@@ -234,6 +244,8 @@ impl SimTarget for PerNamespaceRecorder {
     fn namespaces(&mut self) -> Vec<NamespaceResult> {
         let mut all = Vec::new();
         for (place, namespace) in self.loaded.iter().enumerate() {
+            // A namespace that several threads share appears several times in the list. Only its
+            // first place reports, because all of its requests were recorded there.
             if self.of_thread[place] != place {
                 continue;
             }

@@ -90,13 +90,19 @@ impl SimRun {
     ) -> Result<SimMeasured, RunError> {
         let told = reader.is_some();
         let mut device = machine::build(&self.device, self.seed, told)?;
+        // The meter is built twice. This first one only reports errors of the energy model before
+        // the preconditioning, which takes seconds for a large device.
         report::meter(&DeviceReport::of(device.device()))?;
+        // The workload is checked before the preconditioning as well: a wrong block size must not
+        // cost the user the time of preparing a large device.
         let load = load(&self.source, &machine::facts(device.device()), self.seed)?;
         let watcher =
             &mut |share| supervisor.report(&RunProgress::preparing(share)) != KeepGoing::Stop;
         device.as_device().precondition(watcher)?;
         // A device that needs no preparation never asked.
         let stopped = supervisor.report(&RunProgress::preparing(1.0)) == KeepGoing::Stop;
+        // On several hosts, all runs prepare first and start together. A run that starts as soon as
+        // it is ready would load the device before the others.
         if stopped || supervisor.ready() == RunStart::Never {
             return Err(RunError::Unprepared);
         }
@@ -135,6 +141,8 @@ impl SimRun {
             jobs: streams.as_ref().map(Streams::names).unwrap_or_default(),
             devices: vec![(0, self.target.clone())],
         });
+        // The energy ends when the device has settled. Writes in its buffer are programmed after
+        // the last completion, and their energy belongs to the requests of the run.
         let by_unit = meter.finish(ended.settled.max(recording.end()));
         let energy = &by_unit.whole;
         let failure = failure(&ended, device.as_ref(), workload.as_mut());
@@ -165,6 +173,8 @@ fn failure(
     target: &dyn SimTarget,
     workload: &mut dyn Workload,
 ) -> Option<RunError> {
+    // The order is from cause to effect: a refused request also stops the run, and the stop alone
+    // would be reported as an interruption by the user.
     if let Some((request, error)) = ended.refused {
         return Some(RunError::Refused { request, error });
     }
@@ -184,6 +194,8 @@ fn failure(
 pub(crate) fn gone(target: &dyn SimTarget, at: Time) -> RunError {
     let mut path = PathFigures::default();
     target.path(at, &mut path);
+    // A driver that gives up has its own reason, such as a failed reset. Only a removed function is
+    // reported as a device that is gone.
     match path.gone_because {
         None | Some(NvmeError::Function(FunctionError::Gone)) => RunError::Gone { at },
         Some(error) => RunError::GivenUp { at, error },

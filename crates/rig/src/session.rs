@@ -65,6 +65,8 @@ impl Session {
         progress: &mut dyn FnMut(&RunProgress) -> KeepGoing,
     ) -> Result<LoadResult, RunError> {
         let built = workload.build(&self.facts(), seed)?;
+        // The preparation is part of the first load, because only a load has a callback for its
+        // progress. It happens once, so later loads find the state that the earlier ones left.
         if !self.preconditioned {
             let watcher = &mut |share| progress(&RunProgress::preparing(share)) != KeepGoing::Stop;
             self.target.as_device().precondition(watcher)?;
@@ -80,6 +82,8 @@ impl Session {
             0 => recorder.start_recording_at(self.now),
             first => recorder.skip_first(first),
         };
+        // The meter restarts at the time of the device, whose clock is not set back between loads.
+        // The device may have events in its queue, and an event in the past is an error.
         self.meter.reset(self.now);
         let ended = drive(
             Drive {
@@ -95,6 +99,8 @@ impl Session {
             },
             progress,
         );
+        // The next load begins after all work of this one. Otherwise its first requests would wait
+        // behind garbage collection of the previous round.
         self.now = ended.settled.max(ended.last_completion);
         if let Some((request, error)) = ended.refused {
             return Err(RunError::Refused { request, error });

@@ -13,6 +13,8 @@ pub(crate) trait SimTarget: Send {
     fn as_device(&mut self) -> &mut dyn Device;
     /// The same, to be asked.
     fn device(&self) -> &dyn Device;
+    // The default is for a device without a host. Figures of the host are then absent from the
+    // result and not zero: zero would state that the requests cost no CPU time.
     /// The work of the host, if there is one.
     fn account(&self) -> Option<&Account> {
         None

@@ -16,6 +16,8 @@ pub(crate) fn load(source: &Source, facts: &TargetFacts, seed: u64) -> Result<Lo
     let plain =
         |workload, ramp_up| Load { workload, ramp_up, begin: Some(Time::ZERO), streams: None };
     match source {
+        // A search decides when the recording begins. Its ramp-up is part of the search, so the
+        // recorder has none of its own.
         Source::Generator(config) if config.searches() => {
             Ok(Load { begin: None, ..plain(config.build(facts, seed)?, 0) })
         }
@@ -26,6 +28,8 @@ pub(crate) fn load(source: &Source, facts: &TargetFacts, seed: u64) -> Result<Lo
             let entry_of = streams.iter().map(|stream| stream.entry).collect();
             Ok(Load {
                 ramp_up: 0,
+                // The run as a whole is recorded from the first stream on that ends its ramp. Each
+                // stream has its own beginning besides this one.
                 begin: first_recorded(&streams),
                 workload: run_together(streams, facts)?,
                 streams: Some(Streams::new(fio_entries(jobs), entry_of)),

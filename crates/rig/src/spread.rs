@@ -74,6 +74,8 @@ pub(crate) fn add(
             erases: now.erases - before.erases,
         })
         .collect();
+    // A run of reads writes no page. Equal zeros would fulfil every bound and appear as a
+    // successful check of the placement.
     if work.is_empty() || work.iter().all(|plane| plane.pages == 0) {
         return;
     }
@@ -111,6 +113,8 @@ fn placement(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> 
             let counts = || group.iter().map(count);
             Some((counts().min()?, counts().max()?))
         });
+        // The constant part allows for the start: a plane can be ahead by a block before the run
+        // begins. In a long run only the factor matters.
         let even = |least: u64, most: u64| most as f64 <= times * least as f64 + ahead;
         ranges.map(|(least, most)| (even(least, most), least, most)).min_by_key(|range| range.0)
     };
@@ -130,9 +134,13 @@ fn placement(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> 
 fn wear_by_chance(ftl: &FtlConfig, now: &FlashReport) -> Option<f64> {
     let capacity = f64::from(now.planes.iter().map(|plane| plane.capacity).min()?);
     let share = f64::from(now.planes.iter().map(|plane| plane.share).max()?);
+    // Random writes give each plane a Poisson-like number of valid pages: its standard deviation is
+    // the square root of the mean. Five of them hold for all planes with near certainty.
     let apart = DEVIATIONS * share.sqrt();
     let (least_room, most_room) = (capacity - share - apart, capacity - share + apart);
     let levelled = ftl.wear_levelling == WearLevelling::Static;
+    // Cleaning yields capacity - valid pages per turn, so wear goes with the reciprocal of the
+    // room. Static wear levelling moves blocks on purpose and breaks this relation.
     (!levelled && least_room > 0.0).then(|| most_room / least_room)
 }
 
@@ -153,6 +161,8 @@ fn cleaning(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> O
         return None;
     }
     let data_pages = f64::from(now.pages_per_block);
+    // A victim with the share u of valid pages frees 1 - u of its pages. The ratio of programs to
+    // host pages is thus 1 / (1 - u) for a victim that is as full as the average.
     let most = CHANCE / (1.0 - used);
     let planes = work.len() as f64;
     // Work begun before the run, and its first victims; other policies may first go through blocks
@@ -166,6 +176,8 @@ fn cleaning(ftl: &FtlConfig, alike: bool, work: &[Work], now: &FlashReport) -> O
     let which = if alike { "the emptiest plane" } else { "a full device" };
     Some(Invariant {
         name: "cleaning".into(),
+        // Erased blocks stand for programs: each block is filled before it is erased. This count
+        // also covers pages that cleaning moved, without a counter of its own.
         holds: programmed <= most * written + planes * begun,
         detail: format!(
             "{:.2} pages erased for each page written; {which}, {:.1} % valid, allows {most:.2}",

@@ -39,6 +39,8 @@ impl Streams {
             // Its depth is being searched for.
             return;
         }
+        // The recorder is created with the first request, because the beginning of a stream is
+        // known only then: groups begin when the previous group has ended.
         if let Some((_, recorder)) = self.entries.get_mut(*entry) {
             let new = || Recorder::new(Keep::Summary, None).start_recording_at(start);
             recorder.get_or_insert_with(new).arrived(intended);
@@ -59,6 +61,8 @@ impl Streams {
         {
             recorder.record(request, intended, completion);
         }
+        // The time of completion decides, as everywhere in the recorder. A request that began in
+        // the ramp and ends after it shows the load of the measured part.
         completion.completed >= *from
     }
 

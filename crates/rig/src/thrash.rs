@@ -41,9 +41,13 @@ pub(crate) fn note(
     let erased = grown(|plane| plane.erases);
     let capacity = now.planes.iter().map(|plane| plane.capacity).min()?;
     let share = now.planes.iter().map(|plane| plane.share).max()?;
+    // A page-mapped FTL has no pages of a table in the flash. Without erased blocks, nothing is
+    // known about the programs of this run.
     if host == 0 || table == 0 || erased < ERASED_LEAST || share >= capacity {
         return None;
     }
+    // 1 / (1 - u) with u = share / capacity: the cost of random victims without any table. The
+    // comparison removes the part that over-provisioning alone explains.
     let data_alone = f64::from(capacity) / f64::from(capacity - share);
     let programmed = erased as f64 * f64::from(now.pages_per_block) / host as f64;
     if programmed < NEARLY_ALL.max(BEYOND_DATA * data_alone) {

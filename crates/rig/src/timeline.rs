@@ -73,6 +73,8 @@ impl Timeline {
 
     /// The time until which the timeline is complete: when it ran out of room, or the end.
     fn end(&self) -> Time {
+        // Requests after the last kept event would be shown above idle parts. The timeline ends
+        // where its device events end.
         let full = || self.events.iter().map(|event| event.from).max();
         if self.left_out > 0 { full().unwrap_or(self.to) } else { self.to }
     }
@@ -86,6 +88,9 @@ impl Timeline {
         self.write_names(rows.is_some(), out)?;
         for event in &self.events {
             let (process, thread) = (process(event.part), thread(event));
+            // Durations are written as exact decimals. As a double, a run of more than 2.5 hours
+            // (2^53 ps) would lose picoseconds, and viewers would draw neighbouring events as
+            // overlapping.
             let length = event.to - event.from;
             write!(
                 out,
@@ -144,6 +149,8 @@ impl Timeline {
             .iter()
             .map(|event| (process(event.part), thread(event), event.part))
             .collect();
+        // The order of the events depends on the batches in which they are read. Sorted names make
+        // the files of two equal runs equal byte by byte.
         parts.sort_unstable();
         parts.dedup();
         let mut last = None;
@@ -175,6 +182,8 @@ impl Timeline {
             let from = Time::from_ns(row.issue_ns);
             let to = from + Time::from_ns(row.latency_ns);
             id += 1;
+            // The identifier counts also the requests that are left out. A request therefore has
+            // the same number in every window of one run.
             if from >= end || to < self.from || written == self.most {
                 return Ok(());
             }
@@ -207,6 +216,8 @@ impl EventReader for Timeline {
             if event.from >= self.to || event.to < self.from {
                 continue;
             }
+            // The first events are kept, without moving any of them. `left_out` tells the user that
+            // the window is cut, and `end` cuts the requests at the same time.
             if self.events.len() < self.most {
                 self.events.push(*event);
             } else {

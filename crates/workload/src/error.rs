@@ -52,6 +52,8 @@ impl WorkloadError {
             key: None,
             what: what.into(),
             help: Some(help.into()),
+            // The place is boxed: an error is part of every `Result` here, and a large one would
+            // make the successful path of each call move more bytes.
             at: Some(Box::new(at)),
         }
     }
@@ -62,6 +64,8 @@ impl fmt::Display for WorkloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(at) = &self.at {
             write!(f, "{}:", at.file.display())?;
+            // The form `file:line:` is the one of compilers, so that editors jump to the line. A
+            // binary trace has no lines and gives the byte in its text instead.
             if at.number > 0 {
                 write!(f, "{}:", at.number)?;
             }

@@ -77,6 +77,9 @@ pub struct Finished {
 }
 
 impl Finished {
+    // A runner that reaps thousands of completions at once does not look up their latencies. An
+    // error cannot be reported in this way, so only workloads that ignore the outcome may receive
+    // it.
     /// A request of which a runner only reports that it is back.
     pub const UNKNOWN: Finished =
         Finished { latency: Time::ZERO, stream: 0, op: Op::Flush, is_ok: true };
@@ -133,6 +136,8 @@ pub trait Workload {
     /// As `count` calls of [`completed`](Workload::completed), for a runner that reaps many at once; not for
     /// a workload that [`heeds_latency`](Workload::heeds_latency).
     fn completed_many(&mut self, count: u64, now: Time) {
+        // The default calls `completed` one by one, so that a wrapper need not know this function.
+        // A generator overrides it with one subtraction, because it only counts.
         for _ in 0..count {
             self.completed(Finished::UNKNOWN, now);
         }

@@ -2,6 +2,8 @@
 
 use ssdyno_block::{Preset, presets};
 
+// The texts are compiled into the program. A path to files would break an installed program, and a
+// changed file would change the meaning of a name in old results.
 /// All, in the order of a listing.
 pub const ALL: &[Preset] = presets!["../presets/workloads":
     "randread",

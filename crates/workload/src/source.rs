@@ -46,6 +46,8 @@ impl Source {
     pub fn to_toml(&self, files: &FioFiles, seed: u64) -> String {
         match self {
             Source::Generator(config) => {
+                // All defaults are written out, so that a later version of the program repeats the
+                // same load even if a default has changed since.
                 toml::to_string_pretty(&config.resolved()).unwrap_or_default()
             }
             Source::Trace { path, options } => {
@@ -54,6 +56,9 @@ impl Source {
             }
             Source::Jobs { path, jobs } => {
                 let mut text = format!("# fio job file {}\n", path.display());
+                // The streams are expanded again with the same seed. The text therefore shows the
+                // ranges and seeds of each copy, which a reader cannot derive from `numjobs` and
+                // `offset_increment` easily.
                 for stream in fio_streams(jobs, files, seed) {
                     let job = &jobs[stream.job];
                     let (copy, group, seed) = (stream.copy, stream.group, stream.seed);

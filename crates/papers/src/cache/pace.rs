@@ -45,6 +45,8 @@ impl Pace {
     /// time to build its device, which is most of the time if the device is filled first.
     pub(super) fn lap(&mut self) -> f64 {
         let now = Instant::now();
+        // A lap is measured per thread: the runs are executed side by side, and the time between
+        // two ends on different threads means nothing.
         let last = self.laps.insert(std::thread::current().id(), now).or(self.begun);
         last.map_or(0.0, |last| now.duration_since(last).as_secs_f64())
     }
@@ -54,6 +56,8 @@ impl Pace {
         self.made += 1;
         self.made_seconds += seconds;
         if let Some(last) = last {
+            // Only runs that both starts made are compared. Their ratio is the speed of this
+            // machine now, for example with a different number of busy cores.
             self.now_and_then[0] += seconds;
             self.now_and_then[1] += last;
         }
@@ -70,6 +74,8 @@ impl Pace {
     /// Seconds that all open runs still take. `None` if neither start has ended a run.
     pub(super) fn seconds_left(&self, last: &Times) -> Option<f64> {
         let [now, then] = self.now_and_then;
+        // Known runs are scaled with the ratio of both starts. The mean of the finished runs would
+        // be wrong, because the lengths of runs differ by orders of magnitude.
         let pace = if then > 0.0 { now / then } else { 1.0 };
         let each = match (self.made, last.seconds.len()) {
             (0, 0) => None,

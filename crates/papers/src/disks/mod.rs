@@ -201,12 +201,16 @@ impl Drive {
         if requests.len() < 2 {
             return Err(wrong("the trace has fewer than two requests".to_owned()));
         }
+        // The drive files were fitted to the first half only. An error on the same data would be
+        // too small, because the fit has seen its noise.
         let (first, second) = requests.split_at(requests.len() / 2);
         let simulate = |part: &[MeasuredRequest]| -> Result<Vec<Vec<Time>>, PaperError> {
             let seeds = options.seed..options.seed.saturating_add(REPLAYS);
             let times = seeds.map(|seed| replay(&self.config, seed, &self.turned(part, seed)));
             times.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))
         };
+        // The halves are simulated again and not cut out of the whole: a replay of the second half
+        // starts with another state of the cache and another angle.
         let all = simulate(&requests)?;
         let parts = [
             Part::of(&requests, &all),
@@ -224,6 +228,8 @@ impl Drive {
         let mut rng = Rng::new(seed, "angles");
         let mut turned = requests.to_vec();
         for request in &mut turned {
+            // A longer gap changes the angle at which the next request finds the platter. The trace
+            // does not contain it, and every angle is equally likely.
             request.gap += Time::from_ps(rng.below(turn_ps));
         }
         turned
@@ -245,6 +251,8 @@ impl Drive {
             ours,
             relative_error: ours.zip(printed).map(|(ours, printed)| ours / printed - 1.0),
             tolerance: 0.01,
+            // A smaller distance than the printed one is better, so equality is not the goal. The
+            // claim below compares with "at most".
             expected_to_match: false,
             note,
         }
@@ -302,6 +310,8 @@ impl Drive {
         let title = format!("{}: service times, measured and simulated", self.name);
         let curve = |label: &str, sorted: &[f64], dashed| Curve {
             label: label.to_owned(),
+            // The RMS is a horizontal distance between distributions, so the figure shows both as
+            // quantiles. 200 steps are fine enough for a plot of 860 pixels.
             points: (0..=200).map(|step| quantile(sorted, f64::from(step) / 200.0)).collect(),
             dashed,
         };
@@ -345,10 +355,14 @@ impl Part {
             distances
         };
         let rms = rising(simulated.iter().map(|times| rms_ms(&measured, times)).collect());
+        // Two replays of one model differ only by the angles. A distance to the drive of the same
+        // size cannot be reduced by a better model.
         let chance = simulated.windows(2).map(|pair| rms_ms(&pair[0], &pair[1]));
         let chance = rising(chance.collect());
         Part {
             requests: requests.len(),
+            // The median over the replays is not changed by one unlucky set of angles. The range
+            // beside it shows how much the angles matter.
             rms: rms[rms.len() / 2],
             rms_range: [rms[0], rms[rms.len() - 1]],
             chance: chance[chance.len() / 2],

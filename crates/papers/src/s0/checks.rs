@@ -127,6 +127,8 @@ pub(super) fn maximum_is_largest_block(e: &Evidence<'_>) -> Verdict {
         let whole = e.fed(largest, percent, 0)?;
         let rates = others.iter().filter(|other| **other != (largest, 0));
         let rates = rates.map(|(b, r)| Some((e.fed(*b, percent, *r)?, *b, *r)));
+        // One missing run makes the maximum unknown. A maximum over the others could be below the
+        // true one, and the claim would hold by an omission.
         let rates = rates.collect::<Option<Vec<_>>>()?;
         answer = rates.iter().fold(answer, |so_far, (rate, ..)| so_far & more(whole, *rate));
         let (best, block, response) =
@@ -152,6 +154,8 @@ pub(super) fn least_latency(e: &Evidence<'_>) -> Verdict {
         each(sizes, |b| e.latency(&Case::fixed(*b, *b, percent)))
     };
     let (reads, writes) = (latencies(100)?, latencies(0)?);
+    // S0-43: the least latency is expected at B = 1. The comparison is at N = B, because with fewer
+    // threads a static block is never sent (S0-36).
     let first_is_least =
         |all_of: &[Mean]| all(&all_of[1..], |larger| Some(more(*larger, *all_of.first()?)));
     let answer = first_is_least(&reads)? & first_is_least(&writes)?;
@@ -296,6 +300,8 @@ pub(super) fn latency_rises_exponentially(e: &Evidence<'_>) -> Verdict {
         return None;
     }
     let answer = all(latencies.windows(3), |three| {
+        // An exponential multiplies the latency by the same factor in each equal step. A line gives
+        // a smaller factor each time, so the third value separates both.
         let growth = three[1].over(three[0]).mean;
         Some(no_less(three[2], three[1].times(growth)))
     })?;
@@ -355,6 +361,8 @@ pub(super) fn mixed_lies_between(e: &Evidence<'_>) -> Verdict {
     let mixed: Vec<u32> =
         e.plan.read_percents.iter().copied().filter(|p| (1..100).contains(p)).collect();
     let rates = each(&mixed, |percent| e.kiops(&case(*percent)))?;
+    // S0-41: a mixed load must lie between the pure ones within the slack. The pure loads must
+    // differ as well, or every mix would lie between them.
     let between = |rate: &Mean| Some(no_less(read, *rate) & no_less(*rate, write));
     let answer = all(&rates, between)? & more(read, write);
     let told = mixed.iter().zip(&rates).map(|(p, rate)| format!("{p} % {}", rate.text(1)));
@@ -368,6 +376,8 @@ pub(super) fn prefetch_pays_more(e: &Evidence<'_>, percent: u32) -> Verdict {
         Some(e.kiops(&with)?.over(e.kiops(&without)?))
     };
     let gains = each(&e.plan.generations, gain)?;
+    // S0-26 claims more gain on Gen3. The gain itself must not be negative: a loss that becomes
+    // smaller would otherwise count as paying more.
     let pays_more = all(gains.windows(2), |two| Some(more(two[1], two[0])))?;
     let answer = pays_more & no_less(*gains.first()?, Mean::exact(1.0));
     let told =

@@ -83,6 +83,8 @@ impl Case {
             block: None,
             mode: ResponseMode::Block,
             separate_engine: false,
+            // S0-48: the card of the paper is PCIe Gen2 x4. Only the figure about prefetching
+            // (S0-26) also uses another generation.
             generation: 2,
             prefetch: 0,
             completion: Completion::PerBlock,
@@ -151,6 +153,9 @@ impl Plan {
             }
             "figure6" => {
                 for size in &self.static_blocks {
+                    // S0-36: with fewer threads than descriptors, a static block never becomes
+                    // full. The partial-block timeout would end such a run, but the paper has no
+                    // such timeout.
                     for threads in self.threads.iter().filter(|threads| *threads >= size) {
                         cases.extend(ways().map(|way| Case::fixed(*size, *threads, way)));
                     }
@@ -195,6 +200,8 @@ impl Plan {
     ) -> Case {
         let completion = match mode {
             ResponseMode::Block => Completion::PerBlock,
+            // Early returns without an interrupt would reach the host only at the end of the block,
+            // and modes B and C would differ from mode A in the load of the DMA engine alone.
             ResponseMode::Each | ResponseMode::Subsets => Completion::PerReturn,
         };
         let base = Case::fixed(block, self.fed_threads, read_percent);
@@ -205,6 +212,8 @@ impl Plan {
     pub(super) fn large(&self, size_kib: u32, read_percent: u32) -> [Case; 2] {
         [
             Case { size_kib, ..Case::dynamic(1, read_percent) },
+            // S0-4: a large request is split into bios of 4 KiB. As many threads with 4 KiB each
+            // have the same number of pages outstanding, so only the splitting differs.
             Case::dynamic(size_kib / 4, read_percent),
         ]
     }
@@ -213,6 +222,8 @@ impl Plan {
     pub(super) fn prefetched(&self, generation: u32, read_percent: u32) -> [Case; 2] {
         let base = Case {
             generation,
+            // Prefetching is tested with a second engine. With one engine, the descriptors of the
+            // next block would wait for the data of this one, and the gain would be hidden (S0-20).
             separate_engine: true,
             ..Case::dynamic(self.fed_threads, read_percent)
         };

@@ -102,6 +102,8 @@ impl View<'_> {
                     values: threads.iter().map(|n| value(self.measured.kiops(&case(n)))).collect(),
                     dashed: percent == 0,
                 });
+                // S0-36: there are no points with fewer threads than a block holds. Rows without
+                // values would look like runs that failed.
                 for n in threads.iter().filter(|n| *n >= size) {
                     let [kiops, latency] = self.figures(&case(n));
                     rows.push(vec![
@@ -140,6 +142,8 @@ impl View<'_> {
                 rows.push(vec![way.to_owned(), n.to_string(), kiops, latency]);
             }
         }
+        // S0-38 also shows latency over throughput. Both are measured at the same number of
+        // threads, so each point of the curve is one run.
         let curves = Curves { title: self.title, across: KIOPS, unit: LATENCY, curves }.draw();
         Drawn {
             drawings: vec![
@@ -225,6 +229,8 @@ impl View<'_> {
                 ]);
             }
         }
+        // Generations of PCIe are names: nothing lies between Gen2 and Gen3. A joined line would
+        // suggest values in between.
         let places = Places::Names(generations.iter().map(|g| format!("Gen{g}")).collect());
         let unit = "gain of prefetch (%)";
         let svg = Lines { title: self.title, unit, across: "", places, lines }.draw();
@@ -246,6 +252,9 @@ impl View<'_> {
             for n in threads {
                 let case = case(n);
                 let [kiops, latency] = self.figures(&case);
+                // Latency alone would favour one interrupt per return. Interrupts and CPU time per
+                // request show what this policy costs, as in the comparison of calibrated
+                // interrupts.
                 let interrupts = self.measured.host(&case, |host| host.interrupts_per_request);
                 let cpu = self.measured.host(&case, |host| host.cpu_ns_per_request / 1e3);
                 let writes = self.measured.host(&case, |host| host.register_writes_per_request);

@@ -35,6 +35,8 @@ pub(super) fn card() -> Result<RingConfig, PaperError> {
 fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table, PaperError> {
     let all = options.requests.map_or(plan.requests, |most| most.min(plan.requests));
     let load = WorkloadConfig {
+        // S0-5: a synchronous thread has one request outstanding, so the number of threads is the
+        // depth of the closed loop.
         depth: Some(case.threads),
         read_percent: Some(f64::from(case.read_percent)),
         write_percent: Some(f64::from(100 - case.read_percent)),
@@ -50,6 +52,8 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<toml::Table
 /// How the driver of `case` works. Partial blocks go after a while so that a run ends: see papers/s0/notes.md.
 fn ring(case: &Case) -> Result<RingSpec, PaperError> {
     let block = case.block.map_or("dynamic".to_owned(), |block| block.to_string());
+    // The three modes are A, B and C of S0-16 to S0-18. Subsets of one descriptor are the smallest
+    // ones and lie next to mode B.
     let response = match case.mode {
         ResponseMode::Block => "block",
         ResponseMode::Each => "each",
@@ -80,6 +84,8 @@ impl PointPlan for Plan {
         options: &PapersOptions,
         changes: Changes<'_>,
     ) -> Result<RunSpec, PaperError> {
+        // S0-19: descriptors share the DMA engine with the data or have their own. The comparison
+        // of both shows the loss by blocking (S0-20).
         let descriptors = if case.separate_engine { "separate" } else { "shared" };
         Ok(RunSpec {
             target: Some(format!("sim:{}", self.card)),

@@ -12,6 +12,8 @@ use crate::claims::Verdict;
 /// True if `threads` threads with blocks of `size` leave the driver stalled, with nothing under way.
 fn stalls(size: u32, threads: u32) -> Option<bool> {
     let zero = Time::ZERO;
+    // The test is about the state of the driver and not about time. With costs of zero, an event
+    // that is left would be due at once and disprove the stall.
     let timing = PciTiming { posted_write: zero, read_round_trip: zero, interrupt: zero };
     let pci = SimulatedPci::new(RingCard::new(&card().ok()?, 1).ok()?, timing);
     let options =
@@ -23,6 +25,8 @@ fn stalls(size: u32, threads: u32) -> Option<bool> {
         let submission = Submission { request, token, address: None, urgent: false };
         driver.submit(zero, submission).ok()?;
     }
+    // Both conditions are needed: the driver says that it is stalled, and nothing is left that
+    // could wake it. S0-36 demands that the deadlock is detected and not only present.
     let idle = driver.function().next_event().is_none() && driver.next_deadline().is_none();
     Some(driver.stalled() && idle)
 }
@@ -35,6 +39,8 @@ pub(super) fn check(plan: &Plan) -> Verdict {
             points += 1;
             found += u32::from(stalls(size, threads)?);
         }
+        // A detector that always reports a stall would find every point. The full block is the
+        // counter-check.
         wrong += u32::from(stalls(size, size)?);
     }
     let text = format!("{found} of {points} such points detected, {wrong} false alarms");

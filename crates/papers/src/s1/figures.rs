@@ -33,6 +33,8 @@ fn shown(mean: Option<Mean>, digits: usize) -> [String; 2] {
         Some(Mean { mean, half }) if half.is_finite() => {
             [format!("{mean:.digits$}"), format!("{half:.digits$}")]
         }
+        // One seed has no interval. A zero in its place would claim that the run has no
+        // uncertainty.
         Some(Mean { mean, .. }) => [format!("{mean:.digits$}"), "one seed".to_owned()],
     }
 }
@@ -58,6 +60,8 @@ fn bars(plan: &FigurePlan, measured: &Measured) -> Drawn {
             bars.push(Bar { group: case.policy.clone(), label, parts });
         };
         bar(way(case.writes), mean);
+        // A second bar shows the writes that the device completed. The thesis could only show the
+        // first one, so its writes appear faster than the device (S1-56).
         if case.writes {
             bar("write, done", done);
         }
@@ -84,6 +88,8 @@ fn by_core(plan: &FigurePlan, measured: &Measured) -> Drawn {
         // The first seed, as the thesis shows one representative run; the core with most first.
         let shares = measured.shares(&case);
         let Some(first) = shares.first() else { continue };
+        // The shares are those of one run and are scaled to the mean of all. A mean of the shares
+        // over seeds would be nearly even, because the favoured core differs between seeds (S1-59).
         let value = |core: usize| Some(first.get(core)? * total?.mean);
         lines.push(Line {
             label: format!("{}, {}", case.policy, way(case.writes)),
@@ -133,6 +139,8 @@ fn over_cores(plan: &FigurePlan, measured: &Measured) -> Drawn {
         }
     }
     if iops {
+        // Two rows explain figure 5.7: the first batch of 1000 shows the rate of enqueueing, and
+        // the drive alone shows what it can complete (S1-64, S1-66).
         for (name, case) in [("first batch", first_batch()), (ALONE, alone())] {
             let [value, half] = shown(measured.iops(&case), 1);
             let [device, _] = shown(done(&case), 1);

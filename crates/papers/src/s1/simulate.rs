@@ -31,6 +31,8 @@ impl Measured {
         self.mean(case, |result| {
             let host = result.host.as_ref();
             let early = host.and_then(|host| host.device_completed_bytes_per_second);
+            // S1-56: only writes complete early. For reads, both rates are the same, and the host
+            // reports no second one.
             early.unwrap_or(result.throughput_bytes_per_second) / block_bytes
         })
     }
@@ -50,6 +52,9 @@ impl Measured {
 fn device(plan: &Plan, kind: &KindPlan, changes: Changes<'_>) -> Result<Table, PaperError> {
     let mut own = plan.device.changes.clone();
     for (table, keys) in &kind.device {
+        // The changes of a kind of load come after those of the plan and replace them: random loads
+        // need a drive in the steady state of random writes, sequential ones a drive that was
+        // written in order.
         own.entry(table.clone()).or_default().extend(keys.clone());
     }
     let text = presets::device(&plan.device.preset)?.changed(&[], &own)?;
@@ -90,12 +95,16 @@ fn host(case: &Case, changes: Changes<'_>) -> Result<Table, PaperError> {
 
 fn load(case: &Case, kind: &KindPlan, options: &PapersOptions) -> Result<Table, PaperError> {
     let cores = u64::from(case.cores);
+    // The number of requests grows with the cores. A fixed number would let eight cores finish
+    // before the buffers are full, and one core would take eight times as long.
     let requests = options.requests.unwrap_or(u64::MAX).min(kind.requests_per_core * cores);
     let text = format!(
         "write_percent = {}\nblock_size = \"{}\"\ndepth = {}\nthreads = {cores}\nrequests = {requests}\nramp_up = {}\n[address]\npattern = \"{}\"\n",
         if case.writes { 100 } else { 0 },
         kind.block_size,
         kind.depth,
+        // Writes have a longer ramp-up: the first ones go into empty buffers at the speed of the
+        // memory (S1-56). They would hide the rate of the drive.
         kind.ramp_up_per_core * cores + if case.writes { kind.ramp_up_writes } else { 0 },
         kind.pattern,
     );
@@ -117,6 +126,8 @@ fn driver(case: &Case, kind: &KindPlan) -> HostSpec {
             ..HostSpec::default()
         };
     }
+    // The policies are those of the thesis: one queue (S1-38), all queues in turn (S1-34), one per
+    // core (S1-35) and a pool per core (S1-36).
     let queues = match case.policy.as_str() {
         "single" => Queues::Single,
         "round-robin" => Queues::RoundRobin,

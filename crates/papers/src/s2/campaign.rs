@@ -105,6 +105,8 @@ pub(super) fn simulate(
     // A glance has the smallest file alone.
     let glance = options.requests.is_some();
     let spans = if glance { &plan.spans_mib[..1] } else { &plan.spans_mib };
+    // Our own profiles are simulated one by one, each with its slowness. They are left out if no
+    // selected cell shows them.
     let seeds = match (ours, glance) {
         (false, _) => 0,
         (true, true) => 1,
@@ -113,6 +115,8 @@ pub(super) fn simulate(
     let jobs: Vec<(&Device, u64)> =
         plan.devices.iter().flat_map(|d| spans.iter().map(move |span| (d, span << 20))).collect();
     let of: u64 = jobs.len() as u64;
+    // A piece is the unit of the cache: one profile of one seed. An interrupted campaign then loses
+    // one piece and not all seeds of a device.
     let pieces = jobs.iter().flat_map(|(device, span)| {
         (0..=seeds).map(move |piece| Piece { device, span: *span, seed: options.seed, piece })
     });
@@ -209,12 +213,16 @@ fn one(
     device_seed: u64,
     stop: &StopFlag,
 ) -> Result<Option<SpanTimes>, PaperError> {
+    // Faults are removed from the preset for these executions. Slowness is applied afterwards by
+    // `elapsed`, so one simulation serves all seeds of the slowness.
     let preset = presets::device(&device.preset)?;
     let text = preset.changed(&["faults".to_owned()], &BTreeMap::new())?;
     // More points than any interval has sizes: all of them, each once.
     let method = Method::Serra { points: u32::MAX, repeat: 1 };
     let table: Table = toml::from_str(&text).map_err(|error| defect(&preset.file, error))?;
     let mut own: BTreeMap<TestKey, Vec<(f64, u64)>> = BTreeMap::new();
+    // The device keeps its seed, and only the order of the tests and the random places differ.
+    // Three executions cost three simulations but average the 3 % of one random test.
     for execution in 1..=EXECUTIONS {
         let seeds = (device_seed, device_seed.wrapping_add(1000 * execution));
         let Some(result) = profile(device, table.clone(), method, None, span, seeds, stop)? else {
@@ -255,9 +263,13 @@ pub(super) fn profile(
     let contents = FileContents { device: Some(table), ..FileContents::default() };
     let spec = RunSpec { contents, ..RunSpec::default() };
     let wrong = |problem: String| PaperError::Refused { run: device.name.clone(), problem };
+    // The target is opened with the seed of the device and the plan runs with its own. One seed for
+    // both would measure another drive in every repetition.
     let built = ProfilePlan { seed: device_seed, ..plan.clone() };
     let mut target = built.open(&spec, &mut Unattended).map_err(|e| wrong(e.message.clone()))?;
     let ran = plan.execute(&mut target, &mut Watch(stop));
+    // The flag is looked at before the result: a profile that was stopped returns what it has, and
+    // half a profile must not be stored as a piece.
     if stop.flow() == KeepGoing::Stop {
         return Ok(None);
     }
@@ -284,12 +296,16 @@ impl Profiled {
         // Counted, not worked out from the time: a quotient that is rounded down would stay in its period.
         let mut number = (now / period).floor();
         loop {
+            // The middle of a period is looked up. Its borders belong to two periods, and rounding
+            // would decide which factor applies.
             let middle = Time::from_s_f64((number + 0.5) * period);
             let factor = self.slowness.slowness(seed, middle);
             let end = (number + 1.0) * period;
             if now + left * factor <= end {
                 return now + left * factor - at;
             }
+            // Work in a period is its length divided by the slowness. The remaining work continues
+            // in the next period, so a long test averages over many factors, as on a real device.
             left = (left - (end - now).max(0.0) / factor).max(0.0);
             now = end;
             number += 1.0;
@@ -298,6 +314,8 @@ impl Profiled {
 
     /// The complete profile: passes over all tests, each until its mean is known well enough.
     pub(super) fn full(&self, plan: &Plan, seed: u64) -> FullProfile {
+        // The full profile interleaves all spans and tests in each pass, as the paper's runs do.
+        // One test repeated in a row would lie within one period of slowness and appear too exact.
         let keys: Vec<(usize, TestKey)> = self
             .spans
             .iter()
@@ -322,6 +340,8 @@ impl Profiled {
             open.retain(|key| {
                 let times = &seen[key];
                 let estimate = estimate_of(times).and_then(|e| Some(e.half_width? / e.mean));
+                // S2-10: at least 6 runs and at most 10 % error at 90 % confidence. The minimum
+                // prevents that two runs which agree by chance end a test.
                 times.len() < REPETITIONS_MIN || estimate.is_none_or(|r| r > plan.error)
             });
         }
@@ -343,6 +363,8 @@ impl Profiled {
         // It begins somewhere, not where the complete profile did.
         let mut now = 1e6;
         let mut executed: BTreeMap<TestKey, usize> = BTreeMap::new();
+        // The strategy is the one of the product and not a copy of it. A change there shows in
+        // these tables at once.
         while let ssdyno_profile::NextTest::Measure { test, size_bytes, .. } = serra.next(&all) {
             let number = executed.entry((test, size_bytes)).or_insert(seed as usize);
             let Some((own, requests)) = span.execution(&(test, size_bytes), *number) else {
@@ -370,6 +392,9 @@ impl Profiled {
 
     /// Seconds of all tests with `sizes` alone, and of all, without slowness: what fewer sizes save (S2-30).
     pub(super) fn seconds_of_extremes(&self) -> (f64, f64) {
+        // S2-30: two points per interval are its extremes, and both intervals share 64 KiB. These
+        // three of 134 sizes contain the slow 8 KiB random tests, so they take far more than 3/134
+        // of the time.
         let extremes = [8 << 10, 64 << 10, 4 << 20];
         let own = || self.spans.iter().flat_map(|span| &span.own);
         let of = |some: bool| {
@@ -392,6 +417,8 @@ pub(super) fn size_ratios(times: &Times, op: ProfileOp) -> impl Iterator<Item = 
 
 /// The mean over all sizes of the ratio of random to sequential access time.
 pub(super) fn mean_ratio(times: &Times, op: ProfileOp) -> Option<f64> {
+    // The paper averages the ratio over the sizes and not the times. A ratio of mean times would be
+    // decided by the largest sizes alone.
     let ratios: Vec<f64> = size_ratios(times, op).map(|(_, ratio)| ratio).collect();
     (!ratios.is_empty()).then(|| ratios.iter().sum::<f64>() / ratios.len() as f64)
 }

@@ -32,6 +32,8 @@ impl Cells<'_> {
             ours,
             relative_error: ours.filter(|_| printed != 0.0).map(|ours| ours / printed - 1.0),
             tolerance: 0.05,
+            // The drives of the paper cannot be built from their names (S2-39). Cells of simulated
+            // drives are shown for comparison, and a difference is no failure of the program.
             expected_to_match: false,
             note: note.to_owned(),
         });
@@ -51,6 +53,8 @@ impl Cells<'_> {
         let before = self.all.len();
         self.push(format!("arithmetic/{id}"), printed, Some(ours), note);
         for cell in &mut self.all[before..] {
+            // Arithmetic on printed numbers has no assumption, so it must match. A difference here
+            // is a typing error in the data file or an error of the paper.
             (cell.tolerance, cell.expected_to_match) = (tolerance, true);
         }
     }
@@ -188,6 +192,8 @@ fn arithmetic(cells: &mut Cells<'_>, plan: &Plan, printed: &Printed) -> Result<(
             let ours = total[index] * 60.0 / minutes[index];
             let id = format!("table5_{word}_factor_{}", device.name);
             // Cut off, of minutes that were rounded before: within a little more than one.
+            // One unit of the printed factor, as a relative error: the factors were cut off, and 5
+            // % more covers the rounded minutes.
             let tolerance = 1.05 / factors[index];
             cells.worked_out(id, factors[index], ours, tolerance, "S2-29: total / minutes");
         }

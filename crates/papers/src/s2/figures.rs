@@ -40,6 +40,8 @@ fn access_times(title: &str, outcome: &Outcome) -> Drawn {
         dashed: test.is_random(),
     };
     let curves: Vec<Curve> = ProfileTest::ALL.into_iter().map(curve).collect();
+    // The curve has all 134 sizes, the table every sixteenth. A straight line (S2-13) is visible in
+    // the drawing, and the table gives its numbers.
     let rows = points(ProfileTest::SequentialRead).into_iter().enumerate().step_by(16).map(
         |(at, point)| {
             let mut row = vec![format!("{:.0}", point.0)];

@@ -40,6 +40,8 @@ impl OurProfile {
         let result = campaign::profile(device, table, method, Some(TIME), span, seeds, stop)?;
         Ok(result.map(|result| {
             let of = |op| (op, result.ratios(op).to_vec());
+            // Only the ratios and the time are kept. The measurements of all slices would need much
+            // more space in the cache, and no cell shows them.
             let ratios = [ProfileOp::Read, ProfileOp::Write].map(of).into();
             OurProfile { ratios, seconds: result.seconds_spent }
         }))
@@ -79,9 +81,14 @@ impl Errors {
             self.sizes.push((ratio.estimate / truth - 1.0).abs());
             if let Some((low, high)) = ratio.low.zip(ratio.high) {
                 self.intervals += 1;
+                // An interval is correct if it contains the truth as often as it states: 90 of 100.
+                // Small errors with intervals that are too narrow would look good without this
+                // count.
                 self.covered += u64::from((low..=high).contains(truth));
             }
         }
+        // The mean over the sizes is what the paper compares (S2-26). It hides errors of opposite
+        // sign, so the errors of single sizes are listed beside it.
         let mean = ratios.iter().map(|ratio| ratio.estimate).sum::<f64>() / ratios.len() as f64;
         if let Some(truth) = mean_ratio(truth, op).filter(|_| !ratios.is_empty()) {
             self.means.push((mean / truth - 1.0).abs());

@@ -92,6 +92,8 @@ impl Outcome {
 
     /// How many times longer the complete profiles of a class take than SeRRa with `repeat`.
     pub(super) fn factor(&self, class: &str, repeat: u32) -> Option<f64> {
+        // Table 5 divides sums and not means of quotients (S2-28): 1/168 is the ratio of all hours.
+        // A mean of quotients would weigh a fast SSD like a slow disk.
         let full: f64 = self.of(class).map(|device| device.full.total_seconds).sum();
         let serra: f64 = self.of(class).filter_map(|d| d.serra_seconds.get(&repeat)).sum();
         (serra > 0.0).then(|| full / serra)
@@ -114,6 +116,8 @@ impl Outcome {
 
 impl DeviceOutcome {
     fn new(plan: &Plan, profiled: &Profiled) -> DeviceOutcome {
+        // Seed 0 is the complete profile and the others are SeRRa's. With a common seed, both would
+        // meet the same slowness, and the errors could be too small.
         let full = profiled.full(plan, 0);
         let mut outcome = DeviceOutcome {
             device: profiled.device.clone(),
@@ -175,6 +179,8 @@ impl DeviceOutcome {
                         let truth = self.full.means[index].get(&(test, size))?;
                         Some((curves.get(&(test, size))? / truth - 1.0).abs())
                     });
+                    // S2-11: the error of a curve is the median over the sizes of an interval. A
+                    // mean would be decided by a few outlying sizes.
                     if let Some(error) = median(errors) {
                         self.curve_errors.entry((*points, test)).or_default().push(error);
                     }
@@ -187,12 +193,16 @@ impl DeviceOutcome {
     fn repeated(&mut self, plan: &Plan, profiled: &Profiled, index: usize, seed: u64) {
         let largest = index + 1 == profiled.spans.len();
         for repeat in &plan.repetitions {
+            // S2-12: the ratio experiment uses 2 points and 1 to 4 repetitions. S2-24 says that
+            // more points do not help.
             let (curves, seconds) = profiled.serra(index, 2, *repeat, seed);
             *self.serra_seconds.entry(*repeat).or_default() += seconds;
             for op in OPS {
                 let truth = mean_ratio(&self.full.means[index], op);
                 let (Some(truth), Some(ours)) = (truth, mean_ratio(&curves, op)) else { continue };
                 self.ratio_errors.entry((*repeat, op)).or_default().push(ours / truth - 1.0);
+                // Table 6 prints one ratio per device, of its largest file. A mean over seeds would
+                // hide the error of a single profile, which the table is about.
                 if largest && seed == 1 {
                     self.ratios.insert(op, (truth, ours));
                 }
@@ -215,6 +225,8 @@ pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 pub(super) fn percentile(values: impl Iterator<Item = f64>, share: f64) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
+    // Linear interpolation between order statistics, the default of R and NumPy. For an even number
+    // it gives the mean of the two middle values.
     let place = share * values.len().checked_sub(1)? as f64;
     let (low, high) = (place.floor() as usize, place.ceil() as usize);
     Some(values[low] + (values[high] - values[low]) * (place - low as f64))

@@ -85,9 +85,13 @@ impl Rows {
         let program_seconds = programs as f64 * program;
         let erase_seconds = run.summary.erases as f64 * erase;
         let transfer_seconds = pages * transfer;
+        // S3-18: 8 NAND packages on 8 channels. Idle current flows in each of them all the time,
+        // less the time in which it works.
         let chips = 8.0;
         let idle_seconds =
             chips * run.seconds - read_seconds - program_seconds - erase_seconds - transfer_seconds;
+        // S3-3: CPU power mode lasts while any request is in service. S3-31 shows that this union
+        // of service times reproduces the printed CPU energy of all tables.
         let busy = run.busy_seconds();
         let idle = run.seconds - busy;
         let waited = load.rounds_read as f64 * (read + transfer)

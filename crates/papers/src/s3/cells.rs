@@ -22,6 +22,8 @@ pub(super) fn cell_id(table: &str, column: &str, row: &str) -> String {
 
 /// Largest relative error that counts as a match.
 fn tolerance(row: &str) -> f64 {
+    // IOPS and running time follow from the arrivals alone (S3-24), so they must match to the
+    // rounding. Energies and latencies depend on the model and match to 1 %.
     if ["iops", "running_time_seconds"].contains(&row) { 0.001 } else { 0.01 }
 }
 
@@ -63,6 +65,9 @@ impl Evidence<'_> {
         let corrected = remarks.iter().find_map(|remark| remark.corrected);
         let (as_printed_model, ours, complete) = match run {
             // A parameter: printed, and what it should have been.
+            // Tables 1 and 2 are parameters: the model of the paper uses them as printed, ours uses
+            // the corrected value. A cell with a correction shows the printed error (S3-27 to
+            // S3-30).
             None => (Some(printed), Some(corrected.unwrap_or(printed)), corrected.is_none()),
             Some(run) => match self.runs.get(run) {
                 Some(measured) => {

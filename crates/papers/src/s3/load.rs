@@ -35,7 +35,12 @@ impl Load {
                     let end = request.offset_bytes + u64::from(request.length_bytes);
                     load.end_bytes = load.end_bytes.max(end);
                     let page = u64::from(page_bytes);
+                    // Unaligned requests touch one page more at each end. This is why 8 KiB pages
+                    // cost more than the closed form without it (S3-33).
                     let pages = end.div_ceil(page) - request.offset_bytes / page;
+                    // A page stripe of 1 spreads a request over 8 packages (S3-26), so the busiest
+                    // package has a ceiling of one eighth of the pages. No queue makes a request
+                    // faster than this.
                     let rounds = pages.div_ceil(u64::from(packages));
                     if request.op == Op::Read {
                         load.reads += 1;

@@ -40,6 +40,8 @@ pub(crate) fn selectable() -> Result<Vec<(String, String)>, PaperError> {
 
 /// Names of the runs behind what `selector` names; `None` if it names nothing.
 fn needed(selector: &Selector, printed: &Printed, plan: &Plan) -> Option<BTreeSet<String>> {
+    // Only the runs behind the selected cells, figures and claims are executed. A single cell needs
+    // one of the ten runs.
     let mut runs: BTreeSet<String> = claims::needs(selector).map(str::to_owned).collect();
     let mut named = CLAIMS.titles().any(|(id, _)| selector.selects(&id));
     for (name, table) in &printed.tables {
@@ -70,6 +72,8 @@ pub(crate) fn run(
     let Some(needed) = needed(selector, &printed, &plan) else {
         return Err(PaperError::nothing(selector, selectable()?));
     };
+    // S3-43: the traces are data of third parties and not part of the program. Runs without their
+    // trace are listed as missing, and all others are executed.
     let can_run = |trace: &Option<String>| {
         trace.as_deref().is_none_or(|trace| options.trace(trace).is_some())
     };

@@ -210,6 +210,8 @@ const CHECKS: &[ClaimCheck<Check>] = &[
             };
             let (two, three) = (at(2)?, at(3)?);
             let text = format!("{} and {} %", two.text(1), three.text(1));
+            // "Near 100 %" is read as 100 % within the slack of 3 %. A share cannot exceed 100 %,
+            // so a test for more would never hold.
             let near_all = no_less(three, Mean::exact(100.0));
             Some((more(two, Mean::exact(90.0)) & near_all, text))
         },
@@ -251,6 +253,8 @@ fn file_systems_differ(_: &Plan, m: &Measured) -> Verdict {
         for stack in FILE_SYSTEMS {
             all.push(m.megabytes(&Case::new("seagate", stack, load, size, 1))?);
         }
+        // S4-24 says that results differ widely and not which file system is the fastest. The ratio
+        // of the extremes therefore decides, with at least 2.
         all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
         let ratio = all.last()?.over(*all.first()?);
         answer = answer & no_less(ratio, Mean::exact(2.0));
@@ -265,6 +269,8 @@ fn zones(plan: &Plan, m: &Measured) -> Verdict {
     for case in plan.cases("figure4") {
         let mean = m.megabytes(&case)?.mean;
         let Sweep { outer, inner, period_seconds } = Sweep::of(&sweep(m, &case))?;
+        // S4-27: the period is compared in bytes, 18 GB, and not in seconds. The seconds depend on
+        // the rate, which is part of the claim already.
         let period = period_seconds? * mean / 1e3;
         answer = answer & near(outer, 55.0) & near(inner, 39.0) & near(period, 18.0);
         text.push(format!("{} {outer:.1} to {inner:.1} MB/s every {period:.1} GB", case.load));
@@ -275,6 +281,8 @@ fn zones(plan: &Plan, m: &Measured) -> Verdict {
 fn spek_is_steady(plan: &Plan, m: &Measured) -> Verdict {
     let case = series_case(plan, "spek");
     let mean = m.iops(&case)?.mean;
+    // S4-25: steady is judged by the worst second. A standard deviation would hide one stop of a
+    // second in a run of minutes.
     let off = seconds(m, &case).iter().map(|(_, v)| (v / mean - 1.0).abs()).fold(0.0, f64::max);
     let text = format!("at most {:.1} % off {mean:.1} IOPS", 100.0 * off);
     Some((no_more_off(off, 0.05), text))
@@ -285,6 +293,8 @@ fn iometer_swings(plan: &Plan, m: &Measured) -> Verdict {
     if points.is_empty() {
         return None;
     }
+    // Both extremes must occur: S4-25 has a curve that swings between 0 and 300. A steady 300 or a
+    // single pause would not be this curve.
     let at_zero = points.iter().filter(|(_, v)| *v < 1.0).count();
     let high = points.iter().filter(|(_, v)| *v > 300.0).count();
     let text = format!("{at_zero} seconds at zero, {high} above 300, of {}", points.len());
@@ -299,6 +309,8 @@ fn small_sequential_writes_gain(plan: &Plan, m: &Measured) -> Verdict {
     }
     let (first, last) = (*ratios.first()?, *ratios.last()?);
     let text: Vec<String> = ratios.iter().map(|ratio| format!("{:.2}", ratio.mean)).collect();
+    // The claim is that the gain diminishes with the size (S4-29), so the reversed series must
+    // rise. The last ratio must also be near 1.
     ratios.reverse();
     let diminishing = rising(&ratios)? & no_more_off((last.mean - 1.0).abs(), 0.15);
     let answer = diminishing & more(first, Mean::exact(1.0));
@@ -319,7 +331,11 @@ fn off_by_600_percent(_: &Plan, m: &Measured) -> Verdict {
     let (mut answer, mut text) = (Answer::No, Vec::new());
     for (_, load) in LOADS {
         let (spek, iometer) = tools(m, "ibm", load, 16)?;
+        // S4-33 prints a difference without its direction. The larger mean is divided by the
+        // smaller one, so either tool may be ahead.
         let ratio = if spek.mean > iometer.mean { spek.over(iometer) } else { iometer.over(spek) };
+        // "Up to 600 %" holds if one load reaches it. The answers are therefore joined by OR,
+        // beginning with No.
         answer = answer | no_less(ratio, Mean::exact(6.0));
         text.push(format!("{load} {:.2}", ratio.mean));
     }
@@ -334,6 +350,8 @@ fn spek_is_ahead_on_fast_storage(plan: &Plan, m: &Measured) -> Verdict {
     };
     let (slow, fast) = (ratio("figure7a")?, ratio("figure7b")?);
     let text = format!("{:.3} times at 100 us, {:.3} times at 10 us", slow.mean, fast.mean);
+    // A fixed overhead is a larger share of a shorter request, so the lead must grow from 100 us to
+    // 10 us (S4-35).
     Some((more(slow, Mean::exact(1.0)) & more(fast, slow), text))
 }
 
@@ -347,9 +365,13 @@ fn switches_explain_little(_: &Plan, m: &Measured) -> Verdict {
     };
     let two = &["switch", "system_call"];
     let (iometer, spek) = (by("iometer", two)?, by("spek", two)?);
+    // The half widths of a difference are added. Both tools use the same seeds, so their errors
+    // need not be independent.
     let half = iometer.half + spek.half;
     let extra = Mean { mean: iometer.mean - spek.mean, half };
     let text = format!("{:.2} us; by hand 18.29, printed approximately 19", extra.mean);
+    // S4-41: (4.85 - 2.01) x 4.27 + 14 x 0.440 = 18.29 us. The printed 19 is not exact, so the
+    // comparison uses the sum.
     Some((same(extra, Mean::exact(18.29)), text))
 }
 
@@ -363,6 +385,8 @@ fn rises_then_falls(plan: &Plan, m: &Measured, variant: &'static str) -> Verdict
         three.text(2),
         100.0 * (three.mean / two.mean - 1.0)
     );
+    // S4-46 asks for the shape of 18/29/23 MB/s: a rise and then a fall. The values themselves
+    // depend on costs that the paper does not print.
     Some((more(two, one) & more(two, three), text))
 }
 

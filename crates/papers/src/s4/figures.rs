@@ -73,6 +73,8 @@ fn suites(title: &str, measured: &Measured) -> Drawn {
 pub(super) fn seconds(measured: &Measured, case: &Case) -> Vec<(f64, f64)> {
     let run = measured.runs(case).next();
     let points = run.into_iter().flat_map(|run| &run.series);
+    // The last point of a series is shorter than a second. Its rate has few requests and could be
+    // the minimum or maximum of the figure.
     let whole = points.filter(|point| point.length_seconds > 0.99);
     whole.map(|point| (point.start_seconds, point.iops)).collect()
 }
@@ -84,6 +86,8 @@ fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
         let values: Vec<f64> = points.iter().map(|point| point.1).collect();
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let most = values.iter().copied().fold(0.0, f64::max);
+        // S4-25: IoMeter swings between 0 and 300 IOPS. The share of seconds at zero shows the
+        // flushes, which a mean of 175 hides.
         let idle = values.iter().filter(|value| **value < 1.0).count();
         rows.push(vec![
             case.stack.clone(),
@@ -107,6 +111,8 @@ fn over_time(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
 /// MB/s over time, of the first seed: means of [`SWEEP_STEP`] seconds.
 pub(super) fn sweep(measured: &Measured, case: &Case) -> Vec<(f64, f64)> {
     let megabytes = f64::from(case.size_kib) * 1024.0 / 1e6;
+    // S4-27: a sweep takes about 383 s, so means over 5 s keep its shape and remove the noise of
+    // caches within a second.
     let each = seconds(measured, case);
     let mean = |group: &[(f64, f64)]| {
         let iops: f64 = group.iter().map(|(_, iops)| iops).sum();
@@ -135,6 +141,8 @@ impl Sweep {
         }
         // From the slow quarter to the fast one the disk begins again: everywhere else it falls, with a little noise
         // where a step of time has a track more or less in it.
+        // Two thresholds form a hysteresis. With one, the noise near the threshold would count as
+        // several beginnings of a sweep.
         let quarter = (outer - inner) / 4.0;
         let (mut slow, mut begins) = (false, Vec::new());
         for (at, rate) in points {
@@ -148,6 +156,8 @@ impl Sweep {
             [] => None,
             // The first sweep begins with the run.
             [second] => Some(second),
+            // The mean over all periods is used. The first beginning and the last one give it
+            // without the noise of the single ones between.
             [first, .., last] => Some((last - first) / (begins.len() - 1) as f64),
         };
         Some(Sweep { outer, inner, period_seconds })
@@ -170,6 +180,8 @@ fn zones(title: &str, plan: &Plan, measured: &Measured) -> Drawn {
             number(sweep.as_ref().map(|sweep| sweep.outer), 1),
             number(sweep.as_ref().map(|sweep| sweep.inner), 1),
             number(period, 0),
+            // Period times rate is the size of the disk: about 18 GB (S4-27). This check needs no
+            // assumption about the zones.
             number(period.zip(mean).map(|(period, mean)| period * mean.mean / 1e3), 2),
         ]);
         curves.push(Curve { label: case.load.clone(), points, dashed: case.load != "zcav-read" });
@@ -220,6 +232,8 @@ fn loads(title: &str, measured: &Measured) -> Drawn {
     for (_, load) in LOADS {
         let at = |stack| measured.megabytes(&Case::new("ibm", stack, load, 16, 1));
         let ratio = match (at("spek"), at("iometer")) {
+            // S4-33 prints a difference of up to 600 %. The ratio is computed from the means of the
+            // seeds, for the same load and disk.
             (Some(spek), Some(iometer)) => format!("{:.2}", iometer.mean / spek.mean),
             _ => "not run".to_owned(),
         };
@@ -289,6 +303,8 @@ fn switches(title: &str, measured: &Measured) -> Drawn {
     let (mut bars, mut rows) = (Vec::new(), Vec::new());
     for load in QUICK {
         for stack in TOOLS {
+            // A device with a fixed delay shows the switches of the tool alone. On a disk, the
+            // number of switches would depend on how many requests complete together.
             let case = Case::new("delay-100us", stack, load, 4, 1);
             let switches = measured.switches(&case);
             let calls =
@@ -317,6 +333,8 @@ fn switches(title: &str, measured: &Measured) -> Drawn {
 /// The point of table 4.
 pub(super) fn client_case(plan: &Plan, variant: &'static str, clients: u16) -> Case {
     let size = plan.table4.size_kib;
+    // S4-42: sequential reads of 32 KB over iSCSI. Each client is a core with its own session,
+    // because clients of the paper are separate machines.
     let case = Case::new("iscsi-disks", "spek", "sequential-read", size, clients);
     Case { network: Some(variant), ..case }
 }

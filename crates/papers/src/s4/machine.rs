@@ -47,9 +47,13 @@ mod linux {
         fn new() -> std::io::Result<Scratch> {
             let name = format!("ssdyno-papers-{}.bin", std::process::id());
             let path = std::env::temp_dir().join(name);
+            // `create_new` fails if the file exists. A file of another user, or a symbolic link to
+            // one, would otherwise be overwritten.
             let mut file = File::create_new(&path)?;
             let scratch = Scratch(path);
             file.write_all(&vec![0xA5; FILE_BYTES])?;
+            // Write-back of the new file would run during the first measurement. It is finished
+            // before, so the first engine has no disadvantage.
             file.sync_all()?;
             Ok(scratch)
         }
@@ -135,6 +139,8 @@ mod linux {
         let mut rows = vec![
             vec!["getppid".to_owned(), "0.352 (getpid)".to_owned(), {
                 let each = time(CALLS, || {
+                    // S4-39 measures getpid. C libraries have cached its result, so getppid is
+                    // measured: it is a system call each time.
                     let _ = std::hint::black_box(rustix::process::getppid());
                 });
                 format!("{each:.3}")
@@ -144,6 +150,8 @@ mod linux {
                 "0.517 (gettimeofday)".to_owned(),
                 {
                     let each = time(CALLS, || {
+                        // Linux answers this from the vDSO without entering the kernel. The printed
+                        // 0.517 us is a real system call, and the row says so.
                         let _ = std::hint::black_box(Instant::now());
                     });
                     format!("{each:.3}")
@@ -177,6 +185,8 @@ mod linux {
     fn switch() -> Option<f64> {
         let core = (0..CpuSet::MAX_CPU)
             .find(|n| sched_getaffinity(None).is_ok_and(|allowed| allowed.is_set(*n)))?;
+        // Both threads must share a core. On two cores the pipe would measure a wake-up of the
+        // other core, which is not the switch of S4-39.
         let pin = move || {
             let mut set = CpuSet::new();
             set.set(core);
@@ -198,6 +208,8 @@ mod linux {
                 lost |= ping_write.write_all(&byte).is_err();
                 lost |= pong_read.read_exact(&mut byte).is_err();
             });
+            // A round trip contains two switches. It also contains a read and a write for each, so
+            // the figure is an upper bound of the switch.
             (!lost).then_some(each / 2.0)
         });
         let each = mine.join().ok().flatten();

@@ -64,6 +64,8 @@ pub(super) fn cells(
             };
             let id = format!("S4/table3/{name}/{tool}_switches");
             let mut cell = cell(id, count, measured.switches(&case), note);
+            // S4-38: about two switches per request follow from one sleep and one wake-up, without
+            // an assumed value. IoMeter's threads are not described, so its number is an input.
             cell.expected_to_match = tool == "spek" && cell.ours.is_some();
             cells.push(cell);
         }
@@ -83,6 +85,8 @@ pub(super) fn cells(
         let note = "S4-46: our model uses costs that are plausible for the time and not fitted; one client then saturates the target. \"as printed\" is the model whose three demands are fitted to these three rows";
         let id = format!("S4/table4/clients_{clients}/megabytes_per_second");
         let mut cell = cell(id, total, assumed, note);
+        // The fitted model reproduces its three rows by construction, and it is no prediction. It
+        // stands in the column of the printed model, and the assumed costs in ours.
         cell.as_printed_model = fitted.map(|mean| mean.mean);
         cells.push(cell);
     }

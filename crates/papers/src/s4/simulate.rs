@@ -21,6 +21,8 @@ impl Measured {
     /// Switches of a request as Linux counts them: to threads and to idleness.
     pub(super) fn switches(&self, case: &Case) -> Option<Mean> {
         self.host(case, |host| {
+            // S4-38 counts with the kernel's counter, which includes switches to the idle task.
+            // With one worker, nearly every wait is such a switch.
             host.context_switches_per_request + host.switches_to_idle_per_request.unwrap_or(0.0)
         })
     }
@@ -39,6 +41,8 @@ fn device(plan: &Plan, name: &str, changes: Changes<'_>) -> Result<Option<Table>
     let mut table = preset.table("device", changes)?;
     for (path, value) in &disk.set {
         let missing = || defect(PLAN, format!("{} has no key {path}", preset.file));
+        // A key of the plan that the preset does not have is an error. A misspelt key would
+        // otherwise be added and ignored, and the preset would run unchanged.
         *entry(&mut table, path).ok_or_else(missing)? = value.clone();
     }
     Ok(Some(table))
@@ -69,6 +73,8 @@ impl Fitted {
     /// From the printed totals in MB/s, and the size of a request in bytes.
     pub(super) fn new(totals: [f64; 3], bytes: f64) -> Fitted {
         let [client, two, three] = totals.map(|total| bytes / (total * 1e6));
+        // Work per request is D(n) = D(1) (1 + (n - 1) s). Two and three clients give two
+        // equations, with D(1) = 2 D(2) - D(3) and s = (D(3) - D(2)) / D(1).
         let more = three - two;
         Fitted { client, target: two - more, surcharge: more / (two - more) }
     }
@@ -88,6 +94,8 @@ fn fitted(variant: &str, case: &Case, changes: Changes<'_>) -> Result<Vec<String
     ];
     for (end, seconds) in [("initiator", fitted.client), ("target", fitted.target)] {
         let response = Span(Time::from_s_f64(seconds));
+        // All other costs of the end are set to zero. The fitted demand is the whole work of a
+        // request, so any remaining cost would be counted twice.
         let keys = ["command=0s", "segment=0s", "send=1000000GB/s", "receive=1000000GB/s"];
         set.extend(keys.map(|key| format!("network.{end}.{key}")));
         set.push(format!("network.{end}.response={response}"));
@@ -99,6 +107,8 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, Pape
     let missing = || defect(PLAN, format!("there is no load {}", case.load));
     let load = plan.loads.get(&case.load).ok_or_else(missing)?;
     let workers = u64::from(case.workers);
+    // S4-26: the paper does not state its queue depth. Local workers have one request outstanding,
+    // and the plan sets the number for the clients of table 4.
     let depth = if case.network.is_some() { plan.table4.outstanding } else { 1 };
     let mut text = format!(
         "read_percent = {}\nwrite_percent = {}\nblock_size = \"{}KiB\"\nthreads = {workers}\ndepth = {depth}\n",
@@ -108,6 +118,8 @@ fn load(plan: &Plan, case: &Case, options: &PapersOptions) -> Result<Table, Pape
     );
     let span = plan.seconds(case);
     text += &span.map(|span| format!("duration = \"{span}\"\n")).unwrap_or_default();
+    // A load has either a duration or a number of requests. With both, a slow stack would end by
+    // time and a fast one by number, over different parts of the disk.
     let requests = span.is_none().then(|| load.requests.unwrap_or(1) * workers);
     if let Some(requests) = requests.into_iter().chain(options.requests).min() {
         text += &format!("requests = {requests}\n");

@@ -4,8 +4,7 @@
 //! - `nvme`: the NVMe driver over the controller; in it the SCSI stack before the driver, the power state,
 //!   and what a host does when the controller does not answer (`error_recovery`);
 //! - `ring`: the ring driver over its card;
-//! - `queued`: no driver, but what it costs: an adapter, or a network with its sessions and its weather;
-//! - `schedule`: when a device hangs or is removed, for the two that have a driver to notice.
+//! - `queued`: no driver, but what it costs: an adapter, or a network with its sessions and its faults.
 
 pub(crate) mod nvme;
 mod queued;
@@ -77,6 +76,9 @@ impl Default for PathFigures {
 fn timing(host: &HostConfig) -> PciTiming {
     PciTiming {
         posted_write: host.costs.register_delivery.0,
+        // A posted write costs the core nothing but its own instruction, while a read waits for the
+        // answer of the device. S1-4 gives a read in cycles, so it scales with the clock of the
+        // host.
         read_round_trip: host.costs.register_read.at(host.cpu.clock),
         interrupt: host.costs.interrupt_delivery.0,
     }
@@ -95,6 +97,8 @@ fn reported(
     flags: DriverFlags,
     wished: Option<Stack>,
 ) -> Result<Stack, RunError> {
+    // S1-47: the driver reports the stack that it is made for. A wish that differs is an error,
+    // because the figures would belong to another path than the one in the result.
     let reported = if flags.contains(DriverFlags::SCSI) { Stack::Scsi } else { Stack::Block };
     match wished {
         Some(wished) if wished != reported => Err(RunError::Stack { driver, reported, wished }),

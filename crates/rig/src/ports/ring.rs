@@ -78,6 +78,8 @@ impl RingPort {
 
     /// The time of the card's next event; while it has no work, the event affects nothing.
     fn fault_at(&self) -> Time {
+        // A fault of an idle card has no effect, so it is no event. It would otherwise extend the
+        // run until the time of the fault.
         if self.driver.in_flight() > 0 { self.pci().next_injection() } else { Time::MAX }
     }
 
@@ -100,6 +102,8 @@ impl RingPort {
 
     /// When the driver looks for what is lost, or sends a block that does not become full.
     fn deadline(&self) -> Option<Time> {
+        // A poll on its way to a core will look anyway. A second one for the same deadline would be
+        // scheduled at the same time again and again, and the clock would stop.
         let awaited = self.driver.in_flight() > 0 && !self.asked;
         self.driver.next_deadline().filter(|_| awaited).map(MonotonicTime::time)
     }
@@ -122,6 +126,8 @@ impl HostPort for RingPort {
         1
     }
 
+    // S0-8: one ring for submissions and completions of all threads. Every core takes the same lock
+    // before it writes a descriptor.
     fn shared(&self) -> bool {
         true
     }
@@ -154,6 +160,9 @@ impl HostPort for RingPort {
     }
 
     fn next_event(&self) -> Option<Time> {
+        // The driver wants to continue at once, as the responses generator does while descriptors
+        // are left (S0-29). The time is the one of its last poll, not of the next event of the
+        // card.
         if self.again {
             return Some(self.last);
         }
@@ -173,6 +182,8 @@ impl HostPort for RingPort {
             _ => own,
         };
         pci.take_interrupts(at, vectors);
+        // The card has one interrupt for a block, whatever its message number. All go to the only
+        // vector of the driver.
         vectors.iter_mut().for_each(|vector| *vector = VECTOR);
         if fault <= at {
             self.strike(at);
@@ -190,6 +201,8 @@ impl HostPort for RingPort {
         self.driver.function_mut().set_now(at);
         self.asked &= vector != POLL;
         if vector == POLL || self.driver.on_interrupt(at) {
+            // If the card still has work, the timeout was only too short. If it has none, the
+            // answer would never have come, which is a defect of the card or the driver.
             let idle = self.pci().next_event().is_none();
             let before = self.recovery();
             let polled = self.driver.poll(at, &mut self.answers);

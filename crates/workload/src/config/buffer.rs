@@ -40,12 +40,16 @@ impl WriteData {
     }
 
     pub(super) fn check(&self) -> Result<(), WorkloadError> {
+        // The checks hold for simulated targets as well, although they store no data. A
+        // configuration that is accepted there must not fail later on a real device.
         for (key, share) in [("buffer.compress", self.compress), ("buffer.dedupe", self.dedupe)] {
             if !(0.0..=100.0).contains(&share.0) {
                 let what = format!("{share} is not a share between 0 and 1");
                 return Err(WorkloadError::of_key(key, what, "give 0% to 100%"));
             }
         }
+        // A duplicate repeats the last fresh data. Without refilling, every write is a repetition
+        // already, and the share that the user asked for could not be kept.
         if !self.refill && self.dedupe.0 > 0.0 {
             let what = "without fresh data there is nothing to repeat";
             return Err(WorkloadError::of_key("buffer.dedupe", what, "set buffer.refill = true"));

@@ -46,6 +46,8 @@ fn build(
     device: &TargetFacts,
     seed: u64,
 ) -> Result<Box<dyn Workload + Send>, WorkloadError> {
+    // The device comes first: all later checks divide by its sector size and subtract from its
+    // capacity, so an impossible device would cause a panic there.
     check_device(device)?;
     config.buffer.check()?;
     let limits = limits(config)?;
@@ -57,9 +59,13 @@ fn build(
     }
     let sizes = config.sizes();
     check_sizes(config, &sizes, device)?;
+    // The threads are checked here, before the addresses: `address::place` divides the range by
+    // their number.
     let (pacing, limits) = pacing(config, limits)?;
     let mix = mix(config, &sizes)?;
     let place = address::place(config, &sizes, device, seed)?;
+    // A latency target wraps the generator from outside. It only lowers the depth and never changes
+    // a request, so a run with the found depth sends the same requests.
     let target = latency_target(config)?;
     let others = Mixed { mix, place };
     let generator: Box<dyn Workload + Send> = match &config.writes {
@@ -87,6 +93,8 @@ fn writes_apart(
     device: &TargetFacts,
     seed: u64,
 ) -> Result<WritePlaces, WorkloadError> {
+    // Writes apart pass the same checks as a workload of their own. A second set of checks would
+    // differ from the first one sooner or later.
     let alone = config.writes_alone(writes);
     let of_table = |error: WorkloadError| {
         // The table has no number of threads.
@@ -118,6 +126,8 @@ fn latency_target(config: &WorkloadConfig) -> Result<Option<LatencyTarget>, Work
         let what = "an open loop has no depth to adjust: requests arrive at their own rate";
         return fail("latency_target", what, "remove the table `arrivals`, or this key");
     }
+    // There is no default window. A useful one depends on the device: 1 s holds about 100 requests
+    // of a disk at depth 1 and 100,000 of an SSD.
     let Some(window) = config.latency_window else {
         let what = "the duration of a try is missing (latency_window)";
         return fail("latency_target", what, "add latency_window = \"1s\"");
@@ -162,6 +172,8 @@ fn limits(config: &WorkloadConfig) -> Result<Limits, WorkloadError> {
         return fail("duration", "a duration of 0", "give a time above 0, or leave it out");
     }
     Ok(Limits {
+        // The ramp-up is part of the total, because S4-10 counts completions before the recording
+        // begins. The user still gets all the requests that he asked for.
         left: config.total_requests().unwrap_or(u64::MAX),
         end: config.duration.map_or(Time::MAX, |duration| duration.0),
         depth: u64::MAX,
@@ -181,6 +193,8 @@ fn pacing(config: &WorkloadConfig, mut limits: Limits) -> Result<(Pacing, Limits
         None => Pacing::Closed,
         Some(arrivals) => arrival_process(arrivals)?,
     };
+    // A closed loop without a depth has one request per thread, as the synchronous threads of S0-5.
+    // An open loop has no bound: a bound would turn an overload into a closed loop.
     limits.depth = match pacing {
         Pacing::Closed => depth.unwrap_or(u64::from(threads)),
         _ => depth.unwrap_or(u64::MAX),
@@ -200,6 +214,8 @@ pub(crate) fn arrival_process(arrivals: &Arrivals) -> Result<Pacing, WorkloadErr
     Ok(match arrivals.kind {
         ArrivalKind::Poisson => Pacing::Poisson { mean_ps: gap.as_ps() as f64 },
         ArrivalKind::Uniform => Pacing::Uniform { most: gap * 2 },
+        // A rate keeps its fraction of a picosecond (`Gap::of_rate`). The rounded mean gap of 3e6
+        // per second would be wrong by 1 ppm, which is one request in a million.
         ArrivalKind::Fixed | ArrivalKind::Bursts => {
             Pacing::Fixed(arrivals.rate.and_then(Gap::of_rate).unwrap_or(Gap::whole(gap)))
         }
@@ -250,6 +266,8 @@ fn bursts(arrivals: &Arrivals) -> Result<Pacing, WorkloadError> {
     if length == 0 {
         return fail("arrivals.length", "a burst of no requests", "give 1 or more");
     }
+    // The upper bound keeps sums of intervals in 64 bits of picoseconds, which are 213 days. The
+    // same bound holds for the gaps of the other processes.
     if interval > GAP_MAX {
         return fail("arrivals.interval", format!("{interval}"), "stay within a day");
     }
@@ -281,6 +299,8 @@ fn check_sizes(
             return fail(&key, format!("a weight of {}", entry.weight), "give 0 or more");
         }
     }
+    // Weights are only compared with their sum, so the shares of S4-8 can be given in percent, as
+    // fractions or as counts. A sum of 0 would divide by zero.
     let sum: f64 = sizes.iter().map(|entry| entry.weight).sum();
     if !(sum.is_finite() && sum > 0.0) {
         return fail(
@@ -316,6 +336,8 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
         }
     }
     let sum: f64 = given.into_iter().flatten().sum();
+    // If both shares are given they are weights and may have any sum. If one is missing, the given
+    // one must be a percentage, because the other one is derived from it.
     if config.read_percent.is_none() != config.write_percent.is_none() && sum > 100.0 {
         // The one that is absent gets what the others leave of 100.
         let (key, absent) = match config.read_percent {
@@ -348,6 +370,8 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
     let mut cumulative: Vec<(u32, u64)> = Vec::with_capacity(sizes.len());
     for entry in sizes {
         upto += entry.weight;
+        // The thresholds are cumulative, so one random number selects a size. A draw per size would
+        // change the number of draws with the order of the list.
         cumulative.push((entry.size.0 as u32, threshold(upto / total)));
     }
     let write = if write + trim > 0.0 { write / (write + trim) } else { 0.0 };
@@ -371,6 +395,8 @@ fn disksim(
 
 /// A key that only a mix heeds and that is not at its default.
 fn foreign_key(config: &WorkloadConfig) -> Option<String> {
+    // The comparison works on the serialised form. A list of fields in this function would miss
+    // every key that is added later.
     let mut rest = config.clone();
     rest.kind = WorkloadKind::Mix;
     rest.requests = None;

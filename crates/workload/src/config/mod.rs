@@ -202,6 +202,9 @@ impl Default for AddressPattern {
     fn default() -> Self {
         AddressPattern {
             pattern: Pattern::Random,
+            // These defaults are conventions that readers recognise: 0.99 is the constant of YCSB,
+            // and 80 % of the requests to 20 % of the blocks is the usual rule for hot and cold
+            // data.
             theta: 0.99,
             hot_space_percent: 20.0,
             hot_access_percent: 80.0,
@@ -266,6 +269,8 @@ impl Default for DiskSimSynthetic {
             gap_max: Span(Time::from_ms(1)),
             mean_size: Bytes(4096),
             block: Bytes(4096),
+            // S3-25: the space and the sizes are those of the validation runs shipped with the SSD
+            // add-on of DiskSim. Other values would not reproduce the tables of S3.
             space: Bytes(7_018_904 * 512),
             sequential_probability: 0.0,
             read_probability: 1.0,
@@ -296,7 +301,11 @@ impl WorkloadConfig {
     /// The same workload with every default written out.
     pub fn resolved(&self) -> WorkloadConfig {
         let mut full = self.clone();
+        // A resolved configuration contains all values in use. A later change of a default then
+        // does not change the repetition of an old result.
         full.requests = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));
+        // This kind rejects the keys of a mix (`foreign_key`). If they were filled in here, the
+        // resolved form could not be built again.
         if self.kind == WorkloadKind::DiskSimSynthetic {
             full.disksim = Some(self.disksim.clone().unwrap_or_default());
             return full;
@@ -306,6 +315,8 @@ impl WorkloadConfig {
         full.write_percent = Some(write);
         full.trim_percent = Some(trim);
         full.threads = Some(self.threads.unwrap_or(1));
+        // The depth of an open loop stays absent: its default is no bound, which no number
+        // expresses. A number here would make arrivals wait when the run is repeated.
         if self.arrivals.is_none() {
             full.depth = Some(self.depth.unwrap_or(1));
         }
@@ -318,6 +329,8 @@ impl WorkloadConfig {
         }
         let sizes = self.sizes();
         full.alignment = self.alignment.or(sizes.iter().map(|s| s.size).min());
+        // The share is written although the pattern implies it. A reader of the resolved form sees
+        // it, and `sequential_share` accepts exactly these values.
         let all = if self.address.pattern == Pattern::Sequential { 100.0 } else { 0.0 };
         full.sequential_percent = Some(self.sequential_percent.unwrap_or(all));
         full
@@ -325,12 +338,16 @@ impl WorkloadConfig {
 
     /// True for a closed loop: each request is issued because another one has completed.
     pub fn is_closed_loop(&self) -> bool {
+        // DiskSim's generator is an open loop even without a table `arrivals`: its arrivals have
+        // uniform gaps that do not depend on the device (S3-24).
         self.kind == WorkloadKind::Mix && self.arrivals.is_none()
     }
 
     /// Largest number of outstanding requests; `None` for an open loop without a bound.
     pub fn outstanding_limit(&self) -> Option<u64> {
         let threads = u64::from(self.threads.unwrap_or(1));
+        // `depth` is per thread, as fio's `iodepth` is per job. The sum over the threads is the N
+        // in the law of Little, by which S0-49 checks R * X = N.
         match (self.depth, &self.arrivals) {
             (Some(depth), _) => Some(u64::from(depth) * threads),
             (None, None) => Some(threads),
@@ -341,6 +358,8 @@ impl WorkloadConfig {
     /// Requests in all, with the ramp-up; `None` where only `duration` limits them.
     pub fn total_requests(&self) -> Option<u64> {
         let limit = self.requests.or(self.ends_by_requests().then_some(DEFAULT_REQUESTS));
+        // S4-10: recording starts after the ramp-up. The sum saturates, because both numbers come
+        // from a file and may have any value.
         limit.map(|requests| requests.saturating_add(self.ramp_up))
     }
 
@@ -351,12 +370,16 @@ impl WorkloadConfig {
 
     /// Nothing but a number of requests ends it.
     fn ends_by_requests(&self) -> bool {
+        // A search ends by its own result, after an unknown number of requests. The default number
+        // would end it in the middle, without a result.
         self.duration.is_none() && !self.searches()
     }
 
     /// Weights of reads, writes and trims, absent ones filled in.
     pub fn op_weights(&self) -> [f64; 3] {
         let trim = self.trim_percent.unwrap_or(0.0);
+        // The missing share is what the others leave of 100. With 0 for it, `read_percent = 70`
+        // would be a load of reads only, because weights are divided by their sum.
         let rest = |other: f64| (100.0 - other - trim).max(0.0);
         match (self.read_percent, self.write_percent) {
             (Some(read), Some(write)) => [read, write, trim],
@@ -370,6 +393,8 @@ impl WorkloadConfig {
     pub(crate) fn writes_alone(&self, writes: &WritesApart) -> WorkloadConfig {
         WorkloadConfig {
             block_size: Some(writes.block_size),
+            // Writes apart have one size, and its multiples are their offsets. The alignment and
+            // the sequential share of the other requests must not reach them.
             block_sizes: Vec::new(),
             alignment: None,
             sequential_percent: None,
@@ -381,6 +406,8 @@ impl WorkloadConfig {
 
     /// The longest request in bytes.
     pub fn block_bytes_max(&self) -> u64 {
+        // Buffers of a real run are allocated by this number before the first request. A size that
+        // is missing here would overflow a buffer.
         let writes = self.writes.iter().map(|writes| writes.block_size.0);
         self.sizes().iter().map(|one| one.size.0).chain(writes).max().unwrap_or(0)
     }

@@ -92,6 +92,8 @@ pub struct TriedDepth {
     pub in_time: u64,
 }
 
+// The list is part of the result file. A job that adapts for a day with windows of 100 ms would
+// otherwise write 864,000 entries.
 /// Most windows that are kept: a job that keeps adapting has any number.
 const TRIED_MAX: usize = 1_000;
 
@@ -167,6 +169,8 @@ impl Searching {
     /// Begins a window, if none is active and the outstanding requests belong to it.
     fn begin(&mut self, now: Time) {
         if self.drains {
+            // The next window must not contain latencies of the old depth. Requests from the
+            // greater depth wait longer, so a lower depth that meets the target would fail.
             if self.outstanding > 0 {
                 return;
             }
@@ -176,6 +180,8 @@ impl Searching {
                 self.result_from = Some(now);
             }
         }
+        // The ramp-up runs at depth 1 and is not judged. An empty cache or an SSD in its fresh
+        // state would otherwise decide about the first depth.
         let is_before = now < self.before.time || self.before.completions > 0;
         if self.since.is_none() && !is_before {
             (self.since, self.completed, self.late) = (Some(now), 0, 0);
@@ -186,6 +192,8 @@ impl Searching {
     fn judge(&mut self, now: Time) {
         let Some(since) = self.since.filter(|_| !self.drains) else { return };
         let length = now.saturating_sub(since);
+        // With 100 % a single late request decides the window. Waiting for the end of the window
+        // would add seconds to each failed depth and could not change the verdict.
         let fails_at_once = self.target.percentile >= 100.0 && self.late > 0;
         // There were no completions, so there is nothing to judge.
         if self.completed == 0 || (length < self.target.window && !fails_at_once) {
@@ -194,18 +202,24 @@ impl Searching {
         let in_time = self.completed - self.late;
         let share = 100.0 * in_time as f64 / self.completed as f64;
         let depth = self.search.depth();
+        // The first windows are kept and not the last ones, because they show the search itself.
+        // Later ones of an adapting job repeat the same few depths.
         if self.tried.len() < TRIED_MAX {
             let requests = self.completed;
             self.tried.push(TriedDepth { depth, start: since, length, requests, in_time });
         }
         self.is_met = share >= self.target.percentile;
         self.since = None;
+        // The count is of failures in a row. A device that passes in between has not shown that the
+        // target is out of reach.
         self.failed_at_lowest = if self.is_met { 0 } else { self.failed_at_lowest };
         match if self.is_met { self.search.passed() } else { self.search.failed() } {
             Verdict::GoOn => {}
             Verdict::Lower => self.drains = true,
             Verdict::Found => {
                 self.drains = true;
+                // `MAX` means that the depth is known but older requests still drain. The recording
+                // begins only after them, so that the figures contain this depth alone.
                 self.result_from = Some(Time::MAX);
             }
             Verdict::Over => self.is_over = true,
@@ -215,6 +229,8 @@ impl Searching {
 
     /// Not even one request at a time completes in time.
     fn look_at_lowest(&mut self, at_once: bool, share: f64) {
+        // One bad window can be chance, such as a pause for garbage collection. With a percentile
+        // of 100 the target has failed for certain, so the job ends at once.
         const IN_A_ROW: u32 = 3;
         self.failed_at_lowest += 1;
         if !at_once && (self.target.keeps_adapting || self.failed_at_lowest < IN_A_ROW) {
@@ -229,6 +245,8 @@ impl Searching {
         };
         self.is_hopeless = true;
         self.error = Some(WorkloadError {
+            // A configuration has keys and a job file has lines. The error names the one that the
+            // user wrote, so only one of both is set.
             key: self.at.is_none().then(|| "latency_target".to_owned()),
             what: match self.at {
                 Some(_) => format!("latency_target - no depth meets it: {found}"),
@@ -245,6 +263,8 @@ impl Searching {
         let mut depths: Vec<String> = Vec::new();
         for tried in &self.tried {
             let depth = tried.depth.to_string();
+            // An adapting job stays at one depth for many windows. Equal neighbours are joined, so
+            // that the note shows the steps of the search.
             if depths.last() != Some(&depth) {
                 depths.push(depth);
             }
@@ -287,10 +307,14 @@ impl Searching {
 impl Workload for Searching {
     fn next(&mut self, now: Time) -> WorkloadStep {
         self.judge(now);
+        // The verdict comes before the next request. A request that is issued after the end would
+        // be recorded at a depth that failed.
         if self.is_hopeless || self.is_over {
             return WorkloadStep::Done;
         }
         self.begin(now);
+        // The limit of the inner generator stays at the greatest depth. Only this counter changes
+        // during the search, so the generator needs no way to change its depth.
         if self.drains || self.outstanding >= self.search.depth() {
             return WorkloadStep::Wait;
         }
@@ -313,6 +337,8 @@ impl Workload for Searching {
         // As fio: data alone, and what failed is not judged.
         if finished.op != Op::Flush && finished.is_ok {
             self.completed += 1;
+            // A request that takes exactly the target latency is in time, as in fio. The closed
+            // form of the tests (T / service time, rounded down) depends on this.
             self.late += u64::from(finished.latency > self.target.latency);
         }
         self.inner.completed(finished, now);
@@ -324,6 +350,8 @@ impl Workload for Searching {
 
     fn recorded_from(&self, _stream: u32) -> Time {
         match self.result_from {
+            // An adapting job has no final depth, so all of its requests are its result. Otherwise
+            // nothing would be recorded at all.
             _ if self.target.keeps_adapting => Time::ZERO,
             from => from.unwrap_or(Time::MAX),
         }

@@ -38,6 +38,8 @@ const STEADY: u32 = 3;
 impl Search {
     /// Among depths of 1 to `most`; where it `keeps_adapting` it never ends.
     pub(super) fn new(most: u64, keeps_adapting: bool) -> Search {
+        // The search begins at depth 1 and doubles, as fio does. A start at the greatest depth
+        // would fill the queue first, and its drain can take longer than all the small windows.
         let most = most.max(1);
         Search {
             depth: 1,
@@ -60,6 +62,8 @@ impl Search {
     pub(super) fn passed(&mut self) -> Verdict {
         let before = self.depth;
         self.low = before;
+        // The depth above failed once, perhaps by chance. After three passes the upper end moves up
+        // by one, so an adapting job can rise again when the device becomes faster.
         if self.has_failed && before + 1 == self.high {
             self.steady += 1;
             if self.steady >= STEADY {
@@ -67,11 +71,15 @@ impl Search {
             }
         }
         let next =
+            // Doubling finds the range in log2(depth) windows and halving finds the depth within it
+            // in as many again. The property test below bounds the sum by 2 * (log2 + 2).
             if self.has_failed { (before + self.high) / 2 } else { before.saturating_mul(2) };
         self.depth = next.min(self.most);
         if self.keeps_adapting || self.depth != before {
             return Verdict::GoOn;
         }
+        // The last run repeats the found depth and is the only part that is recorded. The windows
+        // of the search itself follow other depths, whose requests may still influence the device.
         if self.is_last {
             return Verdict::Over;
         }
@@ -86,6 +94,8 @@ impl Search {
         }
         self.has_failed = true;
         self.high = self.depth;
+        // A depth that passed before and fails now moves the lower end, too. Otherwise the range
+        // would have no width, and the search would try this depth for ever.
         if self.depth == self.low {
             self.low -= 1;
         }

@@ -30,10 +30,14 @@ impl Reader<'_> {
             Some(Size::Bytes(bytes)) => Bytes(bytes),
             Some(_) => return self.wrong("`buffer_compress_chunk` is not a size", "use 512 or 4k"),
         };
+        // A share of compression or duplicates wins over `zero_buffers`, as in fio. Zeroes alone
+        // would compress to nothing and make the given share meaningless.
         let of_a_kind = compress.is_some_and(|share| share > 0) || dedupe > 0.0;
         let zeroes = (self.switch("zero_buffers")? || self.zero_pattern()?) && !of_a_kind;
         let asked = self.find(&["refill_buffers"]).is_some();
         let refill = self.switch("refill_buffers")?;
+        // fio scrambles by default, which makes no two blocks equal. The default here is therefore
+        // fresh data: a device with deduplication would otherwise store one block.
         let scramble =
             self.find(&["scramble_buffers"]).is_none() || self.switch("scramble_buffers")?;
         Ok(WriteData {

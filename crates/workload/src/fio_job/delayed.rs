@@ -23,6 +23,8 @@ impl Workload for Delayed {
         if now < self.start {
             return WorkloadStep::NotBefore(self.start);
         }
+        // The wrapper shifts the time instead of adding a delay to the first request. All times of
+        // the inner workload, such as its duration, then count from the start of the job.
         match self.inner.next(now - self.start) {
             WorkloadStep::Issue { request, intended } => {
                 WorkloadStep::Issue { request, intended: intended + self.start }

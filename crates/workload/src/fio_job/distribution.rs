@@ -46,6 +46,8 @@ pub(super) fn parse(text: &str, strides: bool) -> Result<[Distribution; 3], (Str
     let (name, rest) = text.split_once([':', '=']).unwrap_or((text, ""));
     let number = || rest.parse::<f64>().ok().filter(|n| n.is_finite());
     let same = |one: Distribution| Ok([one.clone(), one.clone(), one]);
+    // The centre is rejected and not ignored: a user who sets it expects hot blocks at a known
+    // place. Scattered blocks would measure another locality.
     if matches!(name, "zipf" | "pareto" | "normal" | "gauss") && rest.contains(':') {
         let what = "the centre of a distribution is not supported: fio scatters the blocks anyway";
         return wrong(what.to_owned(), "leave out what follows the second colon");
@@ -131,6 +133,8 @@ fn zones(text: &str, in_bytes: bool) -> Result<Vec<Zone>, (String, String)> {
         return wrong(format!("{} zones; the limit is {ZONES_MAX}", zones.len()));
     }
     let requests: f64 = zones.iter().map(|zone| zone.weight).sum();
+    // The tolerance allows for decimal fractions such as 33.3 + 33.3 + 33.4, whose sum as binary
+    // numbers can exceed 100 by a rounding error.
     if requests <= 0.0 || requests > 100.001 {
         return wrong(format!("the shares of the requests sum to {requests} %"));
     }
@@ -238,6 +242,8 @@ impl Picker {
             }
             Picker::Sequence { list, strides, blocks, drawn } => {
                 let length = list.len() as u64;
+                // A stride repeats the pattern on the next group of blocks and ends after the last
+                // group. Without strides the pattern stays on the same blocks and never ends.
                 let group = if *strides { *drawn / length * length } else { 0 };
                 let block = group + list[(*drawn % length) as usize];
                 *drawn += 1;
@@ -246,7 +252,7 @@ impl Picker {
         })
     }
 
-    /// Whether blocks run out by themselves.
+    /// Begins a sequence again; all other distributions have no position.
     pub(super) fn restart(&mut self) {
         if let Picker::Sequence { drawn, .. } = self {
             *drawn = 0;

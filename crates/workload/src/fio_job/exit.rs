@@ -31,6 +31,8 @@ impl FioExit {
         match self.end {
             FioEnd::Itself => false,
             FioEnd::Set => self.set == other.set,
+            // `stonewall` spares jobs behind the wall: they have not begun and run afterwards.
+            // `all` also cancels them, which is the only difference between the two.
             FioEnd::Running => has_begun,
             FioEnd::All => true,
         }
@@ -46,6 +48,8 @@ impl Reader<'_> {
     /// Whom the end of the job ends, if it ends anybody.
     pub(super) fn exit_what(&mut self) -> Answer<FioEnd> {
         match self.find(&["exit_what"]).and_then(|entry| entry.value).as_deref() {
+            // fio's default is the group. The value matters only if `exitall` is set in some
+            // section; otherwise the reader of jobs resets it, because each job then ends alone.
             None | Some("group") => Ok(FioEnd::Set),
             Some("stonewall") => Ok(FioEnd::Running),
             Some("all") => Ok(FioEnd::All),

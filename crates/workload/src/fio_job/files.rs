@@ -90,6 +90,9 @@ impl FioJob {
     /// The places of the files: the named files, or as many as the job wants on the one target.
     fn extents(&self, files: &FioFiles) -> Vec<(u64, u64)> {
         let named: Option<Vec<_>> = self.files.iter().map(|name| files.find(name)).collect();
+        // Names are used only if the runner opened several files. With one target, its whole
+        // address range belongs to every job, so that a job file works on another device without
+        // changes.
         if let Some(named) = named.filter(|named| !named.is_empty() && files.are_several()) {
             return named;
         }

@@ -57,6 +57,9 @@ impl Flowing {
     fn is_ahead(&self) -> bool {
         let all = self.flow.issued.load(Ordering::Relaxed);
         let weights = self.flow.weights.load(Ordering::Relaxed);
+        // Cross multiplication compares issued / all with weight / weights exactly. A division
+        // would round, and two jobs with equal shares could both appear to be ahead and wait for
+        // each other.
         u128::from(self.issued) * u128::from(weights)
             > u128::from(all) * u128::from(self.share.weight)
     }
@@ -64,6 +67,8 @@ impl Flowing {
     fn leave(&mut self) {
         self.done = true;
         if std::mem::take(&mut self.present) {
+            // A job that ends takes its weight and its requests out of both sums. If they stayed,
+            // the remaining jobs would wait for their turn behind a job that never issues again.
             self.flow.weights.fetch_sub(self.share.weight, Ordering::Relaxed);
             self.flow.issued.fetch_sub(self.issued, Ordering::Relaxed);
         }
@@ -80,10 +85,14 @@ impl Drop for Flowing {
 impl Workload for Flowing {
     fn next(&mut self, now: Time) -> WorkloadStep {
         if !self.present && !self.done {
+            // A job counts from its first request on and not from its creation. A job with a start
+            // delay would otherwise hold up the others until it begins.
             self.present = true;
             self.flow.weights.fetch_add(self.share.weight, Ordering::Relaxed);
         }
         if self.present && self.is_ahead() {
+            // The job asks again after a short time. `Wait` would be wrong: the job may have
+            // nothing outstanding, and no completion of its own would wake it.
             return WorkloadStep::NotBefore(now.saturating_add(self.share.sleep.max(AGAIN)));
         }
         let step = self.inner.next(now);

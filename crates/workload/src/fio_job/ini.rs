@@ -33,11 +33,15 @@ pub(super) fn read(path: &Path) -> Result<Vec<Section>, WorkloadError> {
     };
     let length =
         fs::metadata(path).map_err(|e| whole(format!("cannot read it: {e}"), "check the path"));
+    // The size is checked before the file is read. A trace or a device named by mistake could be
+    // larger than the memory.
     if length?.len() > TEXT_BYTES_MAX {
         return Err(whole("it is larger than 1 MiB".to_owned(), "name a fio job file"));
     }
     let text =
         fs::read(path).map_err(|e| whole(format!("cannot read it: {e}"), "check the path"))?;
+    // Names of files and comments need not be UTF-8. Replaced characters keep the line numbers
+    // right, while a rejection could not name a line.
     let text = String::from_utf8_lossy(&text);
     let sections = parse(&text, &|name| std::env::var(name).ok())
         .map_err(|(line, what, help)| at(path, line, &text, what, help))?;
@@ -79,6 +83,8 @@ fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Se
                 return Err((number, "a section has no closing bracket".to_owned(), "add it"));
             };
             begun = true;
+            // A section copies the globals that precede it. A later `[global]` applies only to
+            // later jobs, as in fio, so one file can describe several groups of settings.
             in_global = name == "global";
             if !in_global {
                 let entries = global.clone();
@@ -90,6 +96,8 @@ fn parse(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Se
             let what = "an option precedes the first section";
             return Err((number, what.to_owned(), "put it under [global] or a job"));
         }
+        // A silently ignored include would run the job without its options. The file alone is also
+        // what the result stores, and it must describe the whole load.
         if line.split_whitespace().next() == Some("include") {
             let what = "included files are not read";
             return Err((number, what.to_owned(), "copy the file's options here"));
@@ -120,6 +128,8 @@ fn expand(
         let Some((name, after)) = after.split_once('}') else {
             return Err((line, "a variable has no closing brace".to_owned(), "add it"));
         };
+        // An unset variable is an error. The shell rule (an empty text) could turn
+        // `filename=${DISK}1` into a path that exists and that nobody meant.
         let Some(value) = variable(name) else {
             return Err((
                 line,

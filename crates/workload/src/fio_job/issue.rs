@@ -27,6 +27,8 @@ pub enum FioSync {
     None,
     /// Its data, and the metadata that is needed to find it (`sync=dsync`).
     Data,
+    // O_SYNC and O_DSYNC differ for files only: a block device has no metadata of its own. Both
+    // become a write with force unit access or a flush in the kernel.
     /// Everything about the file (`sync=1`, `sync=sync`).
     Whole,
 }

@@ -29,6 +29,8 @@ pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, Workloa
         let line = section.line;
         let mut reader = Reader { path, section, line, si_prefixes: false, purpose };
         reader.si_prefixes = reader.has_si_prefixes()?;
+        // A wall before the first job has no effect: there is nothing to wait for. A group for it
+        // would be empty, and the group numbers would start at 1.
         let walled = reader.switch("stonewall")? || reader.switch("wait_for_previous")?;
         if reader.waits_for(&jobs, group)? || walled && !jobs.is_empty() {
             group += 1;
@@ -39,6 +41,8 @@ pub(super) fn read(path: &Path, purpose: Purpose) -> Result<Vec<FioJob>, Workloa
         }
         jobs.push(FioJob { exit: FioExit { end: reader.exit_what()?, set }, ..reader.job(group)? });
     }
+    // `exitall` in any section applies to the whole file, as in fio. This is known only after the
+    // last section, so the ends are corrected at the end.
     if !exits {
         jobs.iter_mut().for_each(|job| job.exit.end = FioEnd::Itself);
     }
@@ -83,12 +87,16 @@ impl Reader<'_> {
             values::whole(text).filter(|jobs| (1..=4096).contains(jobs))
         })?;
         let mut load = self.load(engine, &mut notes)?;
+        // The load keeps its lines: some values can be judged only when the size of the target is
+        // known, and the error should still name the line of the option.
         load.lines.clone_from(&self.section.entries);
         let mut warnings = Vec::new();
         let buffered = self.buffered(engine, [&mut warnings, &mut notes])?;
         let batch = self.batch(&load)?;
         self.check_unlike(&load)?;
         let replay = self.replay(&load)?;
+        // A start given as a share needs the size of the file, which does not exist yet. Only a
+        // start in bytes adds to the size that the file must have.
         let start = match load.start {
             Some(Size::Bytes(bytes)) => bytes,
             _ => 0,
@@ -157,6 +165,8 @@ impl Reader<'_> {
         let buffered = match told.as_deref() {
             Some("buffered") => self.switch("buffered")?,
             Some(_) => !self.switch("direct")?,
+            // fio's default is the page cache. Here the default is direct I/O, as S4-3 asks for a
+            // benchmark that bypasses the cache; the warning below prevents a silent difference.
             None => false,
         };
         if told.is_none() && engine != FioEngine::Null {
@@ -186,6 +196,8 @@ impl Reader<'_> {
             self.value(&["iodepth_batch", "iodepth_batch_submit"], "a number of requests", number)?;
         let names = ["iodepth_batch_complete", "iodepth_batch_complete_min"];
         let complete = self.value(&names, "a number of requests", number)?;
+        // Polling is a setting of the whole run here and not of a job. The error names the setting
+        // instead of quietly waiting for an interrupt.
         if complete == Some(0) {
             let what = "the job polls for completions all the time";
             return self.wrong(what, "leave it out, and run with `--wait spin`");
@@ -206,6 +218,8 @@ impl Reader<'_> {
     fn replay(&mut self, load: &Load) -> Answer<Option<FioReplay>> {
         let Some(entry) = self.find(&["read_iolog"]) else { return Ok(None) };
         let path = entry.value.unwrap_or_default();
+        // fio accepts lists with colons and standard input. A stream from standard input cannot be
+        // replayed by a second copy or repeated later.
         if path.is_empty() || path == "-" || path.contains(':') {
             let what = "`read_iolog` does not name exactly one file";
             return self.wrong(what, "name one recording, with a job for each");
@@ -254,6 +268,8 @@ impl Reader<'_> {
             self.line = entry.line;
             let key = entry.key.as_str();
             // Switched off is as good as not written.
+            // Many shared job files contain `verify=0` or `cmdprio=0` from a template. Rejecting
+            // them would reject files whose load is fully supported.
             let off = matches!(entry.value.as_deref(), Some("0" | "none" | "false"));
             if verifies && VERIFIED.contains(&key) {
                 continue;

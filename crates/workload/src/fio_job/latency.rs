@@ -35,6 +35,9 @@ impl Reader<'_> {
             let what = "a rate and a latency_target exclude each other: with a rate, the depth does not decide the load";
             return self.wrong(what, "leave one of the two out");
         }
+        // `iodepth_low` takes effect when the queue was full. A search keeps the number outstanding
+        // below the `iodepth`, so the queue would never be full and the option would be without
+        // effect.
         if load.low.is_some() {
             let what = "iodepth_low and latency_target both decide how many are outstanding";
             return self.wrong(what, "leave one of the two out");

@@ -97,6 +97,8 @@ impl Load {
         let steps = resolve(self.increment).saturating_mul(u64::from(copy));
         let start = resolve(self.start).saturating_add(steps);
         let is_share = |size: Option<Size>| matches!(size, Some(Size::Percent(_)));
+        // A start in bytes is taken as it is, and a wrong one is an error later. Rounding it here
+        // would move the range without the knowledge of the user.
         if !is_share(self.start) && !is_share(self.increment) {
             return start;
         }
@@ -109,6 +111,8 @@ impl Load {
     /// `loops` passes, and more until `io_size` was moved.
     pub(super) fn bytes_in_all(&self, size: u64, once: u64) -> u64 {
         let Some(asked) = self.asked_bytes(size) else { return once.saturating_mul(self.loops) };
+        // The minimum of 1 prevents a division by zero for a range without any block. Such a range
+        // is rejected later, with the line of its option.
         let once = asked.min(once).max(1);
         let passes = self.loops.max(asked.div_ceil(once));
         once.saturating_mul(passes).min(asked.saturating_mul(self.loops))
@@ -125,6 +129,8 @@ impl Load {
     /// After how many bytes a pass of sequential reads and writes ends: each direction is then somewhere
     /// in the range, and both begin again. `None` where the end of the range ends it.
     pub(super) fn pass_bytes(&self, size: u64, once: u64) -> Option<u64> {
+        // Reads and writes have separate positions in a sequential mix, so one reaches the end of
+        // the range before the other. Bytes decide, because there is no common end.
         let mixed = self.used().count() > 1 && !self.random && !self.time_based;
         mixed.then(|| self.asked_bytes(size).unwrap_or(once).min(once).max(1))
     }
@@ -134,12 +140,16 @@ impl Load {
     pub(super) fn bytes_between_holes(&self, range: u64, wraps: bool) -> Option<u64> {
         let (block, fixed) = (self.block_max(), self.block_min() == self.block_max());
         let gap = u64::try_from(self.modifier.gap).ok().filter(|gap| *gap > 0)?;
+        // The closed form counts requests of one size at equal distances. In all other cases the
+        // number is a result of draws, so the pass ends when the places are used up.
         if self.random || !fixed || self.strides.is_some() || self.used().count() > 1 {
             return None;
         }
         let requests = range.div_ceil(block + gap);
         let last = requests.saturating_sub(1) * (block + gap);
         match wraps {
+            // With wrapping, the last request ends inside of the range and the pass goes on from
+            // the start. It ends one request earlier if the last one would cross the end.
             true if last + block <= range => None,
             true => Some((requests - 1) * block),
             false => Some(requests * block),
@@ -172,6 +182,8 @@ impl Reader<'_> {
             values::whole(text).filter(|depth| (1..=65_536).contains(depth))
         })?;
         let mut depth = depth.unwrap_or(1) as u32;
+        // A system call such as pread returns after its completion, so only one is outstanding per
+        // thread. A deeper queue would measure an engine that the job does not name.
         if engine == FioEngine::Synchronous && depth > 1 {
             notes
                 .push("a synchronous engine has one request at a time: iodepth counts as 1".into());
@@ -232,6 +244,8 @@ impl Reader<'_> {
             watch: Watch::default(),
             lines: Vec::new(),
         };
+        // These three depend on other options of the load: the rate, the low mark and the sizes.
+        // They are read last, when all the others are known.
         load.target = self.latency_target(&load, notes)?;
         load.watch = self.watch(&load)?;
         load.mapped = random && self.is_mapped(&load, notes)?;
@@ -242,6 +256,8 @@ impl Reader<'_> {
     /// block size, and distributions that are not uniform, do without.
     fn is_mapped(&mut self, load: &Load, notes: &mut Vec<String>) -> Answer<bool> {
         let uniform = load.distributions.iter().all(|one| *one == Distribution::Uniform);
+        // A map makes each block equally frequent after a pass. It would therefore turn any
+        // distribution back into a uniform one.
         if self.switch("norandommap")? || !uniform {
             return Ok(false);
         }
@@ -263,6 +279,8 @@ impl Reader<'_> {
             .value(&["ba", "blockalign"], "a size such as 4k", |text| directions(text, size))?
             .unwrap_or_default();
         // It is for random places alone.
+        // Sequential requests follow the end of their predecessor. An alignment there would leave
+        // holes, which only `rw=read:4k` is meant to do.
         Ok(if random { all } else { [None; 3] })
     }
 
@@ -309,6 +327,8 @@ impl Reader<'_> {
             values::whole(text).filter(|blocks| *blocks >= 1)
         })?;
         let think = think.filter(|time| *time > Time::ZERO);
+        // Spinning and sleeping differ in CPU time only; the requests are the same. The option is
+        // therefore noted and not rejected.
         if think.is_some() && self.find(&["thinktime_spin"]).is_some() {
             notes.push(
                 "the job sleeps during its think time (in fio it spins for thinktime_spin)".into(),
@@ -339,6 +359,8 @@ impl Reader<'_> {
     fn directions(&mut self) -> Answer<([f64; 3], bool, Modifier)> {
         let read = self.value(&["rwmixread"], "0 to 100", percent)?;
         let write = self.value(&["rwmixwrite"], "0 to 100", percent)?;
+        // `rwmixread` wins if both are given. fio takes the later one of both, which for shares
+        // that sum to 100 is the same.
         let read = read.or(write.map(|write| 100.0 - write)).unwrap_or(50.0);
         let mixed = [read, 100.0 - read, 0.0];
         let identical = match self.find(&["rw_sequencer"]).and_then(|entry| entry.value).as_deref()
@@ -373,6 +395,9 @@ impl Reader<'_> {
         let mut modifier = Modifier { identical, ..Modifier::default() };
         match suffix {
             None => {}
+            // One suffix has two meanings in fio: a number of requests for random loads and a
+            // distance in bytes for sequential ones. `randread:8` must not be read as a hole of 8
+            // bytes.
             Some(text) if random => match values::whole(text).filter(|run| *run >= 1) {
                 Some(run) => modifier.run = run,
                 None => {
@@ -414,6 +439,8 @@ impl Reader<'_> {
             let all: Vec<Option<f64>> = all.map(|(rate, s)| Some(rate? / s.mean())).collect();
             [all[0], all[1], all[2]]
         });
+        // Bytes per second are divided by the mean size, because arrivals are requests. The mean
+        // over many requests is the rate that was asked for; single seconds can differ.
         let Some(rates) = by_count.or(by_bytes) else { return Ok(None) };
         let kind = match self.find(&["rate_process"]).and_then(|entry| entry.value).as_deref() {
             None | Some("linear") => ArrivalKind::Fixed,
@@ -424,6 +451,8 @@ impl Reader<'_> {
             }
         };
         let used: Vec<usize> = (0..3).filter(|direction| mix[*direction] > 0.0).collect();
+        // A load that is half open and half closed has no defined latency: the closed part waits
+        // behind the open one, so its rate depends on the device.
         if used.iter().any(|direction| rates[*direction].is_none_or(|rate| rate <= 0.0)) {
             return self.wrong(
                 "a direction has no rate: part of the load would be open and part closed",

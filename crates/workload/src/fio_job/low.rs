@@ -19,6 +19,8 @@ pub(super) fn draining(
     depth: u64,
     low: Option<u64>,
 ) -> Box<dyn Workload + Send> {
+    // A low mark at the depth or above is never effective: one completion already reaches it. The
+    // wrapper is left out, which keeps the call per request short.
     match low.filter(|&low| low < depth) {
         None => inner,
         Some(low) => Box::new(Draining { inner, depth, low, outstanding: 0, draining: false }),

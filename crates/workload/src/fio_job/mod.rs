@@ -128,6 +128,8 @@ impl FioJob {
     /// note says so.
     pub fn end_after(&mut self, time: Time) {
         let own = self.load.runtime;
+        // A limit only shortens a job. The job's own shorter time remains, because it is part of
+        // the load that its author described.
         if own.is_some_and(|own| own <= time) {
             return;
         }
@@ -140,10 +142,14 @@ impl FioJob {
     /// For targets that know no durable write: a flush follows each write in its place, and a note
     /// says so.
     pub fn flush_instead_of_sync(&mut self) {
+        // A job without writes has nothing that must become durable. A flush there would add
+        // requests that fio does not send.
         if self.sync == FioSync::None || self.load.mix[1] == 0.0 {
             return;
         }
         self.sync = FioSync::None;
+        // A flush after each write gives the same durability as `O_DSYNC`. It makes the device
+        // empty its whole cache, so the cost is higher, and the note says so.
         self.load.shape.flush_every = Some(1);
         self.notes.push(
             "sync: each write is followed by a flush, which counts as a separate request".into(),

@@ -103,6 +103,8 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
 const VERIFY: &str = "`ssdyno verify TARGET --fio FILE --write` writes what the job writes and checks it; remove \
                       the option to measure alone";
 
+// Priorities act in the kernel, and `ionice` sets them for the process as a whole. A simulated
+// target has no priorities, so accepting them would promise an effect.
 /// What sets priorities.
 const PRIORITY: &str = "requests have no priority of their own: start the run with `ionice -c CLASS -n LEVEL \
                         ssdyno run …`, and leave it out";
@@ -234,6 +236,8 @@ pub(super) const VERIFIED: &[&str] = &[
     "verifysort_nr",
 ];
 
+// The three lists are explicit, so an option of a new version of fio is unknown and stops the run.
+// A default of "no effect" would measure a different load without a word.
 /// Options that are carried over; the reader of jobs knows each by name.
 pub(super) const USED: &[&str] = &[
     "buffer_pattern",

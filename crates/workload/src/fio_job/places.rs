@@ -82,6 +82,8 @@ impl Places {
     /// Moves on to the next stride if enough was moved in this stride.
     fn enter_stride(&mut self) {
         let Some(strides) = self.strides else { return };
+        // fio moves on by bytes transferred and not by position, so random requests also leave a
+        // zone after `zonesize` bytes.
         if self.strode >= strides.size {
             self.strode = 0;
             self.base = self.base.saturating_add(strides.range).saturating_add(strides.skip);

@@ -47,6 +47,8 @@ pub(super) type Answer<T> = Result<T, WorkloadError>;
 impl Reader<'_> {
     /// An error at the option that was read last.
     pub(super) fn wrong<T>(&self, what: impl Into<String>, help: impl Into<String>) -> Answer<T> {
+        // The file is read again only for an error. Keeping its text in the reader for all jobs
+        // would cost memory in every run that succeeds.
         let text = std::fs::read(self.path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         Err(ini::at(self.path, self.line, &text, what, help))
@@ -55,9 +57,13 @@ impl Reader<'_> {
     /// The last entry called one of `names`: fio takes the last, and options have several names.
     pub(super) fn find(&mut self, names: &[&str]) -> Option<Entry> {
         let entry =
+            // The search goes backwards because an option of the job follows those of `[global]` in
+            // the list and overrides them.
             self.section.entries.iter().rev().find(|entry| names.contains(&entry.key.as_str()))?;
         self.line = entry.line;
         let mut entry = entry.clone();
+        // `kb_base` changes sizes only. In a time, `m` means minutes, and in a name of a file `4k`
+        // is text; a conversion would open another file.
         if self.si_prefixes && !NOT_SIZES.contains(&entry.key.as_str()) {
             entry.value = entry.value.as_deref().map(values::in_usual_base);
         }

@@ -56,6 +56,8 @@ impl Files {
 
     /// The file that the next request goes to; `None` where all have been gone through.
     fn turn(&mut self, rng: &mut Rng) -> Option<usize> {
+        // One file is the usual case. It needs no turns, and the short path avoids a search and two
+        // counters per request.
         if let [done] = self.done[..] {
             return (!done).then_some(0);
         }
@@ -77,6 +79,8 @@ impl Files {
             (0..count).map(|step| (self.next + step) % count).filter(|at| !self.done[*at]);
         match self.service.order {
             Order::Random => {
+                // The draw is among the files that are not done. A draw among all files with
+                // repetitions would take longer the fewer files are left.
                 let choices = open.clone().count() as u64;
                 if choices == 0 { None } else { open.nth(rng.below(choices) as usize) }
             }
@@ -106,6 +110,8 @@ impl Files {
 
     /// Begins all of them again; only the direction `way` if time decides.
     fn restart(&mut self, way: usize, by_time: bool) {
+        // With one file and a time limit, only the direction that reached the end begins again, as
+        // in fio. The other direction keeps its place in the range.
         let way = (by_time && self.all.len() == 1).then_some(way);
         self.done.fill(false);
         self.all.iter_mut().for_each(|places| places.restart(way));
@@ -151,6 +157,9 @@ impl Draw for Requests {
         let mut begun_again = false;
         loop {
             let Some(at) = self.files.turn(rng) else {
+                // A second restart in one call means that no place fits at all, so the loop would
+                // never end. At the end of a pass, a rest that is shorter than the longest request
+                // ends the job.
                 if begun_again || !self.again || self.left < self.files.longest() {
                     return None;
                 }

@@ -36,6 +36,8 @@ impl Reader<'_> {
         };
         let mut files: Vec<String> = Vec::new();
         for name in split_names(&names).into_iter().map(placed) {
+            // A name that occurs twice is one file. Two entries would give it twice the requests,
+            // and both would write to the same addresses.
             if !files.contains(&name) {
                 files.push(name);
             }
@@ -112,6 +114,8 @@ impl Reader<'_> {
 
 /// Names with colons between them; a colon of a name has a backslash before it.
 fn split_names(text: &str) -> Vec<String> {
+    // PCI addresses such as 0000:01:00.0 contain colons. A NUL cannot occur in a path, so it can
+    // stand for an escaped colon while the text is split.
     let plain = text.replace("\\:", "\u{0}");
     let names = plain.split(':').map(str::trim).filter(|name| !name.is_empty());
     names.map(|name| name.replace('\u{0}', ":")).collect()

@@ -102,6 +102,8 @@ impl Shaped {
             self.written = offset_bytes;
         }
         self.last_was_flush = op == Op::Flush;
+        // A flush moves no data and does not count as a block of `thinktime_blocks`. With flushes
+        // counted, a job with `fsync=1` would pause twice as often.
         if let (Some(think), true) = (self.shape.think, op != Op::Flush) {
             self.since_pause += 1;
             if self.since_pause == think.blocks {
@@ -161,6 +163,8 @@ impl Workload for Shaped {
         self.look_at_work(now);
         self.rest(now);
         match self.pause {
+            // A pause begins when all requests are back. If it began at the last submission, the
+            // device would still be busy, and short pauses would not let it become idle.
             Pause::Begins if self.outstanding > 0 => return WorkloadStep::Wait,
             Pause::Until(at) if now < at.min(self.limits.end) => {
                 return WorkloadStep::NotBefore(at.min(self.limits.end));
@@ -177,6 +181,8 @@ impl Workload for Shaped {
                 self.issued(request);
             }
             WorkloadStep::Done if self.shape.flush_at_end && self.writes > 0 => {
+                // The flush at the end follows the last completion. A flush covers only commands
+                // that are complete: NVMe need not make a write durable that is still outstanding.
                 if self.outstanding > 0 {
                     return WorkloadStep::Wait;
                 }

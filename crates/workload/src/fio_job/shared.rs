@@ -34,6 +34,8 @@ pub fn shared(workload: Box<dyn Workload + Send>, parts: u64) -> Vec<Box<dyn Wor
 
 impl Part {
     fn whole<T>(&self, act: impl FnOnce(&mut (dyn Workload + Send)) -> T) -> T {
+        // A thread that panics poisons the lock. The others still use the workload, so that the run
+        // reports the first panic and not a second one from each thread.
         act(self.whole.lock().unwrap_or_else(PoisonError::into_inner).as_mut())
     }
 }

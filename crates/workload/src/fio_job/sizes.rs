@@ -54,6 +54,8 @@ impl Sizes {
                 all.iter().map(|(size, weight)| *size as f64 * weight).sum::<f64>() / weights
             }
             Sizes::Range(min, max) => {
+                // The mean is a sum over the midpoints of 1000 equal draws. A closed form would
+                // need the same case distinction as `in_range` for the part that is cut at `max`.
                 let steps = 1_000;
                 let at = |step: u64| in_range(*min, *max, (step as f64 + 0.5) / steps as f64);
                 (0..steps).map(|step| at(step) as f64).sum::<f64>() / steps as f64
@@ -63,6 +65,8 @@ impl Sizes {
 
     /// A size of up to `room`, `None` where none fits.
     pub(super) fn draw(&self, room: u64, rng: &mut Rng) -> Option<u64> {
+        // A fixed size consumes no random number. The places of a job with one size then do not
+        // depend on whether the size is given by `bs` or `bssplit`.
         if self.is_fixed() {
             return Some(self.min()).filter(|size| *size <= room);
         }
@@ -80,6 +84,8 @@ impl Sizes {
             }
             Sizes::Range(min, max) => in_range(*min, *max, rng.unit()),
         };
+        // Draws that do not fit are repeated, which keeps the proportions of the sizes that do. The
+        // limit ends the loop for a size whose share is nearly zero.
         let drawn = (0..DRAWS_MAX).map(|_| once(rng)).find(|size| *size <= room);
         drawn.or_else(|| match self {
             Sizes::Split(all) => {
@@ -90,7 +96,7 @@ impl Sizes {
     }
 }
 
-/// fio's own way (`get_next_buflen`): the longest size is the likeliest.
+/// fio's own way (`get_next_buflen`): all multiples of `min` are equally likely up to `max`.
 fn in_range(min: u64, max: u64, draw: f64) -> u64 {
     let size = min + (max as f64 * draw) as u64;
     (size / min * min).min(max)
@@ -113,6 +119,8 @@ impl Reader<'_> {
             for part in text.split(',') {
                 all.push(self.split(part)?);
             }
+            // An omitted direction takes the last one that is given: `bssplit=4k/100` holds for
+            // reads, writes and trims alike.
             let of = |direction: usize| all[direction.min(all.len() - 1)].clone();
             return Ok([of(0), of(1), of(2)]);
         }
@@ -162,6 +170,8 @@ impl Reader<'_> {
             sizes.push((size, weight.unwrap_or(0.0)));
         }
         let given: f64 = sizes.iter().map(|(_, weight)| weight).sum();
+        // The tolerance covers decimal shares, whose sum as binary numbers can be slightly above
+        // 100. A real mistake exceeds it by far.
         if given > 100.001 {
             return self.wrong(format!("the shares sum to {given} %"), "make them sum to 100");
         }

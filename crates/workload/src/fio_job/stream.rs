@@ -157,6 +157,9 @@ impl FioStream {
         };
         let inner = Box::new(Generator::new(limits, pacing, requests, self.seed).at_once());
         let workload = shaped(inner, self.load.shape, shape_limits, &self.flushes);
+        // The order of the wrappers matters. Flushes of the shape count in the queue that drains,
+        // and the search for a depth must see both. Shares come last, because they count requests
+        // of any kind.
         let workload = draining(workload, u64::from(self.depth), self.load.low);
         let workload = match self.load.target {
             None => workload,
@@ -224,6 +227,8 @@ impl FioStream {
         let load = &self.load;
         let sector = u64::from(device.sector_bytes);
         let whole = |bytes: u64| bytes.is_multiple_of(sector);
+        // Sectors are checked here and not by the reader of jobs: a job file does not know the
+        // target, and O_DIRECT fails with EINVAL for a request of half a sector.
         let help = format!("give a multiple of the target's sector, {sector} B");
         for way in load.used() {
             let (shortest, longest) = (load.sizes[way].min(), load.sizes[way].max());
@@ -386,6 +391,9 @@ impl FioJob {
         let ranges = self.ranges(copy, files);
         let all: u64 = ranges.iter().fold(0, |sum, range| sum.saturating_add(range.length_bytes));
         // With the size of the file told apart, `size` is how much is moved, up to the end of it.
+        // A pass cannot move more than its ranges contain. Without the minimum, the number of
+        // requests in all would be too high, and the flush after the last request would come at the
+        // wrong place.
         let moved = match load.length {
             Some(Size::Bytes(bytes)) => bytes.min(all),
             _ => all,

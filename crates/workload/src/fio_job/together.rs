@@ -105,12 +105,17 @@ impl Workload for Together {
             let (count, mut ended) = (self.parts.len(), false);
             for at in (0..count).map(|step| (self.turn + step) % count) {
                 let part = &mut self.parts[at];
+                // Groups run one after the other, so parts of later groups are not asked. Their
+                // time begins with their group and not with the run.
                 if part.stream.group != self.group {
                     continue;
                 }
                 if !part.done {
                     match part.next(now) {
                         step @ WorkloadStep::Issue { .. } => {
+                            // The next call begins with the following part. If it began with the
+                            // first one, a job with a deep queue would take all submissions of a
+                            // batch.
                             (self.last, self.turn) = (at, (at + 1) % count);
                             return step;
                         }
@@ -126,6 +131,8 @@ impl Workload for Together {
                 (0..count).for_each(|at| self.tell_end(at));
                 continue;
             }
+            // A time is more useful than `Wait` if both are possible: the runner asks again at this
+            // time or after any completion, whichever comes first.
             if earliest < Time::MAX {
                 return WorkloadStep::NotBefore(earliest);
             }

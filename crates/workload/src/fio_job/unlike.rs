@@ -15,6 +15,8 @@ impl Reader<'_> {
     /// A request that fails is counted, and the job goes on.
     fn check_errors(&mut self, load: &Load) -> Answer<()> {
         let Some(entry) = self.find(&["continue_on_error"]) else { return Ok(()) };
+        // `continue_on_error=read` is fully honoured if the job only reads. With writes in the mix,
+        // a write error would end the job in fio but not here.
         let only = |direction: usize| load.used().all(|used| used == direction);
         let goes_on = match entry.value.as_deref().unwrap_or("1") {
             "1" | "all" | "io" => true,
@@ -49,6 +51,8 @@ impl Reader<'_> {
 
     /// All completions that are there are taken at a time.
     fn check_completions(&mut self, load: &Load) -> Answer<()> {
+        // A limit on completions per call makes fio return to submission earlier. Here each call
+        // reaps all of them, so a smaller limit would have another timing.
         let most =
             self.value(&["iodepth_batch_complete_max"], "a number of requests", values::whole)?;
         if most.is_none_or(|most| most >= u64::from(load.depth)) {

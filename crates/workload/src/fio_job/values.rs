@@ -12,6 +12,8 @@ pub(super) enum Size {
 /// Splits `12.5k` into its number and its lower-case unit.
 fn split(text: &str) -> Option<(f64, String)> {
     let text = text.trim();
+    // Hexadecimal numbers have no unit: in `0x1b`, `b` is a digit. The text is therefore not split
+    // into number and unit.
     if let Some(hex) = text.strip_prefix("0x") {
         return Some((u64::from_str_radix(hex, 16).ok()? as f64, String::new()));
     }
@@ -31,6 +33,8 @@ pub(super) fn bytes(text: &str) -> Option<u64> {
     };
     let power = ["", "k", "m", "g", "t", "p"].iter().position(|p| *p == prefix)?;
     let bytes = value * base.powi(power as i32);
+    // The bound is just below 2^63. Offsets of the kernel are signed 64-bit numbers, and a larger
+    // one would become negative there.
     (bytes < 9.2e18).then_some(bytes.round() as u64)
 }
 
@@ -94,6 +98,8 @@ pub(super) fn time(text: &str, usual: &str) -> Option<Time> {
         _ => return None,
     };
     let seconds = value * factor;
+    // The limit of 115 days leaves room in 64 bits of picoseconds (213 days) for a sum of delay,
+    // ramp and run time.
     (seconds < 1e7).then(|| Time::from_s_f64(seconds))
 }
 
@@ -117,6 +123,8 @@ pub(super) fn cores(text: &str) -> Option<Vec<usize>> {
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        // The bound prevents that a mistyped list such as 0-4000000000 allocates memory for every
+        // number in it.
         if first > last || last > 65_535 {
             return None;
         }

@@ -37,6 +37,8 @@ pub struct FioVerify {
 pub fn read_fio_verify(path: &Path) -> Result<FioVerify, WorkloadError> {
     let mut jobs = read(path, Purpose::Verify)?;
     let job = jobs.pop();
+    // Two jobs that overlap would overwrite the stamps of each other. A check would then report
+    // correct data of the other job as an error.
     let (Some(job), true) = (job, jobs.is_empty()) else {
         let at = crate::TraceLine { file: path.to_owned(), number: 0, text: String::new() };
         let help = "use one file for each job: a job cannot check data that another job overwrites";
@@ -49,6 +51,8 @@ pub fn read_fio_verify(path: &Path) -> Result<FioVerify, WorkloadError> {
     }
     let [read, write, _] = &load.sizes;
     let reads = load.mix[0] > 0.0;
+    // Each block has its own stamp, so a read must cover exactly the blocks that a write stamped.
+    // With several sizes, a block could contain parts of two writes.
     if write.min() != write.max()
         || (reads && (read.min(), read.max()) != (write.min(), write.max()))
     {
@@ -76,6 +80,8 @@ pub fn read_fio_verify(path: &Path) -> Result<FioVerify, WorkloadError> {
         block_bytes,
         range_bytes,
         depth: load.depth,
+        // A share of 99.6 % would be rounded to 100 % and write nothing, so there would be no stamp
+        // to check. The whole number therefore stays below 100.
         read_percent: load.mix[0].round().clamp(0.0, 99.0) as u8,
         writes: load.requests,
         flush_every: load.shape.flush_every,

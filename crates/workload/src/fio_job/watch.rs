@@ -114,6 +114,8 @@ impl Watched {
             return;
         }
         let moved = self.moved(floor.counted);
+        // The cycle begins at the first look after the settling time. The start of the job would
+        // include the slow first requests, which fio excludes for 2 s.
         let (since, before) = *self.cycle.get_or_insert((now, moved));
         let spent = now.saturating_sub(since);
         if spent < floor.cycle {
@@ -153,6 +155,8 @@ impl Watched {
             return;
         }
         // There are no calls in a pause: its seconds follow.
+        // Samples begin at exact multiples of a second after the first one. If each began at the
+        // moment of its call, the windows would become longer by the time between two calls.
         while now.saturating_sub(since) >= SAMPLE {
             if self.samples.len() == steady.window_s as usize {
                 self.samples.pop_front();
@@ -165,6 +169,8 @@ impl Watched {
             return;
         }
         let found = criterion(&steady, &self.samples);
+        // The job ends only when the window is full. With fewer samples the slope of two close
+        // values would end the job after 2 s.
         if found < steady.limit {
             let unit = if steady.in_percent { " %" } else { "" };
             self.ended = Some(format!(
@@ -192,6 +198,8 @@ fn criterion(steady: &Steady, samples: &VecDeque<f64>) -> f64 {
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / count;
     let found = if steady.by_slope {
+        // Least squares: the slope is sum(x * (y - mean)) / sum(x^2) for x centred on the middle.
+        // Centring makes the two sums independent and avoids the loss of digits.
         let middle = (count - 1.0) / 2.0;
         let (mut above, mut below) = (0.0, 0.0);
         for (at, value) in samples.iter().enumerate() {
@@ -220,6 +228,9 @@ impl Workload for Watched {
         let step = self.inner.next(now);
         if let WorkloadStep::Issue { request, .. } = &step {
             let counts = request.op != Op::Flush;
+            // A completion does not name its length, and the order of completion is unknown. The
+            // oldest length is taken instead; over a second the sum is right up to the requests
+            // outstanding.
             self.lengths.push_back(if counts { request.length_bytes } else { 0 });
         }
         step
@@ -275,6 +286,8 @@ impl Reader<'_> {
             (None, None) => return Ok(None),
         };
         let used: Vec<usize> = load.used().collect();
+        // fio keeps one rate per direction. The counters here are sums over all directions, so a
+        // mixed job could hide a slow direction behind a fast one.
         let [direction] = used[..] else {
             let what = "a minimum rate applies to each direction, but the completions here are not split by direction";
             return self.wrong(what, "use a job for each direction");

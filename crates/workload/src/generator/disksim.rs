@@ -17,6 +17,8 @@ struct Drand48(u64);
 
 impl Drand48 {
     fn new(seed: u32) -> Drand48 {
+        // POSIX `srand48` puts the seed into the high 32 bits and 0x330E into the low 16. Another
+        // start would give a different sequence and other requests than S3-25.
         Drand48((u64::from(seed) << 16) | 0x330E)
     }
     fn unit(&mut self) -> f64 {
@@ -70,6 +72,8 @@ impl DiskSim {
     /// has many blocks of room for the mean size.
     pub(crate) fn new(config: &DiskSimSynthetic, limits: Limits, seed: u64) -> DiskSim {
         let exact = config.numbers == Numbers::Drand48;
+        // DiskSim draws the first request before it sets its main seed. Both seeds are needed for
+        // the exact sequence: with one seed, the sizes of sequential runs would already differ.
         let source = if exact {
             Source::Drand48(Drand48::new(config.first_seed))
         } else {
@@ -100,6 +104,8 @@ impl DiskSim {
 
     #[inline]
     fn wait(&mut self) {
+        // S3-24: gaps are uniform between 0 and 1 ms, so the mean rate is 2000 per second, whatever
+        // the SSD does. This explains why IOPS and running time are equal for all devices of S3.
         let gap = (self.source.unit() * self.gap_ps).round() as u64;
         self.arrival = self.arrival.saturating_add(Time::from_ps(gap));
     }
@@ -110,8 +116,12 @@ impl DiskSim {
         self.source.unit(); // The device: there is one.
         loop {
             self.at = (self.source.unit() * self.blocks as f64) as u64;
+            // Inverse of the exponential distribution. DiskSim cuts to whole sectors before it
+            // rounds up to blocks; the mean of 8 sectors thereby becomes 12.66 sectors (S3-25).
             let sectors = (-self.mean_sectors * (1.0 - self.source.unit()).ln()) as u64;
             self.length = sectors.div_ceil(self.block_sectors);
+            // Both values are drawn again if one of them is wrong, as in DiskSim. A new draw of the
+            // size alone would consume other random numbers and shift all later requests.
             if self.length > 0 && self.at + self.length < self.blocks {
                 break;
             }
@@ -122,6 +132,9 @@ impl DiskSim {
 
     fn advance(&mut self) {
         let kind = self.source.unit();
+        // The next request ends at `at` + 2 * `length`, so this is the test whether it fits. A
+        // sequential run keeps one size between two wraps, which is why the mean of 5M requests is
+        // 9.127 sectors (S3-25).
         if kind < self.sequential && self.at + 2 * self.length < self.blocks {
             self.wait();
             self.at += self.length;

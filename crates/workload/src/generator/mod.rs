@@ -60,6 +60,8 @@ impl Mix {
 
     #[inline]
     fn size(&self, rng: &mut Rng) -> (usize, u32) {
+        // A single size consumes no random number, so the usual load costs one draw less. A list of
+        // one size is therefore exactly the same load as `block_size`.
         let last = self.sizes.len() - 1;
         if last == 0 {
             return (0, self.sizes[0].0);

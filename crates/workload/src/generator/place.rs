@@ -4,6 +4,8 @@ use ssdyno_engine::Rng;
 
 use super::zipf::{Scatter, Zipf};
 
+// A double has 53 bits of precision, so every threshold is a whole number on this scale. Comparing
+// whole numbers is exact, and the same on every processor.
 /// Random numbers are compared with thresholds on this scale.
 pub(crate) const ONE: u64 = 1 << 53;
 
@@ -74,11 +76,15 @@ impl Place {
         }
         let offset = if happens(self.sequential, rng) {
             let cursor = &self.cursors[self.turn];
+            // A sequential request that does not fit starts again at the first byte. Shortening it
+            // would create a size that the user did not ask for.
             let fits = cursor.end - cursor.at >= size;
             if fits { cursor.at } else { cursor.first }
         } else {
             self.start + self.slot(index, rng) * self.alignment
         };
+        // The cursor also follows a random request: `sequential_percent` means that a request
+        // continues the previous one of its thread, wherever that one was.
         let cursor = &mut self.cursors[self.turn];
         let end = offset + size;
         let end = if self.round_up { end.next_multiple_of(self.alignment) } else { end };
@@ -105,6 +111,8 @@ impl Place {
             Choice::Uniform => return rng.below(self.slots[index]),
             Choice::Once { slots, next, order } => {
                 if *next == *slots {
+                    // Each pass has a new order. The same order again would be a long repeated
+                    // sequence, which a cache with prefetching could learn.
                     (*next, *order) = (0, Scatter::new(*slots, rng));
                 }
                 *next += 1;

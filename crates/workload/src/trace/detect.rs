@@ -22,6 +22,8 @@ pub(crate) struct Detected {
 /// (MQSim knows 0 and 1).
 pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
     let sure = |format| Some(Detected { format, doubtful: false });
+    // Records come first: a binary file can contain bytes that look like a line of text. The
+    // converse is excluded, because text does not fulfil the conditions of many records at once.
     if let Some(format) = detect_records(head) {
         return sure(format);
     }
@@ -45,6 +47,8 @@ pub(crate) fn detect(head: &[u8], whole: bool) -> Option<Detected> {
     if csv_header(first) {
         return sure(Format::Csv);
     }
+    // Seven fields alone would also fit other tables. The time, the offset and the size must be
+    // numbers, and these are exactly the fields that the reader needs.
     if msr_header(first) || is_msr(first) {
         return sure(Format::Msr);
     }

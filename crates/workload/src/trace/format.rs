@@ -50,6 +50,8 @@ ssdyno_block::named! {
 impl Format {
     /// Whether it is made of records of a fixed length, not of lines.
     pub const fn is_binary(self) -> bool {
+        // Binary formats have no line numbers and cannot skip to the next line. A damaged record
+        // therefore ends the trace, and errors name the byte.
         matches!(self, Format::OracleGeneral | Format::Vscsi)
     }
 }

@@ -34,6 +34,8 @@ impl Input {
     /// Reads on until something was found or passed over; `false` at the end.
     pub(crate) fn read(&mut self, sink: &mut Sink) -> Result<bool, Fault> {
         match self {
+            // Comments and empty lines count as read, so that the numbers of lines in errors are
+            // those that an editor shows.
             Input::Text { lines, reader } => {
                 let Some(line) = lines.next_line()? else { return Ok(false) };
                 let content = line.trim();
@@ -83,6 +85,8 @@ impl Input {
                 WorkloadError::of_trace(fault.what, fault.help, at)
             }
             Input::Binary { records, .. } => {
+                // A hex editor finds a byte, and a tool that counts records finds a number. The
+                // error therefore gives both of them.
                 let (byte, number) = (records.byte(), records.number());
                 let what = format!("byte {byte} (record {number}): {}", fault.what);
                 let at = TraceLine { file, number: 0, text: String::new() };

@@ -47,6 +47,8 @@ impl Lines {
             self.buffer.extend_from_slice(&chunk[..taken]);
             self.reader.consume(taken);
             ended = end.is_some();
+            // The bound protects the memory: a binary file without line feeds would otherwise be
+            // read into one buffer as a whole.
             if self.buffer.len() > LINE_MAX {
                 return Err(Fault::new(
                     format!("the line is longer than {LINE_MAX} bytes"),

@@ -45,6 +45,8 @@ pub fn open_trace(
         )
     };
     let file = File::open(path).map_err(unreadable)?;
+    // Opening a directory for reading succeeds on Linux, and only the first read fails. The early
+    // check gives an error that names the reason.
     if file.metadata().map_err(unreadable)?.is_dir() {
         return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
     }

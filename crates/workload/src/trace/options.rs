@@ -122,6 +122,8 @@ impl TraceOptions {
         };
         let depth = match self.timing {
             TraceTiming::AsFastAsPossible { depth } => {
+                // Both limits hold at the same time, so the smaller one is the effective one. The
+                // description states only this, because it is what the run did.
                 Some(self.depth_limit.map_or(depth, |limit| limit.min(depth)))
             }
             _ => self.depth_limit,
@@ -132,6 +134,8 @@ impl TraceOptions {
             BeyondEnd::Skip => "skip",
         };
         let mut pairs = vec![
+            // The resolved format of a detected trace is not known here. The text says so instead
+            // of naming a format that another version might not detect.
             ("trace_format", text(self.format.map_or("detected from the content", Format::name))),
             ("timing", timing),
             ("trace_origin", text(self.origin.name())),

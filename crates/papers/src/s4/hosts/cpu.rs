@@ -25,6 +25,8 @@ impl Cores {
             .map_err(|error| refused(format!("cannot determine the cores: {error}"), ""))?;
         let mut others = all;
         let first = (0..CpuSet::MAX_CPU).find(|core| all.is_set(*core));
+        // With a single core there is nothing to divide. Target and clients then share it, and the
+        // report gives no share of a core.
         let target = first.filter(|_| all.count() > 1);
         if let Some(core) = target {
             others.unset(core);
@@ -41,6 +43,8 @@ impl Cores {
             let _ = sched_setaffinity(None, &set);
         }
         let done = work();
+        // The affinity of this thread is set back, while the started child keeps the one it has
+        // inherited. `taskset` for each program would be one more tool to require.
         let _ = sched_setaffinity(None, &self.others);
         done
     }
@@ -103,6 +107,8 @@ fn core_ticks(statistics: &str, core: usize) -> Option<(u64, u64)> {
     let ticks: Vec<u64> =
         line.split_whitespace().skip(1).take(8).filter_map(|n| n.parse().ok()).collect();
     let all: u64 = ticks.iter().sum();
+    // Fields 4 and 5 of a `cpu` line are idle and waiting for I/O. A core that waits for I/O can
+    // run other work, so both count as not busy.
     let idle = ticks.get(3)? + ticks.get(4)?;
     Some((all - idle, all))
 }
@@ -130,7 +136,11 @@ fn in_namespace(namespace: &str) -> Duration {
 /// Ticks from a /proc/…/stat: as user and in the kernel, and those of children that have ended.
 fn ticks(text: &str) -> Option<u64> {
     // The name before it may have blanks and brackets.
+    // The name of a process is in brackets and may contain brackets. Only the last one ends it, so
+    // the split is from the right.
     let (_, fields) = text.rsplit_once(')')?;
+    // utime, stime, cutime and cstime are fields 14 to 17 of proc(5); the state is field 3.
+    // nbd-server forks per connection, so the times of ended children count, too.
     let numbers = fields.split_whitespace().skip(11).take(4);
     numbers.map(|n| n.parse::<u64>().ok()).sum()
 }

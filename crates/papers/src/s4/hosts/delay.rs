@@ -97,6 +97,8 @@ impl DelayServer {
         listen: impl FnOnce() -> Result<TcpListener, PaperError> + Send + 'static,
     ) -> Result<DelayServer, PaperError> {
         let stop = Arc::new(AtomicBool::new(false));
+        // The thread enters the namespace by itself: a network namespace belongs to a thread. The
+        // caller stays outside and keeps its own network.
         let stopped = Arc::clone(&stop);
         let (ready, is_ready) = mpsc::channel();
         let serve = move || {
@@ -133,6 +135,8 @@ impl DelayServer {
     }
 
     fn join(&mut self) -> Lateness {
+        // The order of this store with others does not matter: the join afterwards waits for the
+        // end of the thread, and the thread reads the flag in every turn.
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
@@ -199,6 +203,8 @@ impl Server {
         let (mut looked, mut busy) = (Instant::now(), Instant::now());
         while !stop.load(Ordering::Relaxed) {
             let now = Instant::now();
+            // `accept` is a system call. In every turn it would make all answers later, while new
+            // connections come only at the start of a load.
             if now.duration_since(looked) >= ACCEPT_EVERY {
                 looked = now;
                 self.accept();
@@ -222,6 +228,8 @@ impl Server {
     fn accept(&mut self) {
         // A connection that cannot be taken is one that its client sees end.
         while let Ok((stream, _)) = self.listener.accept() {
+            // Nagle's algorithm would hold a small answer back until the previous one is
+            // acknowledged. This wait would be added to the delay that the figure is about.
             if stream.set_nonblocking(true).is_err() || stream.set_nodelay(true).is_err() {
                 continue;
             }
@@ -254,6 +262,8 @@ impl Server {
                 break;
             };
             some = true;
+            // Lateness is counted and printed instead of assumed to be zero. With 10 us, an answer
+            // that is 1 us late changes the result by 10 %.
             self.late.add(now.duration_since(due));
             let found = self.connections.iter_mut().find(|one| one.number == connection);
             if let Some(connection) = found {
@@ -343,6 +353,8 @@ impl Connection {
 
     fn option(&mut self) -> Option<()> {
         let whole = |input: &[u8]| {
+            // The length comes from the network and is bounded before it is waited for. A client
+            // could otherwise make the server collect 4 GiB.
             let length = u32::from_be_bytes(number(input, 12)) as usize;
             (input.len() >= OPTION_BYTES).then_some(OPTION_BYTES + length.min(4096))
         };
@@ -391,6 +403,8 @@ impl Connection {
             self.is_over = true;
             return Some(None);
         }
+        // `checked_add` is needed: an offset near 2^64 would wrap around and pass the comparison
+        // with the end of the export.
         let is_within =
             offset.checked_add(u64::from(length)).is_some_and(|end| end <= EXPORT_BYTES)
                 && length <= REQUEST_BYTES_MAX;

@@ -85,6 +85,8 @@ impl Facts<'_> {
         // Medians: what else the machine does now and then makes no worker necessary.
         let all = WORKERS.map(|n| {
             let loads = self.worker_loads(delay, n);
+            // S4-36 asks for a number of workers, so one disturbed repetition must not change it.
+            // The median of the repetitions ignores a single outlier.
             let spread = Spread::of(loads.iter().map(|load| load.iops).collect());
             spread.map(|spread| (n, spread.median))
         });
@@ -94,6 +96,8 @@ impl Facts<'_> {
     /// The same of the simulator, whose workers are SPEK's.
     #[allow(clippy::option_option, reason = "as of what is needed here")]
     pub(super) fn simulated_needed(&self, figure: &str) -> Option<Option<u16>> {
+        // The limits are 1 / 100 us and 1 / 10 us. They belong to the figure and not to a
+        // measurement, as otherwise a slow simulation would always reach its own limit.
         let limit = if figure == "figure7a" { 1e4 } else { 1e5 };
         let iops = |n: &u16| self.simulated_iops(figure, *n).map(|iops| (*n, iops.mean));
         fewest(&self.plan.figure7.workers.iter().map(iops).collect::<Option<Vec<_>>>()?, limit)

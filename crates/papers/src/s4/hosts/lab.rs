@@ -51,6 +51,8 @@ fn owner(name: &str) -> Option<u32> {
     let (id, role) = name.strip_prefix(PREFIX)?.split_once('-')?;
     let number = role.strip_prefix("client-").is_some_and(|n| n.parse::<u16>().is_ok());
     let id = id.parse().ok().filter(|_| number || ["net", "target"].contains(&role))?;
+    // The name must be exactly the one that we would build. A number such as 077 or +7 parses as
+    // well, but no run of ours writes it.
     (name_of(id, role) == name).then_some(id)
 }
 
@@ -60,6 +62,8 @@ fn leftovers(
     is_running: &dyn Fn(u32) -> bool,
     is_used: &dyn Fn(&str) -> bool,
 ) -> Vec<String> {
+    // Three conditions protect other namespaces: the form of the name, a dead owner and no process
+    // inside. A process number alone can be reused by another program.
     let is_left = |name: &String| owner(name).is_some_and(|id| !is_running(id)) && !is_used(name);
     names.into_iter().filter(is_left).collect()
 }
@@ -107,6 +111,8 @@ impl Lab {
     fn add(&mut self, role: &str) -> Result<String, PaperError> {
         let name = name_of(self.id, role);
         self.ip(&format!("netns add {name}"))?;
+        // The name is recorded directly after its creation. If a later command fails, the drop
+        // still removes everything that exists so far.
         self.made.push(name.clone());
         Ok(name)
     }
@@ -134,9 +140,13 @@ impl Lab {
 
     /// Limits the target's link, both ways, or limits it no more.
     pub(super) fn shape(&self, link: Link) -> Result<(), PaperError> {
+        // A queueing discipline shapes only packets that leave a device. Both ends of the link are
+        // shaped, as each direction leaves at another end.
         for (namespace, device) in [(self.target(), "link0"), (self.name("net"), "target")] {
             let at = ["-n", &namespace, "qdisc"];
             // Where none is set, there is nothing to delete.
+            // The old queue is removed first, because `tc add` fails if one exists. A change in
+            // place would keep the packets of the previous load in the queue.
             let _ = run(&self.tools.tc, &[&at[..], &["del", "dev", device, "root"]].concat());
             if link == Link::Gigabit {
                 let words = [&at[..], &["add", "dev", device, "root"], &SHAPE[..]].concat();
@@ -163,6 +173,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
+        // The namespaces are removed in the opposite order. The one with the bridge was made first
+        // and is removed last, when no peer is attached to it.
         for name in self.made.iter().rev() {
             // What cannot be removed is found by the next run.
             let _ = self.ip(&format!("netns del {name}"));

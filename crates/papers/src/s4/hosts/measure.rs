@@ -95,6 +95,8 @@ pub(super) fn measure(
         true => WORKERS.len() as u16,
         false => CLIENTS.len() as u16,
     };
+    // The cores are split before the lab and the workers exist. Processes inherit the affinity of
+    // the thread that starts them, so no worker can run on the core of the target.
     let cores = Cores::split()?;
     let lab = Lab::build(&tools, clients)?;
     let is_table = parts.table4 || parts.ramp_up;
@@ -188,8 +190,12 @@ impl Bench<'_> {
         outcome: &mut Outcome,
     ) -> Result<(), Ended> {
         let clients = CLIENTS.len() as u16;
+        // The targets run for the whole time and are idle between loads. A start per load would
+        // measure cold caches and slow starts of TCP each time.
         let start = || Targets::start(tools, self.lab, self.cores, clients);
         let _targets = (!servers.is_empty()).then(start).transpose()?;
+        // The repetition is the outermost loop: a slow change of the machine then affects all cases
+        // alike. Repetitions in a row would make it look like a difference between cases.
         for repeat in 0..repeats {
             for link in LINKS.into_iter().filter(|_| !servers.is_empty()) {
                 self.lab.shape(link)?;
@@ -203,6 +209,8 @@ impl Bench<'_> {
                 self.lab.shape(Link::Unshaped)?;
                 let target = self.lab.target();
                 let time = Duration::from_micros(u64::from(*delay));
+                // The server with a delay polls and uses a whole core. It exists only during its
+                // own loads, so the loads of table 4 have the core of the target to themselves.
                 let server = DelayServer::start(&target, self.cores, time)?;
                 for workers in WORKERS {
                     let load = self.figure7(workers, repeat)?;
@@ -245,6 +253,8 @@ impl Bench<'_> {
         let spec = |n: u16| spec(&target(n), size, depth, pattern, self.seconds, repeat);
         let common = spec(1)?;
         let host = |n: u16| {
+            // Each client has its own seed. With one seed, all random readers would ask for the
+            // same blocks in the same order.
             let spec = RunSpec { seed: common.seed.wrapping_add(u64::from(n)), ..spec(n)? };
             Ok(HostLoad { host: usize::from(n - 1), name: Some(format!("client {n}")), spec })
         };
@@ -305,9 +315,13 @@ fn finished(
         )),
     };
     let Measured { result, failure, .. } = measured.map_err(|failure| failed(&failure))?;
+    // A load that ends partway has figures, but for another duration. It must not enter a mean with
+    // complete loads.
     if let Some(failure) = failure {
         return Err(failed(&failure));
     }
+    // Failed requests complete quickly and would raise the rate. One failure therefore rejects the
+    // whole load.
     if result.errors > 0 {
         let problem = format!("{} requests over the network failed", result.errors);
         return Err(Ended::Failed(refused(problem, "please report this")));
@@ -361,6 +375,8 @@ impl Watch {
             let point = (progress.now.as_s_f64(), progress.completed);
             sum += progress.completed;
             let seen = self.seen.entry(name.clone()).or_default();
+            // A snapshot can be delivered twice. A point with the same time would give a rate of
+            // zero or a division by zero.
             if snapshot.phase == RunPhase::Loaded && seen.last().is_none_or(|last| last.0 < point.0)
             {
                 seen.push(point);
@@ -373,6 +389,8 @@ impl Watch {
         if sum != self.latest && !cluster.hosts.is_empty() && cluster.hosts.iter().all(loaded) {
             self.latest = sum;
             let now = CpuTime::now(&self.target, self.core);
+            // CPU time counts from the first to the last moment at which all clients load the
+            // target. The start and the end, with fewer clients, would lower the share.
             self.first.get_or_insert(now);
             self.last = Some(now);
         }

@@ -18,6 +18,8 @@ impl MemoryFile {
             refused(format!("no memory for the target's data: {error}"), "")
         };
         let file: OwnedFd =
+            // A file in memory has no disk behind it, so table 4 measures the network and the
+            // target's CPU (S4-46). It vanishes with the process, even after a kill.
             memfd_create(name, MemfdFlags::CLOEXEC).map_err(|error| cannot(error.into()))?;
         let mut file = File::from(file);
         file.write_all(contents).map_err(cannot)?;

@@ -78,6 +78,8 @@ pub(super) fn run(
     }
     let (printed, plan) = (Printed::load()?, Plan::load()?);
     // The measurement is first: what is missing for it is told at once.
+    // The machine is described before the measurement: afterwards its load average would contain
+    // our own load.
     let machine = machine();
     let outcome = measure(&plan, parts, hosts, progress)?;
     let figures = parts.table4.then_some("table4").into_iter();

@@ -44,6 +44,8 @@ impl Drop for OwnTarget {
         let servers = std::mem::take(&mut self.servers);
         let namespace = &self.namespace;
         let end = move || {
+            // The thread is a new one, because a thread that has entered a namespace does not come
+            // back by itself. The namespace of the caller stays as it is.
             let _ = enter(namespace);
             drop(servers);
         };

@@ -60,6 +60,8 @@ impl Programs {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
+            // A separate process group does not receive Ctrl-C from the terminal. The targets stay
+            // alive until the running load has ended and its partial results are read.
             .process_group(0);
         let child = cores.on_target(|| command.spawn());
         let child = child.map_err(|error| {
@@ -111,6 +113,8 @@ fn listens(text: &str, port: u16) -> bool {
 
 impl Drop for Programs {
     fn drop(&mut self) {
+        // The end of its standard input is the signal for the shell to stop everything in the
+        // namespace. The kernel closes the pipe even if this process is killed.
         drop(self.child.stdin.take());
         let begun = Instant::now();
         while begun.elapsed() < END_WITHIN {

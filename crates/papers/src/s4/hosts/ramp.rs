@@ -18,6 +18,8 @@ pub(super) fn steady(rates: &[Rate], window: usize) -> Option<f64> {
         return None;
     }
     let mean = |part: &[Rate]| part.iter().map(|one| one.rate).sum::<f64>() / part.len() as f64;
+    // The second half stands for the steady rate. A maximum would be a single high sample, and no
+    // later window would come within 10 % of it.
     let late = mean(&rates[rates.len() / 2..]);
     let mut windows = rates.windows(window.max(1));
     windows.find(|part| (mean(part) / late - 1.0).abs() <= NEAR).map(|part| part[0].start)

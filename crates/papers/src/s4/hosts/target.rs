@@ -80,7 +80,11 @@ impl Targets {
         cores: &Cores,
         clients: u16,
     ) -> Result<Targets, PaperError> {
+        // The contents change with each sector of 512 bytes. A file of zeroes could be a hole,
+        // which a server can answer without reading it.
         let contents: Vec<u8> = (0..MEDIUM_BYTES).map(|at| (at >> 9) as u8).collect();
+        // Each client has a medium of its own in memory. With a common one, the second client would
+        // read what the first has brought into the caches of the processor.
         let media = (1..=clients).map(|n| MemoryFile::new(&export(n), &contents));
         let mut files = media.collect::<Result<Vec<_>, _>>()?;
         let paths: Vec<String> = files.iter().map(MemoryFile::path).collect();
@@ -126,6 +130,8 @@ fn configuration(paths: &[String]) -> String {
     let mut text =
         format!("[generic]\nlistenaddr = {TARGET_ADDRESS}\nport = {NBD_PORT}\nallowlist = true\n");
     for (n, path) in (1..).zip(paths) {
+        // The exports are read-only. No load writes, and a mistake in a load must not change the
+        // data of later loads.
         let _ = write!(text, "[{}]\nexportname = {path}\nreadonly = true\n", export(n));
     }
     text

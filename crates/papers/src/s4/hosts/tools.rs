@@ -47,6 +47,8 @@ impl Tools {
             let tgt = find("tgtd").zip(find("tgtadm"));
             return Ok(Tools { ip, tc, nbd_server, tgt });
         }
+        // All missing programs are collected into one error. One error per attempt would make the
+        // user install the packages one by one.
         let absent = NEEDED.iter().zip(&found).filter(|(_, place)| place.is_none());
         let (mut names, mut packages) = (Vec::new(), Vec::new());
         for ((name, package), _) in absent {
@@ -70,6 +72,8 @@ impl Tools {
 
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
+    // The PATH of a user or a service can lack /usr/sbin. Debian installs `tc` there, so it would
+    // appear to be missing.
     let places = std::env::split_paths(&path).chain(SYSTEM_PLACES.map(PathBuf::from));
     places.map(|place| place.join(name)).find(|program| program.is_file())
 }

@@ -54,6 +54,8 @@ pub(super) struct ErrorRecovery {
 impl ErrorRecovery {
     /// Where faults are injected, or failed commands are tried again.
     pub(super) fn new(faults: bool, retries: u32) -> Box<ErrorRecovery> {
+        // A run without faults and retries keeps no copy of its commands. The copies cost time and
+        // memory for each request and are needed only to send one again.
         let asked = faults || retries > 0;
         Box::new(ErrorRecovery {
             asked,
@@ -75,11 +77,15 @@ impl ErrorRecovery {
     /// A command failed; gives it if it goes to the driver again.
     pub(super) fn tries_again(&mut self, token: Token, status: Status) -> Option<Request> {
         let sent = self.sent.get_mut(token.0 as usize)?.as_mut()?;
+        // A device that has become read-only answers every further write in the same way. Retries
+        // would only delay the error that the application must see.
         if sent.tries >= self.retries_max || status == Status::ReadOnly {
             return None;
         }
         sent.tries += 1;
         let request = sent.request;
+        // The retry waits in the queue of parked commands and is not sent from here. The driver is
+        // inside its completion path, and a submission there could find the queue full.
         self.parked.push_back(*sent);
         self.retries += 1;
         Some(request)
@@ -100,6 +106,8 @@ impl<D: Device> NvmePort<D> {
     #[cold]
     pub(super) fn strike(&mut self, now: Time) {
         if self.pci.inject_due(now) {
+            // Surprise removal ends all outstanding commands at once. Waiting for their timeouts
+            // would keep the application blocked for seconds although the outcome is known.
             self.driver.removed(&mut self.pci, &mut self.answers);
             self.hand_out(now);
         }
@@ -118,6 +126,8 @@ impl<D: Device> NvmePort<D> {
         self.outstanding += 1;
         self.recovery.alert = true;
         match error {
+            // During a reset the driver takes no commands. They are parked as a kernel does with a
+            // frozen queue; an error would reach applications for a fault that is being repaired.
             IoError::NotReady => {
                 self.recovery.parked.push_back(Sent { queue, request, token, tries: 0 });
             }
@@ -146,6 +156,8 @@ impl<D: Device> NvmePort<D> {
                     self.refuse(sent.queue, sent.token);
                 }
                 Err(_) => {
+                    // The command returns to the front, so that the order of the host is kept. A
+                    // command at the back could be overtaken for ever under load.
                     self.recovery.parked.push_front(sent);
                     break;
                 }
@@ -171,6 +183,9 @@ impl<D: Device> NvmePort<D> {
         for answer in &self.answers[before..] {
             let found = matches!(answer.result, IoResult::Completed(_));
             // Who polls needs no interrupt.
+            // A completion whose interrupt is still under way is not lost; the timeout was merely
+            // shorter than the interrupt. Only a completion without any interrupt counts as a
+            // defect.
             if found && !self.polled && !self.is_signalled(answer.queue) {
                 self.recovery.silent += 1;
             }
@@ -178,6 +193,8 @@ impl<D: Device> NvmePort<D> {
         self.driver.take_events(&mut self.recovery.events);
         for event in self.recovery.events.drain(..) {
             let odd =
+                // A reset after a timeout can be due to a short timeout in the configuration. Only
+                // a reset that no timeout asked for shows a defect of the model.
                 matches!(event, DriverEvent::Reset(ResetCause::Fatal | ResetCause::Requested));
             self.recovery.odd_resets += u64::from(odd);
         }
@@ -204,6 +221,8 @@ impl<D: Device> NvmePort<D> {
     /// arrived.
     pub(super) fn note_trouble(&mut self, now: Time) {
         let settled = matches!(self.driver.state(), DriverState::Ready | DriverState::Failed(_));
+        // A reset has deadlines even if no command is outstanding. Without this alarm, the clock
+        // would stop in the middle of a reset, because nothing else is due.
         self.alarm = if settled { Time::MAX } else { self.deadline };
         self.deadline = self.deadline.min(self.pci.next_injection());
         if !self.answers.is_empty() && !self.recovery.called {

@@ -76,6 +76,8 @@ impl<D: Device> NvmePort<D> {
         let polled = host.plan.waiting != CompletionWait::Interrupt;
         let cores = host.plan.cores;
         let mut config = NvmeConfig { cores, ..driver.clone() };
+        // S1-22: interrupts are configured but ignored. With polling the controller must not send
+        // messages, which would otherwise be charged to cores that never take them.
         if polled {
             config.interrupts = InterruptChoice::Polling;
         }
@@ -87,9 +89,13 @@ impl<D: Device> NvmePort<D> {
         let namespaces = namespaces::chosen(&driver, &host.namespaces)?;
         let buffer = pci.dma_allocate(driver.transfer_bytes_max()).map_err(NvmeError::from)?;
         pci.device_mut().device_mut().events().begin_at(epoch);
+        // The costs of the start are discarded. Time zero of the run is when the driver is ready,
+        // and the accesses of the initialisation belong to no request.
         pci.take_stall();
         pci.take_accesses();
         pci.watch_memory(polled);
+        // Faults are armed after the start. A fault during the initialisation would end the run
+        // before its first request, which is not what a rate per request means.
         if !faults.is_none() {
             pci.device_mut().arm(faults.plan(seed, epoch));
         }
@@ -107,6 +113,8 @@ impl<D: Device> NvmePort<D> {
             seen: pci.device().counters().completions,
             pci,
             driver,
+            // With one namespace no address is divided. The comparison with the largest number
+            // replaces a division for each command.
             span: if namespaces.len() == 1 { u64::MAX } else { namespaces::span(&namespaces) },
             namespaces,
             buffer,
@@ -133,6 +141,8 @@ impl<D: Device> NvmePort<D> {
     #[inline]
     fn watchdog(&self) -> Time {
         // Deadlines of commands matter only where something is lost.
+        // With nothing outstanding, a deadline would be an event without an effect. It would extend
+        // the run beyond its last completion, and idle energy with it.
         if self.outstanding > 0 { self.deadline } else { self.alarm }
     }
 
@@ -162,6 +172,8 @@ impl<D: Device> NvmePort<D> {
         let scsi = self.scsi.as_mut();
         if let Some(command) = scsi.and_then(|scsi| scsi.begin(index, &request, token)) {
             // The driver receives the translation of the CDB.
+            // The address goes through the CDB and back. An error of the translation then shows as
+            // a wrong address on the device instead of being hidden by the original request.
             if matches!(request.op, Op::Read | Op::Write) {
                 let block_bytes = namespace.block_bytes;
                 request.offset_bytes = command.lba() * u64::from(block_bytes);
@@ -172,12 +184,16 @@ impl<D: Device> NvmePort<D> {
         let mut range = Default::default();
         let command = IoCommand::of_request(namespace, &request, data, &mut range);
         let taken = match more {
+            // A staged command is in the queue without a doorbell. One doorbell for the batch saves
+            // a register write per command; S1-31 asks for both ways to be counted.
             true => self.driver.stage(&mut self.pci, now, queue, &command, token),
             false => self.driver.submit(&mut self.pci, now, queue, &command, token),
         };
         if taken.is_err()
             && let Some(scsi) = &mut self.scsi
         {
+            // The SCSI job was begun before the driver refused the command. It is undone, because
+            // the same token begins it again when there is room.
             scsi.withdraw(token);
         }
         taken
@@ -187,9 +203,13 @@ impl<D: Device> NvmePort<D> {
 /// The core for the interrupts of each vector: that of the queue, where a queue has one.
 fn vector_cores(driver: &NvmeDriver, cores: u16) -> Vec<u16> {
     let mut of_vector = vec![0; usize::from(driver.queues()) + 1];
+    // The loop goes downwards, so the lowest queue decides if several share a vector. Vector 0 of
+    // the admin queue keeps core 0.
     for queue in (1..=driver.queues()).rev() {
         let index = queue - 1;
         let core = match driver.config().policy {
+            // S1-36: floor(31/8) = 3 queues per core, neighbouring numbers in one pool. A remainder
+            // by the number of cores would spread a pool over three cores.
             QueuePolicy::PerCorePool if driver.queues() >= cores => {
                 index / (driver.queues() / cores)
             }
@@ -231,6 +251,8 @@ impl<D: Device> HostPort for NvmePort<D> {
 
     #[inline]
     fn choose(&mut self, core: u16, class: u8) -> Choice {
+        // NVMe has four classes: urgent, high, medium and low (S1-41). A larger number means the
+        // lowest one instead of a failure in the path of a request.
         let class = PriorityClass::ALL[usize::from(class.min(3))];
         let choice = self.driver.choose(core, class);
         Choice { queue: choice.queue, lock: choice.lock }
@@ -285,11 +307,15 @@ impl<D: Device> HostPort for NvmePort<D> {
     fn advance(&mut self, until: Time, vectors: &mut Vec<u16>) -> Time {
         let until = until.saturating_add(self.epoch);
         let watch = self.watchdog();
+        // The device goes first at equal times. A completion at the moment of its deadline is in
+        // time, and the watchdog must not look for it before.
         let device = watch > until || self.pci.next_event().is_some_and(|at| at <= watch);
         let now = if device { self.pci.run(until.min(watch)) } else { watch };
         self.pci.take_interrupts(now, vectors);
         if self.polled {
             vectors.clear();
+            // A poller sees a completion when the entry is in memory. The counter replaces a look
+            // at each queue for every event of the device.
             let written = self.pci.device().counters().completions;
             if written != std::mem::replace(&mut self.seen, written) {
                 vectors.extend(1..=self.driver.queues());
@@ -318,12 +344,17 @@ impl<D: Device> HostPort for NvmePort<D> {
         } else {
             self.driver.on_interrupt(&mut self.pci, at, vector, &mut self.answers);
         }
+        // All answers leave the count before retries are considered. A retry adds itself again, so
+        // the count is right at every step.
         self.outstanding -= self.answers.len() as u32;
         for answer in &self.answers {
             let mut status = answer.result.block_status();
             if let Some(scsi) = &mut self.scsi {
                 match answer.result {
                     IoResult::Completed(answered) => {
+                        // The SCSI status is what the application sees. A command that succeeds in
+                        // NVMe and fails in SCSI is an error, and the invariant counts the
+                        // difference.
                         if !scsi.end(answer.token, answered) && status == Status::Ok {
                             status = Status::Error;
                         }
@@ -334,6 +365,8 @@ impl<D: Device> HostPort for NvmePort<D> {
             let token = answer.token;
             if status != Status::Ok {
                 self.recovery.abandoned += u64::from(answer.result == IoResult::Abandoned);
+                // Nothing is sent again to a removed device. A retry would wait for a deadline of a
+                // function that no longer answers.
                 if !self.is_removed()
                     && let Some(Request { op, length_bytes: bytes, .. }) =
                         self.recovery.tries_again(token, status)
@@ -370,6 +403,8 @@ impl<D: Device> PathReport for NvmePort<D> {
     fn report(&self, report: &mut DeviceReport) {
         let first = report.units().len();
         self.pci.device().device().report(report);
+        // The device counts time from the reset of the controller, the run from the end of the
+        // start. All times of the report are converted to the clock of the run.
         for (_, at) in report.units_from(first).iter_mut().flat_map(|unit| &mut unit.idle_states) {
             *at = at.saturating_sub(self.epoch);
         }

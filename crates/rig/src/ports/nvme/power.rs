@@ -9,6 +9,8 @@ use crate::error::RunError;
 
 /// The number of the power state that `driver` sets, if it sets one.
 pub(crate) fn wanted(driver: &NvmeConfig) -> Option<u8> {
+    // The last one wins, as for the controller: Set Features of one identifier overwrites the value
+    // of the previous command.
     driver.features.iter().rev().find_map(|feature| match feature {
         Feature::PowerState(state) => Some(*state),
         _ => None,
@@ -32,6 +34,8 @@ pub(super) fn check(
         let problem = format!("there is no power state {state}: the last is {}", all - 1);
         return error(problem, "choose another state, or add it to the device file");
     }
+    // State 0 is the state of full power, to which every device can keep. Non-operational states
+    // are entered while idle and limit no work.
     let Some(limit) = nvme.operational_states.get(index).filter(|_| index > 0) else {
         return Ok(());
     };
@@ -45,6 +49,8 @@ pub(super) fn check(
         return error(problem, "choose state 0, or an SSD such as sim:gen4-consumer");
     };
     let least = device.least_watts();
+    // A limit below the idle power cannot be kept by doing less. The governor would delay every
+    // request without end.
     if limit.power.0 > 0.0 && limit.power.0 < least {
         let problem = format!(
             "power state {state} allows {:.2} W, but this device draws {least:.2} W without any work",

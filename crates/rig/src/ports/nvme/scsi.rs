@@ -34,6 +34,8 @@ impl ScsiLayer {
         controller.optional.dataset_management = true;
         let unit = |n: &Namespace| NamespaceFacts::plain(n.id, n.blocks, n.block_bytes);
         // One may be there for several threads.
+        // The translator takes each logical unit once. Two units with one number would answer
+        // REPORT LUNS with a duplicate.
         let each: BTreeMap<u32, &Namespace> = namespaces.iter().map(|n| (n.id, n)).collect();
         let units: Vec<_> = each.into_values().map(unit).collect();
         // Namespace n is LUN n - 1.
@@ -42,6 +44,8 @@ impl ScsiLayer {
         // Requests come cut to what the driver takes.
         let config = TranslatorConfig {
             transfer_blocks_max: 1 << 16,
+            // A unit attention after power-on would fail the first command of each run. A real
+            // initiator clears it during discovery, before any load.
             power_on_attention: false,
             ..TranslatorConfig::default()
         };
@@ -69,6 +73,8 @@ impl ScsiLayer {
         }
         let lba = request.offset_bytes / u64::from(self.block_bytes[unit]);
         let blocks = request.length_bytes / self.block_bytes[unit];
+        // UNMAP carries its ranges as data and not in the CDB, so the translator can only know them
+        // if the data is present.
         let list = unmap_list(lba, blocks);
         let cdb = match request.op {
             Op::Read => cdb::read16(lba, blocks),
@@ -96,6 +102,8 @@ impl ScsiLayer {
     pub(super) fn withdraw(&mut self, token: Token) {
         let job = &mut self.jobs[token.0 as usize];
         if job.outstanding() > 0 {
+            // The command has not reached the drive, so its status does not matter. The abort only
+            // frees the job for the next command of this token.
             job.abort();
             let _aborted = self.translator.complete(job, NvmeStatus::SUCCESS, 0);
         }
@@ -109,6 +117,8 @@ impl ScsiLayer {
         }
         let done = self.translator.complete(job, status, 0) == JobProgress::Done;
         let good = done && job.status() == 0;
+        // SCSI must neither hide an NVMe error nor invent one (S1-50). Both directions count, so a
+        // wrong entry in the table of status codes breaks the invariant.
         self.odd += u64::from(good != status.is_success());
         if !good {
             self.note_sense(token);

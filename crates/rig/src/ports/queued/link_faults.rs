@@ -48,6 +48,8 @@ impl LinkFaults {
     /// damaged takes `back` to its sender.
     pub(super) fn fate(&mut self, sent: Time, arrives: Time, back: Time) -> Delivery {
         match self.plan.meets(FaultSite::Message, 0) {
+            // A damaged message is noticed when it arrives: its sender hears of it one way later. A
+            // lost one is noticed by nobody, so only the timer of the sender repeats it.
             Some(Fault::Corrupt) => Delivery::Again(arrives + back),
             Some(Fault::Drop) => Delivery::Again(sent + self.config.resend_after.0),
             Some(Fault::Remove) => Delivery::Breaks,
@@ -89,6 +91,8 @@ impl LinkFaults {
     pub(super) fn may_begin_again(&mut self, tries: u32) -> bool {
         let may = tries < self.config.tries;
         let counts = &mut self.counts;
+        // The initiator gives a command up after a number of tries. Without a limit, a session that
+        // breaks with every message would keep the run going for ever.
         *(if may { &mut counts.commands_resent } else { &mut counts.commands_given_up }) += 1;
         may
     }

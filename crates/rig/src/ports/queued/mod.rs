@@ -97,6 +97,8 @@ impl QueuedPort {
             return self.forget(slot, queue);
         }
         match &mut self.way {
+            // An adapter only delays: several answers can be on their way at once. Contention
+            // occurs on the device and on the cores, and both are modelled.
             Way::Adapter => self.queue.schedule(at + self.to_host, Event::Told(slot)),
             Way::Network(remote) => {
                 let end = remote.prepare_answer(at, &request);
@@ -122,6 +124,8 @@ impl QueuedPort {
             Event::AnswerAgain(slot) => self.send_answer(at, slot),
             Event::Told(slot) => {
                 let Slot { token, queue, status, tries, .. } = self.slots[slot];
+                // Zero marks the slot as free. Events of a broken session can still name it, and
+                // they find this mark instead of a request that no longer exists.
                 self.slots[slot].tries = 0;
                 self.slots.free(slot);
                 if tries == 0 {
@@ -198,9 +202,13 @@ impl HostPort for QueuedPort {
         token: Token,
         _more: bool,
     ) -> Result<Registers, SubmitError> {
+        // The queue has an end, as every adapter has. An open loop above the limit of the device
+        // would otherwise grow without bound in memory.
         if self.in_queue[usize::from(queue)] == DEPTH {
             return Err(SubmitError::Full);
         }
+        // A break that is due comes before the new command. The command would otherwise be lost
+        // with a session that it never used.
         self.break_all(now);
         self.in_queue[usize::from(queue)] += 1;
         self.taken += 1;
@@ -229,12 +237,16 @@ impl HostPort for QueuedPort {
             let own = self.queue.next_time().unwrap_or(Time::MAX);
             let fault = self.break_at();
             let next = device.min(own).min(fault);
+            // All events of one moment are processed before the host is told. Otherwise two
+            // completions at the same time would call the host twice.
             if next > until || next == Time::MAX || (!vectors.is_empty() && next > last) {
                 return last;
             }
             last = next;
             if fault <= next {
                 self.break_all(next);
+            // The device goes first at equal times: its completion makes room for a command that
+            // arrives at the same moment.
             } else if device <= own {
                 let mut batch = std::mem::take(&mut self.batch);
                 self.device.reap(device, &mut batch);

@@ -41,6 +41,8 @@ impl Remote {
     /// there.
     pub(super) fn initiator_work(&self, op: Op, bytes: u32, done: bool) -> Time {
         let data = match (op, done) {
+            // Data of a write leaves with the command, data of a read arrives with the answer. The
+            // initiator pays for each byte once, in the direction in which it moves.
             (Op::Write, false) => Data::Sent(bytes.into()),
             (Op::Read, true) => Data::Received(bytes.into()),
             _ => Data::None,
@@ -89,12 +91,16 @@ impl Remote {
     /// A core of the target works for `length`; gives its end.
     fn work(&mut self, at: Time, length: Time) -> Time {
         self.cpu += length;
+        // The core that becomes free first takes the work, as an idle thread of a server would. A
+        // fixed core per session would leave cores idle with one session.
         let core = self.cores.iter_mut().min_by_key(|core| core.free_at());
         core.map_or(at, |core| core.reserve(at, length).1)
     }
 
     /// A message of `length` on the wire sets out to the target (0) or to the host (1).
     fn transmit(&mut self, now: Time, to: usize, length: Time) -> Delivery {
+        // A message that is lost or damaged still occupied the wire. Its time counts for the share
+        // of the link, which can therefore exceed the useful data.
         self.wire[to] += length;
         let server = if to == 0 { &mut self.to_target } else { &mut self.to_host };
         let latency = self.config.link.latency.0;
@@ -107,6 +113,8 @@ impl Remote {
     }
 
     fn sessions(&self) -> usize {
+        // A session counts as active while it has a command at the target. Idle sessions cost no
+        // switches, so the number of clients alone does not slow the server.
         self.at_work.iter().filter(|commands| **commands > 0).count()
     }
 

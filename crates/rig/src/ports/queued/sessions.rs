@@ -37,6 +37,8 @@ impl QueuedPort {
         }
         let down = remote.weather.as_ref().and_then(|w| w.down(now, queue.into()));
         if let Some(until) = down {
+            // A command for a broken session waits for the reconnection without a try. It was never
+            // sent, so it must not use up the tries of the command.
             return self.queue.schedule(until, Event::Again(slot));
         }
         self.slots[slot].stage = Stage::Sent;
@@ -44,6 +46,9 @@ impl QueuedPort {
             Delivery::Arrives(at) => self.queue.schedule(at, Event::AtTarget(slot)),
             Delivery::Again(at) => self.queue.schedule(at, Event::Again(slot)),
             Delivery::Breaks => {
+                // The event is scheduled although the session breaks. It fires for the old slot,
+                // finds its tries at zero and frees it; without an event, the slot would stay in
+                // use for ever.
                 self.queue.schedule(now, Event::Again(slot));
                 self.break_session(now, queue);
             }
@@ -77,6 +82,8 @@ impl QueuedPort {
         for old in of_session(&self.slots, queue) {
             let slot = self.slots[old];
             let begins = weather.may_begin_again(slot.tries);
+            // The old slot stays until its last event has fired, and the command continues in a new
+            // one. An answer of the first attempt can then not complete the second one.
             self.slots[old].tries = 0;
             if begins {
                 let Request { op, length_bytes: bytes, .. } = slot.request;
@@ -95,6 +102,8 @@ impl QueuedPort {
     /// The time when all sessions break; while nothing is on its way, this affects nothing.
     pub(super) fn break_at(&self) -> Time {
         match &self.way {
+            // A break without traffic has no effect, so it is no event. It would otherwise keep an
+            // idle run alive until the time of the break.
             Way::Network(remote) if self.taken > self.answered => {
                 remote.weather.as_ref().map_or(Time::MAX, |weather| weather.break_at())
             }

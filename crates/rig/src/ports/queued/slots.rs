@@ -48,6 +48,8 @@ pub(super) struct Slot {
 
 /// The commands of a session that have set out and have not completed.
 pub(super) fn of_session(slots: &SlotTable<Slot>, queue: u16) -> Vec<u32> {
+    // Only commands that have set out are lost with the session. Those that wait for the
+    // reconnection are still with the initiator.
     let of = |slot: &Slot| slot.queue == queue && slot.tries > 0 && slot.stage == Stage::Sent;
     (0..).zip(slots.places()).filter(|(_, slot)| of(slot)).map(|(at, _)| at).collect()
 }

@@ -22,6 +22,8 @@ fn range(
 ) -> Result<Range, WorkloadError> {
     let sector = u64::from(device.sector_bytes);
     let smallest = sizes.iter().map(|entry| entry.size.0).min().unwrap_or(sector);
+    // The default alignment is the smallest size. The largest one would leave most offsets out for
+    // small requests, and the sector would make nearly all requests straddle pages of the flash.
     let alignment = config.alignment.map_or(smallest, |alignment| alignment.0);
     if alignment == 0 || !alignment.is_multiple_of(sector) {
         let problem =
@@ -46,6 +48,8 @@ fn range(
         let help = format!("{} B remain after address.start", capacity - start);
         return fail(key, "the range ends beyond the end of the target", &help);
     }
+    // A percentage seldom yields whole sectors. The length is rounded down, because a partial
+    // sector cannot be addressed.
     let length = length - length % sector;
     let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(sector);
     if largest > length {
@@ -53,6 +57,8 @@ fn range(
         let key = if config.block_sizes.is_empty() {
             "block_size".to_owned()
         } else {
+            // The key names the entry that is too large. With up to 64 sizes, the name of the list
+            // alone would not help.
             let index = sizes.iter().position(|entry| entry.size.0 == largest).unwrap_or(0);
             format!("block_sizes[{index}].size")
         };
@@ -74,6 +80,9 @@ fn range_length(
         }
         (Some(length), None) => Ok(("address.length", length.0)),
         (None, Some(percent)) if percent > 0.0 && percent <= 100.0 => {
+            // The product is computed in floating point, whose 53 bits are exact to one byte only
+            // up to 8 PiB. The minimum below removes a result that rounding puts above the
+            // capacity.
             let length = (capacity as f64 * (percent / 100.0)) as u64;
             Ok(("address.length_percent", length.min(capacity)))
         }
@@ -93,7 +102,12 @@ pub(super) fn place(
 ) -> Result<Place, WorkloadError> {
     let range = range(config, sizes, device)?;
     let Range { start, length, alignment } = range;
+    // A request of `size` can start at every aligned offset from 0 to length - size, including both
+    // ends. Without the + 1 the last slot of the range would never be used.
     let slots_of = |size: u64| (length - size) / alignment + 1;
+    // Each size has its own number of slots. With the slots of the largest size, small requests
+    // would never reach the end of the range; with those of the smallest, large ones would cross
+    // it.
     let slots: Vec<u64> = sizes.iter().map(|entry| slots_of(entry.size.0)).collect();
     let largest = sizes.iter().map(|entry| entry.size.0).max().unwrap_or(alignment);
     let sequential = sequential_share(config)?;
@@ -101,6 +115,8 @@ pub(super) fn place(
     let choice = choice(config, slots_of(largest), seed)?;
     let threads = u64::from(config.threads.unwrap_or(1));
     let cursors = if config.address.pattern == Pattern::Sequential {
+        // Sequential threads get private parts, as the threads of Diskhog (S1-55). With a common
+        // cursor the stream would be one sequence, whatever the number of threads.
         let part = length / threads / alignment * alignment;
         if part < largest {
             let what = format!("each of {threads} threads would have {part} B");
@@ -179,6 +195,9 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
                 let help = "keep one size, or set address.pattern = \"random\"";
                 return fail("block_sizes", what, help);
             }
+            // S2-7: the random test visits every record once. A permutation without a table needs
+            // constant memory, while a list of visited slots would take 2 GiB for 1 TiB of 4 KiB
+            // records.
             let order = Scatter::new(slots, &mut Rng::new(seed, "workload order"));
             Choice::Once { slots, next: 0, order }
         }
@@ -210,6 +229,8 @@ fn choice(config: &WorkloadConfig, slots: u64, seed: u64) -> Result<Choice, Work
                 return fail("address.pattern", what, "make the range longer");
             }
             let hot = (slots as f64 * (space / 100.0)).round() as u64;
+            // Rounding could leave one of both parts without a slot in a short range. The draw from
+            // an empty part would then ask for a random number below 0.
             let hot = hot.clamp(1, slots - 1);
             Choice::HotCold { hot, slots, threshold: threshold(access / 100.0), scatter: scatter() }
         }

@@ -59,6 +59,8 @@ impl LineReader for Blkparse {
         let time = time_ps(field("the time")?, "the time", 12)?;
         whole(field("the process")?, "the process")?;
         let action = field("the action")?;
+        // Each request appears as Q, G, I, D and C. Reading all of them would replay every request
+        // five times.
         if action != self.event {
             return Ok(());
         }
@@ -104,6 +106,8 @@ fn record(rwbs: &str, time: u128, offset: u64, length: u64, sink: &mut Sink) -> 
         Some(rest) => (true, rest),
         None => (false, rwbs),
     };
+    // A discard is D and a secure erase is DE. Both deallocate blocks without moving data, so both
+    // are trims here.
     let op = if rest.contains(['D', 'E']) {
         Some(Op::Trim)
     } else if rest.contains('W') {

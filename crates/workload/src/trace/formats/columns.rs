@@ -22,6 +22,8 @@ impl LineReader for DiskSim {
         whole(device, "devno")?;
         let offset = bytes(block, "blkno", SECTOR)?;
         let length = bytes(size, "size", SECTOR)?;
+        // `from_str_radix` accepts a plus sign, which no trace writes in front of its flags. A `+`
+        // shows that the columns are shifted.
         let hex = flags.strip_prefix("0x").unwrap_or(flags);
         let flags = u32::from_str_radix(hex, 16).ok().filter(|_| !hex.starts_with('+'));
         let flags = flags.ok_or_else(|| {

@@ -35,6 +35,8 @@ impl Csv {
         let header = Header { ops, ..Header::parse(columns)? };
         Ok(Csv {
             told: Told::Beforehand,
+            // The formats of Alibaba and Tencent have exactly five columns. A line with more is
+            // damaged, and its columns could be shifted, which would still parse as numbers.
             columns: Some(header.last() + 1),
             header: Some(header),
             objects: None,
@@ -91,6 +93,8 @@ impl Csv {
                 }
                 Ok(!named)
             }
+            // libCacheSim's tools write files with and without a header. The first line decides,
+            // and without a header it is already a request, which must not be lost.
             (Told::LibCacheSim, _) => {
                 let header = Header::libcachesim(line);
                 let request = header.is_none();
@@ -120,6 +124,8 @@ impl<'a> Fields<'a> {
         let mut fields = Fields::default();
         let (Place::Offset(place, _) | Place::Object(place)) = header.place;
         let mut count = 0;
+        // One pass over the line assigns the fields without a vector. Cloud traces have billions of
+        // lines, and an allocation per line would dominate the time to read it.
         for (column, field) in line.split(header.delimiter).enumerate() {
             let field = clean(field);
             count = column + 1;
@@ -158,6 +164,8 @@ impl LineReader for Csv {
             Some((_, exponent)) => time_ps(fields.time, "the time", exponent)?,
             None => 0,
         };
+        // If no time has a fraction, all requests of a second start together. The note warns of
+        // this burst, which is a property of the recording and not of the load.
         self.whole_seconds &= !fields.time.contains('.');
         let op = if header.op.is_some() { header.ops.read(fields.op)? } else { Op::Read };
         if !sink.wants("", fields.device) {
@@ -172,6 +180,9 @@ impl LineReader for Csv {
             (Place::Object(_), Some(objects)) => {
                 let length = length(header)?;
                 let object = whole(fields.place, "the object")?;
+                // An object without a size is skipped later. Its place is not computed, because a
+                // name that is no sector number would end the trace for a line that is skipped
+                // anyway.
                 let offset = if length == 0 { 0 } else { objects.place(object, length)? };
                 sink.push_object(time, op, offset, length);
                 Ok(())

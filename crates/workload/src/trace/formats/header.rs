@@ -85,6 +85,8 @@ pub(super) fn clean(field: &str) -> &str {
 }
 
 fn names(line: &str) -> (char, Vec<String>) {
+    // The comma comes first, because no name of a column contains one. Spreadsheets write
+    // semicolons in countries with a decimal comma.
     let delimiter = [',', ';', '\t'].into_iter().find(|&mark| line.contains(mark)).unwrap_or(',');
     (delimiter, line.split(delimiter).map(|name| clean(name).to_ascii_lowercase()).collect())
 }
@@ -106,6 +108,8 @@ impl Header {
                 find(&format!("time_{unit}")).or_else(|| find(&format!("issue_{unit}")))?;
             Some((column, *exponent))
         });
+        // S4-40 shows how a wrong unit spoils a paper (ms for us). A time without a unit is
+        // therefore an error and not a guess.
         if time.is_none() && names.iter().any(|name| name.starts_with("time")) {
             let what = "the time column has no known unit";
             return Err(Fault::new(what, "name it time_s, time_ms, time_us, time_ns or time_ps"));

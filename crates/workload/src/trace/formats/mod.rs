@@ -20,6 +20,8 @@ pub(crate) fn line_reader(
     format: Format,
     options: &ReaderOptions<'_>,
 ) -> Result<Box<dyn LineReader>, Fault> {
+    // Readers are boxed: the call through a pointer costs less than parsing one line, and a generic
+    // reader would compile the replay once per format.
     Ok(match format {
         Format::DiskSim => Box::new(columns::DiskSim),
         Format::MqSim => Box::new(columns::MqSim),

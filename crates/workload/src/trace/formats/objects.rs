@@ -27,6 +27,8 @@ impl Objects {
                 Fault::new(what, "set the meaning of objects: `trace.ids=byte` or `trace.ids=hash`")
             }),
             ObjectIds::Hash => {
+                // Names of objects can be consecutive numbers. The mix spreads them; the remainder
+                // alone would lay them side by side and make the load sequential.
                 let at = mix(id) % (self.capacity_bytes / BORDER).max(1) * BORDER;
                 // The last ones move forward, so that they end on the target.
                 let room = self.capacity_bytes.saturating_sub(length_bytes) / BORDER * BORDER;

@@ -31,6 +31,8 @@ impl Access {
             seconds: u32::from_le_bytes(*seconds),
             object: u64::from_le_bytes(*object),
             length_bytes: u32::from_le_bytes(*length),
+            // libCacheSim's tools write either value if there is no next use. Taken as positions,
+            // they would make the detection reject the trace.
             next: (next != -1 && next != i64::MAX).then_some(next),
         })
     }

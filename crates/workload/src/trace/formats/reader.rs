@@ -79,6 +79,8 @@ pub(super) fn exactly<'a, const N: usize>(
     names: [&str; N],
     shape: &str,
 ) -> Result<[&'a str; N], Fault> {
+    // The fields are collected into an array whose length is known, so no line allocates. An
+    // additional field is an error, because it often means that the format is another one.
     let mut found = [""; N];
     for (place, name) in found.iter_mut().zip(names) {
         *place = fields.next().ok_or_else(|| number::missing(name, shape))?;
@@ -94,6 +96,8 @@ pub(super) fn exactly<'a, const N: usize>(
 
 /// The operation that a word stands for.
 pub(super) fn op_named(word: &str) -> Option<Op> {
+    // Upper and lower case are equal: MSR writes `Read`, Alibaba `R`, and exports from databases
+    // often change the case.
     let is = |names: &[&str]| names.iter().any(|name| word.eq_ignore_ascii_case(name));
     if is(&["read", "r"]) {
         Some(Op::Read)

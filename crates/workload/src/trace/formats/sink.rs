@@ -58,6 +58,8 @@ impl Sink {
     /// Whether the device `name` of `host` (empty where the format has none) is wanted.
     pub(super) fn wants(&mut self, host: &str, name: &str) -> bool {
         let (latest_host, latest) = &self.latest;
+        // Neighbouring lines mostly have the same device. The comparison with the last one avoids
+        // building a name and a lookup per line.
         if self.devices.is_empty() || latest != name || latest_host != host {
             self.meet(host, name);
         }
@@ -76,12 +78,16 @@ impl Sink {
         };
         self.wanted = self.filter.is_empty() || self.filter.iter().any(named);
         if self.devices.contains(&device) {
+            // The list is for messages only and stays short. Cloud traces have thousands of volumes,
+            // and a linear search over all of them would be slow.
         } else if self.devices.len() < NAMED_MOST {
             self.devices.push(device.clone());
         } else {
             self.more_devices = true;
         }
         if let Some(positions) = self.positions.as_mut().filter(|_| self.wanted) {
+            // The order of first appearance gives each device its slot. It does not depend on the
+            // names, so a trace with renamed volumes is laid out in the same way.
             let next = positions.len() as u64;
             self.position = *positions.entry(device).or_insert(next);
         }
@@ -101,6 +107,8 @@ impl Sink {
         offset_bytes: u64,
         length_bytes: u64,
     ) -> Result<(), Fault> {
+        // A request without data would complete at once and count as an I/O. It would raise IOPS
+        // without any work of the device.
         if length_bytes == 0 {
             let what = format!("a {} of zero length", op.name());
             return Err(Fault::new(what, "correct or remove the line"));

@@ -92,6 +92,8 @@ impl Vscsi {
         let of = |version: Version| {
             let records = head.chunks_exact(version.record_bytes()).take(2);
             let commands = records.filter_map(|record| Command::parse(record, version));
+            // Two records must agree: the version of one record can be right by chance, since the
+            // fields lie at different places in both layouts.
             let known: Vec<bool> = commands.map(|command| command.is_of(version)).collect();
             !known.is_empty() && !known.contains(&false)
         };
@@ -117,6 +119,8 @@ impl RecordReader for Vscsi {
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
         let lost = || Fault::new("the record is cut short", "copy the file again");
         let command = Command::parse(record, self.version).ok_or_else(lost)?;
+        // Each record repeats the version. The check finds a lost byte at once, while shifted
+        // addresses would look like a random load.
         if !command.is_of(self.version) {
             let what = format!(
                 "the record has version {:#06x} in a trace of version {}",
