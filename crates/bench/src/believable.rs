@@ -90,17 +90,7 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
         };
         against.push(why.trim().to_owned());
     }
-    // The line of the steady periods and this verdict must not contradict each other.
-    let steady = result.steady_state.as_ref().map(|steady| steady.steady_share);
-    let warned = result.warns_of_unsteadiness() || result.warns_of(WarningKind::Overloaded);
-    if let Some(share) = steady.filter(|share| *share < STEADY_LEAST && !warned) {
-        let percent = significant(100.0 * share, 2);
-        against.push(format!("the run was steady for only {percent} % of its time"));
-    }
-    let interval = result.confidence.as_ref().and_then(|all| all.latency_ns.all.p99);
-    if interval.is_some_and(|interval| interval.upper().is_none()) {
-        against.push("the interval of p99 has no upper end".to_owned());
-    }
+    against.extend(unsteady(result));
     match others {
         None => against.push(
             "the machine was not sampled for half a second and may have been busy".to_owned(),
@@ -144,6 +134,22 @@ pub(crate) fn verdict(result: &RunResult, others: Option<Others>) -> Option<Tail
             )],
         },
     })
+}
+
+/// What the steady periods and the interval of p99 say against it: both stand beside this verdict.
+fn unsteady(result: &RunResult) -> Vec<String> {
+    let mut against = Vec::new();
+    let steady = result.steady_state.as_ref().map(|steady| steady.steady_share);
+    let warned = result.warns_of_unsteadiness() || result.warns_of(WarningKind::Overloaded);
+    if let Some(share) = steady.filter(|share| *share < STEADY_LEAST && !warned) {
+        let percent = significant(100.0 * share, 2);
+        against.push(format!("the run was steady for only {percent} % of its time"));
+    }
+    let interval = result.confidence.as_ref().and_then(|all| all.latency_ns.all.p99);
+    if interval.is_some_and(|interval| interval.upper().is_none()) {
+        against.push("the interval of p99 has no upper end".to_owned());
+    }
+    against
 }
 
 #[cfg(test)]

@@ -143,15 +143,12 @@ impl Layout {
             let skew = given.unwrap_or_else(least);
             (0.0..=1e6).contains(&skew).then(|| (skew * self.turn as f64 / sectors as f64) as u64)
         };
+        let no_count = || "is not a sector count".to_owned();
         let Some(track_skew) = skew(table.track_skew, head_switch) else {
-            return wrong("track_skew", "is not a sector count".into(), "use a number such as 37");
+            return wrong("track_skew", no_count(), "use a number such as 37");
         };
         let Some(cylinder_skew) = skew(table.cylinder_skew, seek) else {
-            return wrong(
-                "cylinder_skew",
-                "is not a sector count".into(),
-                "use a number, such as 52",
-            );
+            return wrong("cylinder_skew", no_count(), "use a number such as 52");
         };
         let whole = sectors * self.surfaces * u64::from(table.cylinders);
         let ranged = table.spare_cylinders.unwrap_or(table.cylinders);
@@ -164,12 +161,9 @@ impl Layout {
         if slips.windows(2).any(|pair| pair[0] >= pair[1])
             || slips.last().is_some_and(|s| *s >= whole)
         {
+            let help = "list sectors of the zone in ascending order, each once";
             let problem = format!("are not ascending, or are outside the {whole} sectors");
-            return wrong(
-                "slips",
-                problem,
-                "list sectors of the zone in ascending order, each once",
-            );
+            return wrong("slips", problem, help);
         }
         // Every range reserves as many sectors as the range with the most defects, or its spares.
         let worst = slips.chunk_by(|a, b| a / range == b / range).map(<[u64]>::len).max();
