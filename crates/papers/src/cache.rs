@@ -375,7 +375,7 @@ impl State {
 
     /// What is wrong with one file is wrong with all, and there are hundreds.
     fn note_once(&mut self, note: String) {
-        if !self.notes.iter().any(|known| known.starts_with("runs are not kept")) {
+        if !self.notes.iter().any(|known| known.starts_with("cannot store")) {
             self.notes.push(note);
         }
     }

@@ -75,12 +75,19 @@ pub(crate) fn changes(first: &RunResult, second: &RunResult, asked: &AskedKeys) 
     let same_device = first.target == second.target;
     // A run without a host has none of its keys: `host.driver` shows whether there is a host.
     let has_host = |keys: &BTreeMap<String, Value>| keys.keys().any(|key| key.starts_with(OF_HOST));
+    let driver = |keys: &BTreeMap<String, Value>| keys.get("host.driver").cloned();
+    let other_driver = driver(&one) != driver(&other);
     let both_have_host = has_host(&one) && has_host(&other);
     let mut changes: Vec<Change> = names
         .into_iter()
         .filter(|name| one.get(*name) != other.get(*name))
         .filter(|name| same_device || !is_of_device(name))
         .filter(|name| both_have_host || !name.starts_with(OF_HOST))
+        // The driver `direct` has none of the keys of a host: they follow from `host.driver`.
+        .filter(|name| {
+            let one_sided = one.contains_key(*name) != other.contains_key(*name);
+            !(name.starts_with("host.") && one_sided && other_driver)
+        })
         .map(|name| Change {
             key: name.clone(),
             first: one.get(name).cloned(),

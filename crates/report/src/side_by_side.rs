@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
+use ssdyno_block::counted;
 use ssdyno_figures::{Comparison, Verdict, significant};
 
 use crate::headline::{HeadlineFigure, figure_format};
@@ -38,7 +39,8 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         let _ = writeln!(text, "changed: {change}");
     }
     if changed.len() > CHANGES_SHOWN {
-        let _ = writeln!(text, "changed: {} more keys", changed.len() - CHANGES_SHOWN);
+        let more = counted((changed.len() - CHANGES_SHOWN) as u64, "more key", "more keys");
+        let _ = writeln!(text, "changed: {more}");
     }
     for why in &comparison.not_comparable {
         let _ = writeln!(text, "not comparable: {why}");

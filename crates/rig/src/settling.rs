@@ -7,15 +7,16 @@
 use ssdyno_device::FlashReport;
 use ssdyno_engine::Pool;
 use ssdyno_figures::{Warning, WarningKind, significant};
-use ssdyno_ftl::Fill;
+use ssdyno_ftl::{Cleaning, Fill};
 use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
 
 use crate::expected::written_classes;
 
 /// Erases of a block, on average, after which write amplification is within 3 % of its later level. Measured with
-/// hot and cold and with zipf-like writes, over-provisioning .145 and .5, greedy and cost-benefit cleaning; FIFO swings by
-/// 6 % until five.
+/// hot and cold and with zipf-like writes, over-provisioning .145 and .5, greedy and cost-benefit cleaning.
 pub(crate) const TURNS_LEAST: f64 = 2.0;
+/// The same of FIFO cleaning, with which write amplification swings by 6 % until then.
+const TURNS_LEAST_FIFO: f64 = 5.0;
 
 /// Garbage collection that has not settled.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,7 +53,8 @@ pub(crate) fn unsettled(
     let erases: u64 = now.planes.iter().map(|plane| plane.erases).sum();
     let blocks = now.planes.len() as u64 * u64::from(device.flash.blocks_per_plane);
     let turns = erases as f64 / blocks.max(1) as f64;
-    let mut times = TURNS_LEAST / turns;
+    let least = if device.ftl.cleaning == Cleaning::Fifo { TURNS_LEAST_FIFO } else { TURNS_LEAST };
+    let mut times = least / turns;
     if let Some(range_bytes) = sequential_range(source, capacity_bytes) {
         let overwrites = written_bytes as f64 / range_bytes.max(1) as f64;
         times = times.max(OVERWRITES_LEAST / overwrites.max(f64::MIN_POSITIVE));

@@ -166,6 +166,15 @@ impl CompareTask {
 
     fn check(&self) -> Result<(), Failure> {
         let sides = self.sides.len();
+        let is_page = |side: &&String| {
+            Path::new(side).extension().is_some_and(|end| end.eq_ignore_ascii_case("html"))
+        };
+        if let Some(page) = self.sides.iter().find(is_page) {
+            // As a target, a page would be measured as a file.
+            return Err(Failure::usage(format!("{page} is a page, not a result"))
+                .with_help("name its directory, or the result.json in it")
+                .with_key("sides"));
+        }
         if sides < 2 && (sides == 0 || self.runs.is_none()) {
             return Err(Failure::usage("nothing to compare")
                 .with_help("name at least two results or targets")

@@ -183,8 +183,8 @@ pub fn not_slower(limits: &[SlowerLimit], comparison: &Comparison) -> Vec<Gate> 
                 // Runs that cannot be compared have no ratio that means anything. The gate says why, so that
                 // the build does not fail for an unknown reason.
                 _ if !comparison.not_comparable.is_empty() => {
-                    let why = comparison.not_comparable.join("; ");
-                    (GateVerdict::Undecided, format!("not comparable, because {why}"))
+                    // The verdict of the comparison has the reasons: with them, each line of a gate would be as long.
+                    (GateVerdict::Undecided, "the runs are not comparable".to_owned())
                 }
                 None => (GateVerdict::Undecided, "one of the runs has no such figure".to_owned()),
                 Some(one) => {
@@ -221,6 +221,8 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
             (counted(broken, "bound is", "bounds are"), lines(GateVerdict::Broken));
         return Some(Failure::new(FailureKind::Failed, format!("{count} broken: {lines}")));
     }
+    let incomparable =
+        of(GateVerdict::Undecided).any(|gate| gate.found.ends_with("not comparable"));
     let doubted = of(GateVerdict::Undecided).any(|gate| gate.doubt.is_some());
     let undecided = of(GateVerdict::Undecided).count() as u64;
     if undecided == 0 {
@@ -231,6 +233,7 @@ pub fn gate_failure(gates: &[Gate]) -> Option<Failure> {
     let failure = Failure::new(FailureKind::Undecided, format!("{count} undecided: {lines}"));
     Some(failure.with_help(match doubted {
         true => "follow the warnings above the figures: run longer, fill the drive first, or remove the cause of the errors",
+        false if incomparable => "correct the reasons why the runs are not comparable",
         false => "run longer, until the interval excludes the bound",
     }))
 }

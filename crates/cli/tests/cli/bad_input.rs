@@ -372,7 +372,7 @@ fn wrong_command_lines_are_told_what_to_do() {
         (&["compare", "cut.json", "empty.json"], "cut.json:2:1: not a result: EOF while", result),
         (
             &["run", "sim:config-a", "--set", "ftl.hot_cold=classes"],
-            "0 classes",
+            "0 entries",
             "--set 'ftl.page.classes=[{ space = 0.2, writes = 0.8 }",
         ),
     ] {

@@ -88,7 +88,7 @@ set = ["workload.arrivals.kind=poisson"]
     assert!((within / 50_000.0 - 1.0).abs() < 0.05, "{}", timed["ceiling"]);
     // What is wrong in a plan is said before anything runs.
     for (from, to, says) in [
-        ("mean<15us", "iops>1k", "one bound, of a latency"),
+        ("mean<15us", "iops>1k", "exactly one bound, and it must be on a latency"),
         ("1..1000000000", "1000,2000", "over one range"),
     ] {
         fs::write(place.path().join("plan.toml"), plan.replace(from, to)).unwrap();

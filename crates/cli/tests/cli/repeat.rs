@@ -228,6 +228,25 @@ fn one_load_runs_several_times() {
     assert!(place.fails(2, &run(&["--runs", "1"])).contains("`--runs` must be 2 or more"));
 }
 
+/// Results of several runs are compared over their runs, as if `compare` had run them; beside a single run they are not.
+#[test]
+fn stored_repetitions_are_compared_over_their_runs() {
+    let place = Place::new();
+    let load = ["run", "sim:p3600", "-w", "randread", "--requests", "1000", "--runs", "3"];
+    place.ok(&[&load[..], &["--name", "a"]].concat());
+    place.ok(&[&load[..], &["--name", "b", "--queues", "single"]].concat());
+    let stored = place.json(&["compare", "results/a", "results/b", "--keep", "none"]);
+    assert_eq!(stored["repeated"].as_array().unwrap().len(), 2);
+    let ran = ["sim:p3600", "sim:p3600", "-w", "randread", "--requests", "1000", "--runs", "3"];
+    let ran = [&["compare"][..], &ran, &["--b", "--queues single", "--keep", "none"]].concat();
+    let figures = |compared: &Value| compared["comparisons"][0]["figures"].clone();
+    assert_eq!(figures(&stored), figures(&place.json(&ran)));
+    let mixed = ["compare", "results/a", "results/b/run-1", "--keep", "none"];
+    assert!(place.fails(2, &mixed).contains("name one of its runs"));
+    let page = place.fails(2, &["compare", "results/a/report.html", "results/b"]);
+    assert!(page.contains("is a page, not a result"), "{page}");
+}
+
 #[test]
 fn a_comparison_is_written_as_csv() {
     let place = Place::new();

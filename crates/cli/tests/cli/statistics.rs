@@ -265,7 +265,7 @@ fn an_impossible_profile_is_refused_with_its_option() {
         (&["--depth", "1,8,1"], "`--depth` has 1 twice"),
         (
             &["--depth", "1,301"],
-            "`--depth 301` is more than the 300 requests of 4MiB that the span",
+            "`--depth 301` is more than the 300 requests of 4MiB that fit into the span",
         ),
     ];
     for (args, said) in cases {

@@ -24,7 +24,7 @@ fn a_lead_in_is_neither_load_nor_energy() {
     let iops = first["iops"].as_f64().unwrap();
     assert!((48_000.0..51_000.0).contains(&iops), "{iops}");
     let notes = first["notes"].to_string();
-    assert!(notes.contains("first request replayed: 0.94 s on the trace's clock"), "{notes}");
+    assert!(notes.contains("first replayed request: 0.94 s on the trace's clock"), "{notes}");
     let replay = first["replay"].as_str().unwrap();
     assert!(replay.contains("--trace-origin first"), "{replay}");
     let toml = first["configuration"]["workload_toml"].as_str().unwrap();

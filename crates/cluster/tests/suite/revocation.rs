@@ -71,7 +71,7 @@ fn what_cannot_be_revoked_is_told() {
     let failure = revoke_worker(&place.controller(), "b.example").unwrap_err();
     assert_eq!(failure.kind, FailureKind::Usage);
     assert!(failure.message.contains("`b.example`"), "{failure:?}");
-    assert!(text(&failure).contains("are called a.example"), "{failure:?}");
+    assert!(text(&failure).contains("enrolled workers: a.example"), "{failure:?}");
     revoke_worker(&place.controller(), "a.example").unwrap();
     let before = fs::read(place.controller().join("revoked.pem")).unwrap();
     let failure = revoke_worker(&place.controller(), "a.example").unwrap_err();

@@ -44,7 +44,7 @@ impl WriteData {
         // configuration that is accepted there must not fail later on a real device.
         for (key, share) in [("buffer.compress", self.compress), ("buffer.dedupe", self.dedupe)] {
             if !(0.0..=100.0).contains(&share.0) {
-                let what = format!("{share} is not a share between 0 and 1");
+                let what = format!("{share} is not a share between 0 (0 %) and 1 (100 %)");
                 return Err(WorkloadError::of_key(key, what, "give 0% to 100%"));
             }
         }

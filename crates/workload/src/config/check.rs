@@ -289,7 +289,7 @@ fn check_sizes(
     }
     if sizes.len() > SIZES_MAX {
         let what = format!("{} block sizes", sizes.len());
-        return fail("block_sizes", what, "give at most 8 (S4-8)");
+        return fail("block_sizes", what, "give at most 64; a paper uses at most 8 (S4-8)");
     }
     for (index, entry) in sizes.iter().enumerate() {
         let key = if several { format!("block_sizes[{index}].size") } else { "block_size".into() };
@@ -352,7 +352,10 @@ fn mix(config: &WorkloadConfig, sizes: &[BlockSize]) -> Result<Mix, WorkloadErro
         );
     }
     let is_one_given = config.read_percent.is_none() != config.write_percent.is_none();
-    if is_one_given && sum == 100.0 && config.trim_percent.is_some_and(|trim| trim > 0.0) {
+    if is_one_given
+        && sum == 100.0
+        && config.trim_percent.is_some_and(|trim| trim > 0.0 && trim < 100.0)
+    {
         // `trim_percent=30` on a load of 70 % reads would silently take all of its writes away.
         let absent = if config.read_percent.is_none() { keys[0] } else { keys[1] };
         let what = format!("the given shares sum to 100, which leaves nothing for {absent}");

@@ -105,7 +105,7 @@ fn all_formats_say_the_same() {
             assert!(error.unwrap().to_string().contains("`trace.origin=first`"));
         } else {
             assert_eq!((times_us(&all), error), (vec![1000, 3000], None), "{format}");
-            assert!(notes.contains("the first request replayed is at 0.001 s"), "{notes}");
+            assert!(notes.contains("the first replayed request is at 0.001 s"), "{notes}");
         }
         assert_eq!(format.name().parse::<Format>().unwrap(), *format);
     }
@@ -427,7 +427,7 @@ fn the_mqsim_trace() {
     assert_eq!(all[24_782].intended, Time::from_ns(60_066_625_000 - 11_413_000));
     assert_eq!(all[0].request, Request::read(657_728 * 512, 16 * 512));
     let notes = workload.notes().join("\n");
-    assert!(notes.contains("first request replayed: 0.011413 s on the trace's clock"), "{notes}");
+    assert!(notes.contains("first replayed request: 0.011413 s on the trace's clock"), "{notes}");
     assert!(notes.contains("mqsim") && notes.contains("several devices"), "{notes}");
 }
 
