@@ -76,7 +76,8 @@ class TraceSpec:
     depth: int | None = None
     #: Replay only the requests of these devices (disks, volumes) of the trace. Default: all.
     device: list[str] | None = None
-    #: Space for each device of the trace, one after the other. Default: all at the same addresses.
+    #: Size of the range that each device of the trace gets; the ranges follow one another. Default: all devices at
+    #: the same addresses.
     slot: Bytes | None = None
     #: The meaning of the objects in libCacheSim traces. Default: `sector`.
     ids: ObjectIds | None = None
@@ -186,7 +187,8 @@ class FileContents:
     host: HostConfig | None = None
     #: The network file.
     network: NetworkConfig | None = None
-    #: Marks of the traces and job files, whose contents are not included. A repetition refuses files with other marks.
+    #: Checksums of the traces and job files, whose contents are not included. A repetition refuses files with other
+    #: checksums.
     files: list[FileMark] | None = None
 
 
@@ -209,7 +211,7 @@ class Config:
     host_link: LinkConfig
     #: The device's queue.
     queue: QueueConfig | None = None
-    #: The NVMe controller; none = requests reach the device without one.
+    #: The NVMe controller; if omitted, requests reach the device without a controller.
     nvme: NvmeControllerConfig | None = None
     #: Currents and powers.
     energy: EnergyConfig
@@ -217,7 +219,7 @@ class Config:
     power: PowerConfig | None = None
     #: Contents of the device before the run.
     precondition: Precondition | None = None
-    #: Faults to inject; left out: none.
+    #: Faults to inject; if omitted, none.
     faults: FaultConfig | None = None
 
 
@@ -259,8 +261,8 @@ class FlashConfig:
     #: Which of the waiting transfers goes next on a channel.
     #: Default: "fcfs".
     channel_order: ChannelOrder | None = None
-    #: With a `channel_order` other than `fcfs`: maximum number of transfers in a row that go before an earlier
-    #: transfer; then the transfer that waits longest goes. 0 = no limit.
+    #: With a `channel_order` other than `fcfs`: maximum number of consecutive transfers that may overtake an earlier
+    #: transfer; then the transfer that has waited longest goes. 0 = no limit.
     #: Default: 64.
     channel_burst: int | None = None
     #: Planes of a die that may join in one operation.
@@ -301,7 +303,7 @@ class FlashConfig:
     #: How cleaning moves a page.
     #: Default: "controller".
     copy: CopyMode | None = None
-    #: Program and erase cycles that a block endures on average; none = no limit.
+    #: Program and erase cycles that a block endures on average; if omitted, no limit.
     endurance_cycles: int | None = None
     #: Spread of the endurance as a share of its mean: the coefficient of variation (0 to 0.3).
     #: Default: 0.0.
@@ -376,8 +378,8 @@ class PageMapConfig:
 
 @dataclass(kw_only=True)
 class PageClass:
-    """A class of logical pages: the next `space` of the logical space after the class before. An
-    example is a stream of the host, or a namespace with its own kind of data."""
+    """A class of logical pages: a share `space` of the logical space, directly after the previous class. An example is a
+    stream of the host, or a namespace with its own kind of data."""
 
     #: Share of the logical space; the shares of all classes sum to 1.
     space: float
@@ -395,7 +397,7 @@ class PageClass:
 class DftlConfig:
     """The `[ftl.dftl]` table."""
 
-    #: RAM for the cached part of the mapping table, 8 B per entry; none = 1/32 of the table.
+    #: RAM for the cached part of the mapping table, 8 B per entry; if omitted, 1/32 of the table.
     mapping_cache: Bytes | None = None
 
 
@@ -420,7 +422,7 @@ class BufferConfig:
     #: Write-back starts at this share of dirty pages; 0 = at once.
     #: Default: 0.9.
     write_back_high: float | None = None
-    #: Write-back then continues down to this share of dirty pages; none = as `write_back_high`.
+    #: Write-back then continues down to this share of dirty pages; if omitted, `write_back_high`.
     write_back_low: float | None = None
     #: True: a capacitor saves dirty data when the power fails, so a flush has nothing to do.
     #: Default: false.
@@ -444,7 +446,7 @@ class ControllerConfig:
     #: Firmware time of each page of a command.
     #: Default: "0ps".
     page_time: Span | None = None
-    #: Bandwidth of the controller's DRAM, which all data crosses once; none = no time.
+    #: Bandwidth of the controller's DRAM, which all data crosses once; if omitted, the DRAM takes no time.
     dram_bandwidth: Bandwidth | None = None
     #: How to handle a write that covers only part of a page.
     #: Default: "read-modify-write".
@@ -507,13 +509,13 @@ class NvmeControllerConfig:
     #: Distance between doorbells: a power of two from 4B to 128KiB.
     #: Default: "4B".
     doorbell_stride: Bytes | None = None
-    #: Number of MSI-X vectors; none = one for each queue.
+    #: Number of MSI-X vectors; if omitted, one for each queue.
     msix_vectors: int | None = None
     #: Number of MSI vectors: 0, or a power of two to 32.
     #: Default: 1.
     msi_vectors: int | None = None
-    #: From the read of host memory leaving the controller to its last data arriving, without the
-    #: time of the data on the wire.
+    #: Time from the moment a read of host memory leaves the controller until its last data
+    #: arrives, without the transfer time of the data.
     #: Default: "900ns".
     fetch_latency: Span | None = None
     #: Number of submission queue entries per read, 1 to 64.
@@ -522,7 +524,8 @@ class NvmeControllerConfig:
     #: Maximum number of submission queue reads in progress, 1 to 256.
     #: Default: 8.
     fetches: int | None = None
-    #: From the end of a command to its completion entry in host memory, without the time on the wire.
+    #: Time from the end of a command until its completion entry is in host memory, without the
+    #: transfer time.
     #: Default: "300ns".
     completion_latency: Span | None = None
     #: Time of an admin command.
@@ -553,7 +556,7 @@ class NvmeControllerConfig:
 class NamespaceConfig:
     """A namespace that the device has at the start."""
 
-    #: Size of the namespace; none = the rest of the capacity.
+    #: Size of the namespace; if omitted, the rest of the capacity.
     size: Bytes | None = None
     #: Logical block size of the namespace: 512B or 4KiB.
     #: Default: "512B".
@@ -624,8 +627,8 @@ class CpuPower:
     idle_power: Watts
     #: Power in slow mode (S3-16: 33 mW); needed with `slow_when_idle_after`.
     slow_power: Watts | None = None
-    #: Saves energy (S3-15): idle time after which the CPU goes into slow mode until it is needed.
-    #: None: never, as in S3. The return costs no time here.
+    #: Idle time after which the CPU enters slow mode to save energy, until it is needed (S3-15). If omitted, never,
+    #: as in S3. The return from slow mode takes no time.
     slow_when_idle_after: Span | None = None
 
 
@@ -659,7 +662,7 @@ class BusPower:
 class PowerConfig:
     """The `[power]` table."""
 
-    #: Low-power states, in order of rising `idle_after`; none = the device never sleeps.
+    #: Low-power states, in order of rising `idle_after`; if omitted, the device never sleeps.
     #: Default: [].
     states: list[PowerState] | None = None
 
@@ -699,28 +702,23 @@ class FaultConfig:
 
     #: Share of commands that end with an error, 0 to 1: reads with an unrecovered read error, others with a write
     #: fault. The error comes after the normal time of the command.
-    #: Default: 0.0.
     error: float | None = None
     #: Share of commands that complete late, 0 to 1.
-    #: Default: 0.0.
     delay: float | None = None
     #: The delay of late commands; up to an hour.
     delay_by: Span | None = None
     #: Share of commands that never complete, 0 to 1: the timeout of the driver has to end them.
-    #: Default: 0.0.
     drop: float | None = None
     #: Share of interrupts that never arrive, 0 to 1.
-    #: Default: 0.0.
     lost_interrupts: float | None = None
     #: Time of the run at which the device hangs until its driver resets it. It hangs once; if it has no commands at
     #: that time, it hangs with the next command.
     hang_at: Span | None = None
-    #: Mean slowdown: the share by which every operation in the device takes longer, 0 to 100. The share is drawn again
-    #: for each `slow_for`, exponentially, so that runs differ as on a real machine (S2-25). The driver `ring` refuses
-    #: it.
-    #: Default: 0.0.
+    #: Mean slowdown: the extra time of every operation in the device, divided by its normal time; 0 to 100. A new
+    #: slowdown is drawn for each `slow_for` from an exponential distribution, so that runs differ as on a real machine
+    #: (S2-25). The driver `ring` refuses it.
     slow_by: float | None = None
-    #: Time for which a drawn share applies; 1 ms to 24 hours.
+    #: Time for which each drawn slowdown applies; 1 ms to 24 hours.
     slow_for: Span | None = None
     #: Time of the run at which the device is removed (surprise removal). If it has no commands at that time, the next
     #: command finds it removed.
@@ -752,7 +750,7 @@ class RingConfig:
     precondition: Precondition | None = None
     #: Currents and powers.
     energy: EnergyConfig
-    #: Faults to inject; left out: none.
+    #: Faults to inject; if omitted, none.
     faults: FaultConfig | None = None
 
 
@@ -827,12 +825,11 @@ class DelayConfig:
     description: str | None = None
     #: Size and times.
     delay: DelayTable
-    #: Currents and powers; left out: no energy.
+    #: Currents and powers; if omitted, the result contains no energy.
     energy: EnergyConfig | None = None
-    #: An NVMe controller in front of the device, for `--driver nvme`; left out: with that driver every key has its
-    #: default.
+    #: An NVMe controller in front of the device, for `--driver nvme`; if omitted, every key has its default.
     nvme: NvmeControllerConfig | None = None
-    #: Faults to inject; left out: none.
+    #: Faults to inject; if omitted, none.
     faults: FaultConfig | None = None
 
 
@@ -853,13 +850,15 @@ class DelayTable:
     #: Fixed, or drawn with the given mean.
     #: Default: "fixed".
     spread: Spread | None = None
-    #: Rate of the single path that the data of all requests crosses after their delay; none: no time.
+    #: Rate of the single path that the data of all requests crosses after their delay; if omitted,
+    #: the transfer takes no time.
     bandwidth: Bandwidth | None = None
     #: True: a request that begins at the end of the last request of the same kind has no delay, only its transfer, as
     #: on a disk with read-ahead and a streaming write cache.
     #: Default: false.
     streams: bool | None = None
-    #: Maximum number of requests inside the device and its queue; the device refuses more as a full queue.
+    #: Maximum number of requests inside the device and its queue; the device refuses further
+    #: requests as if its queue were full.
     #: Default: 65536.
     depth: int | None = None
 
@@ -874,8 +873,7 @@ class ArrayConfig:
     description: str | None = None
     #: Members and stripes.
     array: ArrayTable
-    #: An NVMe controller in front of the array, for `--driver nvme`; left out: with that driver every key has its
-    #: default.
+    #: An NVMe controller in front of the array, for `--driver nvme`; if omitted, every key has its default.
     nvme: NvmeControllerConfig | None = None
     #: Faults injected into the array as a whole; members have tables of their own.
     faults: FaultConfig | None = None
@@ -892,7 +890,7 @@ class ArrayTable:
     #: The members: for each, the name of a device, or a table with the contents of its file, such as `{ delay = {
     #: capacity = "1GiB", read = "100us", write = "30us" } }`. A member may be an array.
     members: list[MemberSpec]
-    #: The RAID controller before the members; none: the array takes no time of its own.
+    #: The RAID controller before the members; if omitted, the array itself takes no time.
     controller: ControllerTable | None = None
 
 
@@ -900,11 +898,12 @@ class ArrayTable:
 class ControllerTable:
     """The `[array.controller]` table: a RAID controller with a queue, processors, a link to the host and a cache."""
 
-    #: Maximum number of commands in the controller, 1 to 65536; more are refused as a full queue.
+    #: Maximum number of commands in the controller, 1 to 65536; the controller refuses further
+    #: commands as if its queue were full.
     #: Default: 256.
     depth: int | None = None
-    #: Maximum number of commands that the controller issues to a member at a time, 1 to 65536; none: the limit of the
-    #: member.
+    #: Maximum number of commands that the controller issues to a member at a time, 1 to 65536; if
+    #: omitted, the limit of the member.
     member_depth: int | None = None
     #: Time for which each command of the host occupies a core, up to 1 s.
     #: Default: "0ps".
@@ -930,13 +929,15 @@ class ControllerTable:
     #: `stripe` x the number of members.
     #: Default: 8.
     destage_depth: int | None = None
-    #: How the controller handles a flush; none: `complete` with `write_back`, `pass-on` without.
+    #: How the controller handles a flush; if omitted, `complete` with `write_back` and `pass-on`
+    #: without it.
     flush: FlushPolicy | None = None
     #: When the controller reads ahead.
     #: Default: "none".
     read_ahead: ReadAheadPolicy | None = None
     #: Maximum distance from the end of the last read of a stream to the end of its read-ahead, up to 1 GiB and a
-    #: multiple of the array's sectors; none: two full stripes. A read-ahead command reads one stripe of one member.
+    #: multiple of the array's sectors; if omitted, two full stripes. A read-ahead command reads one stripe of one
+    #: member.
     read_ahead_size: Bytes | None = None
     #: Maximum number of sequential streams that the controller recognises, 1 to 256. A read that continues no stream
     #: replaces the least recently used stream.
@@ -945,7 +946,8 @@ class ControllerTable:
     #: Power of the idle controller.
     #: Default: "0nW".
     idle_power: Watts | None = None
-    #: Power of the controller while a command is inside or data are destaged or read ahead; none: `idle_power`.
+    #: Power of the controller while it holds a command, destages data or reads ahead; if omitted,
+    #: `idle_power`.
     active_power: Watts | None = None
 
 
@@ -958,10 +960,9 @@ class DiskConfig:
     description: str | None = None
     #: The drive.
     disk: DiskTable
-    #: An NVMe controller in front of the drive, for `--driver nvme`; left out: with that driver every key has its
-    #: default.
+    #: An NVMe controller in front of the drive, for `--driver nvme`; if omitted, every key has its default.
     nvme: NvmeControllerConfig | None = None
-    #: Injected faults; left out: none.
+    #: Injected faults; if omitted, none.
     faults: FaultConfig | None = None
 
 
@@ -986,7 +987,7 @@ class DiskTable:
     band: int | None = None
     #: The zones, from the outermost inwards.
     zones: list[ZoneTable] | None = None
-    #: Zones by rule, instead of `zones`.
+    #: A rule that creates the zones, instead of `zones`.
     zones_by_rule: ZonesByRule | None = None
     #: Seek times.
     seek: SeekTable
@@ -1009,7 +1010,7 @@ class DiskTable:
     #: Order of the waiting commands.
     #: Default: "sptf".
     scheduler: Scheduler | None = None
-    #: The cache; left out: none.
+    #: The cache; if omitted, the drive has no cache.
     cache: CacheTable | None = None
     #: Power of each part; a part that is left out has no power.
     power: DiskPower | None = None
@@ -1025,11 +1026,11 @@ class ZoneTable:
     cylinders: int
     #: Sectors of one track.
     sectors_per_track: int
-    #: Offset in sectors between the first sectors of two successive tracks of a cylinder [default: the head switch
-    #: time].
+    #: Offset in sectors between the first sectors of two successive tracks of a cylinder [default: follows from the
+    #: head switch time].
     track_skew: float | None = None
-    #: The same offset between the last track of a cylinder and the first track of the next [default: the time of a
-    #: seek of one cylinder].
+    #: The same offset between the last track of a cylinder and the first track of the next [default: follows from the
+    #: time of a seek of one cylinder].
     cylinder_skew: float | None = None
     #: Sectors at the front of the zone without user data.
     #: Default: 0.
@@ -1046,8 +1047,8 @@ class ZoneTable:
 
 @dataclass(kw_only=True)
 class ZonesByRule:
-    """Zones by rule, for a drive with known outermost and innermost track only. The number of sectors per track falls in
-    equal steps from zone to zone."""
+    """A rule that creates the zones, for a drive of which only the outermost and innermost tracks are known. The number
+    of sectors per track falls in equal steps from zone to zone."""
 
     #: Number of zones, 1 to 1000.
     count: int
@@ -1124,15 +1125,15 @@ class CacheTable:
 
 @dataclass(kw_only=True)
 class DiskPower:
-    """Powers of the drive. Idle is with the spindle at speed."""
+    """Powers of the drive. An idle drive keeps its spindle at full speed."""
 
-    #: The spindle at speed.
+    #: The spindle at full speed.
     #: Default: "0nW".
     spindle: Watts | None = None
     #: The spindle while it accelerates.
     #: Default: "0nW".
     spin_up: Watts | None = None
-    #: The electronics, always.
+    #: The electronics, at all times.
     #: Default: "0nW".
     electronics: Watts | None = None
     #: The electronics while they work on a command.
@@ -1147,7 +1148,7 @@ class DiskPower:
     #: Head and channel while they write.
     #: Default: "0nW".
     write: Watts | None = None
-    #: Idle time after which the spindle stops; left out: never.
+    #: Idle time after which the spindle stops; if omitted, it never stops.
     standby_after: Span | None = None
     #: The spindle at rest, with its driver.
     #: Default: "0nW".
@@ -1167,8 +1168,7 @@ class VolumeConfig:
     description: str | None = None
     #: The device and its limits.
     volume: VolumeTable
-    #: An NVMe controller in front of the volume, for `--driver nvme`; left out: with that driver every key has its
-    #: default.
+    #: An NVMe controller in front of the volume, for `--driver nvme`; if omitted, every key has its default.
     nvme: NvmeControllerConfig | None = None
     #: Faults injected into the volume; the device has a table of its own.
     faults: FaultConfig | None = None
@@ -1180,12 +1180,12 @@ class VolumeTable:
 
     #: The device behind the limits: its name, or a table with the contents of its file.
     device: MemberSpec
-    #: Limit of requests; none: no limit.
+    #: Limit of requests per second; if omitted, no limit.
     iops: IopsLimit | None = None
-    #: Limit of bytes of reads and writes together; none: no limit.
+    #: Limit of bytes per second, for reads and writes together; if omitted, no limit.
     bandwidth: BandwidthLimit | None = None
-    #: Bytes that count as one request, 4 KiB or more: a larger request counts as several. None: each request counts as
-    #: one.
+    #: Bytes that count as one request, 4 KiB or more: a larger request counts as several. If
+    #: omitted, each request counts as one.
     unit: Bytes | None = None
     #: True: successive requests of the same kind count as one, up to `unit`, if each begins at the end of the last.
     #: Default: false.
@@ -1193,8 +1193,8 @@ class VolumeTable:
     #: Fill level of the buckets at the beginning, as a share from 0 to 1.
     #: Default: 1.0.
     initial: float | None = None
-    #: Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the volume refuses more
-    #: as a full queue.
+    #: Maximum number of requests inside, including requests that wait for tokens, 1 to 65536; the
+    #: volume refuses further requests as if its queue were full.
     #: Default: 1024.
     depth: int | None = None
     #: Extra time of each request in addition to the time of the device, such as a network. Up to an hour.
@@ -1208,13 +1208,13 @@ class IopsLimit:
 
     #: Permanent rate in requests per second, of `unit` each; 1 to 1e9.
     baseline: float
-    #: Requests per second while there are credits, at least the baseline; none: no burst.
+    #: Requests per second while there are credits, at least the baseline; if omitted, no bursts.
     burst: float | None = None
     #: Maximum number of credits in the bucket, 0 to 1e15: a request beyond the baseline takes one credit.
     #: Default: 0.0.
     bucket: float | None = None
     #: Credits per second that the bucket gains while the volume is idle, 0 to 1e9; below the baseline, it gains a
-    #: proportional part. None: the baseline.
+    #: proportional part. If omitted, the baseline.
     refill: float | None = None
 
 
@@ -1224,13 +1224,13 @@ class BandwidthLimit:
 
     #: Permanent rate; 1KB/s to 1000GB/s.
     baseline: Bandwidth
-    #: Rate while there are credits, at least the baseline; none: no burst.
+    #: Rate while there are credits, at least the baseline; if omitted, no bursts.
     burst: Bandwidth | None = None
     #: Maximum number of bytes in the bucket, up to 1 PiB: bytes beyond the baseline are taken from it.
     #: Default: "0B".
     bucket: Bytes | None = None
     #: Rate at which the bucket fills while the volume is idle, up to 1000GB/s; below the baseline, it fills at a
-    #: proportional rate. None: the baseline.
+    #: proportional rate. If omitted, the baseline.
     refill: Bandwidth | None = None
 
 
@@ -1301,8 +1301,9 @@ class WorkloadConfig:
 class Arrivals:
     """When requests of an open loop arrive."""
 
-    #: The process.
-    kind: ArrivalKind
+    #: The process; Poisson by default.
+    #: Default: "poisson".
+    kind: ArrivalKind | None = None
     #: Mean arrivals per second; or `mean_gap`. Not for bursts.
     rate: float | None = None
     #: Mean time between arrivals; or `rate`. Not for bursts.
@@ -1440,9 +1441,9 @@ class HostConfig:
     lock: LockConfig | None = None
     #: The layer between a process and the driver.
     stack: StackConfig | None = None
-    #: The page cache; none: direct I/O.
+    #: The page cache; if omitted, direct I/O.
     cache: CacheConfig | None = None
-    #: The file system over the page cache; none: the cache of the block device.
+    #: The file system over the page cache; if omitted, the page cache caches the block device.
     file_system: FileSystemConfig | None = None
     #: How threads issue requests if the command line does not set it.
     #: Default: "sync".
@@ -1550,14 +1551,15 @@ class StackConfig:
     #: each at the cost of `costs.context_switch`.
     #: Default: 0.0.
     extra_switches: float | None = None
-    #: Copy data between the process and buffers of the kernel. Without, the device reads and writes the process'
+    #: Copy data between the process and buffers of the kernel. If false, the device reads and writes the process'
     #: memory (direct I/O).
     #: Default: false.
     copy: bool | None = None
     #: Maximum size of the pieces of a request that go to the driver as one command (S1-52: 32 KiB; S0-1: one page).
-    #: None: as large as the driver accepts.
+    #: If omitted, pieces are as large as the driver accepts.
     buffer: Bytes | None = None
-    #: Number of kernel buffers: the maximum number of commands between submission and completion. None: no limit.
+    #: Number of kernel buffers: the maximum number of commands between submission and completion. If omitted, no
+    #: limit.
     buffers: int | None = None
     #: A write is complete for its thread when its data is copied and all its commands are with the driver (S1-56).
     #: Needs `copy`.
@@ -1594,8 +1596,8 @@ class CacheConfig:
     #: Maximum share of dirty pages; beyond it writers wait.
     #: Default: 0.2.
     dirty_limit: float | None = None
-    #: Share of dirty pages at which waiting writers continue; none: the limit itself. A lower share makes periods in
-    #: which only old data is written (S4-25).
+    #: Share of dirty pages at which waiting writers continue; if omitted, the limit itself. A lower share causes
+    #: periods in which only old data is written (S4-25).
     dirty_resume: float | None = None
     #: Interval at which the kernel looks for old dirty pages.
     #: Default: "5s".
@@ -1612,7 +1614,7 @@ class CacheConfig:
 class FileSystemConfig:
     """The `[file_system]` table: one large file on the device, through the page cache."""
 
-    #: Work for each request to find the place of its data.
+    #: Work for each request to locate its data.
     #: Default: "0ps".
     request_cost: Cost | None = None
     #: Amount of data that one page of metadata maps. The page must be in the cache before the data is read or written;
@@ -1650,7 +1652,7 @@ class NetworkConfig:
     target: TargetTable
     #: Costs of the protocol on the machine with the workload.
     initiator: EndTable
-    #: Faults to inject; left out: none.
+    #: Faults to inject; if omitted, none.
     faults: NetworkFaultConfig | None = None
 
 
@@ -1827,7 +1829,7 @@ ReapWait = Literal["sleep", "spin"]
 #: Any device file. Its tables decide the kind of device.
 AnyDevice = Union[Config, RingConfig, DelayConfig, ArrayConfig, DiskConfig, VolumeConfig]
 
-#: Bits in a cell, which is the number of page types in a block.
+#: Bits in a cell; also the number of page types in a block.
 CellType = Literal["slc", "mlc", "tlc", "qlc"]
 
 #: One time for all pages, or one for each page type from lower to upper (page n of a block has
