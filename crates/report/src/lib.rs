@@ -29,6 +29,7 @@ mod repeat_text;
 mod series_csv;
 mod side_by_side;
 mod text;
+mod unfair;
 
 pub use changes::AskedKeys;
 pub use compare::{compare, compare_asked};

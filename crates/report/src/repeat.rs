@@ -7,8 +7,9 @@ use ssdyno_figures::{
 use ssdyno_record::mean_interval;
 
 use crate::changes::{AskedKeys, flaws};
-use crate::compare::{Unfair, compare_asked, concluded, judged, unfair, warnings};
+use crate::compare::{compare_asked, concluded, judged, warnings};
 use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
+use crate::unfair::{Unfair, unfair};
 
 /// The figures that all of `runs` have, over the runs: the mean of the figures of the runs with a 95 % interval of
 /// Student's t, since the runs are independent of each other, and how far they spread.

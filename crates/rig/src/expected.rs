@@ -10,7 +10,7 @@ use ssdyno_ftl::{Cleaning, CleaningPace, Fill, HotCold, Placement, WearLevelling
 use ssdyno_workload::{Pattern, Source, WorkloadConfig};
 
 use crate::run::SimRun;
-use crate::settling::covers_device;
+use crate::uniform::{covers_device, hot, written_classes};
 
 /// Appends the theoretical write amplification of random single-page writes if the run consisted of them: page mapping
 /// in steady state, in one pool or in pools for classes of pages that are written uniformly. These are in it from the
@@ -235,41 +235,6 @@ fn pools_form(
     holds.then_some((Found { form, value, inputs }, 1.0 / blocks_inverse))
 }
 
-/// The pools' shares of the writes and of the space; `None` where the pages of one are not all
-/// equally likely to be written.
-pub(crate) fn written_classes(workload: &WorkloadConfig, pools: &[Pool]) -> Option<Vec<Class>> {
-    let pages: u32 = pools.iter().map(|pool| pool.logical_pages).sum();
-    let mut end = 0;
-    let ends: Vec<u32> = pools
-        .iter()
-        .map(|pool| {
-            end += pool.logical_pages;
-            end
-        })
-        .collect();
-    let [writes, space] = hot(workload);
-    // Pages up to where all are alike, and their share of the writes; then those behind.
-    let (hot_end, writes) = match workload.address.pattern {
-        Pattern::Random => (pages, 1.0),
-        Pattern::HotCold if !workload.address.scatter => {
-            // No pool has hot and cold pages, but for one by rounding.
-            let is_end = |end: &&u32| (f64::from(**end) - space * f64::from(pages)).abs() <= 1.0;
-            (*ends.iter().find(is_end)?, writes)
-        }
-        _ => return None,
-    };
-    let class = |(pool, end): (&Pool, &u32)| {
-        let own = f64::from(pool.logical_pages);
-        let writes = if *end <= hot_end {
-            writes * own / f64::from(hot_end)
-        } else {
-            (1.0 - writes) * own / f64::from(pages - hot_end)
-        };
-        Class { writes, space: own / f64::from(pages) }
-    };
-    Some(pools.iter().zip(&ends).map(class).collect())
-}
-
 /// Reports that the hot pages of the workload differ from those of the classes, with the remedy.
 fn note_other_classes(result: &mut RunResult, workload: &WorkloadConfig, pools: &[Pool]) {
     let address = &workload.address;
@@ -307,11 +272,6 @@ fn has_room_noted(result: &mut RunResult, blocks: u32, utilisation: f64, pages: 
         ));
     }
     holds
-}
-
-/// The hot part's shares of writes and of space.
-fn hot(workload: &WorkloadConfig) -> [f64; 2] {
-    [workload.address.hot_access_percent, workload.address.hot_space_percent].map(|p| p / 100.0)
 }
 
 /// Share of victims without a page to gain up to which they do not matter.

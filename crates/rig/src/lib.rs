@@ -40,6 +40,7 @@ mod spread;
 mod streams;
 mod thrash;
 mod timeline;
+mod uniform;
 
 pub use attach::{Attach, DevicePath, HostOptions, HostPlan, HostSide, Stack};
 pub use drive::{Drive, DriveEnd, drive};

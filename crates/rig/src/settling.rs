@@ -8,9 +8,9 @@ use ssdyno_device::FlashReport;
 use ssdyno_engine::Pool;
 use ssdyno_figures::{Warning, WarningKind, significant};
 use ssdyno_ftl::{Cleaning, Fill};
-use ssdyno_workload::{Pattern, Source, WorkloadConfig, WorkloadKind};
+use ssdyno_workload::{Pattern, Source};
 
-use crate::expected::written_classes;
+use crate::uniform::{covers, covers_device, written_classes};
 
 /// Erases of a block, on average, after which write amplification is within 3 % of its later level. Measured with
 /// hot and cold and with zipf-like writes, over-provisioning .145 and .5, greedy and cost-benefit cleaning.
@@ -91,24 +91,6 @@ fn is_uniform(source: &Source, pools: &[Pool], capacity_bytes: u64, share: f64) 
         true => is_even && covers(load, (capacity_bytes as f64 * share) as u64),
         false => is_even && covers_device(load, capacity_bytes),
     }
-}
-
-/// Whether the addresses of a load without trims are drawn from the whole device.
-pub(crate) fn covers_device(load: &WorkloadConfig, capacity_bytes: u64) -> bool {
-    load.address.length_percent.is_none_or(|percent| percent == 100.0)
-        && covers(load, capacity_bytes)
-}
-
-/// The same of the first `bytes` at least, where a share of the device is the range.
-fn covers(load: &WorkloadConfig, bytes: u64) -> bool {
-    let address = &load.address;
-    let [_, _, trim] = load.op_weights();
-    load.kind == WorkloadKind::Mix
-        && load.writes.is_none()
-        && trim == 0.0
-        && address.start.0 == 0
-        && address.length.is_none_or(|length| length.0 >= bytes)
-        && load.sequential_percent.unwrap_or(0.0) == 0.0
 }
 
 impl Unsettled {
