@@ -1,5 +1,6 @@
 //! Intervals of the figures that are counts of the whole device, and the power over time that one of them is made of.
 
+use ssdyno_block::units::Bytes;
 use ssdyno_figures::{Interval, Keep, RunResult, WarningKind};
 use ssdyno_ftl::{Fill, Precondition};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
@@ -19,12 +20,16 @@ fn loaded(fill: Fill, seed: u64, keys: &str) -> RunResult {
 }
 
 fn shared(precondition: Precondition, seed: u64, keys: &str) -> RunResult {
+    on_device(seed, keys, |device| device.precondition = precondition)
+}
+
+fn on_device(seed: u64, keys: &str, change: impl FnOnce(&mut Config)) -> RunResult {
     let mut device = Config::parse(presets::find("config-a").unwrap().text).unwrap();
     let flash = &mut device.flash;
     (flash.channels, flash.chips_per_channel) = (2, 1);
     (flash.blocks_per_plane, flash.pages_per_block) = (128, 32);
     device.ftl.over_provisioning = 0.25;
-    device.precondition = precondition;
+    change(&mut device);
     let load = format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\n{keys}");
     let run = SimRun {
         target: "sim:test".into(),
@@ -129,4 +134,22 @@ fn a_drive_that_fills_is_said() {
     assert!(!says(&measure(1, 0, 12_000)));
     // Only the half that holds data is written.
     assert!(!says(&half_full("requests = 30000\n[address]\nlength_percent = 50")));
+}
+
+/// A write buffer that the ramp-up filled is emptied at the end of the run, and one that was empty at first keeps a part
+/// of the writes. Neither changes write amplification: it is that of the bytes that reached the flash.
+#[test]
+fn the_contents_of_the_write_buffer_do_not_change_write_amplification() {
+    let buffered = |keys: &str| {
+        on_device(1, keys, |device| {
+            device.precondition.fill = Fill::Random;
+            device.buffer.size = Bytes(4 << 20);
+        })
+    };
+    let long = buffered("requests = 200000").write_amplification.unwrap();
+    // The buffer holds 1024 pages: a tenth of the writes of a short run.
+    for keys in ["requests = 10000", "ramp_up = 20000\nrequests = 10000"] {
+        let short = buffered(keys).write_amplification.unwrap();
+        assert!((short / long - 1.0).abs() < 0.02, "{keys}: {short}, {long} in the long run");
+    }
 }
