@@ -45,10 +45,9 @@ impl ResultsArgs {
         }
         let name = match &self.name {
             Some(name) if !RunDirectory::is_name(name) => {
-                let help =
-                    "use letters, digits, `.`, `_` and `-`; `--results DIR` chooses the place";
+                let help = "use letters, digits, `.`, `_` and `-`; `--results DIR` sets the parent directory";
                 return Err(Failure::usage(format!(
-                    "`{name}` is no name for a directory of results"
+                    "`{name}` cannot be the name of a results directory"
                 ))
                 .with_help(help));
             }

@@ -87,6 +87,14 @@ impl Warning {
         Warning { message: format!("{whose}: {}", self.message), ..self }
     }
 
+    /// Message and help as the terminal shows them, each in a line.
+    pub fn lines(&self) -> String {
+        match &self.help {
+            Some(help) => format!("warning: {}\n  = help: {help}\n", self.message),
+            None => format!("warning: {}\n", self.message),
+        }
+    }
+
     /// Message and help in one line.
     pub fn line(&self) -> String {
         match &self.help {

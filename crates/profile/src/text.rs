@@ -19,10 +19,7 @@ const ROWS_MAX: usize = 24;
 pub fn text(result: &ProfileResult) -> String {
     let mut text = String::new();
     for warning in &result.warnings {
-        let _ = writeln!(text, "warning: {}", warning.message);
-        if let Some(help) = &warning.help {
-            let _ = writeln!(text, "  = help: {help}");
-        }
+        text.push_str(&warning.lines());
     }
     text + &figures(result)
 }

@@ -18,10 +18,7 @@ pub fn text(result: &PtsResult) -> String {
         if result.partial { "  (partial: the test was cut short)" } else { "" }
     );
     for warning in &result.warnings {
-        let _ = writeln!(text, "warning: {}", warning.message);
-        if let Some(help) = &warning.help {
-            let _ = writeln!(text, "  = help: {help}");
-        }
+        text.push_str(&warning.lines());
     }
     for part in &result.parts {
         let _ = writeln!(text, "\n{}", part.name);

@@ -2,6 +2,7 @@
 
 use ssdyno_block::units::Bytes;
 use ssdyno_figures::{Interval, Keep, RunResult, WarningKind};
+use ssdyno_ftl::buffer::BufferPolicy;
 use ssdyno_ftl::{Fill, Precondition};
 use ssdyno_rig::{KeepGoing, RunLimits, SimRun, Source};
 use ssdyno_ssd::{Config, presets};
@@ -16,10 +17,10 @@ fn filled(fill: Fill, seed: u64, ramp_up: u32, requests: u32) -> RunResult {
 }
 
 fn loaded(fill: Fill, seed: u64, keys: &str) -> RunResult {
-    shared(Precondition { fill, ..Precondition::default() }, seed, keys)
+    preconditioned(Precondition { fill, ..Precondition::default() }, seed, keys)
 }
 
-fn shared(precondition: Precondition, seed: u64, keys: &str) -> RunResult {
+fn preconditioned(precondition: Precondition, seed: u64, keys: &str) -> RunResult {
     on_device(seed, keys, |device| device.precondition = precondition)
 }
 
@@ -126,7 +127,11 @@ fn a_drive_that_fills_is_said() {
         run.warnings.iter().any(|one| one.message.contains("the drive fills during the run"))
     };
     let half_full = |keys: &str| {
-        shared(Precondition { fill: Fill::Random, share: 0.5, ..Precondition::default() }, 1, keys)
+        preconditioned(
+            Precondition { fill: Fill::Random, share: 0.5, ..Precondition::default() },
+            1,
+            keys,
+        )
     };
     let half = half_full("requests = 30000");
     assert!(half.flash_operations.unwrap().erases > 0);
@@ -143,6 +148,7 @@ fn the_contents_of_the_write_buffer_do_not_change_write_amplification() {
     let buffered = |keys: &str| {
         on_device(1, keys, |device| {
             device.precondition.fill = Fill::Random;
+            device.buffer.policy = BufferPolicy::Lru;
             device.buffer.size = Bytes(4 << 20);
         })
     };
