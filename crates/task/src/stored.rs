@@ -104,7 +104,8 @@ fn verify_page(stored: &StoredVerify<'_>) -> String {
     }
     let row = |name: &str, value: String| vec![name.to_owned(), value];
     let mut rows = vec![
-        row("blocks written", report.writes.to_string()),
+        row("writes", report.writes.to_string()),
+        row("blocks written", format!("{} of {}", report.written_blocks, report.range_blocks)),
         row("blocks read and compared", report.reads.to_string()),
         row("flushes", report.flushes.to_string()),
         row("faults", report.faults.to_string()),

@@ -1,7 +1,7 @@
 //! Is what was written what is read? Lost, torn, stale and misplaced writes, also after a crash.
 //!
 //! [`verify`] writes stamped blocks (address, generation, seed, CRC32C in every sector) all over a
-//! range, reads them back among the writes, and in the end reads all. It knows for every block which
+//! range, each block once and then at random, reads them back among the writes, and in the end reads all. It knows for every block which
 //! generation completed last, so an older one is a fault even if it is intact. A journal remembers
 //! it beyond the run: after a crash, [`resume`] checks what a flush had promised. Every run has a number of
 //! its own ([`fresh_run`]), so that what an earlier one left is never taken for its blocks.
@@ -107,8 +107,14 @@ pub const FINDINGS_MAX: usize = 1000;
 /// Result of a verification.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyReport {
-    /// Blocks written and completed.
+    /// Writes that completed, one block each. A block may be written more than once.
     pub writes: u64,
+    /// Blocks in the verified range.
+    #[serde(default)]
+    pub range_blocks: u64,
+    /// Different blocks that were written; after a crash, those that the journal names. All others were not checked.
+    #[serde(default)]
+    pub written_blocks: u64,
     /// Blocks read and compared.
     pub reads: u64,
     /// Flushes.

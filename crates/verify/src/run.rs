@@ -6,7 +6,7 @@ use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-use ssdyno_engine::Rng;
+use ssdyno_engine::{Rng, Scatter};
 use ssdyno_figures::KeepGoing;
 
 use crate::journal::{self, Header, Journal};
@@ -42,7 +42,7 @@ pub fn verify(
         plan,
         medium,
         journal: Mutex::new(journal),
-        shared: Shared::default(),
+        shared: Shared { range_blocks: blocks, ..Shared::default() },
         barrier: Barrier::new(threads as usize),
         end: AtomicBool::new(false),
     };
@@ -88,7 +88,7 @@ pub fn resume(
         let (journal, found) = (header.serial.clone(), found.clone());
         return Err(VerifyError::OtherSerial { journal, found });
     }
-    let shared = Shared::default();
+    let shared = Shared { range_blocks: header.blocks, ..Shared::default() };
     let threads = u64::from(crashed.threads.max(1));
     let started = Instant::now();
     let job = |index| {
@@ -98,8 +98,11 @@ pub fn resume(
             let expected = contents.expected[block as usize];
             // The tail of the journal may be lost: data newer than its last entry is not an error.
             let right = Right { least: expected.durable, most: u64::MAX };
-            if expected.intended > 0 && !reader.check(block, right) {
-                return;
+            if expected.intended > 0 {
+                shared.written_blocks.fetch_add(1, Ordering::Relaxed);
+                if !reader.check(block, right) {
+                    return;
+                }
             }
             shared.done.fetch_add(1, Ordering::Relaxed);
         }
@@ -155,6 +158,9 @@ struct Shared {
     reads: AtomicU64,
     flushes: AtomicU64,
     faults: AtomicU64,
+    /// Blocks in the range, and those that were written at least once.
+    range_blocks: u64,
+    written_blocks: AtomicU64,
     /// Promised blocks in which something is of this run.
     known: AtomicU64,
     /// Asked to stop, or failed.
@@ -227,6 +233,8 @@ impl Shared {
             reads: self.reads.into_inner(),
             flushes: self.flushes.into_inner(),
             faults: self.faults.into_inner(),
+            range_blocks: self.range_blocks,
+            written_blocks: self.written_blocks.into_inner(),
             findings,
             partial: self.stop.into_inner(),
             wall_seconds: started.elapsed().as_secs_f64(),
@@ -310,6 +318,10 @@ impl Run<'_> {
         let own = (blocks - index).div_ceil(threads);
         let mut generations = vec![0u64; own as usize];
         let mut rng = Rng::new(plan.seed, &format!("verify {index}"));
+        // The first writes visit each block once. As many random writes as there are blocks would leave 37 % of them (1/e)
+        // unwritten, and a fault there would not be found.
+        let first_pass = Scatter::new(own, &mut rng);
+        let mut done = 0;
         let block_bytes = u64::from(plan.block_bytes);
         let mut reader =
             Reader::new(self.medium, &self.shared, block_bytes, plan.sector_bytes, plan.run);
@@ -330,7 +342,8 @@ impl Run<'_> {
                         break;
                     }
                 }
-                let at = rng.below(own);
+                let at = if done < own { first_pass.map(done) } else { rng.below(own) };
+                done += 1;
                 let Some(generation) = self.write(at * threads + index, buffer.as_mut()) else {
                     break;
                 };
@@ -340,6 +353,8 @@ impl Run<'_> {
                 break;
             }
         }
+        let written = generations.iter().filter(|generation| **generation > 0).count();
+        self.shared.written_blocks.fetch_add(written as u64, Ordering::Relaxed);
         for (generation, at) in generations.iter().zip(0u64..) {
             let right = Right { least: *generation, most: *generation };
             if *generation > 0 && !reader.check(at * threads + index, right) {

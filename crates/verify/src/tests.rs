@@ -105,6 +105,17 @@ fn a_sound_medium_has_no_faults_at_any_depth() {
     }
 }
 
+/// As many random writes as blocks would reach 64 % of them.
+#[test]
+fn as_many_writes_as_blocks_reach_each_block_once() {
+    for threads in [1, 3, 16, 64] {
+        let report = outcome(&VerifyPlan { writes: 64, ..plan(threads) }, Trouble::None).unwrap();
+        assert_eq!((report.written_blocks, report.range_blocks), (64, 64), "{threads} threads");
+    }
+    let report = outcome(&VerifyPlan { writes: 20, ..plan(1) }, Trouble::None).unwrap();
+    assert_eq!((report.written_blocks, report.range_blocks), (20, 64));
+}
+
 #[test]
 fn each_trouble_is_called_by_its_name() {
     assert_eq!(faults(Trouble::Lose(2000)), [VerifyFault::Lost]);
@@ -181,6 +192,7 @@ fn the_journal_finds_what_a_crash_lost() {
 
     let told = report.journal.unwrap();
     assert_eq!((told.flushes, told.unused_bytes), (10, 0));
+    assert_eq!((report.written_blocks, report.range_blocks), (64, 64));
     assert!(told.promised_blocks > 50 && told.writes == 2000, "{told:?}");
 
     let refused = |crashed: &Crashed<'_>, file: &std::fs::File| {

@@ -153,10 +153,13 @@ pub(crate) fn run(args: &VerifyArgs, output: Output) -> Result<(), Failure> {
 
 fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
     let promised = report.journal.map(|journal| journal.promised_blocks);
+    let all = report.written_blocks == report.range_blocks;
     let verdict = match (report.faults, promised) {
+        (0, _) if report.partial => "stopped early; the blocks that were read back have no fault",
         (0, Some(0)) => "nothing could be checked: no flush completed before the journal ends",
         (0, Some(_)) => "every flushed block has the data that was written",
-        (0, None) => "every block has the data that was written",
+        (0, None) if all => "every block has the data that was written",
+        (0, None) => "every written block has the data that was written",
         _ => "FAULTS",
     };
     let mut text = format!(
@@ -168,6 +171,14 @@ fn text(args: &VerifyArgs, report: &VerifyReport) -> String {
         report.faults,
         report.wall_seconds,
     );
+    // A share of the range says nothing about the rest, so the text does not leave it to arithmetic.
+    let checked = report.journal.is_none() && !report.partial;
+    if checked && report.written_blocks < report.range_blocks {
+        text.push_str(&format!(
+            "  {} of {} blocks were written and checked; more writes (`--writes`) reach the others\n",
+            report.written_blocks, report.range_blocks
+        ));
+    }
     if let Some(journal) = report.journal {
         text.push_str(&format!(
             "  the journal records {} and {}; the target must contain {}\n",

@@ -1,9 +1,9 @@
 //! Which block a random request goes to (fio: `random_distribution`).
 
-use ssdyno_engine::Rng;
+use ssdyno_engine::{Rng, Scatter};
 
 use super::values;
-use crate::generator::zipf::{Scatter, Zipf};
+use crate::generator::zipf::Zipf;
 
 /// Most zones of a distribution, as in fio.
 const ZONES_MAX: usize = 256;

@@ -1,8 +1,8 @@
 //! Where requests go.
 
-use ssdyno_engine::Rng;
+use ssdyno_engine::{Rng, Scatter};
 
-use super::zipf::{Scatter, Zipf};
+use super::zipf::Zipf;
 
 // A double has 53 bits of precision, so every threshold is a whole number on this scale. Comparing
 // whole numbers is exact, and the same on every processor.

@@ -1,11 +1,11 @@
 //! Where requests go: the range of addresses, its slots, and how one of them is chosen.
 
-use ssdyno_engine::Rng;
+use ssdyno_engine::{Rng, Scatter};
 
 use super::fail;
 use crate::config::{AddressPattern, BlockSize, Pattern, WorkloadConfig};
 use crate::generator::place::{Choice, Cursor, Place, threshold};
-use crate::generator::zipf::{Scatter, Zipf};
+use crate::generator::zipf::Zipf;
 use crate::{TargetFacts, WorkloadError};
 
 /// The range of addresses: first byte, length, and the alignment.
