@@ -1,12 +1,13 @@
 //! Purge, preconditioning, rounds.
 
+use ssdyno_block::Time;
 use ssdyno_figures::{ByOp, KeepGoing, LatencyBin, RunProgress, RunResult, Warning, WarningKind};
 use ssdyno_session::KeptTarget;
 
 use crate::error::PtsError;
 use crate::plan::{Load, PartPlan, PtsPlan, Test};
 use crate::result::{PtsCell, PtsHistogram, PtsPart, PtsResult, PtsStep, Round, Settings, Tracked};
-use crate::rule::Window;
+use crate::rule::{WINDOW_ROUNDS, Window};
 use crate::target::purge;
 
 /// How far a test is.
@@ -31,6 +32,9 @@ pub trait Observer {
 }
 
 const SPECIFICATION: &str = "SNIA Solid State Storage Performance Test Specification 2.0.2";
+
+/// Length of a load by the specification.
+const MINUTE: Time = Time::from_s(60);
 
 /// Version of the shape of [`PtsResult`].
 const SCHEMA_VERSION: u32 = 1;
@@ -86,47 +90,78 @@ impl PtsPlan {
         // The result was marked partial from the start. A checkpoint that outlives a crash of
         // the machine is then partial without further work.
         result.partial = failure.is_some();
-        result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         self.remark(&mut result);
+        result.steady = failure.is_none() && result.parts.iter().all(PtsPart::is_steady);
         result.warnings.extend(machine);
         Ok((result, failure))
     }
 
     fn remark(&self, result: &mut PtsResult) {
-        let range = result.settings.active_range_bytes as f64;
-        for part in &result.parts {
-            if !result.partial && !part.is_steady() {
+        let range = result.settings.active_range_bytes;
+        for part in &mut result.parts {
+            part.tracked.doubt =
+                part.tracked.doubt.take().or_else(|| self.short_rounds(part, range));
+            if !result.partial && !part.is_constant() {
                 result.notes.push(format!(
                     "{}: no steady state within {} rounds; the figures cover the last five rounds (the specification permits such a report)",
                     part.name,
                     part.rounds.len()
                 ));
             }
-            let written: u64 =
-                part.rounds.iter().flat_map(|r| &r.cells).map(|cell| cell.written_bytes).sum();
-            let steps: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
-            // A cache that is larger than what the rounds wrote may keep its rate for five
-            // rounds. The rule of steady state cannot see that, so the result warns.
-            if !part.rounds.is_empty() && (written as f64) < range {
-                let message = format!(
-                    "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} \
-                     times): that may be too little to fill a fast cache and for cleaning to \
-                     settle, although the figures were constant; a longer load may be much slower",
-                    part.name,
-                    written as f64 / range,
-                    steps as f64 / range
-                );
-                let warning = Warning::new(WarningKind::NotExhausted, message);
-                result.warnings.push(warning.with_help("use longer rounds"));
-            }
+            result.warnings.extend(self.too_little(part, range));
         }
-        if self.round < ssdyno_block::Time::from_s(60) {
+        if self.round < MINUTE {
             let text = format!(
                 "each load ran for {}; the specification requires one minute",
                 ssdyno_figures::seconds(self.round.as_s_f64())
             );
             result.notes.push(text);
         }
+    }
+
+    /// The doubt about a part whose loads are shorter than the specification requires, and whose rounds wrote less than the
+    /// active range of `range_bytes`: with loads of a minute, the rule of the specification is enough.
+    fn short_rounds(&self, part: &PtsPart, range_bytes: u64) -> Option<String> {
+        let written = part.rounds_written_bytes();
+        (self.round < MINUTE && part.is_constant() && written < range_bytes).then(|| {
+            "that may be too little to fill a fast cache and for cleaning to settle; a longer load may be much slower"
+                .to_owned()
+        })
+    }
+
+    /// Warns if the rounds of `part` wrote less than the active range of `range_bytes`, or measured a buffer.
+    fn too_little(&self, part: &PtsPart, range_bytes: u64) -> Option<Warning> {
+        let written_bytes = part.rounds_written_bytes();
+        let doubt = part.tracked.doubt.as_deref();
+        // A cache that is larger than what the rounds wrote may keep its rate for five
+        // rounds. The rule of steady state cannot see that, so the result warns.
+        if part.rounds.is_empty() || (written_bytes >= range_bytes && doubt.is_none()) {
+            return None;
+        }
+        let (range, written) = (range_bytes as f64, written_bytes.max(1) as f64);
+        let prepared: u64 = part.steps.iter().map(|step| step.written_bytes).sum();
+        let message = format!(
+            "{}: the rounds wrote {:.2} times the active range (preconditioning {:.2} times){}",
+            part.name,
+            written / range,
+            prepared as f64 / range,
+            doubt.map(|doubt| format!(": {doubt}")).unwrap_or_default()
+        );
+        // Five rounds write the range in the time in which the preconditioning wrote it, or later: random writes are not
+        // faster than sequential ones, unless a buffer takes them.
+        let in_step = |step: &PtsStep| range * step.seconds / step.written_bytes.max(1) as f64;
+        let range_seconds = part.steps.iter().map(in_step).fold(0.0, f64::max);
+        let cells = part.rounds.iter().flat_map(|round| &round.cells);
+        let writes = cells.map(|cell| 1.0 - f64::from(cell.read_percent) / 100.0).sum::<f64>();
+        let loads = writes * WINDOW_ROUNDS as f64 / part.rounds.len() as f64;
+        let by_rounds = self.round.as_s_f64() * range / written * part.rounds.len() as f64
+            / WINDOW_ROUNDS as f64;
+        let least_seconds = by_rounds.max(range_seconds / loads.max(f64::MIN_POSITIVE));
+        let help = format!(
+            "use rounds of at least {} (`--round`)",
+            ssdyno_figures::seconds(least_seconds)
+        );
+        Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
     }
 }
 
@@ -239,6 +274,9 @@ impl Run<'_> {
                 let cell = cell(load, &result);
                 if *load == part.tracked {
                     tracked = self.figure(&cell);
+                    if let Some(part) = self.result.parts.last_mut() {
+                        part.tracked.doubt = doubt(&load.name(), &result);
+                    }
                 }
                 let rounds = self.result.parts.last_mut().and_then(|part| part.rounds.last_mut());
                 if let Some(rounds) = rounds {
@@ -250,7 +288,8 @@ impl Run<'_> {
             now.tracked.values.push(tracked);
             now.tracked.window = Window::last(&now.tracked.values);
             now.average(part.loads.len());
-            let steady = now.is_steady();
+            // A doubt does not go on to more rounds: its remedy is a longer round, and the rounds that follow are as short.
+            let steady = now.is_constant();
             self.observer.checkpoint(&self.result);
             if steady {
                 // The progress was planned for the greatest number of rounds. The rounds that
@@ -333,6 +372,12 @@ fn keep_warnings(kept: &mut Vec<Warning>, load: &RunResult) {
             kept.push(warning.clone());
         }
     }
+}
+
+/// What a load of the tracked figure says against itself: its writes went to a buffer or to free blocks.
+fn doubt(name: &str, load: &RunResult) -> Option<String> {
+    let found = load.warnings.iter().find(|one| one.kind == WarningKind::NotExhausted);
+    found.map(|warning| format!("in the last {name}, {}", warning.message))
 }
 
 fn cell(load: &Load, result: &RunResult) -> PtsCell {

@@ -149,6 +149,10 @@ pub struct Tracked {
     pub values: Vec<f64>,
     /// The last five rounds and the rule; `null` with fewer than five rounds.
     pub window: Option<Window>,
+    /// Why a constant figure need not be that of the steady state, for example because the write buffer took the writes; `null`
+    /// without such a reason.
+    #[serde(default)]
+    pub doubt: Option<String>,
 }
 
 /// A load averaged over the measurement window.
@@ -171,9 +175,19 @@ pub struct Average {
 }
 
 impl PtsPart {
-    /// Whether the tracked figure is in steady state.
-    pub fn is_steady(&self) -> bool {
+    /// Whether the tracked figure meets the rule of the specification.
+    pub fn is_constant(&self) -> bool {
         self.tracked.window.is_some_and(|window| window.steady)
+    }
+
+    /// Whether the part is in steady state: the rule is met, and nothing says that the rounds were too short for it.
+    pub fn is_steady(&self) -> bool {
+        self.is_constant() && self.tracked.doubt.is_none()
+    }
+
+    /// Bytes that the loads of all rounds wrote.
+    pub(crate) fn rounds_written_bytes(&self) -> u64 {
+        self.rounds.iter().flat_map(|round| &round.cells).map(|cell| cell.written_bytes).sum()
     }
 
     /// Works out the averages from the finished rounds of the window, or of what there is of it.

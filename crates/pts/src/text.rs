@@ -73,7 +73,7 @@ pub(crate) fn summary(histogram: &PtsHistogram) -> String {
 
 /// Whether the tracked figure is steady, with the numbers of the rule.
 pub(crate) fn verdict(part: &PtsPart) -> String {
-    let Tracked { load, values, window, .. } = &part.tracked;
+    let Tracked { load, values, window, doubt, .. } = &part.tracked;
     let Some(Window { first_round, last_round, range_excursion, slope_excursion, steady, .. }) =
         window
     else {
@@ -83,7 +83,11 @@ pub(crate) fn verdict(part: &PtsPart) -> String {
     format!(
         "{} in rounds {first_round} to {last_round} ({load}: range {} % of the average, at most \
          {} %; slope {} %, at most {} %)",
-        if *steady { "steady" } else { "NOT steady" },
+        match (steady, doubt) {
+            (true, None) => "steady",
+            (true, Some(_)) => "constant, but NOT steady (see the warning),",
+            (false, _) => "NOT steady",
+        },
         percent(*range_excursion),
         percent(RANGE_MOST),
         percent(*slope_excursion),

@@ -100,6 +100,33 @@ fn iops_of_a_simulated_device() {
     assert!(ssdyno_pts::text(&result).contains("4 KiB R/W 0/100"));
 }
 
+/// The drive settles between two loads: its buffer is empty and its blocks are free again, so short loads are constant.
+#[test]
+fn rounds_that_a_write_buffer_took_are_not_steady() {
+    let spec = RunSpec {
+        set: [
+            "flash.blocks_per_plane=16",
+            "ftl.over_provisioning=0.5",
+            "buffer.policy=lru",
+            "buffer.size=16MiB",
+        ]
+        .map(str::to_owned)
+        .into(),
+        host: HostSpec { driver: Some(DriverSpec::Direct), ..HostSpec::default() },
+        ..RunSpec::default()
+    };
+    let short = PtsPlan { target: "sim:config-a".into(), seed: 1, ..plan(Test::Iops) };
+    let mut target = short.open(&spec, &mut Unattended).unwrap();
+    let (result, _) = finished(&short, &mut target);
+    let part = &result.parts[0];
+    assert!(part.is_constant() && !part.is_steady() && !result.steady, "{:?}", part.tracked);
+    let text = ssdyno_pts::text(&result);
+    assert!(text.contains("constant, but NOT steady"), "{text}");
+    let warning = &result.warnings[0];
+    assert!(warning.message.contains("write buffer never filled"), "{warning:?}");
+    assert!(warning.help.as_ref().unwrap().contains("--round"), "{warning:?}");
+}
+
 #[test]
 fn only_the_latency_test_has_a_histogram_and_only_where_it_is_wanted() {
     let short =

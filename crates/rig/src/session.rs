@@ -1,6 +1,6 @@
 //! One device under several loads, one after the other.
 
-use ssdyno_block::Time;
+use ssdyno_block::{Op, Time};
 use ssdyno_device::DeviceReport;
 use ssdyno_energy::DeviceMeter;
 use ssdyno_figures::{Keep, KeepGoing, RunLimits, RunProgress, RunResult};
@@ -11,6 +11,7 @@ use crate::attach::Attach;
 use crate::drive::{Drive, drive};
 use crate::error::RunError;
 use crate::machine;
+use crate::medium::{self, Written};
 use crate::report;
 use crate::run;
 use crate::sim_target::SimTarget;
@@ -85,6 +86,7 @@ impl Session {
         // The meter restarts at the time of the device, whose clock is not set back between loads.
         // The device may have events in its queue, and an event in the past is an error.
         self.meter.reset(self.now);
+        let before = DeviceReport::of(self.target.device());
         let ended = drive(
             Drive {
                 device: self.target.as_device(),
@@ -113,6 +115,14 @@ impl Session {
         let is_closed = workload.is_closed_loop();
         recording.set_request_loop(RequestLoop::new(is_closed, workload.outstanding_limit()));
         recording.fill(&mut result);
+        // A device that settles between loads has an empty buffer and free blocks again. A short load measures those.
+        let after = DeviceReport::of(self.target.device());
+        let written = Written {
+            all_bytes: ended.written_bytes,
+            recorded_bytes: recording.bytes(Op::Write),
+            buffered_bytes: ended.buffered_bytes,
+        };
+        result.warnings.extend(medium::warnings(&before, &after, written));
         Ok(LoadResult { result, recording, stopped: ended.stopped })
     }
 }
