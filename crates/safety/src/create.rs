@@ -3,10 +3,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use ssdyno_block::units::Bytes;
 
 use crate::inspect::SafetyError;
@@ -76,10 +77,9 @@ pub fn create(
     if let Some(space) = space.filter(|space| size_bytes > space.most_bytes()) {
         return Err(SafetyError::Space { target: target.to_owned(), size_bytes, space });
     }
-    let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).open(target).map_err(failed)?;
-    let made = match fill(&file, size_bytes, keep_going) {
-        Ok(true) => file.metadata().map_err(failed),
+    let new = NewFile::make(Path::new(target)).map_err(failed)?;
+    let made = match fill(&new.file, size_bytes, keep_going) {
+        Ok(true) => new.name(Path::new(target)).and_then(|()| new.file.metadata()).map_err(failed),
         Ok(false) => Err(SafetyError::Stopped { target: target.to_owned() }),
         Err(source) => Err(failed(source)),
     };
@@ -88,9 +88,48 @@ pub fn create(
         Err(error) => {
             // The half-written file is ours and useless. An error of the removal is ignored,
             // because the first error is the one that helps the user.
-            let _ = std::fs::remove_file(target);
+            if new.has_name {
+                let _ = std::fs::remove_file(target);
+            }
             Err(error)
         }
+    }
+}
+
+/// A file that this program makes.
+struct NewFile {
+    file: File,
+    /// It has its name from the start, because the file system has no files without names.
+    has_name: bool,
+}
+
+impl NewFile {
+    /// Makes the file for `target`, which must not exist.
+    fn make(target: &Path) -> io::Result<NewFile> {
+        // A file without a name is gone with the program, however it ends: a second interrupt or `kill -9` during minutes of
+        // writing would otherwise leave a large useless file.
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        if target.symlink_metadata().is_err()
+            && let Ok(file) = rustix::fs::open(folder.unwrap_or(Path::new(".")), flags, mode)
+        {
+            return Ok(NewFile { file: file.into(), has_name: false });
+        }
+        let mut options = File::options();
+        let file = options.read(true).write(true).create_new(true).open(target)?;
+        Ok(NewFile { file, has_name: true })
+    }
+
+    /// Gives the file the name `target`, if it has none. A file that came to lie there meanwhile stays as it is.
+    fn name(&self, target: &Path) -> io::Result<()> {
+        if self.has_name {
+            return Ok(());
+        }
+        // open(2), O_TMPFILE: without CAP_DAC_READ_SEARCH, the link in /proc is the way to a file without a name.
+        let source = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::linkat(CWD, source, CWD, target, AtFlags::SYMLINK_FOLLOW)?;
+        Ok(())
     }
 }
 
@@ -178,5 +217,26 @@ mod tests {
         });
         assert!(matches!(made, Err(SafetyError::Stopped { .. })), "{made:?}");
         assert_eq!((calls, Path::new(&target).exists()), (3, false));
+    }
+
+    /// A program that is killed removes nothing: the file must not have its name before it is whole.
+    #[test]
+    fn an_unfinished_file_has_no_name_where_the_file_system_can() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("new");
+        let has_unnamed = !NewFile::make(&target).unwrap().has_name;
+        let mut seen = Vec::new();
+        let name = target.display().to_string();
+        create(&name, 2 << 20, &mut || {
+            seen.push(target.exists());
+            true
+        })
+        .unwrap();
+        if has_unnamed {
+            assert_eq!(seen, [false, false]);
+        }
+        assert_eq!(std::fs::metadata(&target).unwrap().len(), 2 << 20);
+        assert!(create(&name, 4096, &mut || true).is_err(), "an existing file stays");
+        assert_eq!(std::fs::metadata(&target).unwrap().len(), 2 << 20);
     }
 }
