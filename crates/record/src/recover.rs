@@ -28,6 +28,12 @@ pub enum RecoverError {
         /// What the system said.
         source: io::Error,
     },
+    /// The rows have been written already, and the figures too.
+    #[error("{} has nothing to recover: its result is complete", directory.display())]
+    Complete {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The run goes on.
     #[error("{} is in use: the run is not finished", path.display())]
     InUse {
@@ -56,6 +62,7 @@ impl RecoverError {
                 "name the directory of a killed run: it contains requests.rows"
             }
             RecoverError::Read { .. } => "check the directory",
+            RecoverError::Complete { .. } => "open its report.html",
             RecoverError::InUse { .. } => {
                 "wait until the run ends, or interrupt it: it keeps its results"
             }
@@ -74,7 +81,16 @@ impl RecoverError {
 pub fn recover(directory: &Path) -> Result<(RunResult, Recording), RecoverError> {
     let path = directory.join(ROWS_FILE);
     let failed = |source| RecoverError::Read { path: path.clone(), source };
-    let mut file = File::open(&path).map_err(failed)?;
+    let mut file = match File::open(&path) {
+        // A second `recover`: what it would do is done.
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound
+                && directory.join("result.json").is_file() =>
+        {
+            return Err(RecoverError::Complete { directory: directory.to_owned() });
+        }
+        opened => opened.map_err(failed)?,
+    };
     if is_in_use(&file) {
         return Err(RecoverError::InUse { path });
     }
