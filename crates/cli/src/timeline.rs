@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clap::Args;
 use ssdyno_block::Time;
 use ssdyno_block::units::Span;
-use ssdyno_engine::events::{Busy, EventReader};
+use ssdyno_engine::events::{Busy, EventReader, UnitNames};
+use ssdyno_figures::FaultsResult;
 use ssdyno_record::Rows;
 use ssdyno_rig::{EVENTS_MAX, Timeline};
 use ssdyno_session::{Failure, FailureKind};
@@ -77,7 +78,11 @@ impl TimelineFile {
 
     /// Writes the file; returns a line with its place and its contents. Nothing is left of a file
     /// that could not be written whole.
-    pub(crate) fn write(&self, rows: Option<&Rows>) -> Result<String, Failure> {
+    pub(crate) fn write(
+        &self,
+        rows: Option<&Rows>,
+        faults: Option<&FaultsResult>,
+    ) -> Result<String, Failure> {
         // Something else may have come to lie there during the run.
         let replaceable = match may_replace(&self.path) || !self.path.exists() {
             true => Ok(()),
@@ -88,7 +93,7 @@ impl TimelineFile {
         let timeline = locked(&self.timeline);
         let written = File::create(&self.path).and_then(|file| {
             let mut out = BufWriter::with_capacity(1 << 20, file);
-            timeline.write(rows, &mut out)?;
+            timeline.write(rows, faults, &mut out)?;
             out.flush()
         });
         written.map_err(|error| {
@@ -126,6 +131,10 @@ impl TimelineFile {
 struct TimelineReader(Arc<Mutex<Timeline>>);
 
 impl EventReader for TimelineReader {
+    fn name_units(&mut self, units: &[UnitNames]) {
+        locked(&self.0).name_units(units);
+    }
+
     fn read(&mut self, events: &[Busy]) {
         locked(&self.0).read(events);
     }

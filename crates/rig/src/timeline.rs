@@ -6,10 +6,11 @@
 
 use std::io::{self, Write};
 
-use ssdyno_block::Time;
+use ssdyno_block::{Status, Time};
 use ssdyno_engine::events::{
     Activity, Busy, EventReader, FlashCause, PartEvent, PartKind, UnitNames,
 };
+use ssdyno_figures::{DriverActionKind, FaultsResult};
 use ssdyno_record::Rows;
 
 /// Events that are kept unless told otherwise: some hundred megabytes of JSON is what viewers bear.
@@ -79,11 +80,16 @@ impl Timeline {
         if self.left_out > 0 { full().unwrap_or(self.to) } else { self.to }
     }
 
-    /// Writes device events and the requests in `rows` that overlap the window.
+    /// Writes device events, the moments of `faults`, and the requests in `rows` that overlap the window.
     ///
     /// # Errors
     /// Those of `out`.
-    pub fn write(&self, rows: Option<&Rows>, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(
+        &self,
+        rows: Option<&Rows>,
+        faults: Option<&FaultsResult>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
         self.write_names(rows.is_some(), out)?;
         for event in &self.events {
@@ -102,6 +108,9 @@ impl Timeline {
                 Microseconds(length),
                 event.operations,
             )?;
+        }
+        if let Some(faults) = faults {
+            self.write_faults(faults, out)?;
         }
         if let Some(rows) = rows {
             self.write_requests(rows, out)?;
@@ -175,6 +184,38 @@ impl Timeline {
         Ok(())
     }
 
+    /// Marks across all parts: a stall of every die has its cause in the same picture.
+    fn write_faults(&self, faults: &FaultsResult, out: &mut dyn Write) -> io::Result<()> {
+        let at = |name, seconds: Option<f64>| {
+            Some((name, Time::from_ns((seconds? * 1e9).round() as u64)))
+        };
+        let device = faults.device.unwrap_or_default();
+        let states = [
+            at("device hung", device.hung_at_seconds),
+            at("device removed", device.removed_at_seconds),
+        ];
+        let actions = faults.driver_actions.iter().map(|action| {
+            let name = match action.kind {
+                DriverActionKind::Abort => "abort",
+                DriverActionKind::Reset => "reset",
+            };
+            (name, Time::from_ns(action.time_ns))
+        });
+        let end = self.end();
+        for (name, moment) in states.into_iter().flatten().chain(actions) {
+            if moment < self.from || moment >= end {
+                continue;
+            }
+            write!(
+                out,
+                ",\n{{\"ph\":\"i\",\"s\":\"g\",\"pid\":{REQUESTS_PROCESS},\"tid\":0,\"cat\":\"fault\",\
+                 \"name\":\"{name}\",\"ts\":{}}}",
+                Microseconds(moment),
+            )?;
+        }
+        Ok(())
+    }
+
     fn write_requests(&self, rows: &Rows, out: &mut dyn Write) -> io::Result<()> {
         let end = self.end();
         let (mut id, mut written) = (0, 0);
@@ -193,10 +234,14 @@ impl Timeline {
             let common = format!(
                 "\"pid\":{REQUESTS_PROCESS},\"tid\":0,\"cat\":\"request\",\"name\":\"{name}\",\"id\":{id}"
             );
+            let failed = match row.status {
+                Status::Ok => "",
+                _ => ",\"failed\":true",
+            };
             write!(
                 out,
                 ",\n{{\"ph\":\"b\",{common},\"ts\":{},\"args\":{{\"offset_bytes\":{},\
-                 \"length_bytes\":{}}}}},\n{{\"ph\":\"e\",{common},\"ts\":{}}}",
+                 \"length_bytes\":{}{failed}}}}},\n{{\"ph\":\"e\",{common},\"ts\":{}}}",
                 Microseconds(from),
                 row.request.offset_bytes,
                 row.request.length_bytes,
@@ -250,6 +295,8 @@ impl std::fmt::Display for Microseconds {
 
 #[cfg(test)]
 mod tests {
+    use ssdyno_figures::{DeviceFaults, DriverAction};
+
     use super::*;
 
     fn busy(index: u16, from_ns: u64, to_ns: u64) -> Busy {
@@ -265,7 +312,7 @@ mod tests {
 
     fn written(timeline: &Timeline) -> serde_json::Value {
         let mut text = Vec::new();
-        timeline.write(None, &mut text).unwrap();
+        timeline.write(None, None, &mut text).unwrap();
         serde_json::from_slice(&text).unwrap()
     }
 
@@ -284,6 +331,30 @@ mod tests {
         let named =
             |e: &&serde_json::Value| e["name"] == "thread_name" && e["args"]["name"] == "die 2";
         assert_eq!(events.iter().filter(named).count(), 1);
+    }
+
+    #[test]
+    fn faults_are_moments_across_all_parts() {
+        let mut timeline = Timeline::new(Time::from_ms(1), Time::from_ms(9), EVENTS_MAX);
+        timeline.read(&[busy(0, 2_000_000, 3_000_000)]);
+        let action = |time_ns, kind| DriverAction { time_ns, kind };
+        let faults = FaultsResult {
+            device: Some(DeviceFaults { hung_at_seconds: Some(0.002), ..DeviceFaults::default() }),
+            driver_actions: vec![
+                action(500_000, DriverActionKind::Abort),
+                action(4_000_000, DriverActionKind::Abort),
+                action(5_000_000, DriverActionKind::Reset),
+            ],
+            ..FaultsResult::default()
+        };
+        let mut text = Vec::new();
+        timeline.write(None, Some(&faults), &mut text).unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let moments = json["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "i");
+        let moments: Vec<_> = moments
+            .map(|event| (event["name"].as_str().unwrap(), event["ts"].as_f64().unwrap()))
+            .collect();
+        assert_eq!(moments, [("device hung", 2e3), ("abort", 4e3), ("reset", 5e3)]);
     }
 
     #[test]
@@ -318,7 +389,7 @@ mod tests {
         let go_on = &mut |_: &crate::RunProgress| crate::KeepGoing::Continue;
         let measured = run.supervise(Some(&mut timeline), go_on).unwrap();
         let mut text = Vec::new();
-        timeline.write(measured.recording.rows(), &mut text).unwrap();
+        timeline.write(measured.recording.rows(), None, &mut text).unwrap();
         let json: serde_json::Value = serde_json::from_slice(&text).unwrap();
         let events = json["traceEvents"].as_array().unwrap();
         // Picoseconds, exactly: six decimals of a microsecond.

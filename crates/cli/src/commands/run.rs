@@ -301,7 +301,8 @@ fn conclude(
     }
     // After the results: what becomes of it does not touch them.
     let drawn = |file: &TimelineFile| {
-        Ok((file.path().display().to_string(), file.write(recording.rows())?))
+        let line = file.write(recording.rows(), result.faults.as_ref())?;
+        Ok((file.path().display().to_string(), line))
     };
     let timeline = files.timeline.as_ref().map(drawn).transpose();
     let gates = requirements(&args.require, result);

@@ -40,6 +40,24 @@ fn a_timeline_is_a_trace_that_viewers_read() {
     assert!(late < events.len(), "{late}");
 }
 
+/// The drives of an array and their parts have the names that the results give them.
+#[test]
+fn a_timeline_names_the_parts_of_each_drive() {
+    let place = Place::new();
+    place.json(&["run", "sim:s1-sas-pair", "--requests", "50", "--timeline", "t.json"]);
+    let text = std::fs::read_to_string(place.path().join("t.json")).unwrap();
+    let trace = one_object(&text);
+    let names: BTreeSet<&str> = trace["traceEvents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|event| event["args"]["name"].as_str())
+        .collect();
+    for name in ["array.disk[0] part", "array.disk[1] part", "arm"] {
+        assert!(names.contains(name), "{names:?}");
+    }
+}
+
 #[test]
 fn a_timeline_that_cannot_be_written_costs_no_result() {
     let place = Place::new();
