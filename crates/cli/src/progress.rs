@@ -188,11 +188,15 @@ impl Meter {
     fn message(&mut self, progress: &RunProgress) -> String {
         // The speed is that of the load, without the preparation before it.
         let loaded = self.loaded.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+        // Before the first recorded request, a ramp-up for example, there is no latency. Zero would look like one.
+        let latency = match progress.latency_ns_mean {
+            mean if mean > 0.0 => format!(", mean latency {}", nanoseconds(mean)),
+            _ => String::new(),
+        };
         format!(
-            "{} of device time, {} requests/s, mean latency {}",
+            "{} of device time, {} requests/s{latency}",
             seconds(progress.now.as_s_f64()),
             rate(progress.completed as f64 / loaded.max(1e-3)),
-            nanoseconds(progress.latency_ns_mean),
         )
     }
 
