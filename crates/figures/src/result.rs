@@ -521,6 +521,9 @@ pub struct Expected {
     /// Spread by chance in a run of this length: at least 95 of 100 seeds are within this share of their mean. `null`
     /// if unknown.
     pub chance: Option<f64>,
+    /// Accuracy of the form itself, as a share of its value: the mean over many seeds is within it. `null` if unknown.
+    #[serde(default)]
+    pub accuracy: Option<f64>,
     /// The closed form, with its source.
     pub form: String,
     /// Inputs of the form, by name with unit.

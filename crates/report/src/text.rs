@@ -434,8 +434,18 @@ pub(crate) fn deviation(expected: &ssdyno_figures::Expected, result: &RunResult)
     let off = format!("{:+.2} %", 100.0 * (measured / expected.value - 1.0));
     let words = |is_within: bool| if is_within { "within" } else { "outside" };
     if let Some(chance) = expected.chance {
-        let is_within = (measured / expected.value - 1.0).abs() <= chance;
-        return format!("{off} ({} ± {:.2} % between seeds)", words(is_within), 100.0 * chance);
+        // A long run has less chance than the form has error: without the second, every long run would be outside.
+        let accuracy = expected.accuracy.unwrap_or(0.0);
+        let is_within = (measured / expected.value - 1.0).abs() <= chance + accuracy;
+        let of_form = match accuracy > 0.0 {
+            true => format!(" and ± {:.1} % of the form", 100.0 * accuracy),
+            false => String::new(),
+        };
+        return format!(
+            "{off} ({} ± {:.2} % between seeds{of_form})",
+            words(is_within),
+            100.0 * chance
+        );
     }
     let figures = headline_figures(result);
     let figure = figures.iter().find(|figure| figure.name == expected.figure);
@@ -530,6 +540,14 @@ mod tests {
         let bounded = ssdyno_figures::Expected { chance: Some(0.01), ..expected.clone() };
         let told = deviation(&bounded, &RunResult::default());
         assert_eq!(told, "-3.85 % (outside ± 1.00 % between seeds)");
+        // The form itself is not exact.
+        let inexact = ssdyno_figures::Expected {
+            accuracy: Some(0.006),
+            chance: Some(0.033),
+            ..expected.clone()
+        };
+        let told = deviation(&inexact, &RunResult::default());
+        assert_eq!(told, "-3.85 % (within ± 3.30 % between seeds and ± 0.6 % of the form)");
     }
 
     /// Warnings that change the meaning of figures come first; all others come after the figures.

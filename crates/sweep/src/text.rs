@@ -281,10 +281,12 @@ pub(crate) fn value(value: &Value) -> String {
 /// What the table of effects shows, or why there is none.
 pub(crate) fn effects_line(result: &SweepResult, shown: usize) -> String {
     if shown > 0 && result.search.is_some() {
-        return "Effects: the share of the variation that a key explains alone, by a linear model of the designs that the search ran".to_owned();
+        return "Effects: the share of the variation that a key explains alone, by a linear model of the designs that the search ran; \
+                geometric means at its values".to_owned();
     }
     if shown > 0 {
-        return "Effects: the share of the variation that a key explains alone (greatest mean / least), and the mean at its values".to_owned();
+        return "Effects: the share of the variation that a key explains alone (greatest mean / least), and the \
+                geometric mean at its values".to_owned();
     }
     let judged = |row: &&SweepRow| row.state == DesignState::Done;
     let figures = |figure: &str| -> Vec<f64> {
@@ -335,7 +337,7 @@ fn range(effect: &Effect) -> String {
 pub(crate) fn interactions_line(all: &Interactions) -> String {
     let examined = counted(all.examined, "pair", "pairs");
     match all.found.len() {
-        0 => format!("Interactions: none; {examined} examined, and each interval contains 1"),
+        0 => format!("Interactions: none found; {examined} examined, and each interval contains 1"),
         found => {
             format!(
                 "Interactions: {found} of {examined} examined; the intervals of the others contain 1"

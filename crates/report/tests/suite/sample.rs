@@ -51,6 +51,7 @@ fn expected() -> Expected {
         value: 2.881,
         measured: Some(2.897),
         chance: Some(0.0123),
+        accuracy: Some(0.006),
         form: "greedy, mean field".into(),
         inputs: BTreeMap::from([
             ("pages_per_block".into(), 64.0),
