@@ -83,7 +83,8 @@ pub struct WholeRun {
     pub energy_joules: Option<Energy>,
     /// Operations of the flash array; `null` if the device is not known to have flash.
     pub flash_operations: Option<FlashOperations>,
-    /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
+    /// Number of bytes that the flash programmed divided by the number of bytes the host wrote, without those that still wait in
+    /// the write buffer; below 1 where the buffer absorbs writes. `null` if the flash programmed nothing for the host.
     pub write_amplification: Option<f64>,
     /// Overhead of the tool on this host.
     pub own_cost: Option<OwnCost>,

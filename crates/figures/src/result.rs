@@ -113,7 +113,8 @@ pub struct RunResult {
     /// reads, programs and erases sum to `flash_operations`.
     #[serde(default)]
     pub energy_by_package: Vec<PackageEnergy>,
-    /// Number of pages programmed divided by the number of pages the host wrote; `null` without writes.
+    /// Number of bytes that the flash programmed divided by the number of bytes the host wrote, without those that still wait in
+    /// the write buffer; below 1 where the buffer absorbs writes. `null` if the flash programmed nothing for the host.
     pub write_amplification: Option<f64>,
     /// Blocks that garbage collection cleaned in the recorded window; left out for a device without page-level garbage
     /// collection, and if no block was cleaned.

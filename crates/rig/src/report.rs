@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ssdyno_block::{ConfigError, Op};
 use ssdyno_device::DeviceReport;
-use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter};
+use ssdyno_energy::{Breakdown, BusyPart, DeviceEnergy, DeviceMeter, FlashOperationCounts};
 use ssdyno_engine::Health;
 use ssdyno_engine::events::{Activity, FlashCause};
 use ssdyno_figures::{
@@ -127,11 +127,7 @@ impl Parts<'_> {
         self.describe_power_state(&mut result);
         self.describe_drift(&mut result, &after);
         self.describe_thrashing(&mut result, &after);
-        let written = Written {
-            all_bytes: self.ended.written_bytes,
-            recorded_bytes: recording.bytes(Op::Write),
-            buffered_bytes: self.ended.buffered_bytes,
-        };
+        let written = self.written(recording);
         result.warnings.extend(medium::warnings(self.before, &after.device, written));
         let cache = result.host.as_ref().and_then(|host| host.cache.as_ref());
         let cached = cache.map(medium::page_cache).unwrap_or_default();
@@ -188,28 +184,33 @@ impl Parts<'_> {
             GcVictims::new(victims.by_valid_share.to_vec(), mean)
         });
         // Without flash nothing can be amplified. And of data that stays in the write buffer, nobody knows yet by how much.
-        let reached = self.bytes_reaching_flash(recording);
-        if let Some(bytes) = self.bytes_programmed(programs).filter(|_| reached > 0) {
-            result.write_amplification = Some(bytes / reached as f64);
+        let written = self.written(recording);
+        let all = self.flash_bytes(|counts| counts.total(Activity::Program));
+        result.write_amplification =
+            all.zip(written.reached_flash_bytes()).map(|(all, host)| all / host);
+    }
+
+    /// The writes of the host, and what became of them since recording began.
+    fn written(&self, recording: &Recording) -> Written {
+        Written {
+            all_bytes: self.ended.written_bytes,
+            recorded_bytes: recording.bytes(Op::Write),
+            programmed_bytes: self
+                .flash_bytes(|counts| counts.get(Activity::Program, FlashCause::Host))
+                .unwrap_or_default(),
+            buffered_bytes: self.ended.buffered_bytes,
         }
     }
 
-    /// Bytes of the host's writes that left the write buffer since recording began. A ramp-up leaves a full buffer behind,
-    /// which the device empties when the load ends: of 20 000 writes of 4 KiB after it, a buffer of 16 MiB adds 10 % to
-    /// the programs. Without a ramp-up the buffer is empty at first, and takes the same share away.
-    fn bytes_reaching_flash(&self, recording: &Recording) -> u64 {
-        let [start, end] = self.ended.buffered_bytes;
-        (recording.bytes(Op::Write) + start).saturating_sub(end)
-    }
-
-    /// What `programs` pages come to, which is all that the flash programmed; `None` without flash.
-    fn bytes_programmed(&self, programs: u64) -> Option<f64> {
+    /// Bytes of the pages that `count` counts in all flash; `None` without flash.
+    fn flash_bytes(&self, count: impl Fn(&FlashOperationCounts) -> u64) -> Option<f64> {
         if let Some(flash) = self.before.flash() {
-            return Some(programs as f64 * f64::from(flash.page_bytes));
+            let pages = count(&self.energy.flash_operations);
+            return Some(pages as f64 * f64::from(flash.page_bytes));
         }
         let units = self.before.units().iter().zip(&self.by_unit.units);
         let bytes = units.filter_map(|(unit, (_, energy))| {
-            let pages = energy.flash_operations.total(Activity::Program);
+            let pages = count(&energy.flash_operations);
             Some(pages as f64 * f64::from(unit.flash.as_ref()?.page_bytes))
         });
         bytes.reduce(|sum, bytes| sum + bytes)

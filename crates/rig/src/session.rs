@@ -120,6 +120,7 @@ impl Session {
         let written = Written {
             all_bytes: ended.written_bytes,
             recorded_bytes: recording.bytes(Op::Write),
+            programmed_bytes: medium::programmed_bytes(&before, &after) as f64,
             buffered_bytes: ended.buffered_bytes,
         };
         result.warnings.extend(medium::warnings(&before, &after, written));

@@ -31,7 +31,8 @@ fn on_device(seed: u64, keys: &str, change: impl FnOnce(&mut Config)) -> RunResu
     (flash.blocks_per_plane, flash.pages_per_block) = (128, 32);
     device.ftl.over_provisioning = 0.25;
     change(&mut device);
-    let load = format!("write_percent = 100\nblock_size = \"4KiB\"\ndepth = 32\n{keys}");
+    let size = if keys.contains("block_size") { "" } else { "block_size = \"4KiB\"" };
+    let load = format!("write_percent = 100\ndepth = 32\n{size}\n{keys}");
     let run = SimRun {
         target: "sim:test".into(),
         device: device.into(),
@@ -139,6 +140,37 @@ fn a_drive_that_fills_is_said() {
     assert!(!says(&measure(1, 0, 12_000)));
     // Only the half that holds data is written.
     assert!(!says(&half_full("requests = 30000\n[address]\nlength_percent = 50")));
+}
+
+/// Writes of an eighth of a page: each of them costs a page, in the buffer as on the flash.
+#[test]
+fn small_writes_in_the_buffer_do_not_change_write_amplification() {
+    let small = |keys: &str| {
+        on_device(1, &format!("block_size = \"512B\"\n{keys}"), |device| {
+            device.precondition.fill = Fill::Random;
+            device.buffer.policy = BufferPolicy::Lru;
+            device.buffer.size = Bytes(4 << 20);
+        })
+    };
+    let long = small("requests = 200000").write_amplification.unwrap();
+    for keys in ["requests = 10000", "ramp_up = 20000\nrequests = 10000"] {
+        let short = small(keys).write_amplification.unwrap();
+        assert!((short / long - 1.0).abs() < 0.02, "{keys}: {short}, {long} in the long run");
+    }
+}
+
+/// The range fits into the write buffer: no write reaches the flash.
+#[test]
+fn writes_that_stay_in_the_buffer_have_no_write_amplification() {
+    let keys = "requests = 20000\n[address]\nlength = \"1MiB\"";
+    let result = on_device(1, keys, |device| {
+        device.precondition.fill = Fill::Random;
+        device.buffer.policy = BufferPolicy::Lru;
+        device.buffer.size = Bytes(4 << 20);
+    });
+    assert_eq!(result.write_amplification, None);
+    let told = result.warnings.iter().any(|warning| warning.message.contains("absorbed"));
+    assert!(told, "{:?}", result.warnings);
 }
 
 /// A write buffer that the ramp-up filled is emptied at the end of the run, and one that was empty at first keeps a part
