@@ -217,7 +217,8 @@ impl Parts<'_> {
         let mut delays = Delays::default();
         self.reports.iter().for_each(|report| delays.merge(&report.ended.delays));
         if !result.warns_of(WarningKind::Overloaded) {
-            result.warnings.extend(delays.overload());
+            let run_ns = result.simulated_seconds * 1e9;
+            result.warnings.extend(delays.overload(run_ns));
         }
         result.notes.extend(delays.note());
         // In a closed loop a request is meant to start when it does. A lateness of 0 for each of

@@ -22,6 +22,7 @@
 mod batches;
 mod buckets;
 mod confidence;
+mod course;
 mod csv_rows;
 #[cfg(test)]
 mod draw;

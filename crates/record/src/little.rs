@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use ssdyno_block::Time;
 use ssdyno_figures::{Invariant, picoseconds};
 
+use crate::course::Course;
+
 /// Integrates the number of requests in the system over time.
 ///
 /// Little's law says that it equals the sum of the times the requests spent there. The integral
@@ -22,6 +24,11 @@ pub(crate) struct Little {
     /// Sum over departed requests of the part of their stay inside the window.
     stays_ps: u128,
     stays: u64,
+    /// Arrivals and departures over time, of an open loop.
+    #[serde(default)]
+    arrivals: Course,
+    #[serde(default)]
+    departures: Course,
 }
 
 impl Little {
@@ -33,6 +40,8 @@ impl Little {
         self.outstanding_max = self.outstanding;
         self.stays_ps = 0;
         self.stays = 0;
+        self.arrivals.restart(start, self.outstanding.max(0) as u64);
+        self.departures.restart(start, 0);
     }
 
     #[inline]
@@ -50,6 +59,7 @@ impl Little {
         // the system since `at`, but counts only inside the window.
         self.integral_ps += ahead(self.last, at.max(start).min(self.last));
         self.outstanding += 1;
+        self.arrivals.add(at, 1);
         self.last_arrival = self.last_arrival.max(at);
         self.outstanding_max = self.outstanding_max.max(self.outstanding);
     }
@@ -68,6 +78,7 @@ impl Little {
     pub(crate) fn departed_many(&mut self, at: Time, count: u64) {
         self.move_to(at);
         self.outstanding -= count as i64;
+        self.departures.add(at, count);
     }
 
     /// `count` requests stayed for `stays_ps` in all inside the window.
@@ -88,6 +99,8 @@ impl Little {
         self.outstanding += other.outstanding;
         self.outstanding_max += other.outstanding_max;
         self.last_arrival = self.last_arrival.max(other.last_arrival);
+        self.arrivals.merge(&other.arrivals);
+        self.departures.merge(&other.departures);
         self.integral_ps += other.integral_ps;
         self.stays_ps += other.stays_ps;
         self.stays += other.stays;
@@ -100,6 +113,7 @@ impl Little {
         // for too long by then, and the surplus is taken back.
         self.integral_ps -= ahead(self.last, at.max(start).min(self.last));
         self.outstanding -= 1;
+        self.departures.add(at, 1);
     }
 
     #[inline]
@@ -111,6 +125,17 @@ impl Little {
     /// The latest event.
     pub(crate) fn now(&self) -> Time {
         self.last
+    }
+
+    /// Moves the arrivals and departures over time; the sums stay as they are.
+    pub(crate) fn shift(&mut self, by: impl Fn(Time) -> Time) {
+        self.arrivals.shift(&by);
+        self.departures.shift(&by);
+    }
+
+    /// Arrivals and departures over time since the window began.
+    pub(crate) fn courses(&self) -> (&Course, &Course) {
+        (&self.arrivals, &self.departures)
     }
 
     /// The latest arrival.

@@ -1,12 +1,15 @@
 //! Whether requests arrive faster than the target completes them.
 
+use ssdyno_block::Time;
 use ssdyno_figures::{Warning, WarningKind, rate, significant};
 
-use crate::batches::Batches;
+use crate::course::Course;
 use crate::statistics::mean;
 
 /// Parts of the run whose backlogs are compared; the second half of them must rise.
 const PARTS: usize = 8;
+/// Moments at which the backlog is looked at, the last of them before the last arrival.
+const POINTS: usize = 8 * PARTS;
 /// The relative amount by which arrivals must exceed completions.
 const LEAST: f64 = 1.01;
 /// The growth of the backlog, in standard deviations of a Poisson process, that counts: a queue near its limit wanders.
@@ -29,57 +32,46 @@ pub(crate) struct Overload {
 }
 
 impl Overload {
-    /// Of the second half of a run, when buffers are full. A batch that completed at `e` after the mean latency `l` arrived
-    /// about `e - l`; in an overload the arrivals of a number of batches lie closer together than their completions. A
-    /// closed loop never looks so: its backlog is its depth, and does not grow.
-    pub(crate) fn find(batches: &Batches) -> Option<Overload> {
-        let (ends, latencies) = (batches.ends_seconds(), batches.means_ns());
-        Overload::of(&ends, &latencies, &batches.counts())
-    }
-
-    fn of(ends: &[f64], latencies_ns: &[f64], counts: &[f64]) -> Option<Overload> {
-        let n = ends.len();
-        // The time of a part lies between its first and its last end, so a part of one batch has
-        // none. Four batches leave three stretches to divide by.
-        if n < 4 * PARTS {
+    /// Of the arrivals and the departures of an open loop: their difference is the number of requests that have arrived and
+    /// not completed. Where the depth is limited, an arrival counts from when it was due, so that this includes those that
+    /// had no free slot.
+    pub(crate) fn find((arrivals, departures): (&Course, &Course)) -> Option<Overload> {
+        let (first, at_once) = arrivals.at_first()?;
+        let length = arrivals.last().saturating_sub(first);
+        // One burst has no rate, and few arrivals show nothing.
+        if length == Time::ZERO || arrivals.len() < POINTS {
             return None;
         }
-        // Requests in the system, by Little's law, on the mean of each part.
-        let backlog = |part: usize| {
-            let (from, to) = (part * n / PARTS, ((part + 1) * n / PARTS).min(n) - 1);
-            let seconds = ends[to] - ends[from];
-            let completed: f64 = counts[from + 1..=to].iter().sum();
-            (seconds > 0.0).then(|| mean(&latencies_ns[from..=to]) / 1e9 * completed / seconds)
-        };
-        let backlogs: Vec<f64> = (0..PARTS).map(backlog).collect::<Option<_>>()?;
+        let moment = |at: usize| first + Time::from_ps((length.as_ps() as f64 * share(at)) as u64);
+        let backlogs: Vec<f64> = (1..=POINTS)
+            .map(|at| arrivals.before(moment(at)) - departures.before(moment(at)))
+            .collect();
+        let parts: Vec<f64> = backlogs.chunks(POINTS / PARTS).map(mean).collect();
         // Only the second half must rise. A buffer that takes the first requests at once keeps
         // the backlog low until it is full.
-        let rises = backlogs[PARTS / 2..].windows(2).all(|pair| pair[0] < pair[1]);
-        let least = backlogs.iter().copied().fold(f64::INFINITY, f64::min);
-        let last = backlogs[PARTS - 1];
-        // Half a part at each end: the mean latency of a single batch is noise.
-        let (from, to) = (n / 2, n - 1);
-        let width = (n / (2 * PARTS)).max(1);
-        let [first_ns, last_ns] =
-            [&latencies_ns[from..from + width], &latencies_ns[n - width..]].map(mean);
-        let completing_seconds = ends[to - width / 2] - ends[from + width / 2];
-        // Requests arrive earlier than they complete by their latency. If the latency grows, the
-        // arrivals took less time than the completions by that growth.
-        let arriving_seconds = completing_seconds - (last_ns - first_ns) / 1e9;
-        let requests: f64 = counts[from + width / 2 + 1..=to - width / 2].iter().sum();
-        let grown = last - backlogs[PARTS / 2];
+        let rises = parts[PARTS / 2..].windows(2).all(|pair| pair[0] < pair[1]);
+        // Between two bursts the backlog falls. It is then never again as small as it was at first.
+        let smallest = |backlogs: &[f64]| backlogs.iter().copied().fold(f64::INFINITY, f64::min);
+        let early = backlogs[..POINTS / 4].iter().copied().fold(1.0, f64::max);
+        let rises = rises || smallest(&backlogs[POINTS / 2..]) > GROWTH * early;
+        let least = smallest(&parts).max(1.0);
+        let last = parts[PARTS - 1];
+        // The arrivals of the first moment are of no stretch of time: a burst comes as a whole.
+        let all = arrivals.count().saturating_sub(at_once) as f64 - arrivals.before(first);
+        let arriving = all / length.as_s_f64();
+        let completing = completions_per_second(departures)?;
+        let second_half = arrivals.count() as f64 - arrivals.before(moment(POINTS / 2));
+        let grown = (last - parts[PARTS / 2]).max(last - early);
         let found = rises
             && last > GROWTH * least
-            && arriving_seconds > 0.0
-            && completing_seconds > LEAST * arriving_seconds
-            && grown > DEVIATIONS * requests.sqrt();
-        let arriving = found.then(|| requests / arriving_seconds);
+            && arriving > LEAST * completing
+            && grown > DEVIATIONS * second_half.sqrt();
         // A queue at its limit (load 1) grows by the root of the requests; one with room stays far below that.
-        let most = backlogs[..PARTS - 2].iter().copied().fold(0.0, f64::max);
-        let at_limit = last.min(backlogs[PARTS - 2]) > most
-            && last > AT_LIMIT * backlogs[0]
-            && last > counts.iter().sum::<f64>().sqrt();
-        let completing = requests / completing_seconds;
+        let most = parts[..PARTS - 2].iter().copied().fold(0.0, f64::max);
+        let at_limit = last.min(parts[PARTS - 2]) > most
+            && last > AT_LIMIT * parts[0]
+            && last > (arrivals.count() as f64).sqrt();
+        let arriving = found.then_some(arriving);
         (found || at_limit).then_some(Overload { arriving, completing, backlog: last })
     }
 
@@ -111,6 +103,18 @@ impl Overload {
     }
 }
 
+/// The part of the time from the first to the last arrival at which moment `at` of [`POINTS`] lies.
+fn share(at: usize) -> f64 {
+    at as f64 / POINTS as f64
+}
+
+/// Of the second half of the completions, when buffers are full.
+fn completions_per_second(departures: &Course) -> Option<f64> {
+    let [from, to] = departures.second_half()?;
+    let seconds = to.0.saturating_sub(from.0).as_s_f64();
+    (seconds > 0.0).then(|| to.1.saturating_sub(from.1) as f64 / seconds)
+}
+
 /// With few requests outstanding it may be the limit that does not keep up, and not the target.
 fn or_raise(limit: Option<u64>) -> String {
     limit.map_or_else(String::new, |limit| {
@@ -128,19 +132,69 @@ mod tests {
     fn queue(load: f64, requests: usize, busy: usize, seed: u64) -> Option<Overload> {
         let mut draw = Draw(seed);
         let (mut arrival, mut free) = (0.0, 0.0f64);
-        let (mut ends, mut latencies) = (Vec::new(), Vec::new());
-        let mut sum = 0.0;
+        let (mut arrivals, mut departures) = started();
         for at in 0..requests {
             arrival += draw.exponential() / load;
             free = free.max(arrival) + draw.exponential() * if at < busy { 0.1 } else { 1.0 };
-            sum += free - arrival;
-            if at % 20 == 19 {
-                ends.push(free);
-                latencies.push(sum / 20.0 * 1e9);
-                sum = 0.0;
+            arrivals.add(seconds(arrival), 1);
+            departures.add(seconds(free), 1);
+        }
+        Overload::find((&arrivals, &departures))
+    }
+
+    fn seconds(seconds: f64) -> Time {
+        Time::from_ns((seconds * 1e9) as u64)
+    }
+
+    fn started() -> (Course, Course) {
+        let (mut arrivals, mut departures) = (Course::default(), Course::default());
+        arrivals.restart(Time::ZERO, 0);
+        departures.restart(Time::ZERO, 0);
+        (arrivals, departures)
+    }
+
+    /// Bursts of `length` requests each `interval` seconds; the target serves 1 request per second.
+    fn bursts(many: u64, length: u64, interval: f64) -> Option<Overload> {
+        let (mut arrivals, mut departures) = started();
+        let mut free = 0.0f64;
+        for burst in 0..many {
+            let at = burst as f64 * interval;
+            for _ in 0..length {
+                free = free.max(at) + 1.0;
+                arrivals.add(seconds(at), 1);
+                departures.add(seconds(free), 1);
             }
         }
-        Overload::of(&ends, &latencies, &vec![20.0; ends.len()])
+        Overload::find((&arrivals, &departures))
+    }
+
+    #[test]
+    fn bursts_have_the_rate_of_their_interval() {
+        for many in [4, 10, 100] {
+            let found = factor(bursts(many, 10_000, 2_500.0));
+            assert!((found / 4.0 - 1.0).abs() < 0.03, "{many}: {found}");
+        }
+        // The target serves each burst before the next one.
+        for many in [1, 2, 3, 4, 7, 20, 200] {
+            assert_eq!(bursts(many, 100, 110.0), None, "{many} bursts");
+            assert_eq!(bursts(many, 100, 5_000.0), None, "{many} bursts with long pauses");
+        }
+    }
+
+    /// Flushes take 20 000 times as long as the other requests, and complete many at a time.
+    #[test]
+    fn a_few_slow_requests_are_no_queue_of_millions() {
+        let (mut arrivals, mut departures) = started();
+        let mut ends = Vec::new();
+        for at in 0..5_000u32 {
+            let now = f64::from(at) * 87e-6;
+            arrivals.add(seconds(now), 1);
+            ends.push(if at % 5 == 0 { (now / 0.18).floor() * 0.18 + 0.36 } else { now + 9e-6 });
+        }
+        ends.sort_by(f64::total_cmp);
+        ends.iter().for_each(|end| departures.add(seconds(*end), 1));
+        let backlog = Overload::find((&arrivals, &departures)).map_or(0.0, |found| found.backlog);
+        assert!(backlog <= 1_000.0, "{backlog}");
     }
 
     fn factor(found: Option<Overload>) -> f64 {
@@ -176,19 +230,5 @@ mod tests {
     fn a_queue_at_its_limit_is_told() {
         let told = (0..100).filter(|seed| queue(1.03, 20_000, 0, *seed).is_some()).count();
         assert!(told >= 80, "{told}");
-    }
-
-    /// The latency of a closed loop may grow as it will: its depth is the backlog.
-    #[test]
-    fn a_closed_loop_is_never_overloaded() {
-        let (depth, mut now) = (256.0, 0.0);
-        let (mut ends, mut latencies) = (Vec::new(), Vec::new());
-        for at in 0..200 {
-            let each = 1.0 + f64::from(at) / 50.0;
-            now += 5.0 * each;
-            ends.push(now);
-            latencies.push(depth * each * 1e9);
-        }
-        assert_eq!(Overload::of(&ends, &latencies, &vec![5.0; ends.len()]), None);
     }
 }

@@ -459,7 +459,7 @@ impl Recording {
         let overload = match self.request_loop {
             RequestLoop::Closed => few::filling(self.requests(), self.little.outstanding_max()),
             RequestLoop::Open { limit } => {
-                Overload::find(&self.batches).map(|overload| overload.warning(limit))
+                Overload::find(self.little.courses()).map(|overload| overload.warning(limit))
             }
         };
         match overload {

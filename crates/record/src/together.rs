@@ -123,6 +123,7 @@ impl Recording {
         let grid = Grid::unlimited(interval);
         moved.series = moved.series.on_grid(grid, by);
         moved.batches.shift(by);
+        moved.little.shift(by);
         moved.slices.shift(by);
         (moved.start, moved.end) = (by(self.start), by(self.end));
         moved
