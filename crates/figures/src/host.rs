@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencyByOp;
 
-/// Costs of the host in a run: CPU time, interrupts, locks. Figures cover the whole run, with ramp-up, per request
+/// Costs of the host in the recorded window of a run: CPU time, interrupts, locks. Counts are per request
 /// submitted.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct HostResult {

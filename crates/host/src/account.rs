@@ -70,13 +70,21 @@ impl CpuTime {
         (0..self.0.len()).map(|core| self.of_core(core)).sum()
     }
 
+    /// The time since `before`.
+    fn since(&self, before: &CpuTime) -> CpuTime {
+        let core = |(now, before): (&[Time; CAUSES], &[Time; CAUSES])| {
+            std::array::from_fn(|cause| now[cause].saturating_sub(before[cause]))
+        };
+        CpuTime(self.0.iter().zip(&before.0).map(core).collect())
+    }
+
     /// Number of cores.
     pub fn cores(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The work of the host since the start. Counts are of the whole run, ramp-up included.
+/// The work of the host since the start. Counts are of the whole run, ramp-up included; see [`Account::of_window`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Account {
     /// CPU time.
@@ -129,9 +137,48 @@ pub struct Account {
     pub lock_wait: Time,
     /// Times a thread had to wait because a queue of the driver was full or no buffer was free.
     pub queue_full: u64,
+    /// The same when the window began; `None` where all of the run is the window.
+    pub at_window_start: Option<Box<Account>>,
 }
 
 impl Account {
+    /// The work since the window began. The ramp-up of a run is in none of its other figures either.
+    #[must_use]
+    pub fn of_window(&self) -> Account {
+        let Some(before) = &self.at_window_start else { return self.clone() };
+        let less = |count: fn(&Account) -> u64| count(self) - count(before);
+        let each = |now: &[u64], before: &[u64]| {
+            now.iter().zip(before).map(|(now, before)| now - before).collect()
+        };
+        Account {
+            cpu: self.cpu.since(&before.cpu),
+            requests: less(|account| account.requests),
+            delivered_by_core: each(&self.delivered_by_core, &before.delivered_by_core),
+            bytes_by_core: each(&self.bytes_by_core, &before.bytes_by_core),
+            commands: less(|account| account.commands),
+            device_bytes_at_last_delivery: self.device_bytes_at_last_delivery,
+            window_start: self.window_start,
+            device_bytes_at_window_start: self.device_bytes_at_window_start,
+            delivered_early: less(|account| account.delivered_early),
+            last_delivery: self.last_delivery,
+            context_switches: less(|account| account.context_switches),
+            switches_to_idle: less(|account| account.switches_to_idle),
+            system_calls: less(|account| account.system_calls),
+            cache: self.cache.zip(before.cache).map(|(now, before)| now.since(&before)),
+            interrupts: less(|account| account.interrupts),
+            interrupts_merged: less(|account| account.interrupts_merged),
+            interrupts_empty: less(|account| account.interrupts_empty),
+            messages: less(|account| account.messages),
+            register_writes: less(|account| account.register_writes),
+            register_reads: less(|account| account.register_reads),
+            locks: less(|account| account.locks),
+            locks_contended: less(|account| account.locks_contended),
+            lock_wait: self.lock_wait.saturating_sub(before.lock_wait),
+            queue_full: less(|account| account.queue_full),
+            at_window_start: None,
+        }
+    }
+
     pub(crate) fn new(cores: usize) -> Account {
         Account {
             cpu: CpuTime::new(cores),
@@ -165,4 +212,22 @@ pub struct CacheAccount {
     pub throttled: u64,
     /// Maximum number of pages dirty or being written at the same time.
     pub dirty_pages_max: u64,
+}
+
+impl CacheAccount {
+    /// The work since `before`; the maximum is that of the whole run.
+    fn since(&self, before: &CacheAccount) -> CacheAccount {
+        CacheAccount {
+            pages_read: self.pages_read - before.pages_read,
+            pages_hit: self.pages_hit - before.pages_hit,
+            pages_ahead: self.pages_ahead - before.pages_ahead,
+            pages_dirtied: self.pages_dirtied - before.pages_dirtied,
+            pages_written: self.pages_written - before.pages_written,
+            write_commands: self.write_commands - before.write_commands,
+            journal_pages: self.journal_pages - before.journal_pages,
+            metadata_reads: self.metadata_reads - before.metadata_reads,
+            throttled: self.throttled - before.throttled,
+            dirty_pages_max: self.dirty_pages_max,
+        }
+    }
 }

@@ -131,6 +131,7 @@ impl<P: HostPort, W: CoreWatch> Host<P, W> {
     pub fn begin_window(&mut self, at: Time) {
         self.account.window_start = at;
         self.account.device_bytes_at_window_start = self.device.bytes;
+        self.account.at_window_start = Some(Box::new(self.account.clone()));
     }
 
     /// The contents of the page cache: pages, and the dirty ones or those being written.

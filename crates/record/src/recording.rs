@@ -178,6 +178,11 @@ impl Recording {
         self.latency_by_op(&self.histogram_of_all(), self.exact().as_mut())
     }
 
+    /// Requests that completed before the window began.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
     /// Bytes of the requests of `op` completed without error inside the window.
     pub fn bytes(&self, op: Op) -> u64 {
         self.ops[op as usize].bytes

@@ -63,7 +63,7 @@ pub struct Drive<'a> {
 /// How a run ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DriveEnd {
-    /// When the last request completed.
+    /// When the last request completed; the end of its duration where an open loop has one.
     pub last_completion: Time,
     /// When the device had finished all it began.
     pub settled: Time,

@@ -224,6 +224,17 @@ pub(crate) fn add_slowness(result: &mut RunResult, faults: &FaultConfig, seed: u
     }
 }
 
+/// Notes that faults count in the whole run. A fault of the ramp-up may still have its effect in the recorded window, so the
+/// counts include it; errors of requests are those of the window.
+pub(crate) fn note_ramp_up(result: &mut RunResult, skipped: u64) {
+    let happened =
+        result.faults.as_ref().is_some_and(|faults| faults.requests_failed > result.errors);
+    if happened && skipped > 0 {
+        let note = "the counts of faults include the ramp-up; all other figures do not";
+        result.notes.push(note.to_owned());
+    }
+}
+
 /// Notes the faults of `faults` whose time a run did not reach: its figures are those of a run without them.
 pub(crate) fn note_unreached(result: &mut RunResult, faults: &FaultConfig) {
     let device = result.faults.as_ref().and_then(|faults| faults.device).unwrap_or_default();

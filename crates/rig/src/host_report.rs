@@ -8,7 +8,7 @@ use ssdyno_host::{Account, CacheAccount, CpuCause};
 
 use crate::attach::{Attach, HostPlan, Stack};
 
-/// The `host` object of a result; `end` is when everything was over.
+/// The `host` object of a result: the work of its window; `end` is when everything was over.
 pub(crate) fn result(
     attach: &Attach,
     account: &Account,
@@ -17,6 +17,8 @@ pub(crate) fn result(
     end: Time,
 ) -> Option<HostResult> {
     let host = attach.host()?;
+    let account = &account.of_window();
+    let end = end.saturating_sub(account.window_start);
     // The maximum avoids a division by zero in a run without requests. All counts are then zero,
     // and so are the figures.
     let requests = account.requests.max(1) as f64;
@@ -81,7 +83,7 @@ fn cache(cache: &CacheAccount) -> CacheResult {
 
 fn cores(account: &Account, end: Time) -> Vec<HostCore> {
     // Rates until the last report: what the device still does afterwards is nobody's.
-    let told = account.last_delivery.as_s_f64();
+    let told = account.last_delivery.saturating_sub(account.window_start).as_s_f64();
     let rate = |count: u64| if told > 0.0 { count as f64 / told } else { 0.0 };
     let end = end.as_s_f64();
     (0..account.cpu.cores())

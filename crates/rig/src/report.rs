@@ -109,7 +109,8 @@ impl Parts<'_> {
         self.fill_cost(&mut result);
         result.busy_share = self.busy_share();
         result.busy_by_part = self.busy_by_part();
-        result.host = self.target.account().and_then(|account| {
+        // A run that ended in its ramp-up has no window, so the host has no figures either.
+        result.host = self.target.account().filter(|_| self.window_known).and_then(|account| {
             let PathFigures { network, stack, .. } = &after.path;
             let host =
                 host_report::result(&self.run.device, account, network.clone(), *stack, end)?;
@@ -122,6 +123,7 @@ impl Parts<'_> {
             .map(|faults| FaultsResult { requests_failed: self.ended.failed, ..faults });
         faults::add_slowness(&mut result, self.run.device.device.faults(), self.run.seed, end);
         faults::note_unreached(&mut result, self.run.device.device.faults());
+        faults::note_ramp_up(&mut result, recording.skipped());
         self.invariants(&mut result, &after);
         describe_health(&mut result, after.device.health());
         self.describe_power_state(&mut result);

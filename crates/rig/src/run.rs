@@ -61,6 +61,21 @@ pub struct SimMeasured {
 }
 
 impl SimRun {
+    /// The end of an open loop with a duration, which lasts that long even if its last request completes earlier: ten requests
+    /// in 10 ms would otherwise have the rate of the 9 ms between them. The start for all other runs.
+    fn lasted(&self, ended: &DriveEnd) -> Time {
+        let open = matches!(&self.source, Source::Generator(config) if !config.is_closed_loop());
+        let cut = ended.stopped
+            || ended.out_of_memory
+            || ended.broken.is_some()
+            || ended.refused.is_some()
+            || ended.gone.is_some()
+            || ended.precision.is_some_and(|precision| precision.reached);
+        let (requests, end) = self.limits.with(self.source.bounds());
+        let done = requests.is_some_and(|most| ended.issued >= most);
+        end.filter(|_| open && !cut && !done).unwrap_or_default()
+    }
+
     /// Builds the device and the workload, preconditions the device, drives it to the end and works
     /// out the figures. An error before the first request is returned; a later one is in
     /// [`SimMeasured::failure`], with what was measured.
@@ -120,7 +135,7 @@ impl SimRun {
         let host = self.device.host.is_some();
         let mut explain = self.why.then(|| Explain::ask(device.as_device(), host)).flatten();
         let cpu = cpu_time::ThreadTime::now();
-        let ended = drive(
+        let mut ended = drive(
             Drive {
                 device: device.as_device(),
                 workload: workload.as_mut(),
@@ -136,6 +151,7 @@ impl SimRun {
         );
         let cpu = cpu.elapsed();
         let start = recorder.window_start();
+        ended.last_completion = ended.last_completion.max(self.lasted(&ended));
         let mut recording = recorder.finish(ended.last_completion);
         recording.name_rows(RowNames {
             jobs: streams.as_ref().map(Streams::names).unwrap_or_default(),

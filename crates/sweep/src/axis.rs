@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde_json::{Number, Value};
 use ssdyno_block::text_form;
 
-use crate::swept::whole_key;
+use crate::swept::{RATE, plain_rates, whole_key};
 
 /// Values of one axis at the most. More are a mistake: a range with a step that is too small.
 const VALUES_MAX: usize = 100_000;
@@ -158,6 +158,8 @@ impl FromStr for Axis {
         if key.is_empty() {
             return Err(format!("`{text}` has no key before the `=`"));
         }
+        // `5k` would be 5120 of bytes, and `9.9k` no whole number of them.
+        let values = if key == RATE { &plain_rates(values) } else { values };
         let values = match values.split_once("..") {
             // `../a.toml,./b.toml` is a list of paths.
             Some((low, high)) if !high.starts_with('/') => range(key, low.trim(), high.trim())?,

@@ -58,13 +58,21 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
     let Some(text) = value.as_str() else { return value.as_f64() };
     let time = || text.parse().ok().map(|span: Span| span.0.as_ns_f64());
     let size = || text.parse().ok().map(|bytes: Bytes| bytes.0 as f64);
-    // Other units, such as a rate of bytes or a voltage, are read by their number alone. All values of
-    // one axis have the same unit, so the order is right.
+    // Of other units, such as a rate of bytes or a voltage, only the prefix counts: `500MB/s` is less than `1GB/s`. All
+    // values of one axis have the same unit, so the order is right.
     let other = || {
         let end = text
             .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-')))
             .unwrap_or(text.len());
-        text[..end].parse().ok()
+        let number: f64 = text[..end].parse().ok()?;
+        let scale = match text[end..].trim_start().chars().next() {
+            Some('k') => 1e3,
+            Some('M') => 1e6,
+            Some('G') => 1e9,
+            Some('T') => 1e12,
+            _ => 1.0,
+        };
+        Some(number * scale)
     };
     time().or_else(size).or_else(other).filter(|number: &f64| number.is_finite())
 }
@@ -94,7 +102,7 @@ fn doubled(key: &str, values: &str) -> Result<String, String> {
 }
 
 /// `1k..200k` as `1000..200000`: rates are counted in thousands, and both ends have the same unit then.
-fn plain_rates(values: &str) -> String {
+pub(crate) fn plain_rates(values: &str) -> String {
     let plain = |text: &str| {
         let scale = match text.chars().last() {
             Some('k') => 1e3,
@@ -150,6 +158,10 @@ mod tests {
     fn axes_of_designs_have_the_same_short_words() {
         let axis: Axis = "depth=1,2".parse().unwrap();
         assert_eq!((axis.key(), axis.count()), ("workload.depth", Some(2)));
+        // Rates are counted in thousands here, too.
+        let axis: Axis = "rate=5k,9.9k,12k".parse().unwrap();
+        let values: Vec<_> = (0..3).map(|at| axis.value(at).unwrap().clone()).collect();
+        assert_eq!(values, [json!(5000), json!(9900), json!(12_000)]);
     }
 
     #[test]
@@ -177,5 +189,6 @@ mod tests {
         let of = |text: &str| number(&json!(text));
         assert_eq!((of("25us"), of("4KiB"), of("x")), (Some(25_000.0), Some(4096.0), None));
         assert!(of("1ms") > of("25us") && of("333MB/s") > of("200MB/s"));
+        assert!(of("1GB/s") > of("500MB/s") && of("1.2V") > of("0.9V"));
     }
 }

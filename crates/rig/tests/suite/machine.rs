@@ -43,6 +43,25 @@ fn host(result: &RunResult) -> &HostResult {
     result.host.as_ref().unwrap()
 }
 
+/// The ramp-up is in no figure of the host: rates by core add up to the rate of the run.
+#[test]
+fn the_host_is_measured_in_the_window_of_the_run() {
+    let measure = |ramp_up: u32| {
+        let load = format!("{}\nramp_up = {ramp_up}", load(4, 4, "4KiB", 0, 6_000));
+        let device = run(QueuePolicy::PerCore, &HostOptions::default(), "server", &load, 1);
+        common::measure(&device)
+    };
+    for ramp_up in [0, 3_000] {
+        let result = measure(ramp_up);
+        let cores = &host(&result).cores;
+        let sum: f64 = cores.iter().map(|core| core.iops).sum();
+        assert!((sum / result.iops - 1.0).abs() < 0.01, "{ramp_up}: {sum} of {}", result.iops);
+        let busy: f64 = cores.iter().map(|core| core.busy_share).sum();
+        let expected = host(&result).cpu_ns_per_request * result.iops / 1e9;
+        assert!((busy / expected - 1.0).abs() < 0.02, "{ramp_up}: {busy} of {expected}");
+    }
+}
+
 const POLICIES: [QueuePolicy; 5] = [
     QueuePolicy::RoundRobin { as_printed: false },
     QueuePolicy::RoundRobin { as_printed: true },

@@ -204,6 +204,23 @@ fn one_die_with_poisson_arrivals_is_m_d_1() {
     assert!((ratio - 1.0).abs() < 0.04, "{ratio}");
 }
 
+/// Ten requests, the last of them at 9 ms: the rate is that of the 10 ms which the load lasted, and so is the energy.
+#[test]
+fn an_open_loop_lasts_as_long_as_its_duration() {
+    let load = |end: &str| {
+        format!(
+            "read_percent = 100\nblock_size = \"4KiB\"\n{end}\n[arrivals]\nkind = \"fixed\"\nmean_gap = \"1ms\""
+        )
+    };
+    let result = measure(&run(config(&[]), &load("duration = \"10ms\""), 1)).result;
+    assert_eq!((result.requests, result.simulated_seconds, result.iops), (10, 0.01, 1000.0));
+    assert_eq!(result.energy_seconds, Some(0.01));
+    assert_eq!(result.stopped_because, Some(ssdyno_figures::StopReason::Duration));
+    // Requests end this load, long before its duration.
+    let result = measure(&run(config(&[]), &load("requests = 5\nduration = \"1s\""), 1)).result;
+    assert!(result.requests == 5 && result.simulated_seconds < 0.005, "{result:?}");
+}
+
 /// The output of a run without wall-clock times.
 fn figures(result: &RunResult) -> RunResult {
     RunResult {
