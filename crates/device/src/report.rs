@@ -85,6 +85,17 @@ impl Sub for PagesRead {
     }
 }
 
+/// What a limit of rate has saved for bursts above its baseline.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BurstCredits {
+    /// Whether it counts bytes; otherwise requests.
+    pub of_bytes: bool,
+    /// Requests or bytes that are left beyond the baseline.
+    pub left: f64,
+    /// What it allows forever, per second.
+    pub baseline: f64,
+}
+
 /// One device: the whole, or one of those that it is made of.
 #[derive(Clone, PartialEq, Debug)]
 pub struct UnitReport {
@@ -103,6 +114,8 @@ pub struct UnitReport {
     pub buffered_bytes: u64,
     /// Its flash, where it has some.
     pub flash: Option<FlashReport>,
+    /// Its limits of rate that have credits for bursts.
+    pub credits: Vec<BurstCredits>,
     /// What of its table `[faults]` it has done; `None` if it requests nothing.
     pub injected: Option<Injected>,
 }
@@ -140,6 +153,7 @@ impl DeviceReport {
             idle_states: Vec::new(),
             buffered_bytes: 0,
             flash: None,
+            credits: Vec::new(),
             injected: None,
         });
         let last = self.units.len() - 1;

@@ -244,16 +244,34 @@ impl DeviceCheck {
         } else if !near_requests(run, device) {
             detail.push_str(match whole {
                 true => ": the kernel split or joined requests",
-                false => ", including the requests of its file system and of other programs",
+                false => ", with the requests of its file system and of other programs",
             });
         }
         DeviceCheck { run, device, agrees, detail }
     }
 }
 
+/// Whether both counted the same requests and bytes.
 fn near_requests(run: Moved, device: Moved) -> bool {
     let near = |a: u64, b: u64| a.abs_diff(b) <= a.max(b) / 100 + 16;
-    near(run.reads, device.reads) && near(run.writes, device.writes)
+    let bytes = |run: u64, device: u64| run.abs_diff(device) <= device / 100 + (64 << 10);
+    near(run.reads, device.reads)
+        && near(run.writes, device.writes)
+        && bytes(run.read_bytes, device.read_bytes)
+        && bytes(run.write_bytes, device.write_bytes)
+}
+
+impl DeviceCheck {
+    /// Whether the device did what the run asked for, in words. The counters of a device that holds a file include the requests of
+    /// others, so that they can show no more than a lower bound.
+    pub fn verdict(&self) -> &'static str {
+        match (self.agrees, near_requests(self.run, self.device)) {
+            (true, true) => "matches the run",
+            (true, false) if self.device.bytes() > self.run.bytes() => "more than the run",
+            (true, false) => "matches the run",
+            (false, _) => "does NOT match the run",
+        }
+    }
 }
 
 impl MachineActivity {
@@ -315,6 +333,11 @@ mod tests {
         assert!(!file.agrees && file.detail.contains("page cache"), "{file:?}");
         let file = DeviceCheck::new("sda", (false, true), 0, read(9, 4 << 20), read(99, 9 << 20));
         assert!(file.agrees && file.detail.contains("of other programs"), "{file:?}");
+        assert_eq!((same.verdict(), file.verdict()), ("matches the run", "more than the run"));
+        // As many writes, and 9 % more bytes.
+        let more =
+            DeviceCheck::new("sda", (false, true), 0, read(1000, 4 << 20), read(1001, 4_600_000));
+        assert_eq!(more.verdict(), "more than the run", "{more:?}");
     }
 
     #[test]

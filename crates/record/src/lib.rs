@@ -61,7 +61,7 @@ pub use recording::{Recording, RequestLoop};
 pub use recover::{RecoverError, recover};
 pub use rows::{Row, RowNames, Rows, RowsHead, Spool};
 pub use series::Series;
-pub use statistics::{mean_interval, ratio_interval, slope};
+pub use statistics::{mean_interval, mean_interval_at, ratio_interval, slope};
 pub use tape::{Reaped, Sent, Tape};
 pub use together::{Apart, HostPart, Together};
 pub use until::{Evidence, Precise};

@@ -9,14 +9,19 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// The mean of independent values, with the bounds of Student's t; `None` for fewer than two.
 pub fn mean_interval(values: &[f64]) -> Option<Interval> {
+    mean_interval_at(values, LEVEL)
+}
+
+/// The same with bounds that cover the mean with probability `level`, between 0 and 1.
+pub fn mean_interval_at(values: &[f64], level: f64) -> Option<Interval> {
     let (count, estimate) = (values.len() as f64, mean(values));
-    let student = student(count - 1.0)?;
+    let student = student_at(count - 1.0, level)?;
     // The divisor is n - 1, because the mean was found from the same values. The squares are
     // taken around the mean and not as a difference of sums, which would cancel digits of large
     // latencies.
     let squares: f64 = values.iter().map(|value| (value - estimate).powi(2)).sum();
     let half = student * (squares / (count - 1.0) / count).sqrt();
-    Some(Interval { estimate, low: estimate - half, high: estimate + half, level: LEVEL })
+    Some(Interval { estimate, low: estimate - half, high: estimate + half, level })
 }
 
 /// Two-sided quantile of Student's t at [`LEVEL`] with so many degrees of freedom; `None` below one.

@@ -199,7 +199,7 @@ pub(crate) fn judged(
 }
 
 /// Probability with which the interval of a ratio covers the true one.
-const RATIO_LEVEL: f64 = 0.99;
+pub(crate) const RATIO_LEVEL: f64 = 0.99;
 
 /// Bounds of a ratio that say nothing.
 const UNKNOWN: (f64, f64) = (0.0, f64::INFINITY);

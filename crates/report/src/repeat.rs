@@ -4,10 +4,10 @@ use ssdyno_block::counted;
 use ssdyno_figures::{
     Comparison, FigureComparison, FigureSpread, Interval, RepeatedRuns, RunResult, Verdict,
 };
-use ssdyno_record::mean_interval;
+use ssdyno_record::{mean_interval, mean_interval_at};
 
 use crate::changes::{AskedKeys, flaws};
-use crate::compare::{compare_asked, concluded, judged, warnings};
+use crate::compare::{RATIO_LEVEL, compare_asked, concluded, judged, warnings};
 use crate::headline::{FigureKind, HEADLINES, HeadlineFigure, headline_figures};
 use crate::unfair::{Unfair, unfair};
 
@@ -112,7 +112,8 @@ fn paired(
         (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
     };
     let logarithms: Vec<f64> = one.iter().zip(&other).map(logarithm).collect::<Option<_>>()?;
-    let interval = mean_interval(&logarithms)?;
+    // As between two runs: with ten figures at 95 %, every third pair of equal sides would have a verdict on one of them.
+    let interval = mean_interval_at(&logarithms, RATIO_LEVEL)?;
     // A percentile of a histogram is the middle of a bin: equal ones may differ by the width of it.
     let is_percentile = name.starts_with("latency_ns.p");
     let bins = first.iter().chain(second).filter_map(|run| run.percentile_error_max);
@@ -173,8 +174,8 @@ mod tests {
         assert_eq!((once.mean, once.interval, once.coefficient_of_variation), (7.0, None, None));
     }
 
-    /// Logarithms of the ratios 0.1, 0.2 and 0.3: mean 0.2, standard deviation 0.1, t(0.975, 2) = 4.302653,
-    /// half 0.248414.
+    /// Logarithms of the ratios 0.1, 0.2 and 0.3: mean 0.2, standard deviation 0.1, t(0.995, 2) = 9.924843,
+    /// half 0.573011.
     #[test]
     fn ratios_are_paired() {
         let first = [100.0, 1_000.0, 10_000.0];
@@ -184,9 +185,9 @@ mod tests {
         let iops = &compared.figures[0];
         let interval = iops.interval.unwrap();
         assert!((iops.ratio - 0.2_f64.exp()).abs() < 1e-9, "{iops:?}");
-        assert!((interval.low.ln() - (0.2 - 0.248_414)).abs() < 1e-5, "{interval:?}");
-        assert!((interval.high.ln() - (0.2 + 0.248_414)).abs() < 1e-5, "{interval:?}");
-        assert_eq!((iops.first, interval.level), (3_700.0, 0.95));
+        assert!((interval.low.ln() - (0.2 - 0.573_011)).abs() < 1e-5, "{interval:?}");
+        assert!((interval.high.ln() - (0.2 + 0.573_011)).abs() < 1e-5, "{interval:?}");
+        assert_eq!((iops.first, interval.level), (3_700.0, 0.99));
         assert_eq!(iops.verdict, Verdict::CannotTell);
         // The runs differ a hundred times more than the sides: only pairs tell it.
         let second: Vec<f64> = first.iter().zip([1.09, 1.1, 1.11]).map(|(v, by)| v * by).collect();

@@ -2,9 +2,11 @@
 //! hold no data or lay in the buffer. Also those that the page cache of a simulated host carried.
 
 use ssdyno_block::units::Bytes;
-use ssdyno_device::{DeviceReport, FlashReport, PagesRead};
+use ssdyno_device::{BurstCredits, DeviceReport, FlashReport, PagesRead};
 use ssdyno_engine::PlaneUse;
-use ssdyno_figures::{CacheResult, Warning, WarningKind, significant};
+use ssdyno_figures::{
+    CacheResult, Warning, WarningKind, bytes_per_second, rate, seconds, significant,
+};
 
 /// A smaller share of pages that the flash did not carry does not move a percentile that a run has.
 const SHARE_LEAST: f64 = 0.01;
@@ -181,6 +183,43 @@ fn unread(pages: PagesRead) -> Option<Warning> {
     })
 }
 
+/// The warnings of a run of `run_seconds` that used burst credits which it did not exhaust: its rate ends with them.
+pub(crate) fn credits(before: &DeviceReport, now: &DeviceReport, run_seconds: f64) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for (was, is) in before.units().iter().zip(now.units()) {
+        for (was, left) in was.credits.iter().zip(&is.credits) {
+            warnings.extend(unspent(was.left, *left, run_seconds, &is.key));
+        }
+    }
+    warnings
+}
+
+/// Spending a smaller share of the baseline than this does not end the rate of a run.
+const SPENT_LEAST: f64 = 0.05;
+
+fn unspent(was: f64, credits: BurstCredits, run_seconds: f64, key: &str) -> Option<Warning> {
+    let spent = was - credits.left;
+    let lasts_seconds = credits.left / spent * run_seconds;
+    // Arrivals that only wander above the baseline spend little. A limit whose last credits went shows both rates, and is
+    // not steady.
+    let spends = spent > SPENT_LEAST * credits.baseline * run_seconds;
+    if !spends || lasts_seconds < run_seconds / 100.0 {
+        return None;
+    }
+    let baseline = match credits.of_bytes {
+        true => bytes_per_second(credits.baseline),
+        false => format!("{} requests per second", rate(credits.baseline)),
+    };
+    let message = format!(
+        "the rate depends on burst credits: at this rate they last {} more, and then the volume completes {baseline}",
+        seconds(lasts_seconds)
+    );
+    let help = format!(
+        "run longer than that (`--for`), or start without credits: `--set {key}volume.initial=0`"
+    );
+    Some(Warning::new(WarningKind::NotExhausted, message).with_help(help))
+}
+
 /// The warnings of a run through a page cache of the host.
 pub(crate) fn page_cache(cache: &CacheResult) -> Vec<Warning> {
     // Pages that were read ahead are hits, but the device had to read them in this run.
@@ -261,6 +300,21 @@ mod tests {
         assert_eq!(buffered(4096, 0, 0), None);
         assert_eq!(buffered(0, 4096, 4096), None);
     }
+    #[test]
+    fn burst_credits_that_are_left_are_told_with_their_time() {
+        let told = |was, left| {
+            let credits = BurstCredits { of_bytes: false, left, baseline: 300.0 };
+            unspent(was, credits, 60.0, "")
+        };
+        // 2700 a second beyond the baseline, for a minute.
+        let warning = told(5_400_000.0, 5_238_000.0).unwrap();
+        assert!(warning.message.contains("they last 32.33 min more"), "{}", warning.message);
+        assert!(warning.message.ends_with("completes 300.0 requests per second"), "{warning:?}");
+        assert_eq!((told(5e6, 5e6), told(5e6, 5.1e6), told(5e6, 0.0)), (None, None, None));
+        // Poisson arrivals below the baseline.
+        assert_eq!(told(5e6, 5e6 - 20.0), None);
+    }
+
     #[test]
     fn free_blocks_that_took_all_writes_are_told() {
         let told = fresh(3 << 20, 0).unwrap();

@@ -41,7 +41,7 @@ pub(crate) struct CompareArgs {
     /// Run each side N times (at least 2) in turn (A B A B), and judge by the spread between the runs. For
     /// targets only.
     ///
-    /// Figures are means over the runs, with 95 % intervals. Run 1 uses the seed of --seed, run 2 the next
+    /// Figures are means over the runs, with 95 % intervals; ratios have 99 % intervals. Run 1 uses the seed of --seed, run 2 the next
     /// seed; the seeds are the same on every side.
     #[arg(long, value_name = "N", help_heading = None::<&str>)]
     pub(crate) runs: Option<u32>,
@@ -72,7 +72,7 @@ pub(crate) struct CompareArgs {
     /// Limit for how much slower the other sides may be than the first: 5% limits request rate and mean
     /// latency, p99=10% limits one figure. May be repeated.
     ///
-    /// The exit code is 1 if a side is slower than the limit with 95 % confidence. It is 4 if the limit
+    /// The exit code is 1 if a side is slower than the limit with 99 % confidence. It is 4 if the limit
     /// lies within the interval of the ratio, or if the runs are not comparable.
     #[arg(long, value_name = "[FIGURE=]PERCENT", help_heading = gates::HEADING)]
     pub(crate) fail_if_slower: Vec<SlowerLimit>,

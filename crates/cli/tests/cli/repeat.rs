@@ -34,9 +34,9 @@ fn sides_are_compared_over_their_runs() {
     }
     let figure = &compared["comparisons"][0]["figures"][0];
     assert_eq!(figure["first"], repeated[0]["figures"][0]["mean"]);
-    assert_eq!(figure["interval"]["level"], 0.95);
+    assert_eq!(figure["interval"]["level"], 0.99);
     let text = place.ok(&compare(&["sim:config-a", "sim:nvme-tlc", "--runs", "2"]));
-    for part in ["intervals of ratios at 95 %", "sim:config-a: 2 runs", "varies by", "run  seed"] {
+    for part in ["intervals of ratios at 99 %", "sim:config-a: 2 runs", "varies by", "run  seed"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     // Of three sides: one table with the means.

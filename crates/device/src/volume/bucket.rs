@@ -52,6 +52,16 @@ impl Bucket {
         Bucket { numbers, credits, most, used_to: 0, next: 0 }
     }
 
+    /// The credits at `now`, and what the limit allows per second without them; `None` of a limit without bursts.
+    pub(super) fn left(&self, now: Fine) -> Option<(f64, f64)> {
+        let Numbers { baseline, burst, refill, .. } = self.numbers;
+        let idle = now - self.used_to;
+        let change = if idle >= 0 { (idle as f64 * (refill / baseline)) as Fine } else { idle };
+        let credits = self.credits.saturating_add(change).clamp(0, self.most);
+        let seconds = credits as f64 / 1e12 / (1u64 << PART_BITS) as f64;
+        (burst > baseline).then_some((seconds * baseline, baseline))
+    }
+
     /// When a request may go that comes at `at`.
     pub(super) fn earliest(&self, at: Fine) -> Fine {
         at.max(self.next).max(self.used_to - self.credits)

@@ -25,7 +25,7 @@ use ssdyno_engine::Rng;
 use ssdyno_engine::events::EventLog;
 
 use crate::array::{Renumber, UNITS_MOST};
-use crate::{Device, DeviceConfig, DeviceFacts, DeviceReport};
+use crate::{BurstCredits, Device, DeviceConfig, DeviceFacts, DeviceReport};
 use bucket::{Bucket, Fine, fine, whole};
 use config::DEVICE;
 pub use config::{BandwidthLimit, IopsLimit, VolumeConfig, VolumeTable};
@@ -231,7 +231,15 @@ impl Device for Volume {
             write_buffer_bytes: 0,
             link_ways: 1,
         };
-        report.unit(VolumeConfig::NAME, facts, PowerModel::Parts(Vec::new()));
+        let unit = report.unit(VolumeConfig::NAME, facts, PowerModel::Parts(Vec::new()));
+        for (bucket, of_bytes) in [(&self.iops, false), (&self.bandwidth, true)] {
+            let left = bucket.as_ref().and_then(|bucket| bucket.left(fine(self.now)));
+            unit.credits.extend(left.map(|(left, baseline)| BurstCredits {
+                of_bytes,
+                left,
+                baseline,
+            }));
+        }
         report.member(number, 0, DEVICE, self.device.as_ref());
     }
 

@@ -28,8 +28,7 @@ pub(crate) fn text(machine: &MachineActivity) -> String {
     });
     let mut text = format!("\nMachine   {}\n", facts.join(", "));
     if let Some(check) = &machine.device_check {
-        let verdict = if check.agrees { "matches the run" } else { "does NOT match the run" };
-        text.push_str(&format!("Device    {} - {verdict}\n", check.detail));
+        text.push_str(&format!("Device    {} - {}\n", check.detail, check.verdict()));
     }
     text
 }
